@@ -5,7 +5,7 @@
 
 enum { ALIGN = 16 };
 
-static size_t rounded_up(size_t size)
+static size_t align_copy_size(size_t size)
 {
     return (size + ALIGN - 1) / ALIGN * ALIGN;
 }
@@ -16,13 +16,13 @@ struct keeper {
     size_t size;            /* used so far */
 };
 
-static const void *keep(struct keeper *keeper, const void *data, uint32_t size)
+static const void *copy_to_keeper(struct keeper *keeper, const void *data, uint32_t size)
 {
     uint8_t *at = keeper->data == NULL ? NULL : keeper->data + keeper->size;
 
     if (size == 0)
         return data;
-    keeper->size += rounded_up(size);
+    keeper->size += align_copy_size(size);
     if (at == NULL)
         return data;
     memcpy(at, data, size);
@@ -36,12 +36,12 @@ static void keep_field(struct keeper *keeper, const struct mu__field *field, voi
     struct mu__packed *packed = at;
 
     if (field->type == MU__FIELD_value) {
-        packed->head = keep(keeper, packed->head, packed->head_size);
-        packed->tail = keep(keeper, packed->tail, packed->tail_size);
+        packed->head = copy_to_keeper(keeper, packed->head, packed->head_size);
+        packed->tail = copy_to_keeper(keeper, packed->tail, packed->tail_size);
     }
     if (field->type == MU__FIELD_str || field->type == MU__FIELD_bytes ||
         field->type == MU__FIELD_raw)
-        view->data = keep(keeper, view->data, view->size);
+        view->data = copy_to_keeper(keeper, view->data, view->size);
 }
 
 static void keep_fields(struct keeper *keeper, const struct mu__row *row, void *body)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t align_up(size_t size)
+static size_t align_tail_size(size_t size)
 {
     return (size + MU__TAIL_ALIGN - 1) / MU__TAIL_ALIGN * MU__TAIL_ALIGN;
 }
@@ -14,7 +14,7 @@ static size_t align_up(size_t size)
 static struct mu__buf *packed_buf(uint32_t head_size, uint32_t tail_size,
                                   struct mu__packed *ret_packed)
 {
-    size_t tail_room = align_up(tail_size);
+    size_t tail_room = align_tail_size(tail_size);
     struct mu__buf *buf = mu__buf_new(tail_room + head_size);
 
     if (buf == NULL)
@@ -37,10 +37,10 @@ static struct mu__buf *pack_sized(const mu_value *value, uint32_t head_size,
 
     if (buf == NULL)
         return NULL;
-    mu__value_pack(value, buf->data + align_up(tail_size), head_size, buf->data,
+    mu__value_pack(value, buf->data + align_tail_size(tail_size), head_size, buf->data,
                    tail_size);
     /* Padding must not be uninitialised: callers may write the whole buffer to a file. */
-    memset(buf->data + tail_size, 0, align_up(tail_size) - tail_size);
+    memset(buf->data + tail_size, 0, align_tail_size(tail_size) - tail_size);
     *ret_packed = packed;
     return buf;
 }
@@ -135,7 +135,8 @@ struct mu__buf *mu__pack_copy(const struct mu__packed *packed,
         return NULL;
     if (packed->tail_size > 0)
         memcpy(buf->data, packed->tail, packed->tail_size);
-    memcpy(buf->data + align_up(packed->tail_size), packed->head, packed->head_size);
+    memcpy(buf->data + align_tail_size(packed->tail_size), packed->head,
+           packed->head_size);
     *ret_packed = copy;
     return buf;
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void drop_held(void *holder)
+static void drop_held_reference(void *holder)
 {
     mu__held_unref(holder);
 }
@@ -14,7 +14,7 @@ static void drop_held(void *holder)
 mu_value *mu__reference_to(struct mu__held *held)
 {
     uint64_t number = held->is_per_worker ? held->number : 0;
-    mu_value *reference = mu__value_reference(number, held, drop_held);
+    mu_value *reference = mu__value_reference(number, held, drop_held_reference);
 
     if (reference != NULL)
         mu__held_ref(held);
@@ -37,12 +37,13 @@ struct mu__held *mu__reference_held(const mu_value *value)
 {
     const struct mu__reference *reference = (const struct mu__reference *)value;
 
-    if (mu_value_type(value) != MU_VALUE_REFERENCE || reference->drop != drop_held)
+    if (mu_value_type(value) != MU_VALUE_REFERENCE ||
+        reference->drop != drop_held_reference)
         return NULL;
     return reference->holder;
 }
 
-static bool is_container(const mu_value *value)
+static bool is_container_value(const mu_value *value)
 {
     return value->type == MU_VALUE_LIST || value->type == MU_VALUE_MAP;
 }
@@ -51,7 +52,7 @@ bool mu__has_references(const mu_value *value)
 {
     const struct mu__container *container = (const struct mu__container *)value;
 
-    if (!is_container(value))
+    if (!is_container_value(value))
         return value->type == MU_VALUE_REFERENCE;
     for (uint32_t i = 0; i < container->count; i++)
         if (mu__has_references(container->items[i]))
@@ -61,7 +62,7 @@ bool mu__has_references(const mu_value *value)
 
 /* ---- collecting ---- */
 
-static uint64_t key_of(const struct mu__held *held)
+static uint64_t get_handle_key(const struct mu__held *held)
 {
     return (uint64_t)(uintptr_t)held;
 }
@@ -72,7 +73,7 @@ size_t mu__references_index(const struct mu__references *references,
     size_t found = 0;
 
     if (references->count > MU__REFERENCES_FEW) {
-        found = (size_t)mu__map_get(&references->indices, key_of(held));
+        found = (size_t)mu__map_get(&references->indices, get_handle_key(held));
         return found == 0 ? references->count : found - 1;
     }
     while (found < references->count && references->held[found] != held)
@@ -80,9 +81,9 @@ size_t mu__references_index(const struct mu__references *references,
     return found;
 }
 
-static int note_index(struct mu__references *references, size_t index)
+static int index_handle(struct mu__references *references, size_t index)
 {
-    return mu__map_set(&references->indices, key_of(references->held[index]),
+    return mu__map_set(&references->indices, get_handle_key(references->held[index]),
                        (void *)(index + 1));
 }
 
@@ -94,12 +95,12 @@ void mu__references_swap(struct mu__references *references, size_t a, size_t b)
     references->held[b] = held;
     if (references->count <= MU__REFERENCES_FEW)
         return;
-    (void)note_index(references, a);    /* replacing an entry takes no memory */
-    (void)note_index(references, b);
+    (void)index_handle(references, a);    /* replacing an entry takes no memory */
+    (void)index_handle(references, b);
 }
 
 /* Moves the handles to an allocation, and indexes them by the map. */
-static int leave_few(struct mu__references *references)
+static int move_handles_to_heap(struct mu__references *references)
 {
     struct mu__held **held = NULL;
 
@@ -109,19 +110,19 @@ static int leave_few(struct mu__references *references)
     references->held = held;
     references->capacity = 2 * MU__REFERENCES_FEW;
     for (size_t i = 0; i < MU__REFERENCES_FEW; i++)
-        if (note_index(references, i) != 0)
+        if (index_handle(references, i) != 0)
             return -MU_ENOMEM;
     return 0;
 }
 
-static int make_room(struct mu__references *references)
+static int reserve_handle(struct mu__references *references)
 {
     size_t capacity = references->capacity * 2;
 
     if (references->count < references->capacity)
         return 0;
     if (references->capacity == MU__REFERENCES_FEW)
-        return leave_few(references);
+        return move_handles_to_heap(references);
     if (references->capacity == 0) {
         references->held = references->few;
         references->capacity = MU__REFERENCES_FEW;
@@ -134,7 +135,7 @@ static int make_room(struct mu__references *references)
     return 0;
 }
 
-static int collect_one(struct mu__held *held, struct mu__references *references)
+static int collect_reference(struct mu__held *held, struct mu__references *references)
 {
     int rv;
 
@@ -142,12 +143,12 @@ static int collect_one(struct mu__held *held, struct mu__references *references)
         return -MU_EINVALID;
     if (mu__references_index(references, held) < references->count)
         return 0;
-    rv = make_room(references);
+    rv = reserve_handle(references);
     if (rv != 0)
         return rv;
     references->held[references->count] = held;
     if (references->count >= MU__REFERENCES_FEW)
-        rv = note_index(references, references->count);
+        rv = index_handle(references, references->count);
     if (rv == 0)
         references->count++;
     return rv;
@@ -159,8 +160,8 @@ int mu__references_collect(const mu_value *value, struct mu__references *referen
     int rv = 0;
 
     if (value->type == MU_VALUE_REFERENCE)
-        return collect_one(mu__reference_held(value), references);
-    if (!is_container(value))
+        return collect_reference(mu__reference_held(value), references);
+    if (!is_container_value(value))
         return 0;
     for (uint32_t i = 0; rv == 0 && i < container->count; i++)
         rv = mu__references_collect(container->items[i], references);
@@ -201,7 +202,7 @@ mu_value *mu__references_replace(const mu_value *value, mu__substitute_fn substi
 {
     if (value->type == MU_VALUE_REFERENCE)
         return substitute(arg, value);
-    if (!is_container(value) || !mu__has_references(value))
+    if (!is_container_value(value) || !mu__has_references(value))
         return mu_value_ref(value);
     return replace_items(value, substitute, arg);
 }

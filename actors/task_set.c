@@ -21,7 +21,7 @@ void mu__task_set_done(struct mu__task_set *set)
 /* ---- adding ---- */
 
 /* Whether a cluster spec may have a task type of that name. */
-static bool is_type(const char *type)
+static bool is_task_type(const char *type)
 {
     size_t length = strspn(type, "abcdefghijklmnopqrstuvwxyz0123456789_");
 
@@ -30,7 +30,8 @@ static bool is_type(const char *type)
 }
 
 /* Below 0: the whole range is before the task; above 0: behind it; 0: it has the task. */
-static int compare(const struct mu__task_range *range, const char *type, uint32_t index)
+static int compare_range(const struct mu__task_range *range, const char *type,
+                         uint32_t index)
 {
     int order = strcmp(range->type, type);
 
@@ -49,7 +50,7 @@ static uint32_t position_of(const struct mu__task_set *set, const char *type,
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (compare(&set->ranges[middle], type, index) < 0)
+        if (compare_range(&set->ranges[middle], type, index) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -57,15 +58,15 @@ static uint32_t position_of(const struct mu__task_set *set, const char *type,
     return low;
 }
 
-static bool make_room(struct mu__task_set *set)
+static bool reserve_range(struct mu__task_set *set)
 {
     return mu__grow_for_one((void **)&set->ranges, &set->size, set->count,
                             sizeof *set->ranges);
 }
 
 /* Add a range, and merge it with those it overlaps or touches. */
-static int add_range(struct mu__task_set *set, const char *type, uint32_t first,
-                     uint32_t last)
+static int add_task_range(struct mu__task_set *set, const char *type, uint32_t first,
+                          uint32_t last)
 {
     struct mu__task_range range = {.first = first, .last = last};
     uint32_t begin = position_of(set, type, first == 0 ? 0 : first - 1);
@@ -80,7 +81,7 @@ static int add_range(struct mu__task_set *set, const char *type, uint32_t first,
             range.last = set->ranges[end].last;
         end++;
     }
-    if (begin == end && !make_room(set))
+    if (begin == end && !reserve_range(set))
         return -MU_ENOMEM;
     if (end != begin + 1)
         memmove(&set->ranges[begin + 1], &set->ranges[end],
@@ -92,11 +93,11 @@ static int add_range(struct mu__task_set *set, const char *type, uint32_t first,
 
 int mu__task_set_add(struct mu__task_set *set, const char *type, uint32_t index)
 {
-    if (!is_type(type))
+    if (!is_task_type(type))
         return -MU_EINVALID;
     if (index > MU_CLUSTER_INDEX_MAX)
         return -MU_ERANGE;
-    return add_range(set, type, index, index);
+    return add_task_range(set, type, index, index);
 }
 
 /* ---- taking out ---- */
@@ -117,7 +118,7 @@ int mu__task_set_remove(struct mu__task_set *set, const char *type, uint32_t ind
     } else if (range->last == index) {
         range->last--;
     } else {
-        if (!make_room(set))
+        if (!reserve_range(set))
             return -MU_ENOMEM;
         range = &set->ranges[position];
         memmove(range + 1, range, (set->count - position) * sizeof *range);
@@ -137,7 +138,8 @@ struct reader {
     mu_error *error;
 };
 
-static int wrong(const struct reader *reader, int code, const char *expected)
+static int refuse_task_set_item(const struct reader *reader, int code,
+                                const char *expected)
 {
     const char *end = reader->item;
 
@@ -147,7 +149,7 @@ static int wrong(const struct reader *reader, int code, const char *expected)
                         (int)(end - reader->item), reader->item, expected);
 }
 
-static bool take(struct reader *reader, const char *text)
+static bool accept_prefix(struct reader *reader, const char *text)
 {
     size_t size = strlen(text);
 
@@ -158,7 +160,7 @@ static bool take(struct reader *reader, const char *text)
 }
 
 /* `ret_type`: an array of TYPE_BYTES. */
-static bool take_type(struct reader *reader, char *ret_type)
+static bool parse_task_type(struct reader *reader, char *ret_type)
 {
     size_t size = 0;
 
@@ -170,10 +172,10 @@ static bool take_type(struct reader *reader, char *ret_type)
     memcpy(ret_type, reader->at, size);
     ret_type[size] = '\0';
     reader->at += size;
-    return is_type(ret_type);
+    return is_task_type(ret_type);
 }
 
-static int take_index(struct reader *reader, uint32_t *ret_index)
+static int parse_task_index(struct reader *reader, uint32_t *ret_index)
 {
     const char *begin = reader->at;
     uint32_t index = 0;
@@ -181,52 +183,58 @@ static int take_index(struct reader *reader, uint32_t *ret_index)
     while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9') {
         index = index * 10 + (uint32_t)(*reader->at++ - '0');
         if (index > MU_CLUSTER_INDEX_MAX)
-            return wrong(reader, -MU_ERANGE, "beyond the largest index, 999999");
+            return refuse_task_set_item(reader, -MU_ERANGE,
+                                        "beyond the largest index, 999999");
     }
     if (reader->at == begin)
-        return wrong(reader, -MU_EINVALID, "no task: expected TYPE:INDEX or "
-                                           "TYPE:FIRST-LAST");
+        return refuse_task_set_item(reader, -MU_EINVALID,
+                                    "no task: expected TYPE:INDEX or "
+                                    "TYPE:FIRST-LAST");
     *ret_index = index;
     return 0;
 }
 
-static int take_item(struct reader *reader, struct mu__task_set *set)
+static int parse_task_range(struct reader *reader, struct mu__task_set *set)
 {
-    bool is_long = take(reader, "/job:");
+    bool is_long = accept_prefix(reader, "/job:");
     char type[TYPE_BYTES];
     uint32_t first;
     uint32_t last;
     int rv;
 
-    if (!take_type(reader, type) || !take(reader, is_long ? "/task:" : ":"))
-        return wrong(reader, -MU_EINVALID,
-                     "no task: expected a task type, as worker, a colon, and an index or "
-                     "FIRST-LAST");
-    rv = take_index(reader, &first);
+    if (!parse_task_type(reader, type) ||
+        !accept_prefix(reader, is_long ? "/task:" : ":"))
+        return refuse_task_set_item(
+            reader, -MU_EINVALID,
+            "no task: expected a task type, as worker, a colon, and an index or "
+            "FIRST-LAST");
+    rv = parse_task_index(reader, &first);
     last = first;
-    if (rv == 0 && take(reader, "-"))
-        rv = take_index(reader, &last);
+    if (rv == 0 && accept_prefix(reader, "-"))
+        rv = parse_task_index(reader, &last);
     if (rv != 0)
         return rv;
     if (last < first)
-        return wrong(reader, -MU_ERANGE, "a range whose end is before its begin");
-    rv = add_range(set, type, first, last);
+        return refuse_task_set_item(reader, -MU_ERANGE,
+                                    "a range whose end is before its begin");
+    rv = add_task_range(set, type, first, last);
     return rv == 0 ? 0 : mu_error_set(reader->error, rv, "no memory for a task set");
 }
 
-static int take_items(struct reader *reader, struct mu__task_set *set)
+static int parse_task_ranges(struct reader *reader, struct mu__task_set *set)
 {
     while (reader->at < reader->end) {
         int rv;
 
-        if (take(reader, " ") || take(reader, ","))
+        if (accept_prefix(reader, " ") || accept_prefix(reader, ","))
             continue;
         reader->item = reader->at;
-        rv = take_item(reader, set);
+        rv = parse_task_range(reader, set);
         if (rv != 0)
             return rv;
         if (reader->at < reader->end && *reader->at != ',' && *reader->at != ' ')
-            return wrong(reader, -MU_EINVALID, "followed by something that is no comma");
+            return refuse_task_set_item(reader, -MU_EINVALID,
+                                        "followed by something that is no comma");
     }
     return 0;
 }
@@ -244,7 +252,7 @@ int mu__task_set_parse(struct mu__view text, mu_error *ret_error,
                             MU__TASKS_TEXT_MAX);
     if (text.size > 0) {
         reader.end = reader.at + text.size;
-        rv = take_items(&reader, &set);
+        rv = parse_task_ranges(&reader, &set);
         if (rv != 0) {
             mu__task_set_done(&set);
             return rv;
@@ -280,7 +288,8 @@ bool mu__task_set_has(const struct mu__task_set *set, const char *type, uint32_t
 {
     uint32_t position = position_of(set, type, index);
 
-    return position < set->count && compare(&set->ranges[position], type, index) == 0;
+    return position < set->count &&
+           compare_range(&set->ranges[position], type, index) == 0;
 }
 
 uint64_t mu__task_set_count(const struct mu__task_set *set)

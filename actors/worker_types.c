@@ -10,7 +10,7 @@ enum { NAME_BYTES = sizeof((struct mu__worker_type *)0)->name, SHOWN_MAX = 200 }
 /* Types of tasks that never run closures. */
 static const char *const busy[] = {"chief", "ps", "evaluator", "client"};
 
-static bool is_busy(struct mu__view name)
+static bool is_reserved_type(struct mu__view name)
 {
     for (size_t i = 0; i < sizeof busy / sizeof busy[0]; i++)
         if (mu__view_is(name, busy[i]))
@@ -19,7 +19,7 @@ static bool is_busy(struct mu__view name)
 }
 
 /* Whether a cluster spec may have a task type of that name. */
-static bool is_type(const char *name, size_t length)
+static bool is_type_name(const char *name, size_t length)
 {
     return length > 0 && length < NAME_BYTES && name[0] >= 'a' && name[0] <= 'z' &&
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") >= length;
@@ -33,8 +33,8 @@ uint32_t mu__worker_types_find(const struct mu__worker_types *types, struct mu__
     return MU__ROLE_NONE;
 }
 
-static int check(const struct mu__worker_types *types, struct mu__view name,
-                 const char *text, mu_error *ret_error)
+static int check_listed_type(const struct mu__worker_types *types, struct mu__view name,
+                             const char *text, mu_error *ret_error)
 {
     const char *at = name.data;
 
@@ -42,12 +42,12 @@ static int check(const struct mu__worker_types *types, struct mu__view name,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option worker_types is \"%.*s\", where a task type is "
                             "missing; " EXPECTED, SHOWN_MAX, text);
-    if (!is_type(at, name.size))
+    if (!is_type_name(at, name.size))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option worker_types names \"%.*s\", which is no task type; "
                             EXPECTED, (int)(name.size < SHOWN_MAX ? name.size
                                                                   : SHOWN_MAX), at);
-    if (is_busy(name))
+    if (is_reserved_type(name))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option worker_types names \"%.*s\": tasks of that type have "
                             "work of their own and run no closures; expected \"worker\" "
@@ -73,7 +73,7 @@ int mu__worker_types_parse(const char *text, mu_error *ret_error,
     for (;;) {
         size_t size = strcspn(at, ",");
         struct mu__view name = {at, (uint32_t)size};
-        int rv = check(&types, name, whole, ret_error);
+        int rv = check_listed_type(&types, name, whole, ret_error);
 
         if (rv != 0)
             return rv;

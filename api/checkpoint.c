@@ -27,7 +27,7 @@ void mu_checkpoint_options_init_sized(mu_checkpoint_options *options, size_t siz
 
 /* ---- saving ---- */
 
-static int compare_names(const void *a, const void *b)
+static int compare_variable_names(const void *a, const void *b)
 {
     const mu_variable *const *one = a;
     const mu_variable *const *two = b;
@@ -36,8 +36,8 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* The variables by name, each once. The caller frees *ret_sorted. */
-static int sort(mu_variable *const *variables, size_t count, mu_error *ret_error,
-                mu_variable ***ret_sorted)
+static int sort_variables(mu_variable *const *variables, size_t count,
+                          mu_error *ret_error, mu_variable ***ret_sorted)
 {
     mu_variable **sorted = NULL;
 
@@ -51,11 +51,11 @@ static int sort(mu_variable *const *variables, size_t count, mu_error *ret_error
     for (size_t i = 0; i < count; i++)
         sorted[i] = variables[i];
     if (count > 1)
-        qsort(sorted, count, sizeof(mu_variable *), compare_names);
+        qsort(sorted, count, sizeof(mu_variable *), compare_variable_names);
     for (size_t i = 1; i < count; i++)
         if (strcmp(sorted[i - 1]->opened->name, sorted[i]->opened->name) == 0) {
             int rv = mu_error_set(ret_error, -MU_EINVALID,
-                                  "variable %s stands twice among those to save",
+                                  "variable %s appears twice among those to save",
                                   sorted[i]->opened->name);
 
             free(sorted);
@@ -96,7 +96,7 @@ static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size
 }
 
 /* Remove all but the newest and the one that was just saved, whose step may be older. */
-static void remove_old(const mu_checkpoint_options *o, uint64_t saved)
+static void remove_old_checkpoints(const mu_checkpoint_options *o, uint64_t saved)
 {
     char path[MU__CKPT_PATH_BYTES];
     uint64_t *steps;
@@ -126,8 +126,8 @@ static int save_file(const mu_checkpoint_options *o, const char *path, uint64_t 
     return rv;
 }
 
-static int prepare(const mu_checkpoint_options *o, uint64_t step, mu_error *ret_error,
-                   char path[MU__CKPT_PATH_BYTES])
+static int prepare_save(const mu_checkpoint_options *o, uint64_t step,
+                        mu_error *ret_error, char path[MU__CKPT_PATH_BYTES])
 {
     int rv;
 
@@ -153,9 +153,9 @@ int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
     int rv = MU__OPTIONS_READ(mu_checkpoint_options, options, ret_error, &o);
 
     if (rv == 0)
-        rv = prepare(&o, step, ret_error, path);
+        rv = prepare_save(&o, step, ret_error, path);
     if (rv == 0)
-        rv = sort(variables, count, ret_error, &sorted);
+        rv = sort_variables(variables, count, ret_error, &sorted);
     if (rv != 0)
         return rv;
     if (ret_path != NULL) {
@@ -170,7 +170,7 @@ int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
         free(copy);
         return rv;
     }
-    remove_old(&o, step);
+    remove_old_checkpoints(&o, step);
     if (ret_path != NULL)
         *ret_path = copy;
     return 0;
@@ -179,7 +179,7 @@ int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
 /* ---- the newest ---- */
 
 /* 0 when that file is whole. */
-static int look(const char *path, mu_error *ret_error)
+static int check_checkpoint_file(const char *path, mu_error *ret_error)
 {
     struct mu__ckpt_reader *reader;
     int rv = mu__ckpt_reader_open(path, ret_error, &reader);
@@ -202,7 +202,7 @@ static int first_whole(const char *directory, const char *name, const uint64_t *
         int rv = mu__ckpt_path(directory, name, steps[i], &error, path);
 
         if (rv == 0)
-            rv = look(path, &error);
+            rv = check_checkpoint_file(path, &error);
         if (rv == 0) {
             *ret_at = i;
             return 0;
@@ -250,7 +250,7 @@ int mu_checkpoint_latest(const char *directory, const char *name, mu_error *ret_
 
 /* ---- looking inside ---- */
 
-static mu_value *shape_value(const struct mu__shape *shape)
+static mu_value *make_shape_value(const struct mu__shape *shape)
 {
     mu_value *list = mu_value_list();
     int rv = list == NULL ? -MU_ENOMEM : 0;
@@ -274,7 +274,7 @@ static mu_value *part_value(const struct mu__ckpt_part *part)
         rv = mu_value_set(map, "dtype",
                           mu_value_string(mu_dtype_name((int)part->shape.dtype)));
     if (rv == 0)
-        rv = mu_value_set(map, "shape", shape_value(&part->shape));
+        rv = mu_value_set(map, "shape", make_shape_value(&part->shape));
     if (rv == 0)
         rv = mu_value_set(map, "shards", mu_value_int(part->shape.shards));
     if (rv == 0)
@@ -411,8 +411,8 @@ static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
     return rv;
 }
 
-static int restore_all(mu_node *node, const struct mu__ckpt_reader *reader,
-                       int64_t timeout_ms, mu_error *ret_error)
+static int restore_all_parts(mu_node *node, const struct mu__ckpt_reader *reader,
+                             int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     int rv = 0;
@@ -436,7 +436,7 @@ int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *na
     if (rv != 0)
         return rv;
     rv = names == NULL
-             ? restore_all(node, reader, timeout_ms, ret_error)
+             ? restore_all_parts(node, reader, timeout_ms, ret_error)
              : restore_named(node, reader, names, count, timeout_ms, ret_error);
     mu__ckpt_reader_close(reader);
     return rv;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* A closure that is being made. */
-struct making {
+struct builder {
     mu_node *node;
     const mu_closure_options *options;  /* NULL: the defaults */
     struct mu__view function;
@@ -44,7 +44,7 @@ void mu_closure_options_init_sized(mu_closure_options *options, size_t size)
 
 /* ---- checks ---- */
 
-static int check_name(const char *name, mu_error *ret_error)
+static int check_closure_name(const char *name, mu_error *ret_error)
 {
     size_t size;
 
@@ -60,8 +60,8 @@ static int check_name(const char *name, mu_error *ret_error)
     return 0;
 }
 
-static int check_range(const char *option, int64_t number, int64_t low, int64_t high,
-                       mu_error *ret_error)
+static int check_closure_range(const char *option, int64_t number, int64_t low,
+                               int64_t high, mu_error *ret_error)
 {
     if (number >= low && number <= high)
         return 0;
@@ -72,8 +72,8 @@ static int check_range(const char *option, int64_t number, int64_t low, int64_t 
 }
 
 /* Of each closure, so without a detour by the defaults where there is nothing to add. */
-static int read_options(const mu_closure_options *options, mu_error *ret_error,
-                        mu_closure_options *ret_own)
+static int read_closure_options(const mu_closure_options *options, mu_error *ret_error,
+                                mu_closure_options *ret_own)
 {
     if (options->size != sizeof *options)
         return MU__OPTIONS_READ(mu_closure_options, options, ret_error, ret_own);
@@ -81,7 +81,7 @@ static int read_options(const mu_closure_options *options, mu_error *ret_error,
     return 0;
 }
 
-static int check_options(const mu_closure_options *o, mu_error *ret_error)
+static int check_closure_options(const mu_closure_options *o, mu_error *ret_error)
 {
     const unsigned known =
         MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_PIN_RESULT | MU_CLOSURE_NO_BACKUP |
@@ -99,12 +99,12 @@ static int check_options(const mu_closure_options *o, mu_error *ret_error)
         {"worker", o->worker, -1, INT32_MAX - 1},
         {"not_worker", o->not_worker, -1, INT32_MAX - 1},
     };
-    int rv = check_name(o->name, ret_error);
+    int rv = check_closure_name(o->name, ret_error);
     mu_error inner;
 
     for (size_t i = 0; rv == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
-        rv = check_range(numbers[i].option, numbers[i].number, numbers[i].low,
-                         numbers[i].high, ret_error);
+        rv = check_closure_range(numbers[i].option, numbers[i].number, numbers[i].low,
+                                 numbers[i].high, ret_error);
     if (rv != 0)
         return rv;
     if ((o->flags & ~known) != 0)
@@ -139,7 +139,7 @@ int mu__check_function_name(const char *function, mu_error *ret_error)
 
 /* ---- arguments ---- */
 
-static uint64_t bytes_of(const struct mu__packed *sizes)
+static uint64_t get_packed_bytes(const struct mu__packed *sizes)
 {
     return (uint64_t)sizes->head_size + sizes->tail_size;
 }
@@ -153,10 +153,10 @@ int mu__measure_args(const mu_value *args, struct mu__packed *ret_sizes,
     if (mu__value_measure(args, &ret_sizes->head_size, &ret_sizes->tail_size) != 0)
         return mu_error_set(ret_error, -MU_ERANGE,
                             "the arguments are too deep or too large");
-    if (bytes_of(ret_sizes) > MU__VALUE_BYTES_MAX)
+    if (get_packed_bytes(ret_sizes) > MU__VALUE_BYTES_MAX)
         return mu_error_set(ret_error, -MU_ERANGE,
                             "the arguments have %llu bytes, at most %d are sent",
-                            (unsigned long long)bytes_of(ret_sizes),
+                            (unsigned long long)get_packed_bytes(ret_sizes),
                             MU__VALUE_BYTES_MAX);
     return 0;
 }
@@ -175,28 +175,28 @@ int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *
 }
 
 /* Collect the references among the arguments: the closure's inputs. */
-static int collect_inputs(struct making *making, const mu_value *args,
+static int collect_inputs(struct builder *builder, const mu_value *args,
                           mu_error *ret_error)
 {
-    int rv = mu__references_collect(args, &making->inputs);
+    int rv = mu__references_collect(args, &builder->inputs);
 
     if (rv == -MU_ENOMEM)
         return mu_error_set(ret_error, rv, "no memory for the arguments' references");
-    for (size_t i = 0; rv == 0 && i < making->inputs.count; i++)
-        if (making->inputs.held[i]->owner != &making->node->future_owner)
+    for (size_t i = 0; rv == 0 && i < builder->inputs.count; i++)
+        if (builder->inputs.held[i]->owner != &builder->node->future_owner)
             rv = -MU_EINVALID;
     if (rv != 0)
         return mu_error_set(ret_error, rv,
                             "a reference among the arguments is not of a value of this "
                             "coordinator");
-    if (making->inputs.count > MU__INPUTS_MAX)
+    if (builder->inputs.count > MU__INPUTS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the arguments have references to %zu values, at most %d are "
-                            "allowed", making->inputs.count, MU__INPUTS_MAX);
+                            "allowed", builder->inputs.count, MU__INPUTS_MAX);
     return 0;
 }
 
-static mu_value *content_of(void *arg, const mu_value *reference)
+static mu_value *get_future_content(void *arg, const mu_value *reference)
 {
     const mu_remote_value *future =
         (const mu_remote_value *)mu__reference_held(reference);
@@ -207,10 +207,10 @@ static mu_value *content_of(void *arg, const mu_value *reference)
 
 /* Whether the contents of all inputs are here, so that the arguments are packed at
  * once. */
-static bool has_contents(const struct making *making)
+static bool has_all_contents(const struct builder *builder)
 {
-    for (size_t i = 0; i < making->inputs.count; i++) {
-        const struct mu__held *held = making->inputs.held[i];
+    for (size_t i = 0; i < builder->inputs.count; i++) {
+        const struct mu__held *held = builder->inputs.held[i];
         const mu_remote_value *future = (const mu_remote_value *)held;
 
         if (held->is_per_worker || !mu__future_is(future, MU_REMOTE_READY) ||
@@ -220,12 +220,13 @@ static bool has_contents(const struct making *making)
     return true;
 }
 
-static int put_contents(struct making *making, const mu_value *args, mu_error *ret_error)
+static int put_contents(struct builder *builder, const mu_value *args,
+                        mu_error *ret_error)
 {
-    making->whole = mu__references_replace(args, content_of, NULL);
-    if (making->whole == NULL)
+    builder->whole = mu__references_replace(args, get_future_content, NULL);
+    if (builder->whole == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
-    return mu__measure_args(making->whole, &making->sizes, ret_error);
+    return mu__measure_args(builder->whole, &builder->sizes, ret_error);
 }
 
 /* ---- messages ---- */
@@ -243,79 +244,79 @@ static void set_options(struct mu__schedule *body, const mu_closure_options *o)
 
 /* A SUBMIT message, with names behind its body, and then room for the numbers of its
  * inputs. */
-static int make_message(struct making *making, mu_error *ret_error)
+static int make_message(struct builder *builder, mu_error *ret_error)
 {
-    size_t size = sizeof(struct mu__submit) + making->function.size +
-                  making->name.size + making->worker_type.size +
-                  sizeof(uint64_t) * making->inputs.count;
+    size_t size = sizeof(struct mu__submit) + builder->function.size +
+                  builder->name.size + builder->worker_type.size +
+                  sizeof(uint64_t) * builder->inputs.count;
     struct mu__schedule *body;
 
-    making->msg = mu__msg_heap(MU__SUBMIT, size);
-    if (making->msg == NULL)
+    builder->msg = mu__msg_heap(MU__SUBMIT, size);
+    if (builder->msg == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
-    body = mu__body(making->msg);
-    body->function = making->function;
-    making->numbers = mu__pack_view((uint8_t *)body + sizeof(struct mu__submit),
-                                    &body->function);
-    if (making->options == NULL)
+    body = mu__body(builder->msg);
+    body->function = builder->function;
+    builder->numbers = mu__pack_view((uint8_t *)body + sizeof(struct mu__submit),
+                                     &body->function);
+    if (builder->options == NULL)
         return 0;
-    set_options(body, making->options);
-    body->name = making->name;
-    if (making->name.size > 0)
-        making->numbers = mu__pack_view(making->numbers, &body->name);
-    body->worker_type = making->worker_type;
-    if (making->worker_type.size > 0)
-        making->numbers = mu__pack_view(making->numbers, &body->worker_type);
+    set_options(body, builder->options);
+    body->name = builder->name;
+    if (builder->name.size > 0)
+        builder->numbers = mu__pack_view(builder->numbers, &body->name);
+    body->worker_type = builder->worker_type;
+    if (builder->worker_type.size > 0)
+        builder->numbers = mu__pack_view(builder->numbers, &body->worker_type);
     return 0;
 }
 
 /* Hand the closure to the client actor as a whole: some inputs are not here, or only the
  * client knows their numbers. */
-static int defer(struct making *making, const mu_value *args, mu_remote_value *future,
-                 mu_error *ret_error)
+static int defer_closure(struct builder *builder, const mu_value *args,
+                         mu_remote_value *future, mu_error *ret_error)
 {
     struct mu__msg *msg =
         mu__msg_heap(MU__SCHEDULE_PENDING, sizeof(struct mu__schedule_pending));
     struct mu__pending_closure *closure =
         msg == NULL ? NULL
-                    : mu__pending_new(making->inputs.held, (uint32_t)making->inputs.count,
-                                      args);
+                    : mu__pending_new(builder->inputs.held,
+                                      (uint32_t)builder->inputs.count, args);
 
     if (closure == NULL) {
         mu__node_drop_msg(msg);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
     }
-    closure->msg = making->msg;
-    closure->numbers = making->numbers;
+    closure->msg = builder->msg;
+    closure->numbers = builder->numbers;
     closure->future = future;
-    closure->bytes = bytes_of(&making->sizes);
+    closure->bytes = get_packed_bytes(&builder->sizes);
     ((struct mu__schedule_pending *)mu__body(msg))->pending = closure;
-    making->msg = msg;
+    builder->msg = msg;
     return 0;
 }
 
 /* Put the arguments into the message, or make that of a deferred closure. */
-static int fill_in(struct making *making, const mu_value *args, mu_remote_value *future,
-                   mu_error *ret_error)
+static int fill_message(struct builder *builder, const mu_value *args,
+                        mu_remote_value *future, mu_error *ret_error)
 {
-    struct mu__schedule *body = mu__body(making->msg);
-    bool refers = making->inputs.count > 0 && making->whole == NULL;
+    struct mu__schedule *body = mu__body(builder->msg);
+    bool refers = builder->inputs.count > 0 && builder->whole == NULL;
     int rv;
 
-    ((struct mu__submit *)mu__body(making->msg))->future = future;
-    if (refers && !mu__holds_suffice(&making->inputs))
-        return defer(making, args, future, ret_error);
-    body->args = making->sizes;
-    rv = mu__pack_args(making->msg, making->whole != NULL ? making->whole : args,
+    ((struct mu__submit *)mu__body(builder->msg))->future = future;
+    if (refers && !mu__holds_suffice(&builder->inputs))
+        return defer_closure(builder, args, future, ret_error);
+    body->args = builder->sizes;
+    rv = mu__pack_args(builder->msg, builder->whole != NULL ? builder->whole : args,
                        &body->args, ret_error);
     if (rv == 0 && refers) {
-        mu__holds_take(body, making->numbers, &making->inputs);
-        making->has_holds = true;
+        mu__holds_take(body, builder->numbers, &builder->inputs);
+        builder->has_holds = true;
     }
     return rv;
 }
 
-static void drop_message(struct mu__msg *msg)
+static void drop_closure_message(struct mu__msg *msg)
 {
     if (msg != NULL && msg->kind == MU__SCHEDULE_PENDING)
         mu__pending_free(((struct mu__schedule_pending *)mu__body(msg))->pending);
@@ -324,52 +325,52 @@ static void drop_message(struct mu__msg *msg)
 
 /* A node that is being closed takes no message: then the closure was never scheduled, and
  * its inputs are released. */
-static int post(struct making *making, mu_error *ret_error)
+static int post_closure(struct builder *builder, mu_error *ret_error)
 {
     struct mu__pending_closure *closure = NULL;
-    struct mu__msg *msg = making->msg;
+    struct mu__msg *msg = builder->msg;
     int rv;
 
     if (msg->kind == MU__SCHEDULE_PENDING)
         closure = ((struct mu__schedule_pending *)mu__body(msg))->pending;
-    making->msg = NULL;
-    rv = mu__node_post(making->node, MU__CLIENT, msg);
+    builder->msg = NULL;
+    rv = mu__node_post(builder->node, MU__CLIENT, msg);
     if (rv == 0)
         return 0;
     if (closure != NULL)
         mu__pending_free(closure);
-    for (size_t i = 0; making->has_holds && i < making->inputs.count; i++)
-        mu__held_unref(making->inputs.held[i]);
-    return mu_error_set(ret_error, rv, "%s is %s", mu_node_task(making->node),
+    for (size_t i = 0; builder->has_holds && i < builder->inputs.count; i++)
+        mu__held_unref(builder->inputs.held[i]);
+    return mu_error_set(ret_error, rv, "%s is %s", mu_node_task(builder->node),
                         mu_strerror(rv));
 }
 
 /* ---- scheduling ---- */
 
 /* The closure was admitted. */
-static int make_and_post(mu_coordinator *c, struct making *making, const mu_value *args,
+static int make_and_post(mu_coordinator *c, struct builder *builder, const mu_value *args,
                          mu_error *ret_error, mu_remote_value **ret_value)
 {
     mu_remote_value *future = NULL;
-    int rv = make_message(making, ret_error);
+    int rv = make_message(builder, ret_error);
 
     if (rv == 0 && ret_value != NULL) {
-        future = mu__future_new(&making->node->future_owner);
+        future = mu__future_new(&builder->node->future_owner);
         if (future == NULL)
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a remote value");
     }
-    if (future != NULL && making->options != NULL) {
-        future->notify = making->options->on_ready;
-        future->notify_user = making->options->user;
+    if (future != NULL && builder->options != NULL) {
+        future->notify = builder->options->on_ready;
+        future->notify_user = builder->options->user;
     }
     if (rv == 0)
-        rv = fill_in(making, args, future, ret_error);
+        rv = fill_message(builder, args, future, ret_error);
     if (rv == 0)
-        rv = post(making, ret_error);
+        rv = post_closure(builder, ret_error);
     else
-        drop_message(making->msg);
+        drop_closure_message(builder->msg);
     if (rv != 0)
-        mu__admission_withdraw(&c->session, bytes_of(&making->sizes));
+        mu__admission_withdraw(&c->session, get_packed_bytes(&builder->sizes));
     if (rv != 0 && future != NULL)
         mu__held_free(&future->held);
     else if (ret_value != NULL)
@@ -378,34 +379,35 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
 }
 
 /* Field by field: this is on the way of every closure. */
-static void begin_making(struct making *making, const char *function,
-                         const mu_closure_options *options)
+static void init_closure_builder(struct builder *builder, const char *function,
+                                 const mu_closure_options *options)
 {
-    making->options = options;
-    making->function = mu__view_str(function);
-    making->name = (struct mu__view){NULL, 0};
-    making->worker_type = (struct mu__view){NULL, 0};
-    mu__references_init(&making->inputs);
-    making->whole = NULL;
-    making->msg = NULL;
-    making->has_holds = false;
-    making->sizes = (struct mu__packed){0};
+    builder->options = options;
+    builder->function = mu__view_str(function);
+    builder->name = (struct mu__view){NULL, 0};
+    builder->worker_type = (struct mu__view){NULL, 0};
+    mu__references_init(&builder->inputs);
+    builder->whole = NULL;
+    builder->msg = NULL;
+    builder->has_holds = false;
+    builder->sizes = (struct mu__packed){0};
 }
 
-static int prepare(mu_coordinator *c, struct making *making, const mu_value *args,
-                    int64_t timeout_ms, mu_error *ret_error)
+static int prepare_closure(mu_coordinator *c, struct builder *builder,
+                           const mu_value *args, int64_t timeout_ms, mu_error *ret_error)
 {
-    int rv = mu__measure_args(args, &making->sizes, ret_error);
+    int rv = mu__measure_args(args, &builder->sizes, ret_error);
 
     if (rv == 0 && args != NULL)
-        rv = collect_inputs(making, args, ret_error);
-    if (rv == 0 && making->inputs.count > 0 && has_contents(making))
-        rv = put_contents(making, args, ret_error);
+        rv = collect_inputs(builder, args, ret_error);
+    if (rv == 0 && builder->inputs.count > 0 && has_all_contents(builder))
+        rv = put_contents(builder, args, ret_error);
     if (rv == 0)
-        rv = mu__coordinator_admit(c, bytes_of(&making->sizes),
-                                   making->options != NULL &&
-                                       making->options->flags & MU_CLOSURE_RAISE_ON_FETCH,
-                                   timeout_ms, ret_error);
+        rv =
+            mu__coordinator_admit(c, get_packed_bytes(&builder->sizes),
+                                  builder->options != NULL &&
+                                      builder->options->flags & MU_CLOSURE_RAISE_ON_FETCH,
+                                  timeout_ms, ret_error);
     return rv;
 }
 
@@ -415,7 +417,7 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
                                  mu_remote_value **ret_value)
 {
     mu_closure_options own;
-    struct making making;
+    struct builder builder;
     int rv;
 
     if (ret_value != NULL)
@@ -426,29 +428,29 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
     if (rv != 0)
         return rv;
     if (options != NULL) {
-        rv = read_options(options, ret_error, &own);
+        rv = read_closure_options(options, ret_error, &own);
         if (rv != 0)
             return rv;
         options = &own;
     }
-    begin_making(&making, function, options);
-    making.node = mu__coordinator_reach(c, ret_error);
-    if (making.node == NULL)
+    init_closure_builder(&builder, function, options);
+    builder.node = mu__coordinator_reach(c, ret_error);
+    if (builder.node == NULL)
         return -MU_ECLOSED;
     if (options != NULL) {
-        rv = check_options(options, ret_error);
+        rv = check_closure_options(options, ret_error);
         if (options->name != NULL)
-            making.name = mu__view_str(options->name);
+            builder.name = mu__view_str(options->name);
         if (options->worker_type != NULL)
-            making.worker_type = mu__view_str(options->worker_type);
+            builder.worker_type = mu__view_str(options->worker_type);
     }
     if (rv == 0)
-        rv = prepare(c, &making, args, timeout_ms, ret_error);
+        rv = prepare_closure(c, &builder, args, timeout_ms, ret_error);
     if (rv == 0)
-        rv = make_and_post(c, &making, args, ret_error, ret_value);
-    mu_value_free(making.whole);
-    if (making.inputs.held != NULL)
-        mu__references_done(&making.inputs);
+        rv = make_and_post(c, &builder, args, ret_error, ret_value);
+    mu_value_free(builder.whole);
+    if (builder.inputs.held != NULL)
+        mu__references_done(&builder.inputs);
     return rv;
 }
 

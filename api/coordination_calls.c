@@ -204,7 +204,7 @@ static int request_tasks(mu_node *node, struct mu__agent_call *call, const char 
     return rv;
 }
 
-static int request_content(mu_node *node, unsigned what, const char *tasks,
+static int request_tasks_content(mu_node *node, unsigned what, const char *tasks,
                        int64_t timeout_ms, mu_error *ret_error, mu_value **ret_content)
 {
     struct mu__agent_call call = {.what = what};
@@ -215,8 +215,8 @@ static int request_content(mu_node *node, unsigned what, const char *tasks,
     return rv;
 }
 
-static int mark(mu_node *node, const char *task, struct mu__agent_call *call,
-                int64_t timeout_ms, mu_error *ret_error)
+static int mark_task(mu_node *node, const char *task, struct mu__agent_call *call,
+                     int64_t timeout_ms, mu_error *ret_error)
 {
     struct mu__task_set set = {0};
     char text[MU__TASK_NAME_MAX + 1];
@@ -243,7 +243,7 @@ int mu_tasks_report_error(mu_node *node, const char *task, int code, const char 
     struct mu__agent_call call = {.number = 0};
     int rv = set_failure(&call, code, message, ret_error);
 
-    return rv != 0 ? rv : mark(node, task, &call, timeout_ms, ret_error);
+    return rv != 0 ? rv : mark_task(node, task, &call, timeout_ms, ret_error);
 }
 
 int mu_tasks_reset(mu_node *node, const char *task, int64_t timeout_ms,
@@ -253,7 +253,7 @@ int mu_tasks_reset(mu_node *node, const char *task, int64_t timeout_ms,
 
     struct mu__agent_call call = {.number = 0};
 
-    return mark(node, task, &call, timeout_ms, ret_error);
+    return mark_task(node, task, &call, timeout_ms, ret_error);
 }
 
 int mu_tasks_range_at(const char *tasks, size_t i, mu_error *ret_error,
@@ -283,31 +283,32 @@ int mu_tasks_states(mu_node *node, const char *tasks, int64_t timeout_ms,
                     mu_error *ret_error, mu_value **ret_tasks)
 {
     MU__REQUIRE(ret_error, node, ret_tasks);
-    return request_content(node, MU__TASKS_STATES, tasks, timeout_ms, ret_error,
-                           ret_tasks);
+    return request_tasks_content(node, MU__TASKS_STATES, tasks, timeout_ms, ret_error,
+                                 ret_tasks);
 }
 
 int mu_tasks_wait(mu_node *node, const char *tasks, int64_t timeout_ms,
                   mu_error *ret_error, mu_value **ret_tasks)
 {
     MU__REQUIRE(ret_error, node, ret_tasks);
-    return request_content(node, MU__TASKS_WAIT, tasks, timeout_ms, ret_error, ret_tasks);
+    return request_tasks_content(node, MU__TASKS_WAIT, tasks, timeout_ms, ret_error,
+                                 ret_tasks);
 }
 
 int mu_tasks_devices(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                      mu_value **ret_devices)
 {
     MU__REQUIRE(ret_error, node, ret_devices);
-    return request_content(node, MU__TASKS_DEVICES, NULL, timeout_ms, ret_error,
-                           ret_devices);
+    return request_tasks_content(node, MU__TASKS_DEVICES, NULL, timeout_ms, ret_error,
+                                 ret_devices);
 }
 
 int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_ms,
                    mu_error *ret_error, mu_value **ret_alive)
 {
     MU__REQUIRE(ret_error, node, ret_alive);
-    return request_content(node, MU__TASKS_ALIVE, tasks, timeout_ms, ret_error,
-                           ret_alive);
+    return request_tasks_content(node, MU__TASKS_ALIVE, tasks, timeout_ms, ret_error,
+                                 ret_alive);
 }
 
 /* Versions are the service's plus one, here and in the request; 0: none is known. */
@@ -335,8 +336,8 @@ void mu_barrier_options_init_sized(mu_barrier_options *options, size_t size)
     mu__options_init(options, size, &defaults, sizeof defaults);
 }
 
-static int check_barrier(const char *name, const mu_barrier_options *options,
-                         mu_error *ret_error)
+static int check_barrier_options(const char *name, const mu_barrier_options *options,
+                                 mu_error *ret_error)
 {
     size_t size = name == NULL ? 0 : strlen(name);
 
@@ -375,7 +376,7 @@ int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *o
     int rv = MU__OPTIONS_READ(mu_barrier_options, options, ret_error, &o);
 
     if (rv == 0)
-        rv = check_barrier(name, &o, ret_error);
+        rv = check_barrier_options(name, &o, ret_error);
     if (rv == 0)
         rv = canonical_tasks(o.tasks, ret_error, &tasks);
     if (rv != 0)
@@ -386,7 +387,7 @@ int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *o
     return rv;
 }
 
-static void barrier_over(struct mu__pending *pending)
+static void on_barrier_over(struct mu__pending *pending)
 {
     struct mu__agent_detached *detached = (struct mu__agent_detached *)(void *)pending;
     const struct mu__call *call = &detached->call.call;
@@ -406,7 +407,7 @@ int mu_barrier_wait_async(mu_node *node, const char *name,
     int rv = MU__OPTIONS_READ(mu_barrier_options, options, NULL, &o);
 
     if (rv == 0)
-        rv = check_barrier(name, &o, NULL);
+        rv = check_barrier_options(name, &o, NULL);
     if (rv != 0)
         return rv;
     detached = mu__agent_detached_new(MU__AGENT_BARRIER, name);
@@ -418,7 +419,7 @@ int mu_barrier_wait_async(mu_node *node, const char *name,
         detached->done = done;
         detached->user = user;
         rv = mu__node_call_later(node, MU__AGENT, &detached->pending,
-                                 &detached->call.call, barrier_over);
+                                 &detached->call.call, on_barrier_over);
     }
     if (rv != 0)
         mu__agent_detached_free(detached);
@@ -431,7 +432,7 @@ int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout_ms,
     MU__REQUIRE(ret_error, node, name);
 
     struct mu__agent_call call = {.name = name};
-    int rv = check_barrier(name, NULL, ret_error);
+    int rv = check_barrier_options(name, NULL, ret_error);
 
     if (rv != 0)
         return rv;

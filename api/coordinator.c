@@ -67,7 +67,7 @@ static bool close_session(mu_node *node, int64_t timeout_ms)
     return mu__client_call(node, &call, timeout_ms, NULL) == 0;
 }
 
-static void detach_coordinator(mu_node *node, int64_t timeout_ms)
+static void detach_open_coordinator(mu_node *node, int64_t timeout_ms)
 {
     bool is_open;
 
@@ -86,7 +86,7 @@ static void detach_coordinator(mu_node *node, int64_t timeout_ms)
 }
 
 /* Make it the node's coordinator; false: the node has one. */
-static bool enlist(mu_coordinator *c)
+static bool enlist_coordinator(mu_coordinator *c)
 {
     bool is_free;
 
@@ -96,7 +96,7 @@ static bool enlist(mu_coordinator *c)
         c->node->coordinator = (struct mu__node_coordinator){
             .open = c,
             .unclosed = c->node->coordinator.unclosed,
-            .detach = detach_coordinator,
+            .detach = detach_open_coordinator,
             .drop = drop_coordinator,
         };
     uv_mutex_unlock(&c->node->lock);
@@ -104,7 +104,7 @@ static bool enlist(mu_coordinator *c)
 }
 
 /* From now on closing the node does not detach it. */
-static void unlist(mu_coordinator *c)
+static void unlist_coordinator(mu_coordinator *c)
 {
     uv_mutex_lock(&c->node->lock);
     if (c->node->coordinator.open == c)
@@ -116,7 +116,7 @@ static void coordinator_free(mu_coordinator *c)
 {
     mu_node *node = c->node;
 
-    unlist(c);
+    unlist_coordinator(c);
     drop_coordinator(c);
     mu__node_unref(node);
 }
@@ -218,7 +218,7 @@ int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
     c->session.closures_max = node->limits.queue_max;
     c->session.bytes_max = node->limits.queue_bytes_max;
     c->session.keep_data = mu__coordinator_keep_data;
-    if (!enlist(c)) {
+    if (!enlist_coordinator(c)) {
         free(c);
         return mu_error_set(ret_error, -MU_EEXISTS,
                             "the coordinator of %s is open already", mu_node_task(node));
@@ -234,7 +234,7 @@ int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
 }
 
 /* The client actor may still write to the session: it is freed with the node. */
-static void leave_to_node(mu_coordinator *c)
+static void leave_coordinator_to_node(mu_coordinator *c)
 {
     mu_node *node = c->node;
 
@@ -249,13 +249,13 @@ static void leave_to_node(mu_coordinator *c)
 static void close_later(mu_coordinator *c)
 {
     if (start_detached(c, c->node, MU__CLIENT_CLOSE, false, finished_closing) == 0)
-        unlist(c);
+        unlist_coordinator(c);
     else
-        leave_to_node(c);
+        leave_coordinator_to_node(c);
 }
 
 /* True when nothing refers to the session any more. */
-static bool end_session(mu_coordinator *c)
+static bool end_coordinator_session(mu_coordinator *c)
 {
     if (!atomic_load(&c->detached) && close_session(c->node, CLOSE_MS))
         return true;
@@ -270,15 +270,15 @@ void mu_coordinator_close(mu_coordinator *c)
         close_later(c);
         return;
     }
-    if (end_session(c))
+    if (end_coordinator_session(c))
         coordinator_free(c);
     else
-        leave_to_node(c);
+        leave_coordinator_to_node(c);
 }
 
 /* ---- raising, and room ---- */
 
-static int raise_error(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
+static int request_session_error(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_RAISE,
@@ -290,7 +290,7 @@ static int raise_error(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 
 /* An error that was requested on the loop is pending until the program has got it,
  * although the session is fine again by then. */
-static bool has_error(const mu_coordinator *c, const mu_node *node)
+static bool has_pending_error(const mu_coordinator *c, const mu_node *node)
 {
     return atomic_load_explicit(&c->session.phase, memory_order_acquire) !=
                MU__SESSION_FINE ||
@@ -301,7 +301,7 @@ static int raise_pending(mu_coordinator *c, mu_node *node, int64_t timeout_ms,
                          mu_error *ret_error)
 {
     return mu__node_on_loop(node) ? raise_on_loop(c, node, ret_error)
-                                  : raise_error(node, timeout_ms, ret_error);
+                                  : request_session_error(node, timeout_ms, ret_error);
 }
 
 static int describe_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_error)
@@ -323,8 +323,9 @@ static int describe_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_
 
 /* Queues behind all threads that wait already. *ret_admitted is false when an error is to
  * be raised first. */
-static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes, bool raises,
-                         int64_t timeout_ms, mu_error *ret_error, bool *ret_admitted)
+static int wait_for_client_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
+                                bool raises, int64_t timeout_ms, mu_error *ret_error,
+                                bool *ret_admitted)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_ROOM,
                                    .bytes = bytes,
@@ -355,16 +356,16 @@ static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
 
         if (own_error && mu__admission_try(&c->session, bytes))
             is_admitted = true;
-        else if (own_error && has_error(c, node))
+        else if (own_error && has_pending_error(c, node))
             rv = mu_error_set(ret_error, -MU_EAGAIN, "there is no room, and an error of "
                               "another closure is to be raised first");
-        else if (has_error(c, node))
+        else if (has_pending_error(c, node))
             rv = raise_pending(c, node, left_ms, ret_error);
         else if (mu__admission_try(&c->session, bytes))
             is_admitted = true;
         else
-            rv = wait_for_room(c, node, bytes, !own_error, left_ms, ret_error,
-                               &is_admitted);
+            rv = wait_for_client_room(c, node, bytes, !own_error, left_ms, ret_error,
+                                      &is_admitted);
         if (rv != 0)
             return rv;
     }
@@ -374,15 +375,15 @@ static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
 int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, bool own_error,
                           int64_t timeout_ms, mu_error *ret_error)
 {
-    if (!has_error(c, c->node) && mu__admission_try(&c->session, bytes))
+    if (!has_pending_error(c, c->node) && mu__admission_try(&c->session, bytes))
         return 0;
     return raise_or_wait(c, c->node, bytes, own_error, timeout_ms, ret_error);
 }
 
 /* ---- waiting ---- */
 
-static int wait_for(mu_coordinator *c, int operation, int64_t timeout_ms,
-                    mu_error *ret_error)
+static int wait_for_client_call(mu_coordinator *c, int operation, int64_t timeout_ms,
+                                mu_error *ret_error)
 {
     struct mu__client_call call = {.call.operation = operation};
     mu_node *node = mu__coordinator_reach(c, ret_error);
@@ -395,12 +396,12 @@ static int wait_for(mu_coordinator *c, int operation, int64_t timeout_ms,
 int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t timeout_ms,
                                   mu_error *ret_error)
 {
-    return wait_for(c, MU__CLIENT_REACH, timeout_ms, ret_error);
+    return wait_for_client_call(c, MU__CLIENT_REACH, timeout_ms, ret_error);
 }
 
 int mu_coordinator_join(mu_coordinator *c, int64_t timeout_ms, mu_error *ret_error)
 {
-    return wait_for(c, MU__CLIENT_JOIN, timeout_ms, ret_error);
+    return wait_for_client_call(c, MU__CLIENT_JOIN, timeout_ms, ret_error);
 }
 
 int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
@@ -411,8 +412,8 @@ int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
     if (node == NULL)
         return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
     if (ret_done == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID, "nowhere to put the answer");
-    if (has_error(c, node))
+        return mu_error_set(ret_error, -MU_EINVALID, "ret_done is NULL");
+    if (has_pending_error(c, node))
         rv = raise_pending(c, node, DONE_MS, ret_error);
     if (rv == 0)
         *ret_done = atomic_load_explicit(&c->session.scheduled, memory_order_relaxed) ==
@@ -440,7 +441,7 @@ void mu_coordinator_get_stats(mu_coordinator *c, mu_coordinator_stats *ret_count
 /* ---- errors ---- */
 
 /* Append the session's errors, which are the latest first, to those taken before. */
-static void take_errors(mu_coordinator *c)
+static void take_session_errors(mu_coordinator *c)
 {
     struct mu__error_entry *entry =
         atomic_exchange_explicit(&c->session.errors, NULL, memory_order_acquire);
@@ -471,7 +472,7 @@ size_t mu_coordinator_take_errors(mu_coordinator *c, mu_error *errors, size_t ma
     if (c == NULL || (errors == NULL && max > 0))
         return 0;
     uv_mutex_lock(&c->node->lock);
-    take_errors(c);
+    take_session_errors(c);
     while (count < max && c->errors != NULL) {
         struct mu__error_entry *entry = c->errors;
 

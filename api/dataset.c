@@ -151,7 +151,7 @@ static void order_end(struct order *order, const struct mu__consumer *consumer)
 }
 
 /* Also when the node is closed before the closure is resolved. */
-static void on_resolved(mu_remote_value *value, void *user)
+static void on_order_resolved(mu_remote_value *value, void *user)
 {
     const struct mu__consumer consumer = {
         .closure = value->closure,
@@ -165,7 +165,7 @@ static void on_resolved(mu_remote_value *value, void *user)
 }
 
 /* Set the callback of the order's future. Without memory that is tried again later. */
-static void watch(struct order *order)
+static void watch_order(struct order *order)
 {
     mu_remote_value *value = order->value;
     mu_dataset *dataset = order->dataset;
@@ -173,7 +173,7 @@ static void watch(struct order *order)
 
     /* Once it is watched, the loop may end and free it at any moment. */
     order->value = NULL;
-    rv = mu_remote_value_on_ready(value, on_resolved, order);
+    rv = mu_remote_value_on_ready(value, on_order_resolved, order);
     if (rv == 0) {
         mu_remote_value_free(value);
         return;
@@ -189,7 +189,7 @@ static void watch(struct order *order)
     uv_mutex_unlock(&dataset->lock);
 }
 
-static void watch_again(mu_dataset *dataset)
+static void watch_unwatched_orders(mu_dataset *dataset)
 {
     struct order *order;
 
@@ -200,7 +200,7 @@ static void watch_again(mu_dataset *dataset)
     while (order != NULL) {
         struct order *next = order->next;
 
-        watch(order);
+        watch_order(order);
         order = next;
     }
 }
@@ -242,7 +242,7 @@ static int refuse_loop(const mu_dataset *dataset, int64_t timeout_ms, mu_error *
 }
 
 /* With the lock. */
-static int refuse_out(const mu_dataset *dataset, int code, mu_error *error)
+static int refuse_shards_out(const mu_dataset *dataset, int code, mu_error *error)
 {
     struct mu__dispenser_counts counts;
 
@@ -260,16 +260,16 @@ static int wait_changed(mu_dataset *dataset, const struct limit *limit, mu_error
     uint64_t again_ns = mu__deadline_in(dataset->unwatched != NULL ? LOOK_AGAIN_MS : -1);
 
     if (limit->timeout_ms == 0)
-        return refuse_out(dataset, -MU_EAGAIN, error);
+        return refuse_shards_out(dataset, -MU_EAGAIN, error);
     if (mu__deadline_left_ms(limit->deadline_ns) == 0)
-        return refuse_out(dataset, -MU_EDEADLINE, error);
+        return refuse_shards_out(dataset, -MU_EDEADLINE, error);
     (void)mu__deadline_wait(again_ns < limit->deadline_ns ? again_ns : limit->deadline_ns,
                             &dataset->changed, &dataset->lock);
     return 0;
 }
 
 /* Append the chief's status to the message of a timeout: which workers have what. */
-static void add_why(mu_dataset *dataset, mu_error *error)
+static void append_chief_status(mu_dataset *dataset, mu_error *error)
 {
     mu_value *status = NULL;
     char words[384];
@@ -290,14 +290,14 @@ static void add_why(mu_dataset *dataset, mu_error *error)
 /* ---- handing out ---- */
 
 /* A shard for an order, which then holds the dataset; or the error why there is none. */
-static int take_shard(mu_dataset *dataset, struct order *order, const struct limit *limit,
-                      mu_error *error)
+static int take_next_shard(mu_dataset *dataset, struct order *order,
+                           const struct limit *limit, mu_error *error)
 {
     enum mu__dispenser_outcome answer;
     int rv = 0;
 
     do {
-        watch_again(dataset);
+        watch_unwatched_orders(dataset);
         uv_mutex_lock(&dataset->lock);
         answer = mu__dispenser_next(dataset->dispenser, &order->dispensed);
         if (answer == MU__SHARD_NONE_FREE)
@@ -379,16 +379,16 @@ int mu_dataset_schedule(mu_dataset *dataset, const char *function, const mu_valu
     order = order_new(dataset);
     if (order == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
-    rv = take_shard(dataset, order, &limit, ret_error);
+    rv = take_next_shard(dataset, order, &limit, ret_error);
     if (rv != 0) {
         if (rv == -MU_EDEADLINE)
-            add_why(dataset, ret_error);
+            append_chief_status(dataset, ret_error);
         free(order);
         return rv;
     }
     rv = schedule_order(dataset, order, &wish, &limit, ret_error);
     if (rv == 0)
-        watch(order);
+        watch_order(order);
     else
         order_end(order, NULL);
     return rv;
@@ -413,7 +413,7 @@ int mu_dataset_join(mu_dataset *dataset, int64_t timeout_ms, mu_error *ret_error
     if (rv != 0)
         return rv;
     do {
-        watch_again(dataset);
+        watch_unwatched_orders(dataset);
         uv_mutex_lock(&dataset->lock);
         is_out = out_count(dataset) > 0;
         if (is_out)
@@ -421,7 +421,7 @@ int mu_dataset_join(mu_dataset *dataset, int64_t timeout_ms, mu_error *ret_error
         uv_mutex_unlock(&dataset->lock);
     } while (rv == 0 && is_out);
     if (rv == -MU_EDEADLINE)
-        add_why(dataset, ret_error);
+        append_chief_status(dataset, ret_error);
     return rv;
 }
 

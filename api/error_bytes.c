@@ -14,7 +14,7 @@ void mu__coordinator_keep_data(struct mu__session *session, uint32_t number,
     uv_mutex_unlock(&c->node->lock);
 }
 
-static mu_value *find(mu_node *node, const mu_error *error)
+static mu_value *find_error_data(mu_node *node, const mu_error *error)
 {
     mu_value *data;
 
@@ -28,7 +28,7 @@ static mu_value *find(mu_node *node, const mu_error *error)
 
 mu_value *mu_coordinator_error_data(mu_coordinator *c, const mu_error *error)
 {
-    return c == NULL || error == NULL ? NULL : find(c->node, error);
+    return c == NULL || error == NULL ? NULL : find_error_data(c->node, error);
 }
 
 mu_value *mu_remote_value_error_data(const mu_remote_value *value)
@@ -36,5 +36,5 @@ mu_value *mu_remote_value_error_data(const mu_remote_value *value)
     if (value == NULL || value->held.owner == NULL ||
         mu_remote_value_state(value) == MU_REMOTE_NOT_READY || value->error == NULL)
         return NULL;
-    return find(value->held.owner->node, value->error);
+    return find_error_data(value->held.owner->node, value->error);
 }

@@ -31,7 +31,7 @@ int mu_remote_value_cancel(mu_remote_value *value)
 /* ---- fetching ---- */
 
 /* Result or error are here: the value is neither pending nor pinned on a worker. */
-static bool is_here(const mu_remote_value *value)
+static bool is_value_here(const mu_remote_value *value)
 {
     return mu__future_is(value, MU_REMOTE_READY) ||
            mu__future_is(value, MU_REMOTE_ABORTED);
@@ -54,7 +54,7 @@ static int read_future(mu_remote_value *value, mu_error *ret_error, mu_value **r
                : 0;
 }
 
-static bool is_resolved(void *value)
+static bool is_value_resolved(void *value)
 {
     return mu_remote_value_state(value) != MU_REMOTE_NOT_READY;
 }
@@ -64,11 +64,11 @@ uint64_t mu_remote_value_spin(mu_remote_value *value)
     uint64_t begun_ns = uv_hrtime();
     mu_node *node;
 
-    if (value == NULL || is_resolved(value))
+    if (value == NULL || is_value_resolved(value))
         return 0;
     node = value->held.owner->node;
     return !mu__node_on_loop(node) &&
-                   mu__spin_wait(&node->calls.spin, is_resolved, value, &begun_ns)
+                   mu__spin_wait(&node->calls.spin, is_value_resolved, value, &begun_ns)
                ? 0
                : begun_ns;
 }
@@ -94,12 +94,12 @@ static int fetch_by_call(mu_remote_value *value, bool until_ready, uint64_t spun
 }
 
 /* A value that comes while the thread spins needs no call. */
-static int fetch_one(mu_remote_value *value, bool until_ready, int64_t timeout_ms,
-                     mu_error *ret_error)
+static int fetch_value(mu_remote_value *value, bool until_ready, int64_t timeout_ms,
+                       mu_error *ret_error)
 {
     uint64_t since = timeout_ms == 0 ? 0 : mu_remote_value_spin(value);
 
-    if (is_here(value) || (until_ready && is_resolved(value)))
+    if (is_value_here(value) || (until_ready && is_value_resolved(value)))
         return 0;
     return fetch_by_call(value, until_ready, since, timeout_ms, ret_error);
 }
@@ -111,13 +111,13 @@ int mu_remote_value_fetch(mu_remote_value *value, int64_t timeout_ms, mu_error *
 
     int rv;
 
-    if (!is_here(value) && (ret_result != NULL ||
-                            mu_remote_value_state(value) == MU_REMOTE_NOT_READY)) {
-        rv = fetch_one(value, ret_result == NULL, timeout_ms, ret_error);
-        if (rv != 0 && !is_here(value))
+    if (!is_value_here(value) && (ret_result != NULL ||
+                                  mu_remote_value_state(value) == MU_REMOTE_NOT_READY)) {
+        rv = fetch_value(value, ret_result == NULL, timeout_ms, ret_error);
+        if (rv != 0 && !is_value_here(value))
             return rv;
     }
-    if (!is_here(value))
+    if (!is_value_here(value))
         return 0;
     return read_future(value, ret_error, ret_result);
 }
@@ -142,9 +142,9 @@ static int fetch_missing(mu_remote_value *const *values, size_t count, int64_t t
 }
 
 /* Whether nothing is to be waited for. */
-static bool is_settled(const mu_remote_value *value, const struct mu__client_call *call)
+static bool is_wait_over(const mu_remote_value *value, const struct mu__client_call *call)
 {
-    return is_here(value) ||
+    return is_value_here(value) ||
            (call->until_ready && mu__future_is(value, MU__REMOTE_PINNED));
 }
 
@@ -152,7 +152,7 @@ static bool all_settled(mu_remote_value *const *values, size_t count,
                         const struct mu__client_call *call)
 {
     for (size_t i = 0; i < count; i++)
-        if (!is_settled(values[i], call))
+        if (!is_wait_over(values[i], call))
             return false;
     return true;
 }
@@ -166,12 +166,12 @@ static bool same_owner(mu_remote_value *const *values, size_t count)
 }
 
 /* One of many. `waited` is the code of the wait for them. */
-static int read_one(mu_remote_value *value, const struct mu__client_call *call,
-                    int waited, mu_error *ret_error, mu_value **ret_result)
+static int read_fetched_value(mu_remote_value *value, const struct mu__client_call *call,
+                              int waited, mu_error *ret_error, mu_value **ret_result)
 {
-    if (is_here(value))
+    if (is_value_here(value))
         return read_future(value, ret_error, ret_result);
-    if (is_settled(value, call) || waited == 0)
+    if (is_wait_over(value, call) || waited == 0)
         return 0;
     if (ret_error != NULL)
         *ret_error = call->call.error;
@@ -198,8 +198,9 @@ int mu_remote_value_fetch_all(mu_remote_value *const *values, size_t count,
     if (!all_settled(values, count, &call))
         waited = fetch_missing(values, count, timeout_ms, &call);
     for (size_t i = 0; i < count; i++) {
-        int rv = read_one(values[i], &call, waited, first == 0 ? ret_error : NULL,
-                          results == NULL ? NULL : &results[i]);
+        int rv =
+            read_fetched_value(values[i], &call, waited, first == 0 ? ret_error : NULL,
+                               results == NULL ? NULL : &results[i]);
 
         if (first == 0)
             first = rv;
@@ -217,7 +218,7 @@ struct contents {
 
 /* The content of a reference, by its index. A per-worker value has none here: its
  * reference stays. */
-static mu_value *content_of(void *arg, const mu_value *reference)
+static mu_value *get_reference_content(void *arg, const mu_value *reference)
 {
     const struct contents *contents = arg;
     struct mu__held *held = mu__reference_held(reference);
@@ -252,7 +253,7 @@ static int fetch_references(const mu_value *structure, struct mu__references *re
     rv = mu_remote_value_fetch_all((mu_remote_value *const *)(void *)references->held,
                                    count, timeout_ms, ret_error, contents.results);
     if (rv == 0) {
-        *ret_value = mu__references_replace(structure, content_of, &contents);
+        *ret_value = mu__references_replace(structure, get_reference_content, &contents);
         if (*ret_value == NULL)
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for the structure");
     }

@@ -55,7 +55,7 @@ static int begin_scan(struct journal_report *r, mu_error *error)
     return r->is_headless ? 0 : rv;
 }
 
-static unsigned kind_of(const struct mu__journal_piece *piece)
+static unsigned get_message_kind(const struct mu__journal_piece *piece)
 {
     unsigned kind = mu__journal_piece_message(piece);
 
@@ -86,7 +86,7 @@ static int count_records(struct journal_report *r, mu_error *error)
         mu__journal_scan_next(&r->scan, &piece);
         if (piece.kind == MU__JOURNAL_RECORD && piece.message_bytes >= 8) {
             r->records++;
-            r->kinds[kind_of(&piece)]++;
+            r->kinds[get_message_kind(&piece)]++;
         } else if (piece.kind == MU__JOURNAL_DAMAGED) {
             rv = note_damage(r, &piece);
         } else if (piece.kind == MU__JOURNAL_TORN) {
@@ -97,7 +97,7 @@ static int count_records(struct journal_report *r, mu_error *error)
 }
 
 /* Read the file without locking it: a node may have it open. */
-static int read_file(struct journal_report *r, mu_error *error)
+static int read_unlocked_journal(struct journal_report *r, mu_error *error)
 {
     int file = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat status;
@@ -205,8 +205,8 @@ static size_t copy_records(struct journal_report *r, uint8_t *out)
 
 /* Replace the file by its undamaged records. They may grow: format 1 had smaller
  * heads. */
-static int write_whole(struct journal_report *r, struct mu__storage *storage,
-                       mu_error *error)
+static int write_undamaged(struct journal_report *r, struct mu__storage *storage,
+                           mu_error *error)
 {
     size_t heads = MU__JOURNAL_HEAD_BYTES + MU__JOURNAL_FOOT_BYTES;
     uint8_t *content = malloc(MU__JOURNAL_HEADER_BYTES + r->content->size +
@@ -220,7 +220,8 @@ static int write_whole(struct journal_report *r, struct mu__storage *storage,
     return rv;
 }
 
-static int repair(struct journal_report *r, struct mu__storage *storage, mu_error *error)
+static int repair_journal(struct journal_report *r, struct mu__storage *storage,
+                          mu_error *error)
 {
     int rv = storage->ops->load(storage, 0, UINT32_MAX, error, &r->content);
 
@@ -231,7 +232,7 @@ static int repair(struct journal_report *r, struct mu__storage *storage, mu_erro
     if (rv != 0 || r->damages_count == 0)
         return rv;
     rv = keep_copy(r, error);
-    return rv == 0 ? write_whole(r, storage, error) : rv;
+    return rv == 0 ? write_undamaged(r, storage, error) : rv;
 }
 
 /* ---- Reporting ---- */
@@ -260,7 +261,7 @@ static mu_value *kinds_value(const struct journal_report *r)
     return map;
 }
 
-static mu_value *report_value(const struct journal_report *r)
+static mu_value *make_journal_report(const struct journal_report *r)
 {
     size_t bytes = r->content == NULL ? 0 : r->content->size;
     mu_value *damages = mu_value_list();
@@ -282,10 +283,10 @@ static mu_value *report_value(const struct journal_report *r)
 }
 
 /* The report if `rv` is 0; frees `r`. */
-static int finish(struct journal_report *r, int rv, mu_error *ret_error,
-                  mu_value **ret_report)
+static int finish_journal_report(struct journal_report *r, int rv, mu_error *ret_error,
+                                 mu_value **ret_report)
 {
-    mu_value *report = rv == 0 ? report_value(r) : NULL;
+    mu_value *report = rv == 0 ? make_journal_report(r) : NULL;
 
     mu__buf_unref(r->content);
     free(r->damages);
@@ -303,13 +304,13 @@ int mu_journal_check(const char *path, mu_error *ret_error, mu_value **ret_repor
     MU__REQUIRE(ret_error, path, ret_report);
 
     struct journal_report r = {.path = path};
-    int rv = read_file(&r, ret_error);
+    int rv = read_unlocked_journal(&r, ret_error);
 
     if (rv == 0)
         rv = begin_scan(&r, ret_error);
     if (rv == 0)
         rv = count_records(&r, ret_error);
-    return finish(&r, rv, ret_error, ret_report);
+    return finish_journal_report(&r, rv, ret_error, ret_report);
 }
 
 /* The file must exist: opening a storage would create it. */
@@ -325,7 +326,7 @@ int mu_journal_repair(const char *path, mu_error *ret_error, mu_value **ret_repo
     if (rv == 0)
         rv = mu__storage_uv_open(path, true, ret_error, &storage);
     if (rv == 0)
-        rv = repair(&r, storage, ret_error);
+        rv = repair_journal(&r, storage, ret_error);
     mu__storage_uv_close(storage);
-    return finish(&r, rv, ret_error, ret_report);
+    return finish_journal_report(&r, rv, ret_error, ret_report);
 }

@@ -37,7 +37,7 @@ static int check_request(const mu_kv_request *kv_request, mu_error *ret_error)
 
     if (kv_request->operation < MU_KV_PUT || kv_request->operation > MU_KV_DELETE)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "operation %d is none of enum mu_kv_operation",
+                            "operation %d is not a valid mu_kv_operation",
                             kv_request->operation);
     if ((kv_request->flags & ~known) != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -74,8 +74,9 @@ int mu__kv_post(mu_node *node, const mu_kv_request *kv_request, mu_kv_done_fn do
     return 0;
 }
 
-static int begin(mu_node *node, const mu_kv_request *kv_request, mu_kv_done_fn done,
-                 void *user, mu_error *ret_error, uint64_t *ret_request)
+static int begin_kv_request(mu_node *node, const mu_kv_request *kv_request,
+                            mu_kv_done_fn done, void *user, mu_error *ret_error,
+                            uint64_t *ret_request)
 {
     mu_kv_request copy = *kv_request;
     char key[1024];
@@ -95,7 +96,7 @@ int mu_kv_request_async(mu_node *node, const mu_kv_request *kv_request,
                         mu_kv_done_fn done, void *user, uint64_t *ret_request)
 {
     MU__REQUIRE(NULL, node, kv_request, done);
-    return begin(node, kv_request, done, user, NULL, ret_request);
+    return begin_kv_request(node, kv_request, done, user, NULL, ret_request);
 }
 
 int mu_kv_cancel(mu_node *node, uint64_t request)
@@ -124,7 +125,7 @@ static int copy_value(struct mu__kv_wait *wait, const mu_kv_response *answer)
     return 0;
 }
 
-static void wake(void *user, const mu_kv_response *answer)
+static void wake_kv_wait(void *user, const mu_kv_response *answer)
 {
     struct mu__kv_wait *wait = user;
 
@@ -146,7 +147,7 @@ static int request_and_wait(mu_node *node, mu__kv_begin_fn begins, const void *w
     if (uv_sem_init(&wait->woken, 0) != 0)
         return mu_error_set(&wait->error, -MU_ENOMEM, "no memory to wait");
     mu__node_ref(node);
-    rv = begins(node, what, wake, wait, &wait->error);
+    rv = begins(node, what, wake_kv_wait, wait, &wait->error);
     if (rv == 0) {
         mu__spin_sem_wait(&node->calls.spin, &wait->woken, 0);
         rv = wait->code;
@@ -171,16 +172,16 @@ int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
     return rv;
 }
 
-static int begin_one(mu_node *node, const void *what, mu_kv_done_fn done, void *user,
-                     mu_error *ret_error)
+static int begin_kv_wait(mu_node *node, const void *what, mu_kv_done_fn done, void *user,
+                         mu_error *ret_error)
 {
-    return begin(node, what, done, user, ret_error, NULL);
+    return begin_kv_request(node, what, done, user, ret_error, NULL);
 }
 
-static int request_one(mu_node *node, const mu_kv_request *kv_request,
-                       mu_error *ret_error, struct mu__kv_wait *wait)
+static int request_kv(mu_node *node, const mu_kv_request *kv_request,
+                      mu_error *ret_error, struct mu__kv_wait *wait)
 {
-    return mu__kv_wait_for(node, begin_one, kv_request, ret_error, wait);
+    return mu__kv_wait_for(node, begin_kv_wait, kv_request, ret_error, wait);
 }
 
 int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
@@ -199,20 +200,20 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
         .timeout_ms = timeout_ms,
     };
     struct mu__kv_wait wait = {.needs_value = false};
-    int rv = request_one(node, &kv_request, ret_error, &wait);
+    int rv = request_kv(node, &kv_request, ret_error, &wait);
 
     if (rv == 0 && ret_revision != NULL)
         *ret_revision = wait.revision;
     return rv;
 }
 
-static int get(mu_node *node, int operation, const char *key, int64_t timeout_ms,
-               mu_error *ret_error, mu_kv_item *ret_item)
+static int get_kv_item(mu_node *node, int operation, const char *key, int64_t timeout_ms,
+                       mu_error *ret_error, mu_kv_item *ret_item)
 {
     const mu_kv_request kv_request = {
         .operation = operation, .key = key, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.needs_value = true};
-    int rv = request_one(node, &kv_request, ret_error, &wait);
+    int rv = request_kv(node, &kv_request, ret_error, &wait);
 
     if (rv == 0)
         *ret_item = wait.item;
@@ -223,14 +224,14 @@ int mu_kv_get(mu_node *node, const char *key, int64_t timeout_ms, mu_error *ret_
               mu_kv_item *ret_item)
 {
     MU__REQUIRE(ret_error, node, key, ret_item);
-    return get(node, MU_KV_GET, key, timeout_ms, ret_error, ret_item);
+    return get_kv_item(node, MU_KV_GET, key, timeout_ms, ret_error, ret_item);
 }
 
 int mu_kv_try_get(mu_node *node, const char *key, int64_t timeout_ms, mu_error *ret_error,
                   mu_kv_item *ret_item)
 {
     MU__REQUIRE(ret_error, node, key, ret_item);
-    return get(node, MU_KV_TRY_GET, key, timeout_ms, ret_error, ret_item);
+    return get_kv_item(node, MU_KV_TRY_GET, key, timeout_ms, ret_error, ret_item);
 }
 
 int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t timeout_ms,
@@ -241,7 +242,7 @@ int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t timeout_
     const mu_kv_request kv_request = {
         .operation = MU_KV_INCREMENT, .key = key, .by = by, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.needs_value = false};
-    int rv = request_one(node, &kv_request, ret_error, &wait);
+    int rv = request_kv(node, &kv_request, ret_error, &wait);
 
     if (rv == 0)
         *ret_number = wait.number;
@@ -256,7 +257,7 @@ int mu_kv_delete(mu_node *node, const char *key, int64_t timeout_ms, mu_error *r
     const mu_kv_request kv_request = {
         .operation = MU_KV_DELETE, .key = key, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.needs_value = false};
-    int rv = request_one(node, &kv_request, ret_error, &wait);
+    int rv = request_kv(node, &kv_request, ret_error, &wait);
 
     if (rv == 0 && ret_count != NULL)
         *ret_count = (uint64_t)wait.number;
@@ -337,7 +338,7 @@ int mu_kv_watch_next(mu_kv_watch *watch, int64_t timeout_ms, mu_error *ret_error
     return rv;
 }
 
-static void watch_closed(struct mu__pending *pending)
+static void on_kv_watch_closed(struct mu__pending *pending)
 {
     struct mu__agent_detached *detached = (struct mu__agent_detached *)(void *)pending;
 
@@ -358,7 +359,7 @@ void mu_kv_watch_close(mu_kv_watch *watch)
         detached->call.watch = watch->watch;
         detached->watch = watch;
         if (mu__node_call_later(watch->node, MU__AGENT, &detached->pending,
-                                &detached->call.call, watch_closed) == 0)
+                                &detached->call.call, on_kv_watch_closed) == 0)
             return;
         mu__agent_detached_free(detached);
     }

@@ -57,8 +57,8 @@ int mu_key_read(const char *path, mu_error *ret_error, mu_key_info *ret_info)
 }
 
 /* The derived key's line into a new file, or into ret_info. */
-static int hand_out(const struct mu__key *key, const char *new_path, mu_error *ret_error,
-                    mu_key_info *ret_info)
+static int write_key_out(const struct mu__key *key, const char *new_path,
+                         mu_error *ret_error, mu_key_info *ret_info)
 {
     char text[MU__KEY_TEXT_BYTES + 1];
     size_t size;
@@ -96,7 +96,7 @@ int mu_key_derive(const char *path, const char *right, const char *new_path,
     mu__key_clear(&key);
     if (rv != 0)
         return rv;
-    rv = hand_out(&derived, new_path, ret_error, ret_info);
+    rv = write_key_out(&derived, new_path, ret_error, ret_info);
     mu__key_clear(&derived);
     return rv;
 }

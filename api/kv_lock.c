@@ -23,7 +23,7 @@ enum {
 };
 
 /* Whether a key is there, by the events of its watch. */
-struct sight {
+struct presence {
     mu_kv_watch *watch;     /* NULL: not opened yet */
     bool known;
     bool there;
@@ -32,7 +32,7 @@ struct sight {
 struct mu_lock {
     mu_node *node;          /* held: see mu__node_ref */
     uint64_t number;        /* the revision of our place; 0: none yet */
-    struct sight own;       /* whether our place is there */
+    struct presence own;       /* whether our place is there */
     char name[KEY_BYTES];
     char directory[KEY_BYTES];
     char key[KEY_BYTES];
@@ -67,7 +67,7 @@ static void done_nothing(void *user, const mu_kv_response *answer)
 
 /* Delete our place, whatever became of the put: the service makes changes in the order of
  * their requests. */
-static void leave_queue(const struct mu_lock *lock)
+static void leave_lock_queue(const struct mu_lock *lock)
 {
     const mu_kv_request removal = {
         .operation = MU_KV_DELETE, .key = lock->key, .timeout_ms = -1};
@@ -75,7 +75,7 @@ static void leave_queue(const struct mu_lock *lock)
     (void)mu_kv_request_async(lock->node, &removal, done_nothing, NULL, NULL);
 }
 
-static int take_slot(struct mu_lock *lock, uint64_t deadline_ns, mu_error *error)
+static int join_lock_queue(struct mu_lock *lock, uint64_t deadline_ns, mu_error *error)
 {
     char host[64] = "";
     char value[MU__LOCK_HOLDER_BYTES];
@@ -89,14 +89,14 @@ static int take_slot(struct mu_lock *lock, uint64_t deadline_ns, mu_error *error
     rv = mu_kv_put(lock->node, lock->key, value, strlen(value), MU_KV_LEASE, 0,
                    mu__deadline_left_ms(deadline_ns), error, &lock->number);
     if (rv == -MU_EDEADLINE)
-        leave_queue(lock);
+        leave_lock_queue(lock);
     return rv;
 }
 
 /* ---- The queue ---- */
 
-static int look(const struct mu_lock *lock, int64_t timeout_ms, mu_error *error,
-                struct mu__lock_queue *ret_queue)
+static int read_lock_queue(const struct mu_lock *lock, int64_t timeout_ms,
+                           mu_error *error, struct mu__lock_queue *ret_queue)
 {
     mu_value *items = NULL;
     int rv = mu_kv_list(lock->node, lock->directory, timeout_ms, error, &items);
@@ -107,25 +107,25 @@ static int look(const struct mu_lock *lock, int64_t timeout_ms, mu_error *error,
 }
 
 /* Wait until a key is not there. */
-static int await_deleted(mu_node *node, const char *key, struct sight *sight,
+static int await_deleted(mu_node *node, const char *key, struct presence *presence,
                          uint64_t deadline_ns, mu_error *error)
 {
     int rv = 0;
 
-    if (sight->watch == NULL)
+    if (presence->watch == NULL)
         rv = mu_kv_watch_open(node, key, 0, mu__deadline_left_ms(deadline_ns), error,
-                              &sight->watch);
-    while (rv == 0 && (!sight->known || sight->there)) {
+                              &presence->watch);
+    while (rv == 0 && (!presence->known || presence->there)) {
         mu_kv_event event;
 
-        rv = mu_kv_watch_next(sight->watch, mu__deadline_left_ms(deadline_ns), error,
+        rv = mu_kv_watch_next(presence->watch, mu__deadline_left_ms(deadline_ns), error,
                               &event);
         if (rv == -MU_EEXHAUSTED)
             rv = 0;
         else if (rv == 0) {
-            sight->known = sight->known || event.type == MU_KV_EVENT_SYNCED;
-            sight->there = event.type == MU_KV_EVENT_PUT ||
-                           (sight->there && event.type != MU_KV_EVENT_DELETED);
+            presence->known = presence->known || event.type == MU_KV_EVENT_SYNCED;
+            presence->there = event.type == MU_KV_EVENT_PUT ||
+                           (presence->there && event.type != MU_KV_EVENT_DELETED);
             mu_kv_event_clear(&event);
         }
     }
@@ -136,10 +136,10 @@ static int await_deleted(mu_node *node, const char *key, struct sight *sight,
 static int await_before(const struct mu_lock *lock, const struct mu__lock_queue *queue,
                         uint64_t deadline_ns, mu_error *error)
 {
-    struct sight sight = {.watch = NULL};
-    int rv = await_deleted(lock->node, queue->before_key, &sight, deadline_ns, error);
+    struct presence presence = {.watch = NULL};
+    int rv = await_deleted(lock->node, queue->before_key, &presence, deadline_ns, error);
 
-    mu_kv_watch_close(sight.watch);
+    mu_kv_watch_close(presence.watch);
     return rv;
 }
 
@@ -150,7 +150,7 @@ static void describe_holder(const struct mu_lock *lock, struct mu__lock_queue *q
 {
     struct mu__lock_queue now;
 
-    if (look(lock, LOOK_MS, NULL, &now) == 0 && now.first != 0)
+    if (read_lock_queue(lock, LOOK_MS, NULL, &now) == 0 && now.first != 0)
         *queue = now;
     (void)mu_error_set(error, -MU_EDEADLINE, "lock \"%.100s\" was not free within %lld "
                        "ms: %s holds it, and %u wait before this one", lock->name,
@@ -181,8 +181,8 @@ static void post_note(const struct mu_lock *lock, const char *line)
     (void)mu__node_post(lock->node, MU__AGENT, msg);
 }
 
-static void note_wait(const struct mu_lock *lock, const struct mu__lock_queue *queue,
-                      struct patience *patience)
+static void log_lock_wait(const struct mu_lock *lock, const struct mu__lock_queue *queue,
+                          struct patience *patience)
 {
     int64_t waited_ms = (int64_t)((uv_hrtime() - patience->since_ns) / 1000000);
     char line[MU__ERROR_TEXT_MAX];
@@ -203,7 +203,7 @@ static int await_turn(const struct mu_lock *lock, const struct mu__lock_queue *q
     bool is_noted = patience->note_ns < patience->deadline_ns;
     int rv;
 
-    note_wait(lock, queue, patience);
+    log_lock_wait(lock, queue, patience);
     rv = await_before(lock, queue, is_noted ? patience->note_ns : patience->deadline_ns,
                       error);
     return rv == -MU_EDEADLINE && is_noted ? 0 : rv;
@@ -211,7 +211,7 @@ static int await_turn(const struct mu_lock *lock, const struct mu__lock_queue *q
 
 /* Our place may be deleted while we wait, when this task was taken for lost: then we take
  * another one, as the last. */
-static int acquire(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
+static int acquire_lock(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
 {
     struct patience patience = {
         .since_ns = uv_hrtime(),
@@ -219,23 +219,25 @@ static int acquire(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
         .deadline_ns = mu__deadline_in(timeout_ms),
     };
     struct mu__lock_queue queue = {.before = 0};
-    int rv = take_slot(lock, patience.deadline_ns, error);
+    int rv = join_lock_queue(lock, patience.deadline_ns, error);
 
     while (rv == 0) {
         enum mu__lock_step step;
 
-        rv = look(lock, mu__deadline_left_ms(patience.deadline_ns), error, &queue);
+        rv = read_lock_queue(lock, mu__deadline_left_ms(patience.deadline_ns), error,
+                             &queue);
         step = mu__lock_queue_next(&queue);
         if (rv == 0 && step == MU__LOCK_HOLD)
             return 0;
         if (rv == 0)
-            rv = step == MU__LOCK_COME ? take_slot(lock, patience.deadline_ns, error)
-                                       : await_turn(lock, &queue, &patience, error);
+            rv = step == MU__LOCK_COME
+                     ? join_lock_queue(lock, patience.deadline_ns, error)
+                     : await_turn(lock, &queue, &patience, error);
         if (rv == -MU_EDEADLINE && queue.before != 0)
             describe_holder(lock, &queue, timeout_ms, error);
     }
     if (lock->number != 0)
-        leave_queue(lock);
+        leave_lock_queue(lock);
     return rv;
 }
 
@@ -280,7 +282,7 @@ int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
     mu__node_ref(node);
     rv = name_lock(lock, name, ret_error);
     if (rv == 0)
-        rv = acquire(lock, timeout_ms, ret_error);
+        rv = acquire_lock(lock, timeout_ms, ret_error);
     if (rv == 0)
         *ret_lock = lock;
     else
@@ -326,7 +328,7 @@ int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error)
         rv = mu_error_set(ret_error, -MU_EABORTED, "lock \"%.100s\" was lost before it "
                           "was released", lock->name);
     else if (rv == -MU_EDEADLINE)
-        leave_queue(lock);
+        leave_lock_queue(lock);
     free_lock(lock);
     return rv;
 }

@@ -45,9 +45,10 @@ static int request_to_make(mu_node *node, struct mu__msg *request, int64_t timeo
     }
     rv = request_chief(node, &call, request, timeout_ms, ret_error);
     if (rv == 0 && (call.input & MU__PER_WORKER_BIT) == 0)
-        rv = mu_error_set(ret_error, -MU_EINTERNAL,
-                          "the chief gave a per-worker value the number %llu, which is "
-                          "none", (unsigned long long)call.input);
+        rv = mu_error_set(
+            ret_error, -MU_EINTERNAL,
+            "the chief gave a per-worker value the number %llu, which is not valid",
+            (unsigned long long)call.input);
     if (rv != 0) {
         mu__held_free(&per_worker->held);
         return rv;
@@ -91,9 +92,10 @@ static struct mu__msg *make_request(const struct per_worker_request *making,
     return NULL;
 }
 
-static int open_per_worker(mu_coordinator *c, const struct per_worker_request *making,
-                           int64_t timeout_ms, mu_error *ret_error,
-                           mu_per_worker **ret_per_worker)
+static int open_per_worker_value(mu_coordinator *c,
+                                 const struct per_worker_request *making,
+                                 int64_t timeout_ms, mu_error *ret_error,
+                                 mu_per_worker **ret_per_worker)
 {
     mu_node *node = mu__coordinator_reach(c, ret_error);
     struct mu__msg *request;
@@ -124,8 +126,9 @@ int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *
     const struct per_worker_request making = {function, args, false};
     int rv = mu__check_function_name(function, ret_error);
 
-    return rv != 0 ? rv
-                   : open_per_worker(c, &making, timeout_ms, ret_error, ret_per_worker);
+    return rv != 0
+               ? rv
+               : open_per_worker_value(c, &making, timeout_ms, ret_error, ret_per_worker);
 }
 
 int mu_per_worker_open_shared(mu_coordinator *c, const char *function,
@@ -138,8 +141,9 @@ int mu_per_worker_open_shared(mu_coordinator *c, const char *function,
     const struct per_worker_request making = {function, args, true};
     int rv = mu__check_function_name(function, ret_error);
 
-    return rv != 0 ? rv
-                   : open_per_worker(c, &making, timeout_ms, ret_error, ret_per_worker);
+    return rv != 0
+               ? rv
+               : open_per_worker_value(c, &making, timeout_ms, ret_error, ret_per_worker);
 }
 
 int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values,
@@ -155,7 +159,7 @@ int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a per-worker value is made from a list, with an item for "
                             "each worker, or from a map of such lists by task type");
-    return open_per_worker(c, &making, timeout_ms, ret_error, ret_per_worker);
+    return open_per_worker_value(c, &making, timeout_ms, ret_error, ret_per_worker);
 }
 
 int mu_per_worker_check(const mu_coordinator *c, const mu_per_worker *per_worker,
@@ -194,7 +198,7 @@ static struct mu__msg *status_request(uint64_t closure, const char *name)
     return msg;
 }
 
-static bool is_known(const mu_value *reasons)
+static bool is_value_known(const mu_value *reasons)
 {
     const char *state = "unknown";
     size_t size;
@@ -226,7 +230,7 @@ int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t t
                             "a closure's name has 1 to %d bytes", MU__CLOSURE_NAME_MAX);
     rv = request_chief(node, &call, status_request(closure, closure == 0 ? name : ""),
                        timeout_ms, ret_error);
-    if (rv == 0 && !is_known(call.status))
+    if (rv == 0 && !is_value_known(call.status))
         rv = not_known(closure, name, ret_error);
     if (rv == 0)
         *ret_reasons = call.status;
@@ -273,8 +277,8 @@ int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
 /* ---- leaving ---- */
 
 /* `worker`: its task index + 1, 0 for this node's own. */
-static int drain(mu_node *node, const char *type, uint32_t worker, int64_t timeout_ms,
-                 mu_error *ret_error)
+static int request_drain(mu_node *node, const char *type, uint32_t worker,
+                         int64_t timeout_ms, mu_error *ret_error)
 {
     size_t size = sizeof(struct mu__drain) + strlen(type);
     struct mu__msg *request = mu__msg_heap(MU__DRAIN, size);
@@ -317,13 +321,13 @@ int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
     if (index < 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a worker has a task index of 0 or more, got %d", index);
-    return drain(node, type, (uint32_t)index + 1, timeout_ms, ret_error);
+    return request_drain(node, type, (uint32_t)index + 1, timeout_ms, ret_error);
 }
 
 int mu_node_drain(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
-    return drain(node, "", 0, timeout_ms, ret_error);
+    return request_drain(node, "", 0, timeout_ms, ret_error);
 }
 
 int mu_coordinator_forget(mu_coordinator *c, int64_t timeout_ms, mu_error *ret_error)

@@ -13,8 +13,8 @@
 
 /* ---- Making ---- */
 
-static void suggest(const char *name, const char *candidate, unsigned *best,
-                    const char **ret_near)
+static void suggest_resolver(const char *name, const char *candidate, unsigned *best,
+                             const char **ret_near)
 {
     unsigned distance = mu__text_distance(name, candidate);
 
@@ -34,10 +34,10 @@ static int no_such_resolver(const char *name, mu_error *ret_error)
     int rv;
 
     for (size_t i = 0; i < count; i++)
-        suggest(name, owns[i]->name, &best, &near);
+        suggest_resolver(name, owns[i]->name, &best, &near);
     for (size_t i = 0; mu__resolver_kinds[i] != NULL; i++)
-        suggest(name, mu__resolver_kinds[i]->name, &best, &near);
-    suggest(name, "auto", &best, &near);
+        suggest_resolver(name, mu__resolver_kinds[i]->name, &best, &near);
+    suggest_resolver(name, "auto", &best, &near);
     mu__quote(shown, sizeof shown, name, strlen(name));
     rv = mu_error_set(ret_error, -MU_ENOTFOUND, "there is no resolver %s%s%s%s", shown,
                       near == NULL ? "" : "; did you mean \"",
@@ -71,7 +71,7 @@ int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_res
 
 /* ---- Listing ---- */
 
-static void set_text(mu_value *map, const char *key, const char *text)
+static void set_resolution_text(mu_value *map, const char *key, const char *text)
 {
     if (text != NULL)
         (void)mu_value_set(map, key, mu_value_string(text));
@@ -85,10 +85,10 @@ static mu_value *settings_of(const struct mu__resolver_kind *kind)
          spec != NULL && spec->name != NULL; spec++) {
         mu_value *setting = mu_value_map();
 
-        set_text(setting, "setting", spec->name);
-        set_text(setting, "variable", spec->variable);
-        set_text(setting, "default", spec->initial);
-        set_text(setting, "help", spec->help);
+        set_resolution_text(setting, "setting", spec->name);
+        set_resolution_text(setting, "variable", spec->variable);
+        set_resolution_text(setting, "default", spec->initial);
+        set_resolution_text(setting, "help", spec->help);
         (void)mu_value_append(settings, setting);
     }
     return settings;
@@ -102,8 +102,8 @@ mu_value *mu_resolver_list(void)
         const struct mu__resolver_kind *kind = mu__resolver_kinds[i];
         mu_value *map = mu_value_map();
 
-        set_text(map, "resolver", kind->name);
-        set_text(map, "summary", kind->summary);
+        set_resolution_text(map, "resolver", kind->name);
+        set_resolution_text(map, "summary", kind->summary);
         (void)mu_value_set(map, "detected", mu_value_bool(kind->detect != NULL));
         (void)mu_value_set(map, "settings", settings_of(kind));
         (void)mu_value_append(list, map);

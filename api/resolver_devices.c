@@ -45,8 +45,8 @@ struct tally {
     size_t counts[MU__ACCELERATORS];
 };
 
-static int tally(struct tally *tally, const char *task, const mu_value *machine,
-                 mu_error *ret_error)
+static int count_machine(struct tally *tally, const char *task, const mu_value *machine,
+                         mu_error *ret_error)
 {
     for (int i = 0; i < MU__ACCELERATORS; i++) {
         size_t count = mu_value_count(mu_value_find(machine, kinds[i].key));
@@ -65,8 +65,8 @@ static int tally(struct tally *tally, const char *task, const mu_value *machine,
     return 0;
 }
 
-static int count_one(const mu_value *devices, const char *type, int index,
-                     struct tally *sum, mu_error *ret_error)
+static int count_task_devices(const mu_value *devices, const char *type, int index,
+                              struct tally *sum, mu_error *ret_error)
 {
     char task[MU_CLUSTER_TASK_BYTES];
     const mu_value *machine;
@@ -75,8 +75,8 @@ static int count_one(const mu_value *devices, const char *type, int index,
     machine = machine_of(devices, task);
     if (machine == NULL)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
-                            "%s has not told yet which devices it has", task);
-    return tally(sum, task, machine, ret_error);
+                            "%s has not reported its devices yet", task);
+    return count_machine(sum, task, machine, ret_error);
 }
 
 static int count_cluster(const mu_value *devices, const mu_cluster *cluster,
@@ -90,7 +90,7 @@ static int count_cluster(const mu_value *devices, const mu_cluster *cluster,
     for (size_t i = 0;
          rv == 0 && mu_cluster_task_at(cluster, i, &other, &index, &address) == 0; i++)
         if (type == NULL || strcmp(type, other) == 0)
-            rv = count_one(devices, other, index, sum, ret_error);
+            rv = count_task_devices(devices, other, index, sum, ret_error);
     return rv;
 }
 
@@ -110,7 +110,7 @@ static int count_list(const mu_value *devices, const char *type, struct tally *s
 
         if (name != NULL && mu_value_get_string(name, &text, &size) == 0 &&
             strncmp(text, start, strlen(start)) == 0)
-            rv = tally(sum, text, machine, ret_error);
+            rv = count_machine(sum, text, machine, ret_error);
     }
     return rv;
 }
@@ -123,7 +123,7 @@ int mu__devices_count(const mu_value *devices, const mu_cluster *cluster,
     int rv;
 
     if (type != NULL && index >= 0)
-        rv = count_one(devices, type, index, &sum, ret_error);
+        rv = count_task_devices(devices, type, index, &sum, ret_error);
     else if (mu_cluster_task_count(cluster, type) > 0)
         rv = count_cluster(devices, cluster, type, &sum, ret_error);
     else
@@ -154,8 +154,8 @@ struct device_request {
     uint64_t end_ms;
 };
 
-static int request_once(const struct device_request *q, mu_error *ret_error,
-                        size_t ret_counts[MU__ACCELERATORS])
+static int request_devices_once(const struct device_request *q, mu_error *ret_error,
+                                size_t ret_counts[MU__ACCELERATORS])
 {
     mu_value *devices;
     int rv = mu_tasks_devices(q->node, left_until(q->end_ms), ret_error, &devices);
@@ -168,15 +168,15 @@ static int request_once(const struct device_request *q, mu_error *ret_error,
     return rv;
 }
 
-static uint64_t random_bits(void)
+static uint64_t get_random_bits(void)
 {
     uint64_t bits;
 
     return uv_random(NULL, NULL, &bits, sizeof bits, 0, NULL) == 0 ? bits : uv_hrtime();
 }
 
-static void say_try(const struct device_request *q, unsigned tries, const char *why,
-                    uint64_t pause_ms)
+static void report_device_try(const struct device_request *q, unsigned tries,
+                              const char *why, uint64_t pause_ms)
 {
     char line[640];
 
@@ -186,8 +186,8 @@ static void say_try(const struct device_request *q, unsigned tries, const char *
 }
 
 /* Tried until the end, since tasks may still connect. */
-static int request(const struct device_request *q, mu_error *ret_error,
-                   size_t ret_counts[MU__ACCELERATORS])
+static int request_devices(const struct device_request *q, mu_error *ret_error,
+                           size_t ret_counts[MU__ACCELERATORS])
 {
     const struct mu__retry retry = {.end_ms = q->end_ms};
     mu_error error;
@@ -197,16 +197,16 @@ static int request(const struct device_request *q, mu_error *ret_error,
         uint64_t now_ms;
         uint64_t due_ms;
 
-        rv = request_once(q, &error, ret_counts);
+        rv = request_devices_once(q, &error, ret_counts);
         if (rv != -MU_EDEADLINE && rv != -MU_EUNAVAILABLE)
             break;
         now_ms = uv_hrtime() / 1000000;
-        if (!mu__retry_next(&retry, tries, now_ms, random_bits(), 0, &due_ms)) {
+        if (!mu__retry_next(&retry, tries, now_ms, get_random_bits(), 0, &due_ms)) {
             rv = mu_error_set(ret_error, -MU_EDEADLINE, "%.440s, after %u tries",
                               error.message, tries);
             return rv;
         }
-        say_try(q, tries, error.message, due_ms - now_ms);
+        report_device_try(q, tries, error.message, due_ms - now_ms);
         uv_sleep((unsigned)(due_ms - now_ms));
     }
     if (rv != 0 && ret_error != NULL)
@@ -235,7 +235,7 @@ static int make_counts(const mu_accelerator *rows, int rows_count, mu_error *ret
     return 0;
 }
 
-static mu_accelerator row_of(const char *kind, int count)
+static mu_accelerator make_accelerator_row(const char *kind, int count)
 {
     mu_accelerator row = {.count = count};
 
@@ -246,9 +246,9 @@ static mu_accelerator row_of(const char *kind, int count)
 static int of_source(const mu_resolution *resolution, mu_error *ret_error,
                      mu_value **ret_counts)
 {
-    mu_accelerator row = row_of(resolution->accelerators < 0 ? ""
-                                                             : resolution->accelerator,
-                                resolution->accelerators);
+    mu_accelerator row =
+        make_accelerator_row(resolution->accelerators < 0 ? "" : resolution->accelerator,
+                             resolution->accelerators);
 
     return resolution->accelerators_set_count > 0
                ? make_counts(resolution->accelerators_set,
@@ -269,14 +269,14 @@ static int of_tasks(struct device_request *q, mu_error *ret_error, mu_value **re
         q->type = q->resolution->task_type;
         q->index = q->resolution->task_index;
     }
-    rv = request(q, ret_error, found);
+    rv = request_devices(q, ret_error, found);
     if (rv != 0)
         return rv;
     for (int i = 0; i < MU__ACCELERATORS; i++)
         if (found[i] > 0)
-            rows[count++] = row_of(kinds[i].name, (int)found[i]);
+            rows[count++] = make_accelerator_row(kinds[i].name, (int)found[i]);
     if (count == 0)
-        rows[count++] = row_of(q->resolution->accelerator, 0);
+        rows[count++] = make_accelerator_row(q->resolution->accelerator, 0);
     return make_counts(rows, count, ret_error, ret_counts);
 }
 

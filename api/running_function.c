@@ -48,7 +48,7 @@ static struct iterator *iterator_new(void)
 }
 
 /* The run fails like one without memory for an object. */
-static int refuse(mu_run *run, void (*drop)(void *state), void *state, int code)
+static int refuse_object(mu_run *run, void (*drop)(void *state), void *state, int code)
 {
     if (drop != NULL)
         drop(state);
@@ -65,10 +65,10 @@ int mu_run_return_iterator(mu_run *run, int (*next)(void *state, mu_value **ret_
     struct iterator *iterator;
 
     if (run == NULL || next == NULL)
-        return refuse(run, drop, state, -MU_EINVALID);
+        return refuse_object(run, drop, state, -MU_EINVALID);
     iterator = iterator_new();
     if (iterator == NULL)
-        return refuse(run, drop, state, -MU_ENOMEM);
+        return refuse_object(run, drop, state, -MU_ENOMEM);
     iterator->next = next;
     iterator->drop = drop;
     iterator->state = state;
@@ -76,7 +76,7 @@ int mu_run_return_iterator(mu_run *run, int (*next)(void *state, mu_value **ret_
 }
 
 /* With the lock. */
-static int take_next(struct iterator *iterator, mu_value **ret_element)
+static int take_next_element(struct iterator *iterator, mu_value **ret_element)
 {
     mu_value *element = NULL;
     int rv = iterator->ended ? -MU_ERANGE : iterator->next(iterator->state, &element);
@@ -98,7 +98,7 @@ int mu_run_iterator_next(mu_run *run, const mu_value *iterator, mu_value **ret_e
     if (found == NULL)
         return -MU_EINVALID;
     uv_mutex_lock(&found->lock);
-    rv = take_next(found, ret_element);
+    rv = take_next_element(found, ret_element);
     uv_mutex_unlock(&found->lock);
     return rv;
 }
@@ -113,8 +113,9 @@ static int operation_of(const struct mu__effect *write)
     return write->operation == MU__WRITE_ADD ? MU__VARIABLE_ADD : MU__VARIABLE_APPLY;
 }
 
-static int check(mu_run *run, mu_variable *variable, const struct mu__effect *write,
-                 const void *buffer, size_t bytes)
+static int check_run_write(mu_run *run, mu_variable *variable,
+                           const struct mu__effect *write, const void *buffer,
+                           size_t bytes)
 {
     mu_error error;
     int rv;
@@ -152,7 +153,7 @@ static int add_write(mu_run *run, mu_variable *variable, const struct mu__effect
 {
     struct mu__effect *last = run->effects.last;
     uint64_t before = run->effects.bytes;
-    int rv = check(run, variable, write, buffer, bytes);
+    int rv = check_run_write(run, variable, write, buffer, bytes);
 
     if (rv != 0)
         return rv;

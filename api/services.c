@@ -56,7 +56,7 @@ int mu_node_wait_job(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 
 /* The outcome of the job's run is stored before any task learns of it: a task that starts
  * then is in another run. */
-static void end_run(mu_node *node, int code, const char *message, int64_t timeout_ms)
+static void end_job_run(mu_node *node, int code, const char *message, int64_t timeout_ms)
 {
     bool is_short = timeout_ms >= 0 && timeout_ms < MU__RUN_END_MS;
     struct mu__agent_call call = {.number = 0};
@@ -98,7 +98,7 @@ int mu_node_finish_job(mu_node *node, int code, const char *message, int64_t tim
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "%s cannot end the job: the chief does, or worker 0 where "
                             "there is none", mu_node_task(node));
-    end_run(node, code, message, timeout_ms);
+    end_job_run(node, code, message, timeout_ms);
     return mu__node_call(node, MU__JOB, &call.call, ret_error);
 }
 

@@ -31,7 +31,7 @@ int mu_node_register_program(mu_node *node, const char *task_type, mu_program_fn
     return 0;
 }
 
-static const struct mu__program *own_program(const mu_node *node)
+static const struct mu__program *find_own_program(const mu_node *node)
 {
     const struct mu__program *p = node->program.entries;
     char prefix[32];
@@ -95,8 +95,8 @@ static bool is_of_job(mu_node *node, int rv, mu_error *ret_job)
     return mu_node_wait_job(node, 0, ret_job) == 0 && ret_job->code == rv && rv != 0;
 }
 
-static int run_program(mu_node *node, const struct mu__program *program,
-                       mu_error *ret_error)
+static int run_task_program(mu_node *node, const struct mu__program *program,
+                            mu_error *ret_error)
 {
     mu_error job = {0};
     int rv;
@@ -116,12 +116,12 @@ static int run_program(mu_node *node, const struct mu__program *program,
 
 bool mu__node_has_program(const mu_node *node)
 {
-    return node->program.distribute != NULL || own_program(node) != NULL;
+    return node->program.distribute != NULL || find_own_program(node) != NULL;
 }
 
-static int run_main(mu_node *node, mu_error *ret_error)
+static int run_node_main(mu_node *node, mu_error *ret_error)
 {
-    const struct mu__program *program = own_program(node);
+    const struct mu__program *program = find_own_program(node);
     mu_error job = {0};
     int rv;
 
@@ -129,7 +129,7 @@ static int run_main(mu_node *node, mu_error *ret_error)
         return mu__node_run_distributed(node, ret_error);
     (void)mu_node_serve(node);
     if (program != NULL)
-        return run_program(node, program, ret_error);
+        return run_task_program(node, program, ret_error);
     rv = mu_node_wait_job(node, -1, &job);
     node->program.reasons.by_job = rv == 0 && job.code != 0;
     if (ret_error != NULL && (rv != 0 || job.code != 0))
@@ -142,7 +142,7 @@ int mu_node_main(mu_node *node, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
-    int rv = run_main(mu_node_ref(node), ret_error);
+    int rv = run_node_main(mu_node_ref(node), ret_error);
 
     mu_node_unref(node);
     return rv;

@@ -66,7 +66,7 @@ struct call {
     const char *restart_type;
 };
 
-static void on_progress(void *owner, const char *line)
+static void on_tpu_progress(void *owner, const char *line)
 {
     const mu_tpu *tpu = ((struct call *)owner)->tpu;
 
@@ -74,14 +74,14 @@ static void on_progress(void *owner, const char *line)
         tpu->progress(tpu->user, line);
 }
 
-static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
+static int run_tpu_call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
 {
     const struct mu__run_query_config config = {
         .what = MU__QUERY_RESOLVE,
         .run = c->run,
         .run_owner = c,
         .limits.timeout_ms = timeout_ms,
-        .progress = on_progress,
+        .progress = on_tpu_progress,
         .owner = c,
     };
     struct mu__query_result resolved;
@@ -89,7 +89,8 @@ static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
     return mu__run_query(&config, ret_error, &resolved);
 }
 
-static int run_describe(void *owner, struct mu__requests *requests, mu_error *ret_error)
+static int run_tpu_describe(void *owner, struct mu__requests *requests,
+                            mu_error *ret_error)
 {
     struct call *c = owner;
     const struct mu__cloud *cloud;
@@ -113,16 +114,16 @@ static int run_request(void *owner, struct mu__requests *requests, mu_error *ret
 }
 
 /* The states of all TPUs that the handle stands for; the caller frees *ret_states. */
-static int describe_all(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
-                        mu_tpu_state **ret_states, size_t *ret_count)
+static int describe_all_tpus(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
+                             mu_tpu_state **ret_states, size_t *ret_count)
 {
-    struct call c = {.tpu = tpu, .run = run_describe, .room = MU_TPU_NODES_MAX};
+    struct call c = {.tpu = tpu, .run = run_tpu_describe, .room = MU_TPU_NODES_MAX};
     int rv;
 
     c.states = calloc(c.room, sizeof *c.states);
     if (c.states == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    rv = call(&c, timeout_ms, ret_error);
+    rv = run_tpu_call(&c, timeout_ms, ret_error);
     if (rv != 0) {
         free(c.states);
         return rv;
@@ -141,7 +142,7 @@ int mu_tpu_describe(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
 
     mu_tpu_state *states;
     size_t count;
-    int rv = describe_all(tpu, timeout_ms, ret_error, &states, &count);
+    int rv = describe_all_tpus(tpu, timeout_ms, ret_error, &states, &count);
 
     if (rv != 0)
         return rv;
@@ -165,7 +166,7 @@ int mu_tpu_recoverable(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
     mu_tpu_state *states;
     size_t count;
     size_t i = 0;
-    int rv = describe_all(tpu, timeout_ms, ret_error, &states, &count);
+    int rv = describe_all_tpus(tpu, timeout_ms, ret_error, &states, &count);
 
     if (rv != 0)
         return rv;
@@ -190,7 +191,7 @@ int mu_tpu_request_version(mu_tpu *tpu, const char *version, const char *restart
         .restart_type = restart_type == NULL ? "always" : restart_type,
     };
 
-    return call(&c, timeout_ms, ret_error);
+    return run_tpu_call(&c, timeout_ms, ret_error);
 }
 
 int mu_tpu_leader(mu_tpu *tpu, mu_error *ret_error, char *ret_leader)
@@ -213,13 +214,13 @@ int mu_tpu_leader(mu_tpu *tpu, mu_error *ret_error, char *ret_leader)
 /* ---- Waiting ---- */
 
 /* Whether all are healthy at this moment: 0, or the error. */
-static int look(mu_tpu *tpu, int64_t left_ms, mu_error *ret_error)
+static int check_tpu_health(mu_tpu *tpu, int64_t left_ms, mu_error *ret_error)
 {
     const struct mu__cloud *cloud;
     mu_tpu_state *states;
     size_t count;
-    int rv = describe_all(tpu, left_ms < LOOK_MS ? left_ms : LOOK_MS, ret_error, &states,
-                          &count);
+    int rv = describe_all_tpus(tpu, left_ms < LOOK_MS ? left_ms : LOOK_MS, ret_error,
+                               &states, &count);
 
     if (rv == 0)
         rv = mu__cloud_load(ret_error, &cloud);
@@ -245,7 +246,7 @@ int mu_tpu_wait_healthy(mu_tpu *tpu, int64_t wait_ms, int64_t interval_ms,
     int rv;
 
     for (;;) {
-        rv = look(tpu, mu__deadline_left_ms(deadline_ns), &last);
+        rv = check_tpu_health(tpu, mu__deadline_left_ms(deadline_ns), &last);
         if (rv != -MU_EUNAVAILABLE && rv != -MU_EDEADLINE)
             break;
         if (rv == -MU_EUNAVAILABLE || why.code == 0)
@@ -256,7 +257,7 @@ int mu_tpu_wait_healthy(mu_tpu *tpu, int64_t wait_ms, int64_t interval_ms,
                                 (long long)(timeout_ms / 1000), why.message);
         (void)snprintf(line, sizeof line, "%s; again in %lld s", last.message,
                        (long long)(pause_ms / 1000));
-        on_progress(&c, line);
+        on_tpu_progress(&c, line);
         uv_sleep((unsigned)pause_ms);
     }
     if (rv != 0 && ret_error != NULL)

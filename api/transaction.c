@@ -15,8 +15,8 @@ struct draft {
     unsigned keys_count;
 };
 
-static int add_key(struct draft *draft, const char *part, size_t i, const char *key,
-                   mu_error *error, struct mu__view *ret_key)
+static int add_draft_key(struct draft *draft, const char *part, size_t i, const char *key,
+                         mu_error *error, struct mu__view *ret_key)
 {
     char *normal = draft->keys[draft->keys_count++];
     mu_error why;
@@ -47,7 +47,7 @@ static int add_check(struct draft *draft, size_t i, const mu_kv_check *from,
                      mu_error *error)
 {
     struct mu__txn_check *check = &draft->txn.checks[draft->txn.checks_count++];
-    int rv = add_key(draft, "comparison", i, from->key, error, &check->key);
+    int rv = add_draft_key(draft, "comparison", i, from->key, error, &check->key);
 
     check->type = from->type;
     check->revision = from->revision;
@@ -56,11 +56,11 @@ static int add_check(struct draft *draft, size_t i, const mu_kv_check *from,
     return add_value("comparison", i, from->value, from->size, error, &check->value);
 }
 
-static int add_change(struct draft *draft, size_t i, const mu_kv_change *from,
-                      mu_error *error)
+static int add_draft_change(struct draft *draft, size_t i, const mu_kv_change *from,
+                            mu_error *error)
 {
     struct mu__txn_change *change = &draft->txn.changes[draft->txn.changes_count++];
-    int rv = add_key(draft, "change", i, from->key, error, &change->key);
+    int rv = add_draft_key(draft, "change", i, from->key, error, &change->key);
 
     change->operation = from->operation;
     change->flags = from->flags;
@@ -91,7 +91,7 @@ static int fill_draft(struct draft *draft, const mu_kv_transaction *from, mu_err
     for (size_t i = 0; i < from->checks_count && rv == 0; i++)
         rv = add_check(draft, i, &from->checks[i], error);
     for (size_t i = 0; i < from->changes_count && rv == 0; i++)
-        rv = add_change(draft, i, &from->changes[i], error);
+        rv = add_draft_change(draft, i, &from->changes[i], error);
     return rv == 0 ? mu__txn_validate(&draft->txn, error) : rv;
 }
 

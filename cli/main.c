@@ -49,7 +49,7 @@ static char interrupted[80];
 
 /* SA_RESETHAND: the signal that is raised again ends the process, so that its parent sees
  * which one it was. */
-static void on_signal(int number)
+static void on_verb_signal(int number)
 {
     (void)!write(STDERR_FILENO, interrupted, strlen(interrupted));
     (void)raise(number);
@@ -57,10 +57,10 @@ static void on_signal(int number)
 
 /* Have a signal that ends the verb print a line first. Verbs that clean up install
  * handlers of their own. An ignored signal stays ignored. */
-static void say_signals(const char *verb)
+static void install_signal_line(const char *verb)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
-    struct sigaction action = {.sa_handler = on_signal,
+    struct sigaction action = {.sa_handler = on_verb_signal,
                                .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
     struct sigaction former;
 
@@ -82,7 +82,7 @@ static void open_standard_files(void)
 }
 
 /* The exit code once standard output is flushed, which may fail: a full disk, say. */
-static int printed(int code)
+static int flush_output(int code)
 {
     errno = EIO;
     if (fflush(stdout) == 0 && ferror(stdout) == 0)
@@ -109,25 +109,25 @@ static int run_verb(const struct cmd_verb *verb, char **arguments)
         (void)fprintf(stderr, "muster %s: %s\n", verb->name, error.message);
         return CMD_USAGE;
     }
-    say_signals(verb->name);
+    install_signal_line(verb->name);
     code = options.help ? cmd_help(verb->name) : verb->main(&options);
     if (options.help || has_own_output(verb))
-        code = printed(code);
+        code = flush_output(code);
     cmd_options_done(&options);
     return code;
 }
 
-static bool is_help(const char *word)
+static bool is_help_word(const char *word)
 {
     return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 ||
            strcmp(word, "-h") == 0;
 }
 
 /* The first word of verbs with two words, "kv", alone or followed by --help. */
-static int group(const char *word, const char *next)
+static int show_group_help(const char *word, const char *next)
 {
-    if (next != NULL && is_help(next))
-        return printed(cmd_help(word));
+    if (next != NULL && is_help_word(next))
+        return flush_output(cmd_help(word));
     if (next != NULL)
         return unknown_verb(word, next);
     (void)cmd_help(word);
@@ -135,12 +135,12 @@ static int group(const char *word, const char *next)
 }
 
 /* "muster help kv get" and "muster help 'kv get'" are the same. */
-static int help(char **topics)
+static int run_help_verb(char **topics)
 {
     int words = 0;
     const struct cmd_verb *verb = cmd_verb_find(topics, &words);
 
-    return printed(cmd_help(verb == NULL ? topics[0] : verb->name));
+    return flush_output(cmd_help(verb == NULL ? topics[0] : verb->name));
 }
 
 uint64_t cmd_now_ms(void)
@@ -197,12 +197,13 @@ int mu_main_with(const mu_main_options *options, int count, char **arguments)
         (void)cmd_help(NULL);
         return CMD_USAGE;
     }
-    if (is_help(word))
-        return help(arguments + 2);
+    if (is_help_word(word))
+        return run_help_verb(arguments + 2);
     if (strcmp(word, "--version") == 0)
         arguments[1] = version;
     verb = cmd_verb_find(arguments + 1, &words);
     if (verb != NULL)
         return run_verb(verb, arguments + 1 + words);
-    return cmd_verb_begins(word) ? group(word, arguments[2]) : unknown_verb(word, NULL);
+    return cmd_verb_begins(word) ? show_group_help(word, arguments[2])
+                                 : unknown_verb(word, NULL);
 }

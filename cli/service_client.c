@@ -148,7 +148,7 @@ static int target_hosts(struct cmd_client *client, mu_error *error)
 
     if (hosts != NULL && strcmp(hosts, "none") == 0)
         return mu_error_set(error, -MU_EINVALID,
-                            "%s is none: there is no coordination service to ask",
+                            "%s=none disables the coordination service",
                             cmd_origin(client->options, CMD_FLAG_SERVICE_HOSTS, origin,
                                        sizeof origin));
     if (cmd_text(client->options, CMD_FLAG_ADDRESS) != NULL)
@@ -177,7 +177,7 @@ struct watcher {
 
 /* The next signal that is not forwarded to a command; 0: the thread ends. Signals that a
  * terminal sent (si_code above 0) have reached the command already. */
-static int next_signal(struct watcher *watcher)
+static int next_watched_signal(struct watcher *watcher)
 {
     for (;;) {
         siginfo_t info;
@@ -198,10 +198,10 @@ static int next_signal(struct watcher *watcher)
     }
 }
 
-static void *watch(void *arg)
+static void *watch_client_signals(void *arg)
 {
     struct watcher *watcher = arg;
-    int number = next_signal(watcher);
+    int number = next_watched_signal(watcher);
 
     if (number == 0)
         return NULL;
@@ -215,7 +215,7 @@ static void *watch(void *arg)
 }
 
 /* SIGURG only wakes the watcher's thread. */
-static void unwatch(struct watcher *watcher)
+static void unwatch_client_signals(struct watcher *watcher)
 {
     atomic_store(&watcher->done, true);
     (void)pthread_kill(watcher->thread, SIGURG);
@@ -246,7 +246,7 @@ void cmd_forward_signals(struct cmd_client *client, int pid)
     (void)pthread_mutex_unlock(&service->watcher.holding);
 }
 
-static int target(struct cmd_client *client, mu_error *error)
+static int target_service(struct cmd_client *client, mu_error *error)
 {
     const struct service *service = client->user;
 
@@ -278,12 +278,12 @@ static int request_watched(struct cmd_client *client, mu_error *error)
     int code;
 
     watcher->node = mu_node_ref(client->node);
-    if (pthread_create(&watcher->thread, NULL, watch, watcher) != 0) {
+    if (pthread_create(&watcher->thread, NULL, watch_client_signals, watcher) != 0) {
         mu_node_unref(watcher->node);
         return mu_error_set(error, CMD_FAILED, "no thread can be started");
     }
     code = request_registered(client, error);
-    unwatch(watcher);
+    unwatch_client_signals(watcher);
     mu_node_unref(watcher->node);
     number = atomic_load(&watcher->number);
     if (number == 0)
@@ -304,7 +304,7 @@ int cmd_service_request_as(const struct cmd_options *options, int index,
     cmd_block_signals(signals);
     (void)sigaddset(signals, SIGURG);
     (void)pthread_sigmask(SIG_BLOCK, signals, NULL);
-    return cmd_with_client(options, target, request_watched, &service);
+    return cmd_with_client(options, target_service, request_watched, &service);
 }
 
 int cmd_service_request(const struct cmd_options *options, cmd_request_fn request)

@@ -25,7 +25,7 @@ struct assigning {
 
 /* Whether the cluster is assigned to a task. Without --tasks not to clients, which do not
  * wait for it. */
-static bool is_meant(const struct assigning *o, const char *type, int index)
+static bool is_assignee(const struct assigning *o, const char *type, int index)
 {
     return o->tasks == NULL ? strcmp(type, "client") != 0
                             : cmd_tasks_have_task(o->tasks, type, index);
@@ -44,7 +44,7 @@ static int check_known(const struct assigning *o, mu_error *error)
     return 0;
 }
 
-static int read_tasks(struct assigning *o, mu_error *error)
+static int parse_assigned_tasks(struct assigning *o, mu_error *error)
 {
     int rv;
 
@@ -55,7 +55,7 @@ static int read_tasks(struct assigning *o, mu_error *error)
     return rv == 0 ? check_known(o, error) : rv;
 }
 
-static int prepare(struct assigning *o, mu_error *error)
+static int prepare_assignment(struct assigning *o, mu_error *error)
 {
     mu_resolution found;
     int rv = cmd_spec_cluster(o->options, error, &found);
@@ -64,13 +64,13 @@ static int prepare(struct assigning *o, mu_error *error)
         o->cluster = found.cluster;
     if (rv == 0 && o->cluster == NULL)
         rv = cmd_spec_none(error);
-    return rv == 0 ? read_tasks(o, error) : rv;
+    return rv == 0 ? parse_assigned_tasks(o, error) : rv;
 }
 
 /* ---- assign ---- */
 
-static void note(struct assigning *o, const char *task, const char *url, int rv,
-                 const mu_error *error)
+static void note_assignment(struct assigning *o, const char *task, const char *url,
+                            int rv, const mu_error *error)
 {
     int code = rv == 0 ? CMD_FINE
                : rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE ? CMD_UNREACHED
@@ -94,7 +94,7 @@ static void note(struct assigning *o, const char *task, const char *url, int rv,
 }
 
 /* The rest of the timeout, which all tasks share; at least LEAST_MS for each. */
-static int64_t left_ms(const struct assigning *o)
+static int64_t get_assign_left_ms(const struct assigning *o)
 {
     enum { LEAST_MS = 200 };
     uint64_t now = cmd_now_ms();
@@ -102,7 +102,7 @@ static int64_t left_ms(const struct assigning *o)
     return o->due_ms < now + LEAST_MS ? LEAST_MS : (int64_t)(o->due_ms - now);
 }
 
-static void assign_one(struct assigning *o, const char *type, int index)
+static void assign_to_task(struct assigning *o, const char *type, int index)
 {
     const char *url = mu_cluster_url(o->cluster, type, index);
     mu_server_options offer;
@@ -122,11 +122,11 @@ static void assign_one(struct assigning *o, const char *type, int index)
     node.log_level = o->log.level;
     mu_server_options_init(&offer);
     offer.node = &node;
-    rv = mu_server_assign_cluster(&offer, left_ms(o), &error);
-    note(o, task, url, rv, &error);
+    rv = mu_server_assign_cluster(&offer, get_assign_left_ms(o), &error);
+    note_assignment(o, task, url, rv, &error);
 }
 
-static void assign_all(struct assigning *o)
+static void assign_to_all(struct assigning *o)
 {
     const char *type;
     const char *address;
@@ -134,8 +134,8 @@ static void assign_all(struct assigning *o)
 
     for (size_t i = 0; mu_cluster_task_at(o->cluster, i, &type, &index, &address) == 0;
          i++)
-        if (is_meant(o, type, index))
-            assign_one(o, type, index);
+        if (is_assignee(o, type, index))
+            assign_to_task(o, type, index);
 }
 
 int cmd_assign(struct cmd_options *options)
@@ -152,9 +152,9 @@ int cmd_assign(struct cmd_options *options)
         cmd_print_error("assign", error.message);
         return CMD_USAGE;
     }
-    if (prepare(&o, &error) == 0) {
+    if (prepare_assignment(&o, &error) == 0) {
         o.code = CMD_FINE;
-        assign_all(&o);
+        assign_to_all(&o);
         if (o.list != NULL && cmd_json_print(o.list) != 0)
             o.code = CMD_FAILED;
     } else {

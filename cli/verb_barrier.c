@@ -37,7 +37,8 @@ static int read_as(const char *as, const char *tasks)
                : -1;
 }
 
-static int read_index(const struct cmd_options *options, mu_error *error, int *ret_index)
+static int read_client_index(const struct cmd_options *options, mu_error *error,
+                             int *ret_index)
 {
     const char *tasks = cmd_text(options, CMD_FLAG_TASKS);
     const char *as = cmd_text(options, CMD_FLAG_AS);
@@ -107,7 +108,7 @@ int cmd_barrier(struct cmd_options *options)
     mu_error error;
     int index = 0;
 
-    if (read_index(options, &error, &index) == 0)
+    if (read_client_index(options, &error, &index) == 0)
         return cmd_service_request_as(options, index, wait_for_all);
     cmd_print_error("barrier", error.message);
     return CMD_USAGE;

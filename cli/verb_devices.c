@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_own(const struct cmd_client *client, const mu_value *machine)
+static bool is_own_machine(const struct cmd_client *client, const mu_value *machine)
 {
     return strcmp(cmd_map_text(machine, "task"), mu_node_task(client->node)) == 0;
 }
 
 /* Append the devices' names, as far as they fit; equal neighbours as "TPU v4 x4". */
-static void add_names(char text[CMD_CELL_BYTES], const mu_value *devices)
+static void append_device_names(char text[CMD_CELL_BYTES], const mu_value *devices)
 {
     size_t count = mu_value_count(devices);
     size_t same;
@@ -41,8 +41,8 @@ static void machine_row(struct cmd_table *table, const mu_value *machine)
     const mu_value *tpus = mu_value_find(machine, "tpus");
     char names[CMD_CELL_BYTES] = "";
 
-    add_names(names, gpus);
-    add_names(names, tpus);
+    append_device_names(names, gpus);
+    append_device_names(names, tpus);
     cmd_table_row(table);
     cmd_table_cell(table, 0, "%s", cmd_map_text(machine, "task"));
     cmd_table_cell(table, 1, "%s", cmd_map_text(machine, "host"));
@@ -54,23 +54,23 @@ static void machine_row(struct cmd_table *table, const mu_value *machine)
     cmd_table_cell(table, 6, "%s", names);
 }
 
-static int print_json(const struct cmd_client *client, const mu_value *machines)
+static int print_machines_json(const struct cmd_client *client, const mu_value *machines)
 {
     cJSON *list = cJSON_CreateArray();
 
     for (size_t i = 0; i < mu_value_count(machines); i++)
-        if (!is_own(client, mu_value_at(machines, i)))
+        if (!is_own_machine(client, mu_value_at(machines, i)))
             (void)cJSON_AddItemToArray(list, cmd_json_value(mu_value_at(machines, i)));
     return cmd_json_print(list);
 }
 
-static void print_table(const struct cmd_client *client, const mu_value *machines)
+static void print_machines(const struct cmd_client *client, const mu_value *machines)
 {
     struct cmd_table table;
 
     cmd_table_init(&table, "TASK|HOST|CORES|MEMORY|GPUS|TPUS|NAMES");
     for (size_t i = 0; i < mu_value_count(machines); i++)
-        if (!is_own(client, mu_value_at(machines, i)))
+        if (!is_own_machine(client, mu_value_at(machines, i)))
             machine_row(&table, mu_value_at(machines, i));
     cmd_table_print(&table, "machines of the tasks that are connected");
     cmd_table_done(&table);
@@ -84,9 +84,9 @@ int cmd_devices(struct cmd_client *client, mu_error *error)
     if (rv != 0)
         return cmd_exit_code(rv);
     if (cmd_is_json(client))
-        rv = print_json(client, machines);
+        rv = print_machines_json(client, machines);
     else
-        print_table(client, machines);
+        print_machines(client, machines);
     mu_value_free(machines);
     return rv == 0 ? CMD_FINE : CMD_FAILED;
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* Parse a decimal number; 0 when `text` is not one. */
-static uint64_t number_of(const char *text)
+static uint64_t parse_closure_number(const char *text)
 {
     unsigned long long number;
     char *end;
@@ -21,11 +21,12 @@ static uint64_t number_of(const char *text)
 }
 
 /* Find the closure by its id, else by its name, which may consist of digits, too. */
-static int find(struct cmd_client *client, mu_error *error, mu_value **ret_reasons)
+static int find_closure(struct cmd_client *client, mu_error *error,
+                        mu_value **ret_reasons)
 {
     int64_t timeout_ms = cmd_timeout_ms(client);
     const char *text = client->options->operands[0];
-    uint64_t number = number_of(text);
+    uint64_t number = parse_closure_number(text);
     int rv = -MU_ENOTFOUND;
 
     if (number != 0)
@@ -41,7 +42,7 @@ static int find(struct cmd_client *client, mu_error *error, mu_value **ret_reaso
                         client->address, text);
 }
 
-static void print_where(const mu_value *reasons)
+static void print_closure_state(const mu_value *reasons)
 {
     const char *name = cmd_map_text(reasons, "name");
     const char *task = cmd_map_text(reasons, "task");
@@ -86,14 +87,14 @@ static void print_past(const mu_value *reasons)
 int cmd_explain(struct cmd_client *client, mu_error *error)
 {
     mu_value *reasons = NULL;
-    int rv = find(client, error, &reasons);
+    int rv = find_closure(client, error, &reasons);
 
     if (rv != 0)
         return rv == -MU_EINVALID ? CMD_USAGE : cmd_exit_code(rv);
     if (cmd_is_json(client)) {
         rv = cmd_json_print(cmd_json_value(reasons));
     } else {
-        print_where(reasons);
+        print_closure_state(reasons);
         if (cmd_map_number(reasons, "closure") != 0)
             print_past(reasons);
         (void)printf("It waits %s.\n", cmd_map_text(reasons, "waits_for"));

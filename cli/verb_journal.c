@@ -21,7 +21,7 @@ static void print_damage(const mu_value *damage)
     (void)printf("\n");
 }
 
-static void print_text(const mu_value *report)
+static void print_journal_text(const mu_value *report)
 {
     const mu_value *kinds = mu_value_find(report, "kinds");
     const mu_value *damages = mu_value_find(report, "damaged");
@@ -56,15 +56,15 @@ static void print_text(const mu_value *report)
 }
 
 /* Print the report, or the error. */
-static int finish(const struct cmd_options *options, int rv, const mu_error *error,
-                  mu_value *report)
+static int finish_journal_verb(const struct cmd_options *options, int rv,
+                               const mu_error *error, mu_value *report)
 {
     if (rv != 0) {
         (void)fprintf(stderr, "muster: %s\n", error->message);
         return rv == -MU_EEXISTS ? CMD_ADDRESS : CMD_FAILED;
     }
     if (cmd_number(options, CMD_FLAG_OUTPUT) == 0)
-        print_text(report);
+        print_journal_text(report);
     else
         rv = cmd_json_print(cmd_json_value(report));
     return rv == 0 ? CMD_FINE : CMD_FAILED;
@@ -75,7 +75,7 @@ int cmd_journal_check(struct cmd_options *options)
     mu_value *report = NULL;
     mu_error error;
     int rv = mu_journal_check(options->operands[0], &error, &report);
-    int code = finish(options, rv, &error, report);
+    int code = finish_journal_verb(options, rv, &error, report);
 
     if (code == CMD_FINE && mu_value_count(mu_value_find(report, "damaged")) > 0)
         code = CMD_FAILED;
@@ -88,7 +88,7 @@ int cmd_journal_repair(struct cmd_options *options)
     mu_value *report = NULL;
     mu_error error;
     int rv = mu_journal_repair(options->operands[0], &error, &report);
-    int code = finish(options, rv, &error, report);
+    int code = finish_journal_verb(options, rv, &error, report);
 
     mu_value_free(report);
     return code;

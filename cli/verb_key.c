@@ -10,8 +10,8 @@
 
 /* The file of operand `which`, of --key-file, or the user's own, whose path is put into
  * `own`. NULL: it has no place. */
-static const char *file_of(const struct cmd_options *options, size_t which,
-                           mu_error *error, char own[MU_KEY_PATH_BYTES])
+static const char *choose_key_file(const struct cmd_options *options, size_t which,
+                                   mu_error *error, char own[MU_KEY_PATH_BYTES])
 {
     if (options->operands_count > which)
         return options->operands[which];
@@ -20,8 +20,8 @@ static const char *file_of(const struct cmd_options *options, size_t which,
     return mu_key_path(error, own) == 0 ? own : NULL;
 }
 
-static int print(const struct cmd_options *options, const mu_key_info *info,
-                 const char *file)
+static int print_key(const struct cmd_options *options, const mu_key_info *info,
+                     const char *file)
 {
     cJSON *map;
 
@@ -41,11 +41,12 @@ static int print(const struct cmd_options *options, const mu_key_info *info,
 }
 
 /* Print what came of it, or the error. */
-static int finish(const struct cmd_options *options, int rv, const mu_error *error,
-                  const mu_key_info *info, const char *file)
+static int finish_key_verb(const struct cmd_options *options, int rv,
+                           const mu_error *error, const mu_key_info *info,
+                           const char *file)
 {
     if (rv == 0)
-        return print(options, info, file);
+        return print_key(options, info, file);
     (void)fprintf(stderr, "muster %s: %s\n", options->verb->name, error->message);
     return rv == -MU_ERANGE ? CMD_USAGE : CMD_FAILED;
 }
@@ -54,22 +55,22 @@ int cmd_key_new(struct cmd_options *options)
 {
     char own[MU_KEY_PATH_BYTES];
     mu_error error;
-    const char *file = file_of(options, 0, &error, own);
+    const char *file = choose_key_file(options, 0, &error, own);
     mu_key_info info;
     int rv = file == NULL ? -MU_EUNAVAILABLE : mu_key_new(file, &error, &info);
 
-    return finish(options, rv, &error, &info, file);
+    return finish_key_verb(options, rv, &error, &info, file);
 }
 
 int cmd_key_show(struct cmd_options *options)
 {
     char own[MU_KEY_PATH_BYTES];
     mu_error error;
-    const char *file = file_of(options, 0, &error, own);
+    const char *file = choose_key_file(options, 0, &error, own);
     mu_key_info info;
     int rv = file == NULL ? -MU_EUNAVAILABLE : mu_key_read(file, &error, &info);
 
-    return finish(options, rv, &error, &info, file);
+    return finish_key_verb(options, rv, &error, &info, file);
 }
 
 /* The key to derive from is that of --key-file, or the user's own. */
@@ -78,11 +79,11 @@ int cmd_key_derive(struct cmd_options *options)
     const char *new_file = options->operands_count > 1 ? options->operands[1] : NULL;
     char own[MU_KEY_PATH_BYTES];
     mu_error error;
-    const char *file = file_of(options, options->operands_count, &error, own);
+    const char *file = choose_key_file(options, options->operands_count, &error, own);
     mu_key_info info;
     int rv = file == NULL
                  ? -MU_EUNAVAILABLE
                  : mu_key_derive(file, options->operands[0], new_file, &error, &info);
 
-    return finish(options, rv, &error, &info, new_file);
+    return finish_key_verb(options, rv, &error, &info, new_file);
 }

@@ -13,7 +13,7 @@
 
 enum { VALUE_BYTES_MAX = 1 << 20 };
 
-static const char *operand(const struct cmd_client *client, size_t i)
+static const char *get_operand(const struct cmd_client *client, size_t i)
 {
     return client->options->operands[i];
 }
@@ -28,7 +28,7 @@ static int print_number(const struct cmd_client *client, const char *name, int64
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    cmd_json_add_text(map, "key", operand(client, 0));
+    cmd_json_add_text(map, "key", get_operand(client, 0));
     cmd_json_add_int(map, name, number);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
@@ -63,7 +63,7 @@ static void print_long(const mu_value *items)
     }
 }
 
-static int print_json(const mu_value *items)
+static int print_items_json(const mu_value *items)
 {
     cJSON *list = cJSON_CreateArray();
 
@@ -108,7 +108,7 @@ static int print_below(struct cmd_client *client, const char *directory, mu_erro
     if (rv != 0)
         return cmd_kv_code(rv);
     if (cmd_is_json(client))
-        code = print_json(items);
+        code = print_items_json(items);
     else
         print(items);
     mu_value_free(items);
@@ -129,16 +129,16 @@ static int print_item(const struct cmd_client *client, const mu_kv_item *item)
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    cmd_json_add_text(map, "key", operand(client, 0));
+    cmd_json_add_text(map, "key", get_operand(client, 0));
     cmd_json_add_value(map, item->value, item->size);
     cmd_json_add_int(map, "revision", (int64_t)item->revision);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-static int get_one(struct cmd_client *client, mu_error *error)
+static int get_key_value(struct cmd_client *client, mu_error *error)
 {
     bool waits = cmd_number(client->options, CMD_FLAG_WAIT) == 1;
-    const char *key = operand(client, 0);
+    const char *key = get_operand(client, 0);
     mu_kv_item item;
     int rv = waits
                  ? mu_kv_get(client->node, key, cmd_wait_timeout_ms(client), error, &item)
@@ -154,11 +154,13 @@ static int get_one(struct cmd_client *client, mu_error *error)
 int cmd_kv_get(struct cmd_client *client, mu_error *error)
 {
     if (!cmd_kv_is_directory(client))
-        return get_one(client, error);
+        return get_key_value(client, error);
     if (cmd_number(client->options, CMD_FLAG_WAIT) == 1)
-        return cmd_kv_code(mu_error_set(error, -MU_EINVALID, "--wait is for one key, and "
-                                    "\"%.100s\" is all below one", operand(client, 0)));
-    return print_below(client, operand(client, 0), error, print_values);
+        return cmd_kv_code(mu_error_set(error, -MU_EINVALID,
+                                        "--wait is for one key, and "
+                                        "\"%.100s\" is all below one",
+                                        get_operand(client, 0)));
+    return print_below(client, get_operand(client, 0), error, print_values);
 }
 
 /* ---- put ---- */
@@ -166,8 +168,10 @@ int cmd_kv_get(struct cmd_client *client, mu_error *error)
 static int put_value(struct cmd_client *client, const char *value, size_t size,
                      mu_error *error)
 {
-    const mu_kv_change change = {
-        .operation = MU_KV_PUT, .key = operand(client, 0), .value = value, .size = size};
+    const mu_kv_change change = {.operation = MU_KV_PUT,
+                                 .key = get_operand(client, 0),
+                                 .value = value,
+                                 .size = size};
     uint64_t revision = 0;
     int code = cmd_kv_put_if(client, &change, error, &revision);
 
@@ -176,7 +180,7 @@ static int put_value(struct cmd_client *client, const char *value, size_t size,
 
 int cmd_kv_put(struct cmd_client *client, mu_error *error)
 {
-    const char *value = operand(client, 1);
+    const char *value = get_operand(client, 1);
     size_t size = strlen(value);
     char *input = NULL;
     int rv;
@@ -196,7 +200,7 @@ int cmd_kv_put(struct cmd_client *client, mu_error *error)
 int cmd_kv_ls(struct cmd_client *client, mu_error *error)
 {
     const char *directory =
-        client->options->operands_count == 0 ? "" : operand(client, 0);
+        client->options->operands_count == 0 ? "" : get_operand(client, 0);
     bool is_long = cmd_number(client->options, CMD_FLAG_LONG) == 1;
 
     return print_below(client, directory, error, is_long ? print_long : print_keys);
@@ -206,7 +210,8 @@ int cmd_kv_ls(struct cmd_client *client, mu_error *error)
 
 int cmd_kv_rm(struct cmd_client *client, mu_error *error)
 {
-    const mu_kv_change change = {.operation = MU_KV_DELETE, .key = operand(client, 0)};
+    const mu_kv_change change = {.operation = MU_KV_DELETE,
+                                 .key = get_operand(client, 0)};
     uint64_t count = 0;
     int rv;
 
@@ -214,7 +219,7 @@ int cmd_kv_rm(struct cmd_client *client, mu_error *error)
         rv = cmd_kv_change_if(client, &change, error, &count);
         return rv != 0 ? rv : print_number(client, "revision", (int64_t)count);
     }
-    rv = mu_kv_delete(client->node, operand(client, 0), cmd_timeout_ms(client), error,
+    rv = mu_kv_delete(client->node, get_operand(client, 0), cmd_timeout_ms(client), error,
                       &count);
     if (rv != 0)
         return cmd_kv_code(rv);
@@ -223,11 +228,11 @@ int cmd_kv_rm(struct cmd_client *client, mu_error *error)
 
 int cmd_kv_incr(struct cmd_client *client, mu_error *error)
 {
-    const char *text = client->options->operands_count < 2 ? "1" : operand(client, 1);
+    const char *text = client->options->operands_count < 2 ? "1" : get_operand(client, 1);
     int64_t by;
     int64_t sum = 0;
     int rv = cmd_kv_read_number(text, &by)
-                 ? mu_kv_increment(client->node, operand(client, 0), by,
+                 ? mu_kv_increment(client->node, get_operand(client, 0), by,
                                    cmd_timeout_ms(client), error, &sum)
                  : mu_error_set(error, -MU_EINVALID,
                                 "expected a whole number of 64 bits to add, got "

@@ -17,7 +17,7 @@ struct held {
     bool seen;
 };
 
-static bool is_ours(struct held *held, const mu_kv_event *event)
+static bool is_key_held(struct held *held, const mu_kv_event *event)
 {
     if (event->type == MU_KV_EVENT_PUT && event->item.revision <= held->revision)
         held->seen = true;
@@ -26,7 +26,7 @@ static bool is_ours(struct held *held, const mu_kv_event *event)
     return held->seen;
 }
 
-static int lost(void *user, int64_t timeout_ms, mu_error *error)
+static int wait_key_lost(void *user, int64_t timeout_ms, mu_error *error)
 {
     struct held *held = user;
     bool ours = true;
@@ -37,19 +37,22 @@ static int lost(void *user, int64_t timeout_ms, mu_error *error)
 
         if (rv != 0)
             return rv;
-        ours = is_ours(held, &event);
+        ours = is_key_held(held, &event);
         mu_kv_event_clear(&event);
     }
-    return mu_error_set(error, -MU_EABORTED, "the key %.200s was lost: this client was "
-                        "taken for dead, or somebody changed the key", held->key);
+    return mu_error_set(error, -MU_EABORTED,
+                        "the key %.200s was lost: this client was declared lost, or "
+                        "somebody changed the key",
+                        held->key);
 }
 
-static int run(struct cmd_client *client, struct held *held, mu_error *error)
+static int run_held_key(struct cmd_client *client, struct held *held, mu_error *error)
 {
     static const char *const variables[] = {NULL};
-    const struct cmd_command command = {
-        .arguments = client->options->command, .variables = variables, .lost = lost,
-        .held = held};
+    const struct cmd_command command = {.arguments = client->options->command,
+                                        .variables = variables,
+                                        .lost = wait_key_lost,
+                                        .held = held};
     int rv = mu_kv_watch_open(client->node, held->key, 0, cmd_timeout_ms(client), error,
                               &held->watch);
 
@@ -63,7 +66,7 @@ static int run(struct cmd_client *client, struct held *held, mu_error *error)
 }
 
 /* Delete the key, unless another client has put it meanwhile. */
-static void let_go(struct cmd_client *client, const struct held *held)
+static void delete_held_key(struct cmd_client *client, const struct held *held)
 {
     const mu_kv_check check = {.type = MU_KV_IF_REVISION, .key = held->key,
                                .revision = held->revision};
@@ -84,8 +87,8 @@ int cmd_kv_hold(struct cmd_client *client, mu_error *error)
 
     if (rv != 0)
         return rv;
-    rv = run(client, &held, error);
+    rv = run_held_key(client, &held, error);
     mu_kv_watch_close(held.watch);
-    let_go(client, &held);
+    delete_held_key(client, &held);
     return rv;
 }

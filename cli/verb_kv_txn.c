@@ -23,7 +23,7 @@ struct input {
 
 /* ---- Words ---- */
 
-static int refuse(const struct input *input, mu_error *error, const char *words)
+static int refuse_line(const struct input *input, mu_error *error, const char *words)
 {
     return mu_error_set(error, -MU_EINVALID, "line %u of standard input: %s",
                         input->line, words);
@@ -37,8 +37,9 @@ static int read_string(struct input *input, char **at, mu_error *error, char **r
 
     if (!cJSON_IsString(string) || (end[0] != '\0' && end[0] != ' ' && end[0] != '\t')) {
         cJSON_Delete(string);
-        return refuse(input, error, "expected a string as in JSON behind the quotation "
-                      "mark");
+        return refuse_line(input, error,
+                           "expected a string as in JSON behind the quotation "
+                           "mark");
     }
     *ret_word = *at;
     *at += end - *at;
@@ -49,23 +50,23 @@ static int read_string(struct input *input, char **at, mu_error *error, char **r
     return 0;
 }
 
-static void skip_blanks(char **at)
+static void skip_line_blanks(char **at)
 {
     *at += strspn(*at, " \t");
 }
 
 /* Read one word, or with `rest` the rest of the line. */
-static int read_word(struct input *input, char **at, bool rest, const char *expected,
-                     mu_error *error, char **ret_word)
+static int read_line_word(struct input *input, char **at, bool rest, const char *expected,
+                          mu_error *error, char **ret_word)
 {
     size_t length;
 
-    skip_blanks(at);
+    skip_line_blanks(at);
     if (**at == '"')
         return read_string(input, at, error, ret_word);
     length = rest ? strlen(*at) : strcspn(*at, " \t");
     if (length == 0 && !rest)
-        return refuse(input, error, expected);
+        return refuse_line(input, error, expected);
     *ret_word = *at;
     *at += length;
     if (**at != '\0')
@@ -75,8 +76,8 @@ static int read_word(struct input *input, char **at, bool rest, const char *expe
 
 static int expect_end(struct input *input, char **at, mu_error *error)
 {
-    skip_blanks(at);
-    return **at == '\0' ? 0 : refuse(input, error, "there is more than expected");
+    skip_line_blanks(at);
+    return **at == '\0' ? 0 : refuse_line(input, error, "there is more than expected");
 }
 
 /* ---- Lines ---- */
@@ -93,17 +94,18 @@ static int read_check_kind(struct input *input, mu_kv_check *check, const char *
         check->type = MU_KV_IF_PRESENT;
     } else if (strcmp(kind, "value") == 0) {
         check->type = MU_KV_IF_VALUE;
-        rv = read_word(input, at, true, "", error, &word);
+        rv = read_line_word(input, at, true, "", error, &word);
         check->value = word;
         check->size = rv == 0 ? strlen(word) : 0;
     } else if (strcmp(kind, "revision") == 0) {
         check->type = MU_KV_IF_REVISION;
-        rv = read_word(input, at, false, "expected a revision", error, &word);
+        rv = read_line_word(input, at, false, "expected a revision", error, &word);
         if (rv == 0 && !cmd_kv_read_revision(word, &check->revision))
-            rv = refuse(input, error, "expected a revision, a whole number");
+            rv = refuse_line(input, error, "expected a revision, a whole number");
     } else {
-        rv = refuse(input, error, "expected absent, present, revision or value behind "
-                    "the key");
+        rv = refuse_line(input, error,
+                         "expected absent, present, revision or value behind "
+                         "the key");
     }
     return rv;
 }
@@ -116,11 +118,13 @@ static int read_if(struct input *input, char **at, mu_error *error)
     int rv;
 
     if (input->checks_count == MU_KV_TRANSACTION_MAX)
-        return refuse(input, error, "there are more than 128 comparisons");
-    rv = read_word(input, at, false, "expected a key", error, &key);
+        return refuse_line(input, error, "there are more than 128 comparisons");
+    rv = read_line_word(input, at, false, "expected a key", error, &key);
     if (rv == 0)
-        rv = read_word(input, at, false, "expected absent, present, revision or value "
-                       "behind the key", error, &kind);
+        rv = read_line_word(input, at, false,
+                            "expected absent, present, revision or value "
+                            "behind the key",
+                            error, &kind);
     if (rv == 0)
         rv = read_check_kind(input, check, kind, at, error);
     check->key = key;
@@ -133,17 +137,18 @@ static int read_by(struct input *input, char **at, mu_error *error, int64_t *ret
     char *word = NULL;
     int rv;
 
-    skip_blanks(at);
+    skip_line_blanks(at);
     *ret_by = 1;
     if (**at == '\0')
         return 0;
-    rv = read_word(input, at, false, "", error, &word);
+    rv = read_line_word(input, at, false, "", error, &word);
     if (rv != 0 || cmd_kv_read_number(word, ret_by))
         return rv;
-    return refuse(input, error, "expected a whole number of 64 bits to add");
+    return refuse_line(input, error, "expected a whole number of 64 bits to add");
 }
 
-static int read_change(struct input *input, int operation, char **at, mu_error *error)
+static int read_change_line(struct input *input, int operation, char **at,
+                            mu_error *error)
 {
     mu_kv_change *change = &input->changes[input->changes_count];
     char *key = NULL;
@@ -151,14 +156,14 @@ static int read_change(struct input *input, int operation, char **at, mu_error *
     int rv;
 
     if (input->changes_count == MU_KV_TRANSACTION_MAX)
-        return refuse(input, error, "there are more than 128 changes");
-    rv = read_word(input, at, false, "expected a key", error, &key);
+        return refuse_line(input, error, "there are more than 128 changes");
+    rv = read_line_word(input, at, false, "expected a key", error, &key);
     change->operation = operation;
     change->key = key;
     if (rv == 0 && operation == MU_KV_INCREMENT)
         rv = read_by(input, at, error, &change->by);
     if (rv == 0 && operation == MU_KV_PUT) {
-        rv = read_word(input, at, true, "", error, &value);
+        rv = read_line_word(input, at, true, "", error, &value);
         change->value = value;
         change->size = rv == 0 ? strlen(value) : 0;
     }
@@ -167,25 +172,25 @@ static int read_change(struct input *input, int operation, char **at, mu_error *
     return rv;
 }
 
-static int read_line(struct input *input, char *line, mu_error *error)
+static int read_txn_line(struct input *input, char *line, mu_error *error)
 {
     char *word = NULL;
     int rv;
 
-    skip_blanks(&line);
+    skip_line_blanks(&line);
     if (line[0] == '\0' || line[0] == '#')
         return 0;
-    rv = read_word(input, &line, false, "", error, &word);
+    rv = read_line_word(input, &line, false, "", error, &word);
     if (rv == 0 && strcmp(word, "if") == 0)
         rv = read_if(input, &line, error);
     else if (rv == 0 && strcmp(word, "put") == 0)
-        rv = read_change(input, MU_KV_PUT, &line, error);
+        rv = read_change_line(input, MU_KV_PUT, &line, error);
     else if (rv == 0 && strcmp(word, "incr") == 0)
-        rv = read_change(input, MU_KV_INCREMENT, &line, error);
+        rv = read_change_line(input, MU_KV_INCREMENT, &line, error);
     else if (rv == 0 && strcmp(word, "rm") == 0)
-        rv = read_change(input, MU_KV_DELETE, &line, error);
+        rv = read_change_line(input, MU_KV_DELETE, &line, error);
     else if (rv == 0)
-        rv = refuse(input, error, "expected if, put, incr or rm");
+        rv = refuse_line(input, error, "expected if, put, incr or rm");
     return rv == 0 ? expect_end(input, &line, error) : rv;
 }
 
@@ -199,9 +204,9 @@ static int read_lines(struct input *input, mu_error *error)
 
         input->line++;
         if (line + length < input->text + input->size && line[length] == '\0')
-            return refuse(input, error, "there is a zero byte");
+            return refuse_line(input, error, "there is a zero byte");
         line[length] = '\0';
-        rv = read_line(input, line, error);
+        rv = read_txn_line(input, line, error);
         line += length + 1;
     }
     return rv;
@@ -209,8 +214,8 @@ static int read_lines(struct input *input, mu_error *error)
 
 /* ---- The verb ---- */
 
-static int print_outcome(const struct cmd_client *client, const struct input *input,
-                         const mu_kv_transaction_result *outcome)
+static int print_txn_outcome(const struct cmd_client *client, const struct input *input,
+                             const mu_kv_transaction_result *outcome)
 {
     cJSON *map;
 
@@ -228,7 +233,8 @@ static int print_outcome(const struct cmd_client *client, const struct input *in
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-static int transact(struct cmd_client *client, const struct input *input, mu_error *error)
+static int transact_input(struct cmd_client *client, const struct input *input,
+                          mu_error *error)
 {
     const mu_kv_transaction transaction = {input->checks, input->checks_count,
                                            input->changes, input->changes_count};
@@ -238,7 +244,7 @@ static int transact(struct cmd_client *client, const struct input *input, mu_err
 
     if (rv == -MU_EPRECONDITION && outcome.failed >= 0)
         return CMD_COMPARED;
-    return rv == 0 ? print_outcome(client, input, &outcome) : cmd_kv_code(rv);
+    return rv == 0 ? print_txn_outcome(client, input, &outcome) : cmd_kv_code(rv);
 }
 
 int cmd_kv_txn(struct cmd_client *client, mu_error *error)
@@ -251,7 +257,7 @@ int cmd_kv_txn(struct cmd_client *client, mu_error *error)
     rv = cmd_kv_read_input(INPUT_BYTES_MAX, error, &input->text, &input->size);
     if (rv == 0)
         rv = read_lines(input, error);
-    rv = rv == 0 ? transact(client, input, error) : cmd_kv_code(rv);
+    rv = rv == 0 ? transact_input(client, input, error) : cmd_kv_code(rv);
     free(input->text);
     free(input);
     return rv;

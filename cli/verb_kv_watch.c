@@ -10,7 +10,7 @@
 
 static const char *const event_names[] = {"set", "deleted", "current"};
 
-static void print_text(const mu_kv_event *event)
+static void print_event_text(const mu_kv_event *event)
 {
     char shown[MU__QUOTE_BYTES];
 
@@ -24,7 +24,7 @@ static void print_text(const mu_kv_event *event)
     (void)printf("\n");
 }
 
-static int print_json(const mu_kv_event *event)
+static int print_event_json(const mu_kv_event *event)
 {
     cJSON *map = cJSON_CreateObject();
 
@@ -40,19 +40,19 @@ static int print_json(const mu_kv_event *event)
 
 /* Print an event and flush, so that the reader of a pipe gets it at once. A closed pipe
  * ends the verb. */
-static int print_event(const struct cmd_client *client, const mu_kv_event *event)
+static int print_kv_event(const struct cmd_client *client, const mu_kv_event *event)
 {
     int rv = 0;
 
     if (cmd_is_json(client))
-        rv = print_json(event);
+        rv = print_event_json(event);
     else
-        print_text(event);
+        print_event_text(event);
     return rv != 0 || fflush(stdout) != 0 ? -MU_ECANCELLED : 0;
 }
 
-static int next(mu_kv_watch *watch, int64_t until_ms, mu_error *error,
-                mu_kv_event *ret_event)
+static int next_kv_event(mu_kv_watch *watch, int64_t until_ms, mu_error *error,
+                         mu_kv_event *ret_event)
 {
     int64_t left_ms = until_ms < 0 ? -1 : until_ms - (int64_t)cmd_now_ms();
 
@@ -61,7 +61,8 @@ static int next(mu_kv_watch *watch, int64_t until_ms, mu_error *error,
 }
 
 /* Print events until --count changes were printed, not counting the initial content. */
-static int follow(const struct cmd_client *client, mu_kv_watch *watch, mu_error *error)
+static int follow_kv_watch(const struct cmd_client *client, mu_kv_watch *watch,
+                           mu_error *error)
 {
     unsigned count_max = cmd_number(client->options, CMD_FLAG_COUNT);
     int64_t patience_ms = cmd_wait_timeout_ms(client);
@@ -71,7 +72,7 @@ static int follow(const struct cmd_client *client, mu_kv_watch *watch, mu_error 
 
     while (count_max == 0 || count < count_max) {
         mu_kv_event event;
-        int rv = next(watch, until_ms, error, &event);
+        int rv = next_kv_event(watch, until_ms, error, &event);
 
         if (rv == -MU_EEXHAUSTED) {
             is_current = false;
@@ -79,7 +80,7 @@ static int follow(const struct cmd_client *client, mu_kv_watch *watch, mu_error 
         }
         if (rv != 0)
             return rv;
-        rv = print_event(client, &event);
+        rv = print_kv_event(client, &event);
         count += is_current;
         is_current = is_current || event.type == MU_KV_EVENT_SYNCED;
         mu_kv_event_clear(&event);
@@ -98,7 +99,7 @@ int cmd_kv_watch(struct cmd_client *client, mu_error *error)
 
     if (rv != 0)
         return cmd_kv_code(rv);
-    rv = follow(client, watch, error);
+    rv = follow_kv_watch(client, watch, error);
     mu_kv_watch_close(watch);
     return cmd_exit_code(rv);
 }

@@ -8,24 +8,27 @@
 
 enum { RELEASE_MS = 2000 };
 
-static int lost(void *held, int64_t timeout_ms, mu_error *error)
+static int wait_lock_lost(void *held, int64_t timeout_ms, mu_error *error)
 {
     int rv = mu_lock_wait_lost(held, timeout_ms, error);
 
     if (rv == 0)
-        (void)mu_error_set(error, -MU_EABORTED, "the lock %s was lost: this client was "
-                           "taken for dead, or its key was deleted", mu_lock_key(held));
+        (void)mu_error_set(
+            error, -MU_EABORTED,
+            "the lock %s was lost: this client was declared lost, or its key was deleted",
+            mu_lock_key(held));
     return rv;
 }
 
-static int hold(struct cmd_client *client, mu_lock *lock, mu_error *error)
+static int hold_lock(struct cmd_client *client, mu_lock *lock, mu_error *error)
 {
     char number[24];
     const char *const variables[] = {"MUSTER_LOCK_NUMBER", number, "MUSTER_LOCK_KEY",
                                      mu_lock_key(lock), NULL};
-    const struct cmd_command command = {
-        .arguments = client->options->command, .variables = variables, .lost = lost,
-        .held = lock};
+    const struct cmd_command command = {.arguments = client->options->command,
+                                        .variables = variables,
+                                        .lost = wait_lock_lost,
+                                        .held = lock};
 
     (void)snprintf(number, sizeof number, "%" PRIu64, mu_lock_fencing_token(lock));
     if (command.arguments != NULL)
@@ -43,7 +46,7 @@ int cmd_lock(struct cmd_client *client, mu_error *error)
 
     if (rv != 0)
         return cmd_kv_code(rv);
-    rv = hold(client, lock, error);
+    rv = hold_lock(client, lock, error);
     (void)mu_lock_release(lock, RELEASE_MS, NULL);
     return rv;
 }

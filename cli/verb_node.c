@@ -19,7 +19,7 @@ struct node_verb {
 
 /* -1 when no flag has an index and a resolver may choose one. Chief and evaluator always
  * have index 0. */
-static int index_of(const struct cmd_options *o, const struct cmd_spec *spec)
+static int get_node_index(const struct cmd_options *o, const struct cmd_spec *spec)
 {
     bool said = o->values[CMD_FLAG_TASK].text != NULL ||
                 o->values[CMD_FLAG_INDEX].source != CMD_FROM_DEFAULT;
@@ -44,7 +44,7 @@ static mu_node_options node_options(struct node_verb *verb)
     options.cluster = spec->cluster;
     options.resolver = spec->resolver;
     options.task_type = spec->type[0] == '\0' ? NULL : spec->type;
-    options.task_index = index_of(o, spec);
+    options.task_index = get_node_index(o, spec);
     options.bind_address = cmd_text(o, CMD_FLAG_BIND);
     if (options.bind_address == NULL && spec->found.bind_address[0] != '\0')
         options.bind_address = spec->found.bind_address;
@@ -100,7 +100,7 @@ static int apply_setting(const struct cmd_options *options, mu_node *node,
     return rv == 0 ? 0 : mu_error_set(error, rv, "out of memory");
 }
 
-static int prepare(mu_node *node, void *user, mu_error *error)
+static int prepare_node(mu_node *node, void *user, mu_error *error)
 {
     const struct node_verb *verb = user;
     const struct cmd_value *settings = &verb->options->values[CMD_FLAG_SET];
@@ -114,7 +114,7 @@ static int prepare(mu_node *node, void *user, mu_error *error)
     return rv == 0 ? cmd_python_load(verb->options, node, error) : rv;
 }
 
-static int reopen_log(void *user)
+static int reopen_node_log(void *user)
 {
     struct node_verb *verb = user;
 
@@ -139,8 +139,8 @@ static int run_task(struct node_verb *verb)
         task.restart_exit_code = (int)cmd_number(o, CMD_FLAG_RESTART_EXIT_CODE);
     task.wait_cluster = cmd_number(o, CMD_FLAG_WAIT_CLUSTER);
     task.no_cluster = cmd_resolver_is_given(o) ? NULL : none.message;
-    task.prepare = prepare;
-    task.reopen_log = reopen_log;
+    task.prepare = prepare_node;
+    task.reopen_log = reopen_node_log;
     task.stacks_fd = verb->log.fd;
     task.user = verb;
     return mu_task_main(&task);

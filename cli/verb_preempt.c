@@ -41,7 +41,7 @@ static int wait_round(struct cmd_client *client, int64_t grace_ms, mu_error *err
 
 /* Whether the tasks agree after this verb's timeout, so that it does not wait for
  * that. */
-static bool is_later(const struct cmd_client *client, int64_t grace_ms)
+static bool agrees_later(const struct cmd_client *client, int64_t grace_ms)
 {
     return grace_ms - MU_PREEMPTION_EARLY_MS >= cmd_timeout_ms(client);
 }
@@ -70,7 +70,7 @@ int cmd_preempt(struct cmd_client *client, mu_error *error)
     int rv = mu_preemption_notify(client->node, client->options->operands[0], grace_ms,
                                cmd_timeout_ms(client), error);
 
-    if (rv == 0 && is_later(client, grace_ms))
+    if (rv == 0 && agrees_later(client, grace_ms))
         return print_later(client, grace_ms);
     if (rv == 0)
         rv = wait_round(client, grace_ms, error, &preemption);

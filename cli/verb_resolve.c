@@ -39,7 +39,7 @@ static void apply_task(struct resolve *resolve)
 
 /* Set the flags' task at the resolver, as a program does: a resolver that has the type as
  * a setting of its own refuses it. */
-static int set_task(const struct resolve *resolve, mu_error *ret_error)
+static int set_resolver_task(const struct resolve *resolve, mu_error *ret_error)
 {
     const struct cmd_spec *flags = &resolve->flags;
     int rv;
@@ -55,7 +55,7 @@ static int set_task(const struct resolve *resolve, mu_error *ret_error)
 }
 
 /* Check that the flags' task is in the cluster, if there is one, or may join it. */
-static int check_task(const struct resolve *resolve, mu_error *ret_error)
+static int check_flags_task(const struct resolve *resolve, mu_error *ret_error)
 {
     const mu_resolution *found = &resolve->found;
 
@@ -87,19 +87,19 @@ static int print_found(const struct resolve *resolve)
 
 /* Errors in flags are usage errors (CMD_USAGE), errors of sources are failures
  * (CMD_FAILED). */
-static int resolve_all(struct resolve *resolve, mu_error *error)
+static int resolve_and_print(struct resolve *resolve, mu_error *error)
 {
     bool explains = cmd_number(resolve->options, CMD_FLAG_EXPLAIN) == 1;
     int rv;
 
     if (cmd_text(resolve->options, CMD_FLAG_CLUSTER) != NULL)
-        return read_flags(resolve, error) != 0 || check_task(resolve, error) != 0
+        return read_flags(resolve, error) != 0 || check_flags_task(resolve, error) != 0
                    ? CMD_USAGE
                : print_found(resolve) != 0 ? CMD_FAILED
                                            : CMD_FINE;
     if (cmd_spec_task(resolve->options, error, &resolve->flags) != 0 ||
         cmd_resolver_open(resolve->options, error, &resolve->resolver) != 0 ||
-        set_task(resolve, error) != 0)
+        set_resolver_task(resolve, error) != 0)
         return CMD_USAGE;
     rv = resolve_find(resolve, error);
     if (explains)
@@ -111,7 +111,7 @@ static int resolve_all(struct resolve *resolve, mu_error *error)
     }
     if (print_found(resolve) != 0)
         return CMD_FAILED;
-    return check_task(resolve, error) == 0 ? CMD_FINE : CMD_FAILED;
+    return check_flags_task(resolve, error) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
 int cmd_resolve(struct cmd_options *options)
@@ -123,7 +123,7 @@ int cmd_resolve(struct cmd_options *options)
     if (cmd_number(options, CMD_FLAG_LIST) == 1)
         return resolve_list(options);
     mu_resolution_init(&resolve.found);
-    code = resolve_all(&resolve, &error);
+    code = resolve_and_print(&resolve, &error);
     if (code == CMD_FINE && resolve.resolver != NULL &&
         cmd_number(options, CMD_FLAG_RESOLVE_WATCH) == 1)
         code = resolve_watch(&resolve);

@@ -21,7 +21,7 @@ enum {
     HOST_TIMEOUT_MS = 200 /* timeout of registering, if the chief hosts the service */
 };
 
-static bool is_task(const mu_value *map, const char *type, int index)
+static bool is_same_task(const mu_value *map, const char *type, int index)
 {
     return strcmp(cmd_map_text(map, "type"), type) == 0 &&
            cmd_map_number(map, "index") == index;
@@ -76,7 +76,8 @@ struct known {
     mu_value *missing_ms;
 };
 
-static void know(struct known *known, const mu_value *status, const mu_value *list)
+static void index_known_tasks(struct known *known, const mu_value *status,
+                              const mu_value *list)
 {
     const mu_value *missing = mu_value_find(status, "workers_missing");
     char name[CMD_TASK_BYTES];
@@ -127,7 +128,7 @@ static void add_all_missing(const struct cmd_client *client, const mu_value *sta
     char own[16];
     int index;
 
-    know(&known, status, list);
+    index_known_tasks(&known, status, list);
     for (size_t i = 0; mu_cluster_task_at(client->spec, i, &type, &index, &address) == 0;
          i++)
         if (strcmp(type, "client") != 0)
@@ -158,7 +159,7 @@ static mu_value *complete_tasks(const struct cmd_client *client, const mu_value 
 
     (void)mu_value_append(list, chief_value(client, status));
     for (size_t i = 0; i < mu_value_count(tasks); i++)
-        if (!is_task(mu_value_at(tasks, i), "client", client->own_index))
+        if (!is_same_task(mu_value_at(tasks, i), "client", client->own_index))
             (void)mu_value_append(list, mu_value_ref(mu_value_at(tasks, i)));
     add_all_missing(client, status, list);
     return sort_tasks(list);
@@ -229,7 +230,7 @@ static void cell_process(struct cmd_table *table, unsigned column, const mu_valu
                        version[0] == '\0' ? "" : ", ", version);
 }
 
-static void task_row(struct cmd_table *table, const mu_value *map)
+static void status_task_row(struct cmd_table *table, const mu_value *map)
 {
     cmd_table_row(table);
     cmd_table_cell(table, 0, "/job:%s/task:%" PRId64, cmd_map_text(map, "type"),
@@ -245,7 +246,7 @@ static void task_row(struct cmd_table *table, const mu_value *map)
 }
 
 /* Print all connected tasks, and the first MISSING_SHOWN missing ones. */
-static void print_tasks(const mu_value *list)
+static void print_status_tasks(const mu_value *list)
 {
     struct cmd_table table;
     size_t missing = 0;
@@ -257,7 +258,7 @@ static void print_tasks(const mu_value *list)
 
         if (strcmp(cmd_map_text(map, "state"), "missing") != 0 ||
             ++missing <= MISSING_SHOWN)
-            task_row(&table, map);
+            status_task_row(&table, map);
     }
     if (missing > MISSING_SHOWN) {
         cmd_table_row(&table);
@@ -440,7 +441,7 @@ static void print_journal(const mu_value *journal)
                      bytes == 0 ? 100 : read * 100 / bytes, bytes);
 }
 
-static void print_text(const mu_value *status)
+static void print_status_text(const mu_value *status)
 {
     int64_t silent = cmd_map_number(status, "servers_missing");
     bool insecure = cmd_map_bool(status, "insecure");
@@ -449,7 +450,7 @@ static void print_text(const mu_value *status)
                  insecure ? ", insecure: nothing is encrypted" : "");
     print_service(mu_value_find(status, "service"));
     print_journal(mu_value_find(status, "journal"));
-    print_tasks(mu_value_find(status, "tasks"));
+    print_status_tasks(mu_value_find(status, "tasks"));
     print_closures(mu_value_find(status, "closures"));
     print_list(mu_value_find(status, "in_flight"), "longest in flight, of each worker",
                "CLOSURE|FUNCTION|NAME|TASK|ATTEMPT|FOR", closure_row);
@@ -465,17 +466,17 @@ static void print_text(const mu_value *status)
                      silent == 1 ? "" : "s");
 }
 
-static bool watches(const struct cmd_client *client)
+static bool is_status_watched(const struct cmd_client *client)
 {
     return cmd_number(client->options, CMD_FLAG_STATUS_WATCH) == 1;
 }
 
-static int print_json(const struct cmd_client *client, const mu_value *status)
+static int print_status_json(const struct cmd_client *client, const mu_value *status)
 {
     if (status == NULL)
         return -MU_ENOMEM;
-    return watches(client) ? cmd_json_line(cmd_json_value(status))
-                           : cmd_json_print(cmd_json_value(status));
+    return is_status_watched(client) ? cmd_json_line(cmd_json_value(status))
+                                     : cmd_json_print(cmd_json_value(status));
 }
 
 static int print_status(const struct cmd_client *client, const mu_value *answer)
@@ -484,9 +485,9 @@ static int print_status(const struct cmd_client *client, const mu_value *answer)
     int rv = 0;
 
     if (cmd_is_json(client))
-        rv = print_json(client, status);
+        rv = print_status_json(client, status);
     else
-        print_text(status);
+        print_status_text(status);
     mu_value_free(status);
     return rv == 0 && fflush(stdout) == 0 ? CMD_FINE : CMD_FAILED;
 }
@@ -504,7 +505,8 @@ static void begin_text(bool is_first)
 }
 
 /* Print the status each second, until a signal comes or the chief does not answer. */
-static int watch(struct cmd_client *client, const sigset_t *signals, mu_error *error)
+static int watch_status(struct cmd_client *client, const sigset_t *signals,
+                        mu_error *error)
 {
     const struct timespec pause = {.tv_sec = WATCH_S};
     int code = CMD_FINE;
@@ -544,15 +546,15 @@ static int request_status(struct cmd_client *client, mu_error *error)
 
     if (rv != 0)
         return cmd_exit_code(rv);
-    if (watches(client))
+    if (is_status_watched(client))
         cmd_block_signals(&signals);
     joined = mu_agent_register(client->node, 0, HOST_TIMEOUT_MS, NULL) == 0;
-    if (watches(client) && !cmd_is_json(client))
+    if (is_status_watched(client) && !cmd_is_json(client))
         begin_text(true);
     code = print_status(client, status);
     mu_value_free(status);
-    if (watches(client) && code == CMD_FINE)
-        code = watch(client, &signals, error);
+    if (is_status_watched(client) && code == CMD_FINE)
+        code = watch_status(client, &signals, error);
     if (joined)
         (void)mu_agent_leave(client->node, CMD_LEAVE_MS, NULL);
     return code;

@@ -17,7 +17,7 @@ struct stop {
     bool is_direct;     /* without a chief: the request goes to the task itself */
 };
 
-static int read_task(const char *text, mu_error *error, struct stop *stop)
+static int parse_stop_task(const char *text, mu_error *error, struct stop *stop)
 {
     char shown[MU__QUOTE_BYTES];
 
@@ -31,11 +31,11 @@ static int read_task(const char *text, mu_error *error, struct stop *stop)
 }
 
 /* Target the chief; in a cluster without a chief the task itself. */
-static int find(struct cmd_client *client, mu_error *error)
+static int target_chief_or_task(struct cmd_client *client, mu_error *error)
 {
     struct stop *stop = client->user;
     const char *url;
-    int rv = read_task(client->options->operands[0], error, stop);
+    int rv = parse_stop_task(client->options->operands[0], error, stop);
 
     if (rv != 0)
         return rv;
@@ -52,7 +52,7 @@ static int find(struct cmd_client *client, mu_error *error)
     return 0;
 }
 
-static int print(const struct cmd_client *client, const struct stop *stop)
+static int print_stopped(const struct cmd_client *client, const struct stop *stop)
 {
     const char *reason = client->options->operands[1];
     cJSON *map;
@@ -73,8 +73,8 @@ static int print(const struct cmd_client *client, const struct stop *stop)
 /* Request the chief's status to choose the timeout: a connected worker may take long to
  * finish its closures, a task that is not connected is waited for as long as for a
  * response. Returns 0 or the exit code. */
-static int look_for(struct cmd_client *client, const struct stop *stop, mu_error *error,
-                    int64_t *timeout_ms)
+static int choose_stop_timeout(struct cmd_client *client, const struct stop *stop,
+                               mu_error *error, int64_t *timeout_ms)
 {
     bool is_listed = mu_cluster_address(client->spec, stop->type, stop->index) != NULL ||
                      mu_cluster_task_count(client->spec, NULL) == 0;
@@ -100,18 +100,18 @@ static int stop_task(struct cmd_client *client, mu_error *error)
     const struct stop *stop = client->user;
     int64_t timeout_ms =
         stop->is_direct ? cmd_timeout_ms(client) : cmd_wait_timeout_ms(client);
-    int rv = stop->is_direct ? 0 : look_for(client, stop, error, &timeout_ms);
+    int rv = stop->is_direct ? 0 : choose_stop_timeout(client, stop, error, &timeout_ms);
 
     if (rv != 0)
         return rv;
     rv = mu_server_stop_remote(client->node, stop->task, client->options->operands[1],
                                timeout_ms, error);
-    return rv == 0 ? print(client, stop) : cmd_exit_code(rv);
+    return rv == 0 ? print_stopped(client, stop) : cmd_exit_code(rv);
 }
 
 int cmd_stop(struct cmd_options *options)
 {
     struct stop stop = {.index = 0};
 
-    return cmd_with_client(options, find, stop_task, &stop);
+    return cmd_with_client(options, target_chief_or_task, stop_task, &stop);
 }

@@ -49,7 +49,7 @@ static void run_row(struct cmd_table *table, const mu_value *run)
     cmd_table_cell(table, 7, "%" PRId64, cmd_map_number(run, "bytes"));
 }
 
-static void print_text(const mu_value *store)
+static void print_store_runs(const mu_value *store)
 {
     const mu_value *runs = mu_value_find(store, "runs");
     struct cmd_table table;
@@ -71,7 +71,7 @@ static void print_text(const mu_value *store)
                  cmd_map_text(store, "store"));
 }
 
-static int list(struct cmd_client *client, mu_error *error)
+static int list_store_runs(struct cmd_client *client, mu_error *error)
 {
     mu_value *runs;
     int rv = mu_runs_list(client->node, cmd_timeout_ms(client), error, &runs);
@@ -80,7 +80,7 @@ static int list(struct cmd_client *client, mu_error *error)
     if (rv != 0)
         return cmd_exit_code(rv);
     if (!cmd_is_json(client))
-        print_text(runs);
+        print_store_runs(runs);
     else if (cmd_json_print(cmd_json_value(runs)) != 0)
         code = CMD_FAILED;
     mu_value_free(runs);
@@ -90,14 +90,14 @@ static int list(struct cmd_client *client, mu_error *error)
 /* ---- clear ---- */
 
 /* --run of the command line only: the environment variable names a host's own run. */
-static const char *named(const struct cmd_options *o)
+static const char *get_named_run(const struct cmd_options *o)
 {
     return o->values[CMD_FLAG_RUN].source == CMD_FROM_LINE
                ? cmd_text(o, CMD_FLAG_RUN)
                : "";
 }
 
-static unsigned what_to_clear(const struct cmd_options *o)
+static unsigned get_clear_mask(const struct cmd_options *o)
 {
     unsigned what = 0;
 
@@ -107,14 +107,14 @@ static unsigned what_to_clear(const struct cmd_options *o)
         what |= MU_RUNS_CLEAR_PRESENT;
     if (cmd_number(o, CMD_FLAG_KEYS) == 1)
         what |= MU_RUNS_CLEAR_KEYS;
-    return what == 0 && named(o)[0] == '\0' ? MU_RUNS_CLEAR_ENDED : what;
+    return what == 0 && get_named_run(o)[0] == '\0' ? MU_RUNS_CLEAR_ENDED : what;
 }
 
-static int clear(struct cmd_client *client, mu_error *error)
+static int clear_store_runs(struct cmd_client *client, mu_error *error)
 {
     uint64_t count;
-    int rv = mu_runs_clear(client->node, named(client->options),
-                           what_to_clear(client->options), cmd_timeout_ms(client), error,
+    int rv = mu_runs_clear(client->node, get_named_run(client->options),
+                           get_clear_mask(client->options), cmd_timeout_ms(client), error,
                            &count);
     cJSON *map;
 
@@ -131,7 +131,7 @@ static int clear(struct cmd_client *client, mu_error *error)
 
 /* ---- opening a store without its service ---- */
 
-static bool is_offline(const struct cmd_options *o)
+static bool is_store_offline(const struct cmd_options *o)
 {
     return o->values[CMD_FLAG_STORE].source == CMD_FROM_LINE;
 }
@@ -150,7 +150,7 @@ static int check_store_path(const char *store, mu_error *error)
                         "written", store);
 }
 
-static int open_store(struct cmd_client *client, mu_error *error)
+static int open_offline_store(struct cmd_client *client, mu_error *error)
 {
     mu_node_options options;
 
@@ -172,7 +172,7 @@ static int request_of_store(struct cmd_client *client, cmd_request_fn request,
 
     if (rv != 0)
         return CMD_USAGE;
-    rv = open_store(client, error);
+    rv = open_offline_store(client, error);
     if (rv != 0)
         return rv == -MU_EINVALID ? CMD_USAGE : CMD_ADDRESS;
     rv = mu_agent_register(client->node, 0, cmd_timeout_ms(client), &why);
@@ -189,13 +189,13 @@ static int request_of_store(struct cmd_client *client, cmd_request_fn request,
     return rv;
 }
 
-static int look(const struct cmd_options *options, cmd_request_fn request)
+static int request_store(const struct cmd_options *options, cmd_request_fn request)
 {
     struct cmd_client client = {.options = options};
     mu_error error = {.message = ""};
     int code = CMD_USAGE;
 
-    if (!is_offline(options))
+    if (!is_store_offline(options))
         return cmd_service_request(options, request);
     if (cmd_log_open_client(options, &error, &client.log) == 0) {
         code = request_of_store(&client, request, &error);
@@ -208,10 +208,10 @@ static int look(const struct cmd_options *options, cmd_request_fn request)
 
 int cmd_store_ls(struct cmd_options *options)
 {
-    return look(options, list);
+    return request_store(options, list_store_runs);
 }
 
 int cmd_store_clear(struct cmd_options *options)
 {
-    return look(options, clear);
+    return request_store(options, clear_store_runs);
 }

@@ -38,12 +38,12 @@ static int read_code(const char *text, mu_error *error, int *ret_code)
                         "its number, got \"%.100s\"", text);
 }
 
-static int code_of(int rv)
+static int get_task_exit_code(int rv)
 {
     return rv == -MU_EINVALID || rv == -MU_ERANGE ? CMD_USAGE : cmd_exit_code(rv);
 }
 
-static int print(const struct cmd_client *client, const char *what)
+static int print_task_state(const struct cmd_client *client, const char *what)
 {
     const char *task = client->options->operands[0];
     cJSON *map;
@@ -68,7 +68,7 @@ int cmd_task_report(struct cmd_client *client, mu_error *error)
         rv = mu_tasks_report_error(client->node, client->options->operands[0], -code,
                                    message == NULL ? "" : message, cmd_timeout_ms(client),
                                    error);
-    return rv == 0 ? print(client, "is error") : code_of(rv);
+    return rv == 0 ? print_task_state(client, "is error") : get_task_exit_code(rv);
 }
 
 int cmd_task_reset(struct cmd_client *client, mu_error *error)
@@ -76,5 +76,5 @@ int cmd_task_reset(struct cmd_client *client, mu_error *error)
     int rv = mu_tasks_reset(client->node, client->options->operands[0],
                             cmd_timeout_ms(client), error);
 
-    return rv == 0 ? print(client, "is reset") : code_of(rv);
+    return rv == 0 ? print_task_state(client, "is reset") : get_task_exit_code(rv);
 }

@@ -9,7 +9,7 @@
 
 /* Tasks that are not printed: this process, and disconnected clients unless --tasks names
  * them. */
-static bool is_hidden(const struct cmd_client *client, const mu_value *task)
+static bool is_task_hidden(const struct cmd_client *client, const mu_value *task)
 {
     if (strcmp(cmd_map_text(task, "task"), mu_node_task(client->node)) == 0)
         return true;
@@ -18,7 +18,7 @@ static bool is_hidden(const struct cmd_client *client, const mu_value *task)
            strcmp(cmd_map_text(task, "state"), "disconnected") == 0;
 }
 
-static bool is_connected(const mu_value *task)
+static bool is_task_up(const mu_value *task)
 {
     const char *state = cmd_map_text(task, "state");
 
@@ -33,7 +33,7 @@ static bool all_connected(const struct cmd_client *client, const mu_value *tasks
     for (size_t i = 0; i < mu_value_count(tasks); i++) {
         const mu_value *task = mu_value_at(tasks, i);
 
-        if ((named || cmd_map_bool(task, "coordinated")) && !is_connected(task))
+        if ((named || cmd_map_bool(task, "coordinated")) && !is_task_up(task))
             return false;
     }
     return true;
@@ -42,7 +42,7 @@ static bool all_connected(const struct cmd_client *client, const mu_value *tasks
 /* ---- table and JSON ---- */
 
 /* Only the state of a task that was never registered is known. */
-static void task_row(struct cmd_table *table, const mu_value *task)
+static void add_task_row(struct cmd_table *table, const mu_value *task)
 {
     const char *incarnation = cmd_map_text(task, "incarnation");
     bool seen = incarnation[0] != '\0';
@@ -68,21 +68,21 @@ static const char *error_text(const mu_value *task)
     return cmd_map_text(mu_value_find(task, "error"), "message");
 }
 
-static void print_table(const struct cmd_client *client, const mu_value *tasks)
+static void print_tasks_table(const struct cmd_client *client, const mu_value *tasks)
 {
     bool any = false;
     struct cmd_table table;
 
     cmd_table_init(&table, "TASK|STATE|FOR|HEARD|INCARNATION|COORDINATED");
     for (size_t i = 0; i < mu_value_count(tasks); i++)
-        if (!is_hidden(client, mu_value_at(tasks, i)))
-            task_row(&table, mu_value_at(tasks, i));
+        if (!is_task_hidden(client, mu_value_at(tasks, i)))
+            add_task_row(&table, mu_value_at(tasks, i));
     cmd_table_print(&table, "tasks");
     cmd_table_done(&table);
     for (size_t i = 0; i < mu_value_count(tasks); i++) {
         const mu_value *task = mu_value_at(tasks, i);
 
-        if (error_text(task)[0] == '\0' || is_hidden(client, task))
+        if (error_text(task)[0] == '\0' || is_task_hidden(client, task))
             continue;
         (void)printf("%s  %s: %s\n", any ? "" : "\nerrors\n", cmd_map_text(task, "task"),
                      error_text(task));
@@ -90,19 +90,19 @@ static void print_table(const struct cmd_client *client, const mu_value *tasks)
     }
 }
 
-static int print_json(const struct cmd_client *client, const mu_value *tasks)
+static int print_tasks_json(const struct cmd_client *client, const mu_value *tasks)
 {
     cJSON *list = cJSON_CreateArray();
 
     for (size_t i = 0; i < mu_value_count(tasks); i++)
-        if (!is_hidden(client, mu_value_at(tasks, i)))
+        if (!is_task_hidden(client, mu_value_at(tasks, i)))
             (void)cJSON_AddItemToArray(list, cmd_json_value(mu_value_at(tasks, i)));
     return cmd_json_print(list);
 }
 
 /* ---- watching ---- */
 
-static const mu_value *find_task(const mu_value *tasks, const char *name)
+static const mu_value *find_listed_task(const mu_value *tasks, const char *name)
 {
     for (size_t i = 0; i < mu_value_count(tasks); i++)
         if (strcmp(cmd_map_text(mu_value_at(tasks, i), "task"), name) == 0)
@@ -110,7 +110,7 @@ static const mu_value *find_task(const mu_value *tasks, const char *name)
     return NULL;
 }
 
-static bool is_same(const mu_value *one, const mu_value *other, const char *key)
+static bool is_same_field(const mu_value *one, const mu_value *other, const char *key)
 {
     return strcmp(cmd_map_text(one, key), cmd_map_text(other, key)) == 0;
 }
@@ -121,7 +121,7 @@ static int print_change(const struct cmd_client *client, const mu_value *before,
     if (cmd_is_json(client))
         return cmd_json_line(cmd_json_value(task));
     (void)printf("%s is %s", cmd_map_text(task, "task"), cmd_map_text(task, "state"));
-    if (before != NULL && !is_same(before, task, "incarnation") &&
+    if (before != NULL && !is_same_field(before, task, "incarnation") &&
         cmd_map_text(before, "incarnation")[0] != '\0')
         (void)printf(", started anew");
     if (error_text(task)[0] != '\0')
@@ -131,32 +131,33 @@ static int print_change(const struct cmd_client *client, const mu_value *before,
 }
 
 /* A client's end is printed when its connection was. */
-static bool is_shown(const struct cmd_client *client, const mu_value *before,
+static bool is_task_shown(const struct cmd_client *client, const mu_value *before,
                     const mu_value *task)
 {
-    return !is_hidden(client, task) || (before != NULL && !is_hidden(client, before));
+    return !is_task_hidden(client, task) ||
+           (before != NULL && !is_task_hidden(client, before));
 }
 
 /* Print the tasks whose state or incarnation differs from `before`, and new tasks. */
-static int print_changes(const struct cmd_client *client, const mu_value *before,
-                         const mu_value *tasks)
+static int print_task_changes(const struct cmd_client *client, const mu_value *before,
+                              const mu_value *tasks)
 {
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < mu_value_count(tasks); i++) {
         const mu_value *task = mu_value_at(tasks, i);
-        const mu_value *old = find_task(before, cmd_map_text(task, "task"));
+        const mu_value *old = find_listed_task(before, cmd_map_text(task, "task"));
 
-        if (!is_shown(client, old, task) ||
-            (old != NULL && is_same(old, task, "state") &&
-             is_same(old, task, "incarnation")))
+        if (!is_task_shown(client, old, task) ||
+            (old != NULL && is_same_field(old, task, "state") &&
+             is_same_field(old, task, "incarnation")))
             continue;
         rv = print_change(client, old, task);
     }
     return rv != 0 || fflush(stdout) != 0 ? -MU_ECANCELLED : 0;
 }
 
-static int watch(struct cmd_client *client, mu_error *error)
+static int watch_tasks(struct cmd_client *client, mu_error *error)
 {
     const char *names = cmd_text(client->options, CMD_FLAG_TASKS);
     mu_value *before = NULL;
@@ -170,7 +171,7 @@ static int watch(struct cmd_client *client, mu_error *error)
                             error, &version, &tasks);
         if (rv != 0)
             break;
-        rv = print_changes(client, before, tasks);
+        rv = print_task_changes(client, before, tasks);
         if (rv != 0)
             (void)mu_error_set(error, rv, "standard output cannot be written");
         mu_value_free(before);
@@ -182,18 +183,18 @@ static int watch(struct cmd_client *client, mu_error *error)
 
 /* ---- the verb ---- */
 
-static int print_tasks(const struct cmd_client *client, const mu_value *tasks,
-                       mu_error *error)
+static int print_listed_tasks(const struct cmd_client *client, const mu_value *tasks,
+                              mu_error *error)
 {
     if (!cmd_is_json(client))
-        print_table(client, tasks);
-    else if (print_json(client, tasks) != 0)
+        print_tasks_table(client, tasks);
+    else if (print_tasks_json(client, tasks) != 0)
         return CMD_FAILED;
     error->message[0] = '\0';
     return all_connected(client, tasks) ? CMD_FINE : CMD_FAILED;
 }
 
-static int code_of(int rv)
+static int get_tasks_exit_code(int rv)
 {
     return rv == -MU_EINVALID || rv == -MU_ERANGE ? CMD_USAGE : cmd_exit_code(rv);
 }
@@ -211,14 +212,14 @@ int cmd_tasks(struct cmd_client *client, mu_error *error)
     if (names != NULL && (waits || watches))
         rv = cmd_await_known(client, names, error, &left_ms);
     if (rv == 0 && watches)
-        return code_of(watch(client, error));
+        return get_tasks_exit_code(watch_tasks(client, error));
     if (rv == 0)
         rv = waits ? mu_tasks_wait(client->node, names, left_ms, error, &tasks)
                    : mu_tasks_states(client->node, names, cmd_timeout_ms(client), error,
                                      &tasks);
     if (rv != 0)
-        return code_of(rv);
-    code = print_tasks(client, tasks, error);
+        return get_tasks_exit_code(rv);
+    code = print_listed_tasks(client, tasks, error);
     mu_value_free(tasks);
     return code;
 }

@@ -35,14 +35,14 @@ static const unsigned legal_moves[] = {
     [MU__NODE_ABANDONED] = 0,
 };
 
-static enum mu__node_state state_of(const mu_node *node)
+static enum mu__node_state get_node_state(const mu_node *node)
 {
     return (enum mu__node_state)atomic_load(&node->lifecycle.state);
 }
 
 bool mu__node_move(mu_node *node, enum mu__node_state to)
 {
-    if ((legal_moves[state_of(node)] & 1U << to) == 0)
+    if ((legal_moves[get_node_state(node)] & 1U << to) == 0)
         return false;
     atomic_store(&node->lifecycle.state, (int)to);
     return true;
@@ -50,7 +50,7 @@ bool mu__node_move(mu_node *node, enum mu__node_state to)
 
 bool mu__node_refuses_calls(const mu_node *node)
 {
-    return state_of(node) >= MU__NODE_SUPERSEDED;
+    return get_node_state(node) >= MU__NODE_SUPERSEDED;
 }
 
 /* ---- memory ---- */
@@ -116,9 +116,9 @@ void mu_node_unref(mu_node *node)
 
 /* Release the node when loop, world and wire are closed. An abandoned one stays: a thread
  * that did not end may use it. */
-static void drop(mu_node *node)
+static void drop_closed_node(mu_node *node)
 {
-    if (state_of(node) != MU__NODE_ABANDONED)
+    if (get_node_state(node) != MU__NODE_ABANDONED)
         mu__node_unref(node);
 }
 
@@ -153,13 +153,13 @@ void mu__node_part_closed(void *arg)
         void *closed_user = node->lifecycle.closed_user;
 
         mu__loop_thread_end();
-        drop(node);
+        drop_closed_node(node);
         if (closed_cb != NULL)
             closed_cb(closed_user);
     }
 }
 
-static void handle_closed(uv_handle_t *handle)
+static void on_node_handle_closed(uv_handle_t *handle)
 {
     mu__node_part_closed(handle->data);
 }
@@ -187,9 +187,9 @@ void mu__node_teardown(mu_node *node)
     if (busy)
         mu__world_uv_abandon(node->world);
     mu__node_wire_close(&node->network.wire, mu__node_part_closed, node);
-    uv_close((uv_handle_t *)&node->lifecycle.timer, handle_closed);
-    uv_close((uv_handle_t *)&node->lifecycle.stop, handle_closed);
-    uv_close((uv_handle_t *)&node->lifecycle.reread, handle_closed);
+    uv_close((uv_handle_t *)&node->lifecycle.timer, on_node_handle_closed);
+    uv_close((uv_handle_t *)&node->lifecycle.stop, on_node_handle_closed);
+    uv_close((uv_handle_t *)&node->lifecycle.reread, on_node_handle_closed);
 }
 
 /* ---- the steps of closing ---- */
@@ -199,7 +199,7 @@ static void *worker_state(mu_node *node)
     return mu__actor_state(node->member.kernel, (mu__pid){MU__NODE_SELF, MU__WORKER});
 }
 
-static void drain(mu_node *node)
+static void drain_node(mu_node *node)
 {
     int64_t timeout_ms = atomic_load(&node->lifecycle.timeout_ms);
     uint64_t spent_ms = uv_now(node->loop) - node->lifecycle.began_ms;
@@ -221,8 +221,8 @@ static void on_closing(uv_timer_t *timer)
     if (mu__links_count_up(node->member.links) == 0 ||
         uv_now(node->loop) - node->lifecycle.began_ms >= LEAVE_MS)
         (void)mu__node_move(node, MU__NODE_DRAINING);
-    if (state_of(node) == MU__NODE_DRAINING)
-        drain(node);
+    if (get_node_state(node) == MU__NODE_DRAINING)
+        drain_node(node);
 }
 
 /* End the actors that hold calls, which they complete then, with -MU_ECLOSED. By
@@ -273,7 +273,7 @@ static void begin_closing(mu_node *node)
  * closes the node. */
 void mu__node_refuse_all(mu_node *node, int code, const char *reason)
 {
-    if (state_of(node) != MU__NODE_RUNNING)
+    if (get_node_state(node) != MU__NODE_RUNNING)
         return;
     node->lifecycle.superseded_code = code;
     (void)snprintf(node->lifecycle.superseded_by, sizeof node->lifecycle.superseded_by,
@@ -323,7 +323,7 @@ int mu__lifecycle_open(mu_node *node, mu_error *ret_error)
 
 /* ---- closing, from outside ---- */
 
-static void detach_coordinator(mu_node *node, int64_t timeout_ms)
+static void detach_node_coordinator(mu_node *node, int64_t timeout_ms)
 {
     void (*detach)(mu_node *, int64_t);
 
@@ -334,7 +334,7 @@ static void detach_coordinator(mu_node *node, int64_t timeout_ms)
         detach(node, timeout_ms);
 }
 
-static void end_thread(mu_node *node)
+static void end_loop_thread(mu_node *node)
 {
     (void)uv_async_send(&node->lifecycle.stop);
     (void)uv_thread_join(&node->thread);
@@ -344,7 +344,7 @@ static void end_thread(mu_node *node)
 void mu__node_end_opening(mu_node *node)
 {
     atomic_store(&node->lifecycle.timeout_ms, 0);
-    end_thread(node);
+    end_loop_thread(node);
 }
 
 int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
@@ -363,15 +363,15 @@ int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
                             "mu_node_close_async, and no node on its own thread");
     if (!atomic_load(&node->lifecycle.keeps_run))
         mu__node_leave_run(node);
-    detach_coordinator(node, timeout_ms);
+    detach_node_coordinator(node, timeout_ms);
     atomic_store(&node->lifecycle.timeout_ms, timeout_ms);
-    end_thread(node);
-    if (state_of(node) == MU__NODE_ABANDONED)
+    end_loop_thread(node);
+    if (get_node_state(node) == MU__NODE_ABANDONED)
         rv = mu_error_set(ret_error, -MU_EDEADLINE,
                           "function \"%s\" on %s did not end within %lld ms",
                           node->lifecycle.running, node->member.task,
                           (long long)timeout_ms);
-    drop(node);
+    drop_closed_node(node);
     return rv;
 }
 
@@ -387,7 +387,7 @@ void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
     node->lifecycle.closed_cb = closed;
     node->lifecycle.closed_user = user;
     atomic_store(&node->lifecycle.timeout_ms, -1);
-    detach_coordinator(node, 0);
+    detach_node_coordinator(node, 0);
     /* Otherwise lifecycle.stop is sent when the store has recorded it. */
     if (!mu__node_leave_run_later(node))
         begin_closing(node);

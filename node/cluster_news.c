@@ -37,7 +37,7 @@ void mu_node_on_cluster_change(mu_node *node, mu_cluster_change_fn callback, voi
     uv_mutex_unlock(&node->cluster.lock);
 }
 
-static void report(mu_node *node, const struct mu__change *change)
+static void report_cluster_change(mu_node *node, const struct mu__change *change)
 {
     static const int events[] = {
         [MU__CHANGE_ADDED] = MU_CLUSTER_TASK_ADDED,
@@ -83,5 +83,5 @@ void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
     mu_cluster_free(former);
     for (size_t i = 0; i < changes->count; i++)
         if (changes->rows[i].refused == NULL)
-            report(node, &changes->rows[i]);
+            report_cluster_change(node, &changes->rows[i]);
 }

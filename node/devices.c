@@ -11,7 +11,7 @@
 enum { PATH_MAX_BYTES = 512, FILE_BYTES = 4096, NAME_BYTES = 128, DEVICES_MAX = 64 };
 
 /* The first bytes of a file, as text; "" when there is none. Returns how many. */
-static size_t read_file(const char *path, char *out, size_t size)
+static size_t read_device_file(const char *path, char *out, size_t size)
 {
     FILE *file = fopen(path, "re");
     size_t used;
@@ -26,13 +26,13 @@ static size_t read_file(const char *path, char *out, size_t size)
 }
 
 /* The first line of a file, without spaces at its ends. */
-static void read_line(const char *folder, const char *name, char *out, size_t size)
+static void read_first_line(const char *folder, const char *name, char *out, size_t size)
 {
     char path[PATH_MAX_BYTES];
     size_t length;
 
     (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    (void)read_file(path, out, size);
+    (void)read_device_file(path, out, size);
     length = strcspn(out, "\n");
     while (length > 0 && out[length - 1] == ' ')
         length--;
@@ -89,20 +89,20 @@ static int add_device(mu_value *list, const char *name, uint64_t memory_bytes)
 }
 
 /* Names come from files: what is no text is shown as question marks. */
-static void clean(char *name)
+static void clean_device_name(char *name)
 {
     for (; *name != '\0'; name++)
         if (*name < ' ' || *name > '~')
             *name = '?';
 }
 
-static int is_shown(const struct dirent *entry)
+static int is_entry_shown(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';
 }
 
 /* Whether a name is `prefix` and a number. */
-static bool is_numbered(const char *name, const char *prefix)
+static bool is_numbered_name(const char *name, const char *prefix)
 {
     size_t length = strlen(prefix);
 
@@ -112,9 +112,10 @@ static bool is_numbered(const char *name, const char *prefix)
 
 /* Call `add` with each entry of a folder that passes `filter`, DEVICES_MAX at most.
  * Without the folder it does nothing. */
-static int add_all(const char *root, const char *below,
-                   int (*filter)(const struct dirent *entry),
-                   int (*add)(const char *folder, mu_value *list), mu_value *list)
+static int add_folder_devices(const char *root, const char *below,
+                              int (*filter)(const struct dirent *entry),
+                              int (*add)(const char *folder, mu_value *list),
+                              mu_value *list)
 {
     char folder[PATH_MAX_BYTES / 2];
     struct dirent **entries;
@@ -146,15 +147,15 @@ static int add_nvidia(const char *folder, mu_value *gpus)
     char name[NAME_BYTES];
 
     (void)snprintf(path, sizeof path, "%s/information", folder);
-    (void)read_file(path, text, sizeof text);
+    (void)read_device_file(path, text, sizeof text);
     if (!find_field(text, "Model", name, sizeof name))
         (void)snprintf(name, sizeof name, "NVIDIA");
-    clean(name);
+    clean_device_name(name);
     return add_device(gpus, name, 0);
 }
 
 /* Cards that only show pictures have no node for rendering. */
-static bool renders(const char *folder)
+static bool has_render_node(const char *folder)
 {
     char path[PATH_MAX_BYTES];
     const struct dirent *entry;
@@ -192,15 +193,15 @@ static int add_card(const char *folder, mu_value *gpus)
     char bytes[32];
     char name[NAME_BYTES];
 
-    if (!renders(folder))
+    if (!has_render_node(folder))
         return 0;
-    read_line(folder, "device/vendor", vendor, sizeof vendor);
-    read_line(folder, "device/device", device, sizeof device);
-    read_line(folder, "device/product_name", product, sizeof product);
-    read_line(folder, "device/mem_info_vram_total", bytes, sizeof bytes);
+    read_first_line(folder, "device/vendor", vendor, sizeof vendor);
+    read_first_line(folder, "device/device", device, sizeof device);
+    read_first_line(folder, "device/product_name", product, sizeof product);
+    read_first_line(folder, "device/mem_info_vram_total", bytes, sizeof bytes);
     (void)snprintf(name, sizeof name, "%s %s", vendor_name(vendor),
                    product[0] == '\0' ? device : product);
-    clean(name);
+    clean_device_name(name);
     return add_device(gpus, name, strtoull(bytes, NULL, 10));
 }
 
@@ -209,24 +210,26 @@ static int add_other_card(const char *folder, mu_value *gpus)
 {
     char vendor[32];
 
-    read_line(folder, "device/vendor", vendor, sizeof vendor);
+    read_first_line(folder, "device/vendor", vendor, sizeof vendor);
     return strcmp(vendor, "0x10de") == 0 ? 0 : add_card(folder, gpus);
 }
 
 /* "card0", and not "card0-DP-1", which is a connector. */
-static int is_card(const struct dirent *entry)
+static int is_card_entry(const struct dirent *entry)
 {
-    return is_numbered(entry->d_name, "card");
+    return is_numbered_name(entry->d_name, "card");
 }
 
 static int add_gpus(const char *root, mu_value *gpus)
 {
-    int rv = add_all(root, "/proc/driver/nvidia/gpus", is_shown, add_nvidia, gpus);
+    int rv = add_folder_devices(root, "/proc/driver/nvidia/gpus", is_entry_shown,
+                                add_nvidia, gpus);
 
     if (rv != 0)
         return rv;
-    return add_all(root, "/sys/class/drm", is_card,
-                   mu_value_count(gpus) == 0 ? add_card : add_other_card, gpus);
+    return add_folder_devices(root, "/sys/class/drm", is_card_entry,
+                              mu_value_count(gpus) == 0 ? add_card : add_other_card,
+                              gpus);
 }
 
 /* ---- TPUs ---- */
@@ -263,25 +266,25 @@ static int add_chip(const char *folder, mu_value *tpus)
     const struct chip *chip;
     int rv = 0;
 
-    read_line(folder, "vendor", vendor, sizeof vendor);
+    read_first_line(folder, "vendor", vendor, sizeof vendor);
     if (strcmp(vendor, "0x1ae0") != 0)
         return 0;
-    read_line(folder, "device", number, sizeof number);
-    read_line(folder, "subsystem_device", subsystem, sizeof subsystem);
+    read_first_line(folder, "device", number, sizeof number);
+    read_first_line(folder, "subsystem_device", subsystem, sizeof subsystem);
     chip = find_chip(number, subsystem);
     for (unsigned i = 0; chip != NULL && rv == 0 && i < chip->devices; i++)
         rv = add_device(tpus, chip->name, (uint64_t)chip->memory_gib << 30);
     return rv;
 }
 
-static int is_accel(const struct dirent *entry)
+static int is_accel_entry(const struct dirent *entry)
 {
-    return is_numbered(entry->d_name, "accel");
+    return is_numbered_name(entry->d_name, "accel");
 }
 
 static int is_vfio_group(const struct dirent *entry)
 {
-    return is_numbered(entry->d_name, "");
+    return is_numbered_name(entry->d_name, "");
 }
 
 /* A device file does not say which chip it is, but the environment may: "v5litepod-16",
@@ -296,7 +299,7 @@ static const struct chip *chip_of_environment(char *name, size_t size)
         type += 3;
     (void)snprintf(name, size, "TPU%s%.*s", type[0] == '\0' ? "" : " ",
                    (int)strcspn(type, "-"), type);
-    clean(name);
+    clean_device_name(name);
     for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
         if (strcmp(chips[i].name, name) == 0)
             return &chips[i];
@@ -321,16 +324,17 @@ static int add_file(const char *path, mu_value *tpus)
  * have such, so the environment has to say that they are meant. */
 static int add_tpus(const char *root, mu_value *tpus)
 {
-    int rv = add_all(root, "/sys/bus/pci/devices", is_shown, add_chip, tpus);
+    int rv =
+        add_folder_devices(root, "/sys/bus/pci/devices", is_entry_shown, add_chip, tpus);
 
     if (rv != 0 || mu_value_count(tpus) > 0 ||
         (getenv("TPU_ACCELERATOR_TYPE") == NULL &&
          getenv("TPU_CHIPS_PER_HOST_BOUNDS") == NULL))
         return rv;
-    rv = add_all(root, "/dev", is_accel, add_file, tpus);
+    rv = add_folder_devices(root, "/dev", is_accel_entry, add_file, tpus);
     if (rv != 0 || mu_value_count(tpus) > 0)
         return rv;
-    return add_all(root, "/dev/vfio", is_vfio_group, add_file, tpus);
+    return add_folder_devices(root, "/dev/vfio", is_vfio_group, add_file, tpus);
 }
 
 /* ---- all of it ---- */
@@ -349,7 +353,7 @@ static int put_list(const char *root, const char *key,
     return mu_value_set(map, key, list);
 }
 
-static int fill(const char *root, mu_value *map)
+static int fill_devices(const char *root, mu_value *map)
 {
     char host[256] = "";
     size_t host_size = sizeof host;
@@ -358,9 +362,9 @@ static int fill(const char *root, mu_value *map)
     int rv;
 
     (void)uv_os_gethostname(host, &host_size);
-    clean(host);
+    clean_device_name(host);
     (void)snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    (void)read_file(path, text, sizeof text);
+    (void)read_device_file(path, text, sizeof text);
     rv = mu_value_set(map, "host", mu_value_string(host));
     if (rv == 0)
         rv = mu_value_set(map, "cores",
@@ -377,7 +381,7 @@ mu_value *mu__devices_read(const char *root)
 {
     mu_value *map = mu_value_map();
 
-    if (map == NULL || fill(root, map) == 0)
+    if (map == NULL || fill_devices(root, map) == 0)
         return map;
     mu_value_free(map);
     return NULL;

@@ -42,7 +42,7 @@ static int copy_variable(const char *variable, mu_error *ret_error, const char *
     return *ret_text != NULL ? 0 : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-static int read_tls(struct mu__http_tls *tls, mu_error *ret_error)
+static int read_etcd_tls(struct mu__http_tls *tls, mu_error *ret_error)
 {
     int rv = read_named("MUSTER_ETCD_CA_FILE", ret_error, &tls->ca);
 
@@ -77,7 +77,7 @@ static int read_password(struct mu__store_access *access, mu_error *ret_error)
     return rv;
 }
 
-static int read_user(struct mu__store_access *access, mu_error *ret_error)
+static int read_etcd_user(struct mu__store_access *access, mu_error *ret_error)
 {
     int rv = copy_variable("MUSTER_ETCD_USER", ret_error, &access->user);
 
@@ -103,23 +103,23 @@ static int read_user(struct mu__store_access *access, mu_error *ret_error)
 int mu__etcd_access_read(struct mu__store_access *access, bool has_tls,
                          mu_error *ret_error)
 {
-    int rv = has_tls ? read_tls(&access->tls, ret_error) : 0;
+    int rv = has_tls ? read_etcd_tls(&access->tls, ret_error) : 0;
 
-    return rv == 0 ? read_user(access, ret_error) : rv;
+    return rv == 0 ? read_etcd_user(access, ret_error) : rv;
 }
 
-static void text_free(const char *text)
+static void free_text(const char *text)
 {
     free((void *)(uintptr_t)text);
 }
 
 void mu__etcd_access_done(struct mu__store_access *access)
 {
-    text_free(access->tls.ca);
-    text_free(access->tls.certificate);
-    text_free(access->tls.key);
-    text_free(access->tls.server_name);
-    text_free(access->user);
-    text_free(access->password);
+    free_text(access->tls.ca);
+    free_text(access->tls.certificate);
+    free_text(access->tls.key);
+    free_text(access->tls.server_name);
+    free_text(access->user);
+    free_text(access->password);
     *access = (struct mu__store_access){0};
 }

@@ -43,7 +43,7 @@ static void list_remove(mu_node *node, struct mu__pending *pending)
     uv_mutex_unlock(&node->lock);
 }
 
-static void completed(struct mu__call *call)
+static void complete_pending(struct mu__call *call)
 {
     struct mu__pending *pending = call->owner;
 
@@ -99,7 +99,7 @@ void mu__node_await_posters(mu_node *node)
 }
 
 /* Takes msg when it returns 0. */
-static int post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
+static int post_to_actor(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
 {
     msg->from = (mu__pid){MU__NODE_SELF, 0};
     msg->to = (mu__pid){MU__NODE_SELF, actor_number};
@@ -112,7 +112,7 @@ int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
 
     if (!begin_post(node))
         return -MU_ECLOSED;
-    rv = post(node, actor_number, msg);
+    rv = post_to_actor(node, actor_number, msg);
     end_post(node);
     return rv;
 }
@@ -169,7 +169,7 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending
     pending->node = node;
     pending->call = call;
     pending->finished = finished;
-    call->complete = completed;
+    call->complete = complete_pending;
     call->owner = pending;
     body = mu__body(msg);
     body->call = call;
@@ -178,7 +178,7 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending
         return -MU_ECLOSED;
     }
     list_add(node, pending);
-    rv = post(node, actor_number, msg);
+    rv = post_to_actor(node, actor_number, msg);
     if (rv != 0) {
         list_remove(node, pending);
         mu__node_drop_msg(msg);
@@ -187,14 +187,14 @@ int mu__node_call_later(mu_node *node, uint32_t actor_number, struct mu__pending
     return rv;
 }
 
-static void wake(struct mu__pending *pending)
+static void wake_pending(struct mu__pending *pending)
 {
     uv_sem_post(&pending->woken);
 }
 
 /* On the loop's thread the call is completed by the turns that are taken here; once the
  * node is being closed there are none. */
-static void await(mu_node *node, struct mu__pending *pending)
+static void await_pending(mu_node *node, struct mu__pending *pending)
 {
     if (!mu__node_on_loop(node)) {
         mu__spin_sem_wait(&node->calls.spin, &pending->woken, pending->call->spun_ns);
@@ -216,9 +216,9 @@ static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *
 
     if (uv_sem_init(&pending.woken, 0) != 0)
         return mu_error_set(&call->error, -MU_ENOMEM, "no memory to wait");
-    rv = mu__node_call_later(node, actor_number, &pending, call, wake);
+    rv = mu__node_call_later(node, actor_number, &pending, call, wake_pending);
     if (rv == 0) {
-        await(node, &pending);
+        await_pending(node, &pending);
         rv = call->code;
         if (rv != 0)
             mu__node_note_error(node, &call->error);

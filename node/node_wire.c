@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_given(const char *text)
+static bool is_text_set(const char *text)
 {
     return text != NULL && text[0] != '\0';
 }
@@ -51,7 +51,7 @@ int mu__node_wire_choose(const mu_node_options *options,
     bool is_of_nng = urls->bind != NULL && mu__url_is_of_nng(urls->bind);
     bool is_nng = is_of_nng || dials_nng(urls) || has_task_of_nng(options->cluster);
 
-    if (is_given(options->wire)) {
+    if (is_text_set(options->wire)) {
         is_nng = strcmp(options->wire, "nng") == 0;
         if (!is_nng && strcmp(options->wire, "uv") != 0)
             return refuse_wire(options->wire, ret_error);
@@ -61,13 +61,13 @@ int mu__node_wire_choose(const mu_node_options *options,
                             "cannot listen at %s: the wire \"uv\" has tcp:// and ipc://; "
                             "leave the option wire out, or set it to \"nng\"",
                             urls->bind);
-    if (is_nng && options->insecure == 0 && !is_given(options->tls_ca))
+    if (is_nng && options->insecure == 0 && !is_text_set(options->tls_ca))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the wire of nng's sockets proves itself by certificates, "
                             "not by a key: set tls_ca, tls_certificate, tls_private_key "
                             "and tls_any_task, or insecure, with which it speaks "
                             "plain; or take the wire \"uv\"");
-    if (is_nng && is_given(options->tls_ca) && options->tls_any_task == 0)
+    if (is_nng && is_text_set(options->tls_ca) && options->tls_any_task == 0)
         return mu_error_set(
             ret_error, -MU_EINVALID,
             "the wire of nng's sockets does not learn which task a peer's "

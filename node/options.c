@@ -81,7 +81,8 @@ static void *field_of(const struct mu__option *option, mu_node_options *options)
     return (char *)options + option->offset;
 }
 
-static uint64_t number_of(const struct mu__option *option, const mu_node_options *options)
+static uint64_t read_option_number(const struct mu__option *option,
+                                   const mu_node_options *options)
 {
     const char *field = (const char *)options + option->offset;
     unsigned small;
@@ -147,7 +148,7 @@ int mu__options_check(const mu_node_options *options, mu_error *ret_error)
 
         if (option->kind == MU__OPTION_TEXT || option->kind == MU__OPTION_NO_FIELD)
             continue;
-        number = number_of(option, options);
+        number = read_option_number(option, options);
         if (number != option->initial && (number < option->low || number > option->high))
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "option %s is %" PRIu64 ", expected a number from "
@@ -160,7 +161,8 @@ int mu__options_check(const mu_node_options *options, mu_error *ret_error)
 /* ---- texts ---- */
 
 /* Digits, and a sign where one is allowed. False: no whole number, or far too large. */
-static bool read_whole(const char *text, bool may_be_negative, int64_t *ret_number)
+static bool parse_whole_number(const char *text, bool may_be_negative,
+                               int64_t *ret_number)
 {
     const char *digits = text + (may_be_negative && text[0] == '-');
     long long number;
@@ -176,8 +178,8 @@ static bool read_whole(const char *text, bool may_be_negative, int64_t *ret_numb
     return true;
 }
 
-static int refuse(const char *origin, const char *text, const char *expected,
-                  mu_error *error)
+static int refuse_option(const char *origin, const char *text, const char *expected,
+                         mu_error *error)
 {
     char got[MU__QUOTE_BYTES];
 
@@ -193,7 +195,7 @@ int mu__option_read(const struct mu__option *option, const char *origin, const c
     int64_t number = 0;
 
     if (option->kind == MU__OPTION_TEXT ||
-        (read_whole(text, false, &number) && (uint64_t)number >= option->low &&
+        (parse_whole_number(text, false, &number) && (uint64_t)number >= option->low &&
          (uint64_t)number <= option->high)) {
         *ret_value = (struct mu__option_value){origin, text, (uint64_t)number};
         return 0;
@@ -201,7 +203,7 @@ int mu__option_read(const struct mu__option *option, const char *origin, const c
     (void)snprintf(expected, sizeof expected,
                    "a whole number of %" PRIu64 " to %" PRIu64, option->low,
                    option->high);
-    return refuse(origin, text, expected, ret_error);
+    return refuse_option(origin, text, expected, ret_error);
 }
 
 /* As mu__option_read, with TensorFlow's meaning and unit. */
@@ -212,7 +214,7 @@ static int read_tensorflow(const struct mu__option *option, const char *text,
     const int64_t high = (int64_t)option->high / theirs->unit;
     char expected[96];
     int64_t number = 0;
-    bool is_whole = read_whole(text, theirs->meaning != AS_IT_IS, &number);
+    bool is_whole = parse_whole_number(text, theirs->meaning != AS_IT_IS, &number);
 
     if (theirs->meaning == TRUTH)
         number = number > 0;
@@ -230,7 +232,7 @@ static int read_tensorflow(const struct mu__option *option, const char *text,
                        "a whole number of %s0 to %" PRId64 "%s",
                        theirs->unit == SECOND_MS ? "seconds, " : "", high,
                        theirs->meaning == AS_IT_IS ? "" : ", or below 0");
-    return refuse(theirs->variable, text, expected, error);
+    return refuse_option(theirs->variable, text, expected, error);
 }
 
 static const char *variable_text(const char *variable)

@@ -42,8 +42,8 @@ struct mu__own_proof {
 /* ---- files ---- */
 
 /* The caller frees *ret_text. */
-static int read_part(struct proof_part *part, mu_error *ret_error, char **ret_text,
-                     size_t *ret_size)
+static int read_proof_part(struct proof_part *part, mu_error *ret_error, char **ret_text,
+                           size_t *ret_size)
 {
     struct stat status;
 
@@ -102,8 +102,8 @@ int mu__own_proof_pem(struct mu__own_proof *proof, mu_error *ret_error,
         return mu_error_set(ret_error, -MU_EINVALID, "it has a key, no certificates");
     for (int i = CA; i < FILES && rv == 0; i++)
         if (proof->parts[i].text != NULL)
-            rv = read_part(&proof->parts[i], ret_error, &ret_texts->items[i],
-                           &ret_texts->sizes[i]);
+            rv = read_proof_part(&proof->parts[i], ret_error, &ret_texts->items[i],
+                                 &ret_texts->sizes[i]);
     *ret_pem = (struct mu__tls_pem){
         .ca = ret_texts->items[CA],
         .certificate = ret_texts->items[CERTIFICATE],
@@ -132,8 +132,8 @@ static int make_of_certificates(struct mu__own_proof *proof, mu_error *ret_error
     return rv;
 }
 
-static int make(struct mu__own_proof *proof, mu_error *ret_error,
-                struct mu__tls_identity **ret_identity)
+static int make_identity(struct mu__own_proof *proof, mu_error *ret_error,
+                         struct mu__tls_identity **ret_identity)
 {
     mu_error why;
     int rv;
@@ -152,7 +152,7 @@ static int make(struct mu__own_proof *proof, mu_error *ret_error,
 
 /* ---- changes ---- */
 
-static bool has_changed(const struct proof_part *part)
+static bool has_part_changed(const struct proof_part *part)
 {
     struct stat status;
 
@@ -161,13 +161,13 @@ static bool has_changed(const struct proof_part *part)
             status.st_mtim.tv_nsec != part->changed.tv_nsec);
 }
 
-static void read_again(struct mu__own_proof *proof)
+static void reload_identity(struct mu__own_proof *proof)
 {
     struct mu__tls_identity *identity;
     char line[600];
     mu_error error;
 
-    if (make(proof, &error, &identity) == 0) {
+    if (make_identity(proof, &error, &identity) == 0) {
         mu__tls_identity_free(proof->now);
         proof->now = identity;
         (void)snprintf(line, sizeof line, "new connections use the %s, which was read "
@@ -179,11 +179,11 @@ static void read_again(struct mu__own_proof *proof)
     proof->log.write(proof->log.owner, line);
 }
 
-static void look_again(struct mu__own_proof *proof)
+static void reload_if_changed(struct mu__own_proof *proof)
 {
     for (int i = 0; i < FILES; i++)
-        if (has_changed(&proof->parts[i])) {
-            read_again(proof);
+        if (has_part_changed(&proof->parts[i])) {
+            reload_identity(proof);
             return;
         }
 }
@@ -195,7 +195,7 @@ void mu__own_proof_read_again(struct mu__own_proof *proof)
     for (int i = 0; proof != NULL && i < FILES; i++)
         has_files = has_files || proof->parts[i].is_file;
     if (has_files && proof->now != NULL)
-        read_again(proof);
+        reload_identity(proof);
 }
 
 /* A node on a unix socket that connects to its first peer over tcp. */
@@ -203,11 +203,11 @@ static void make_late(struct mu__own_proof *proof)
 {
     mu_error error;
 
-    if (make(proof, &error, &proof->now) != 0)
+    if (make_identity(proof, &error, &proof->now) != 0)
         proof->log.write(proof->log.owner, error.message);
 }
 
-static struct mu__tls_identity *identity_now(void *owner)
+static struct mu__tls_identity *get_current_identity(void *owner)
 {
     struct mu__own_proof *proof = owner;
     uint64_t now_ms = uv_hrtime() / 1000000;
@@ -218,7 +218,7 @@ static struct mu__tls_identity *identity_now(void *owner)
     if (proof->now == NULL)
         make_late(proof);
     else
-        look_again(proof);
+        reload_if_changed(proof);
     return proof->now;
 }
 
@@ -230,44 +230,46 @@ const struct mu__tls_source *mu__own_proof_source(const struct mu__own_proof *pr
 /* ---- life ---- */
 
 /* An empty text is as none. */
-static bool is_given(const char *text)
+static bool is_option_given(const char *text)
 {
     return text != NULL && text[0] != '\0';
 }
 
-static bool has_certificates(const mu_node_options *o)
+static bool has_certificate_options(const mu_node_options *o)
 {
-    return is_given(o->tls_ca) || is_given(o->tls_certificate) ||
-           is_given(o->tls_private_key);
+    return is_option_given(o->tls_ca) || is_option_given(o->tls_certificate) ||
+           is_option_given(o->tls_private_key);
 }
 
-static int check_options(const mu_node_options *o, mu_error *ret_error)
+static int check_tls_options(const mu_node_options *o, mu_error *ret_error)
 {
     const char *got = NULL;
 
-    if (is_given(o->key_file) && has_certificates(o))
+    if (is_option_given(o->key_file) && has_certificate_options(o))
         got = "a key file and certificates";
-    else if (o->insecure != 0 && (is_given(o->key_file) || has_certificates(o)))
-        got = is_given(o->key_file) ? "insecure and a key file"
-                                    : "insecure and certificates";
+    else if (o->insecure != 0 &&
+             (is_option_given(o->key_file) || has_certificate_options(o)))
+        got = is_option_given(o->key_file) ? "insecure and a key file"
+                                           : "insecure and certificates";
     if (got != NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "options of TLS: expected a key file, or certificates, or "
                             "insecure, got %s",
                             got);
-    if (has_certificates(o) && (!is_given(o->tls_ca) || !is_given(o->tls_certificate)))
+    if (has_certificate_options(o) &&
+        (!is_option_given(o->tls_ca) || !is_option_given(o->tls_certificate)))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option tls_%s is missing: certificates need the CA's, this "
                             "node's, and its private key where that does not stand with "
                             "its certificate",
-                            !is_given(o->tls_ca) ? "ca" : "certificate");
+                            !is_option_given(o->tls_ca) ? "ca" : "certificate");
     return 0;
 }
 
 /* What is PEM is no path. */
 static bool set_part(struct proof_part *part, const char *text, bool is_secret)
 {
-    if (!is_given(text))
+    if (!is_option_given(text))
         return true;
     part->text = strdup(text);
     part->is_file = strstr(text, "-----BEGIN ") == NULL;
@@ -292,14 +294,14 @@ static bool set_parts(struct mu__own_proof *proof, const mu_node_options *o,
     return set_part(&proof->parts[KEY_FILE], key_file, true) &&
            set_part(&proof->parts[CA], o->tls_ca, false) &&
            set_part(&proof->parts[CERTIFICATE], o->tls_certificate,
-                    !is_given(o->tls_private_key)) &&
+                    !is_option_given(o->tls_private_key)) &&
            set_part(&proof->parts[PRIVATE_KEY], o->tls_private_key, true);
 }
 
 static int proof_new(const mu_node_options *o, mu_error *ret_error,
                      struct mu__own_proof **ret_proof)
 {
-    bool is_of_user = !is_given(o->key_file) && !has_certificates(o);
+    bool is_of_user = !is_option_given(o->key_file) && !has_certificate_options(o);
     struct mu__own_proof *proof;
     char path[MU__KEY_PATH_BYTES];
     int rv = is_of_user ? mu__user_key_path(ret_error, path) : 0;
@@ -311,7 +313,7 @@ static int proof_new(const mu_node_options *o, mu_error *ret_error,
         mu__own_proof_close(proof);
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
-    proof->source = (struct mu__tls_source){identity_now, proof};
+    proof->source = (struct mu__tls_source){get_current_identity, proof};
     proof->any_task = o->tls_any_task != 0;
     proof->is_of_user = is_of_user;
     *ret_proof = proof;
@@ -323,7 +325,7 @@ int mu__own_proof_open(const mu_node_options *o, bool late,
                        struct mu__own_proof **ret_proof)
 {
     struct mu__own_proof *proof;
-    int rv = check_options(o, ret_error);
+    int rv = check_tls_options(o, ret_error);
 
     *ret_proof = NULL;
     if (rv != 0 || o->insecure != 0)
@@ -334,7 +336,7 @@ int mu__own_proof_open(const mu_node_options *o, bool late,
     proof->log = *log;
     if (!late || !proof->is_of_user) {
         proof->looked_ms = uv_hrtime() / 1000000;
-        rv = make(proof, ret_error, &proof->now);
+        rv = make_identity(proof, ret_error, &proof->now);
     }
     if (rv != 0)
         mu__own_proof_close(proof);

@@ -177,7 +177,7 @@ bool mu__service_host_close_http(struct mu__service_host *host, void (*closed)(v
     return true;
 }
 
-static uint64_t wall_ms(void)
+static uint64_t get_wall_ms(void)
 {
     uv_timeval64_t now = {0};
 
@@ -205,6 +205,6 @@ void mu__service_host_config(const struct mu__service_host *host,
         .stuck_ms = options->stuck_ms,
         .leave_ms = options->leave_ms,
         .lease_ms = options->lease_ms,
-        .wall_ms = wall_ms,
+        .wall_ms = get_wall_ms,
     };
 }

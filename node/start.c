@@ -72,8 +72,8 @@ void mu__node_log(const mu_node *node, int level, const char *who, const char *f
 }
 
 /* The world's owner is the member, which is a node's first field. */
-static void on_log(void *owner, enum mu__log_level level, const char *who,
-                   const char *line)
+static void on_node_log(void *owner, enum mu__log_level level, const char *who,
+                        const char *line)
 {
     mu_node *node = owner;
     char shown[LOG_TEXT_BYTES];
@@ -88,7 +88,7 @@ static void on_log(void *owner, enum mu__log_level level, const char *who,
 
 /* A worker that the cluster does not list says where it listens, or that it does not: one
  * that says nothing is more likely one with a wrong index. */
-static int check_task(const mu_node_options *o, mu_error *ret_error)
+static int check_node_task(const mu_node_options *o, mu_error *ret_error)
 {
     struct mu__worker_types types;
     int rv = mu__read_worker_types(o->worker_types, ret_error, &types);
@@ -101,7 +101,8 @@ static int check_task(const mu_node_options *o, mu_error *ret_error)
     return mu_cluster_validate(o->cluster, o->task_type, o->task_index, ret_error);
 }
 
-static int check_options(const mu_node_options *o, bool is_extra, mu_error *ret_error)
+static int check_node_options(const mu_node_options *o, bool is_extra,
+                              mu_error *ret_error)
 {
     int rv;
 
@@ -124,10 +125,10 @@ static int check_options(const mu_node_options *o, bool is_extra, mu_error *ret_
                           o->silence_ms, o->heartbeat_ms);
     if (rv != 0 || is_extra)
         return rv;
-    return check_task(o, ret_error);
+    return check_node_task(o, ret_error);
 }
 
-static bool is_ipc(const char *url)
+static bool is_ipc_url(const char *url)
 {
     return strncmp(url, "ipc://", strlen("ipc://")) == 0;
 }
@@ -151,17 +152,17 @@ static bool is_on_one_machine(const mu_node_options *o,
                               const struct mu__node_wire_urls *urls)
 {
     const char *const *each = urls->dials_each;
-    bool is_so = urls->dials_any == NULL || is_ipc(urls->dials_any);
+    bool is_so = urls->dials_any == NULL || is_ipc_url(urls->dials_any);
     const char *type;
     const char *url;
     int index;
 
     if (urls->bind != NULL)
-        return is_ipc(urls->bind);
+        return is_ipc_url(urls->bind);
     for (; each != NULL && *each != NULL; each++)
-        is_so = is_so && is_ipc(*each);
+        is_so = is_so && is_ipc_url(*each);
     for (size_t i = 0; mu_cluster_task_at(o->cluster, i, &type, &index, &url) == 0; i++)
-        is_so = is_so && is_ipc(url);
+        is_so = is_so && is_ipc_url(url);
     return is_so;
 }
 
@@ -185,7 +186,7 @@ static void set_address(mu_node *node, const mu_node_options *o)
     else
         (void)snprintf(node->address, sizeof node->address, "%s", url);
     if (words != NULL)
-        on_log(node, MU__LOG_WARN, "node", words);
+        on_node_log(node, MU__LOG_WARN, "node", words);
     node->offer.urls = (struct mu__offer_urls){mu__node_wire_url(&node->network.wire),
                                                  node->address};
 }
@@ -267,7 +268,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
                             mu__node_wire_door(&node->network.wire), ret_error);
 }
 
-static void nothing(void *arg)
+static void do_nothing(void *arg)
 {
     (void)arg;
 }
@@ -405,7 +406,7 @@ static int open_parts(mu_node *node, const mu_node_options *o,
 
     if (rv != 0)
         return rv;
-    rv = mu__world_uv_open(node->loop, o->threads, &hooks, on_log, &node->world);
+    rv = mu__world_uv_open(node->loop, o->threads, &hooks, on_node_log, &node->world);
     if (rv != 0) {
         (void)mu_error_set(ret_error, rv, "the node's threads cannot be started: %s",
                            mu_strerror(rv));
@@ -433,15 +434,15 @@ static int open_parts(mu_node *node, const mu_node_options *o,
 
 err_discovery:
     if (node->discovery.handle != NULL)
-        mu__discovery_close(node->discovery.handle, false, 0, nothing, NULL);
+        mu__discovery_close(node->discovery.handle, false, 0, do_nothing, NULL);
 err_member:
     mu__member_stop(&node->member);
 err_wire:
-    mu__node_wire_close(&node->network.wire, nothing, NULL);
+    mu__node_wire_close(&node->network.wire, do_nothing, NULL);
 err_http:
-    (void)mu__service_host_close_http(&node->service_host, nothing, NULL);
+    (void)mu__service_host_close_http(&node->service_host, do_nothing, NULL);
 err_world:
-    mu__world_uv_close(node->world, nothing, NULL);
+    mu__world_uv_close(node->world, do_nothing, NULL);
 err_files:
     mu__node_close_files(node);
     return rv;
@@ -572,7 +573,7 @@ int mu__node_open_discovered(const mu_node_options *options,
                              mu_node **ret_node)
 {
     mu_node *node;
-    int rv = check_options(options, extra != NULL, ret_error);
+    int rv = check_node_options(options, extra != NULL, ret_error);
 
     if (rv != 0)
         return rv;

@@ -66,7 +66,7 @@ void mu__thread_barrier_name(struct mu__thread_barrier *barrier, unsigned i,
 
 /* ---- under the lock ---- */
 
-static void break_it(struct mu__thread_barrier *barrier, const mu_error *why)
+static void break_thread_barrier(struct mu__thread_barrier *barrier, const mu_error *why)
 {
     if (barrier->broken)
         return;
@@ -108,7 +108,7 @@ static void break_late(struct mu__thread_barrier *barrier, int64_t timeout_ms)
                        " ms; missing: %s",
                        barrier->here, barrier->count, timeout_ms, missing);
     why.kind = MU_ERROR_LIMIT;
-    break_it(barrier, &why);
+    break_thread_barrier(barrier, &why);
 }
 
 static void break_left(struct mu__thread_barrier *barrier, unsigned i)
@@ -119,7 +119,7 @@ static void break_left(struct mu__thread_barrier *barrier, unsigned i)
                        "%s has ended, and will not come to the barrier",
                        barrier->participants[i].name);
     (void)snprintf(why.task, sizeof why.task, "%s", barrier->participants[i].name);
-    break_it(barrier, &why);
+    break_thread_barrier(barrier, &why);
 }
 
 static void break_if_left(struct mu__thread_barrier *barrier)
@@ -130,7 +130,7 @@ static void break_if_left(struct mu__thread_barrier *barrier)
 }
 
 /* The last participant has come: the generation ends for all. */
-static void open_it(struct mu__thread_barrier *barrier)
+static void open_thread_barrier(struct mu__thread_barrier *barrier)
 {
     barrier->generation++;
     barrier->here = 0;
@@ -149,8 +149,8 @@ static void wait_for_rest(struct mu__thread_barrier *barrier, int64_t timeout_ms
             break_late(barrier, timeout_ms);
 }
 
-static int come(struct mu__thread_barrier *barrier, unsigned i, int64_t timeout_ms,
-                mu_error *ret_error)
+static int arrive_at_thread_barrier(struct mu__thread_barrier *barrier, unsigned i,
+                                    int64_t timeout_ms, mu_error *ret_error)
 {
     struct participant *self = &barrier->participants[i];
     uint64_t generation = barrier->generation;
@@ -164,7 +164,7 @@ static int come(struct mu__thread_barrier *barrier, unsigned i, int64_t timeout_
         self->here = true;
         barrier->here++;
         if (barrier->here == barrier->count)
-            open_it(barrier);
+            open_thread_barrier(barrier);
         else
             wait_for_rest(barrier, timeout_ms);
     }
@@ -184,7 +184,7 @@ int mu__thread_barrier_wait(struct mu__thread_barrier *barrier, unsigned i,
 
     assert(i < barrier->count);
     uv_mutex_lock(&barrier->lock);
-    rv = come(barrier, i, timeout_ms, ret_error);
+    rv = arrive_at_thread_barrier(barrier, i, timeout_ms, ret_error);
     uv_mutex_unlock(&barrier->lock);
     return rv;
 }
@@ -193,7 +193,7 @@ void mu__thread_barrier_break(struct mu__thread_barrier *barrier, const mu_error
 {
     assert(why->code < 0);
     uv_mutex_lock(&barrier->lock);
-    break_it(barrier, why);
+    break_thread_barrier(barrier, why);
     uv_mutex_unlock(&barrier->lock);
 }
 

@@ -72,10 +72,6 @@ RETIRED_WHOLE = {"limit_ms": "timeout_ms"}
 RETIRED_EXCEPT = re.compile(
     r"^((uv|ares|curl|CURL\w*|half_life|as_usual)_\w+|\w+_in_place)$")
 
-# Folders whose static functions have names of their own: no two files of them share one.
-STATIC_NAMES_UNIQUE = ("node/discovery", "node/member", "resolver", "runtime/base",
-                       "runtime/document", "runtime/message", "runtime/uv", "transport")
-
 # Files in such a folder may touch the loop, sockets or HTTP; all others are pure.
 OUTER = re.compile(r"/(uv|nng|tls)/[^/]*$")
 PURE_FOLDERS = ("actors", "runtime", "transport", "resolver")
@@ -463,10 +459,7 @@ STATIC_FUNCTION = re.compile(r"^static [^;{}=()]*\b(\w+)\([^;{}]*\)\n\{", re.MUL
 
 def tree_static_names(sources):
     first = {}
-    folders = tuple(folder + "/" for folder in STATIC_NAMES_UNIQUE)
     for source in library_files(sources):
-        if not source.path.startswith(folders):
-            continue
         code = "\n".join(source.code)
         for match in STATIC_FUNCTION.finditer(code):
             name, line = match.group(1), code.count("\n", 0, match.start()) + 1

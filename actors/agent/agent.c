@@ -107,7 +107,7 @@ static void on_heard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__agent_register(ctx, a);
 }
 
-static void on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_agent_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__tasks_answer *body = mu__body(msg);
@@ -246,7 +246,7 @@ static void arm_tick(struct mu__ctx *ctx, struct agent *a)
         a->heartbeat.timer = mu__timer_set(ctx, a->config.heartbeat_ms, 0);
 }
 
-static bool may_call(const struct agent *a, unsigned when, mu_error *ret_error)
+static bool is_call_allowed(const struct agent *a, unsigned when, mu_error *ret_error)
 {
     if ((when & ALWAYS) != 0)
         return true;
@@ -256,7 +256,7 @@ static bool may_call(const struct agent *a, unsigned when, mu_error *ret_error)
     return mu__agent_admits(a, ret_error);
 }
 
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_agent_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     struct mu__call_msg *body = mu__body(msg);
@@ -266,7 +266,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     assert(operation < MU__AGENT_OPERATIONS_COUNT);
     call->pending = (struct mu__agent_request){0};
     arm_tick(ctx, a);
-    if (!may_call(a, operations[operation].when, &call->call.error))
+    if (!is_call_allowed(a, operations[operation].when, &call->call.error))
         mu__call_complete(&call->call, call->call.error.code);
     else if (operations[operation].fn != NULL)
         operations[operation].fn(ctx, a, call);
@@ -288,7 +288,7 @@ static void send_heartbeat(struct mu__ctx *ctx, struct agent *a)
                         sizeof body);
 }
 
-static void tick(struct mu__ctx *ctx, struct agent *a)
+static void run_agent_tick(struct mu__ctx *ctx, struct agent *a)
 {
     uint64_t progress =
         atomic_load_explicit(&a->shared->progress, memory_order_relaxed);
@@ -306,14 +306,14 @@ static void tick(struct mu__ctx *ctx, struct agent *a)
         mu__agent_pump_all(ctx, a);
 }
 
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_agent_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__timer *body = mu__body(msg);
 
     if (body->timer == a->heartbeat.timer) {
         a->heartbeat.timer = 0;
-        tick(ctx, a);
+        run_agent_tick(ctx, a);
     }
     mu__agent_check_timeouts(ctx, a);
     arm_tick(ctx, a);
@@ -390,7 +390,7 @@ static int init_active(struct mu__ctx *ctx, struct agent *a)
     return rv == 0 && a->heartbeat.timer == 0 ? -MU_ENOMEM : rv;
 }
 
-static int init(struct mu__ctx *ctx, void *state, const void *arg)
+static int init_agent(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct agent *a = state;
     mu_error error;
@@ -421,7 +421,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 }
 
 /* Pending requests fail with -MU_ECLOSED. */
-static void done(struct mu__ctx *ctx, void *state)
+static void end_agent(struct mu__ctx *ctx, void *state)
 {
     struct agent *a = state;
     mu_error error = {0};
@@ -437,12 +437,12 @@ static void done(struct mu__ctx *ctx, void *state)
 }
 
 static const struct mu__handler handlers[] = {
-    {MU__CALL, on_call},
+    {MU__CALL, on_agent_call},
     {MU__KEY_SUBMIT, mu__agent_on_key_submit},
     {MU__KEY_CANCEL, mu__agent_on_key_cancel},
     {MU__SERVICE_HERE, mu__agent_on_here},
     {MU__TASK_HEARD, on_heard},
-    {MU__TASKS_ANSWER, on_answer},
+    {MU__TASKS_ANSWER, on_agent_answer},
     {MU__TASK_ERROR, on_task_error},
     {MU__TASK_CLEARED, mu__agent_on_cleared},
     {MU__WAIT_NOTE, mu__agent_on_wait_note},
@@ -452,7 +452,7 @@ static const struct mu__handler handlers[] = {
     {MU__KEY_DONE, mu__agent_on_key_done},
     {MU__KEY_LISTED, mu__agent_on_listed},
     {MU__KEY_EVENT, mu__agent_on_key_event},
-    {MU__TIMER, on_timer},
+    {MU__TIMER, on_agent_timer},
     {MU__NODE_UP, mu__agent_on_node_up},
     {MU__NODE_DOWN, mu__agent_on_node_down},
     {MU__NODE_TROUBLE, mu__agent_on_node_trouble},
@@ -467,6 +467,6 @@ const struct mu__behavior mu__agent = {
                                               number of threads, which wait for calls */
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
-    .init = init,
-    .done = done,
+    .init = init_agent,
+    .done = end_agent,
 };

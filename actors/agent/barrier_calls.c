@@ -141,17 +141,17 @@ static const struct mu__agent_request_kind arriving = {
 };
 
 /* Whether this task is the only one in the set. */
-static bool is_alone(const struct agent *a, const char *tasks)
+static bool is_only_barrier_task(const struct agent *a, const char *tasks)
 {
     if (tasks[0] == '\0')
         return !a->has_joined_tasks && strcmp(a->config.tasks, a->own_task) == 0;
     return strcmp(tasks, a->own_task) == 0;
 }
 
-static void arrive(struct mu__ctx *ctx, struct agent *a,
-                   struct mu__agent_barrier *barrier)
+static void arrive_at_barrier(struct mu__ctx *ctx, struct agent *a,
+                              struct mu__agent_barrier *barrier)
 {
-    if (is_alone(a, barrier->tasks)) {
+    if (is_only_barrier_task(a, barrier->tasks)) {
         end_barrier(ctx, a, barrier, NULL);
         return;
     }
@@ -201,7 +201,8 @@ static int begin_meeting(struct mu__agent_barrier *barrier,
     return 0;
 }
 
-static void join(struct mu__agent_barrier *barrier, struct mu__agent_call *call)
+static void add_barrier_call(struct mu__agent_barrier *barrier,
+                             struct mu__agent_call *call)
 {
     mu__list_prepend(&barrier->calls, &call->node);
     barrier->arrived++;
@@ -209,8 +210,8 @@ static void join(struct mu__agent_barrier *barrier, struct mu__agent_call *call)
 
 /* The timeout is that of the first call, for the meeting of the threads and the barrier
  * of the tasks together. */
-static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_barrier *barrier,
-                  struct mu__agent_call *call)
+static void begin_barrier(struct mu__ctx *ctx, struct agent *a,
+                          struct mu__agent_barrier *barrier, struct mu__agent_call *call)
 {
     if (begin_meeting(barrier, call) != 0) {
         mu__call_complete(&call->call, mu_error_set(&call->call.error, -MU_ENOMEM,
@@ -218,10 +219,10 @@ static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_barrier
         return;
     }
     mu__list_remove(&a->barriers.idle, &barrier->idle_node);
-    join(barrier, call);
+    add_barrier_call(barrier, call);
     if (mu__agent_submit(ctx, a, &barrier->pending, &meeting, call->call.timeout_ms, 0) &&
         barrier->arrived == barrier->threads)
-        arrive(ctx, a, barrier);
+        arrive_at_barrier(ctx, a, barrier);
 }
 
 void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
@@ -233,15 +234,16 @@ void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
     if (barrier == NULL)
         barrier = add_barrier(a, call->name);
     if (barrier == NULL) {
-        mu__call_complete(&call->call,
-                          mu_error_set(&call->call.error, -MU_EEXHAUSTED,
-                                       "there is no memory for the name of a barrier, or "
-                                       "this task is at %d of them, which is the most",
-                                       (int)AGENT_BARRIERS_MAX));
+        mu__call_complete(
+            &call->call,
+            mu_error_set(
+                &call->call.error, -MU_EEXHAUSTED,
+                "out of memory, or limit reached: this task waits at %d barriers",
+                (int)AGENT_BARRIERS_MAX));
         return;
     }
     if (mu__list_is_empty(&barrier->calls)) {
-        begin(ctx, a, barrier, call);
+        begin_barrier(ctx, a, barrier, call);
         return;
     }
     rv = refuse_thread(barrier, call, &call->call.error);
@@ -249,9 +251,9 @@ void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
         mu__call_complete(&call->call, rv);
         return;
     }
-    join(barrier, call);
+    add_barrier_call(barrier, call);
     if (barrier->arrived == barrier->threads)
-        arrive(ctx, a, barrier);
+        arrive_at_barrier(ctx, a, barrier);
 }
 
 /* ---- the service's answer ---- */

@@ -87,8 +87,8 @@ void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
     (void)mu__send(ctx, mu__agent_service(a), msg);
 }
 
-static void registered(struct mu__ctx *ctx, struct agent *a,
-                       const struct mu__tasks_answer *body)
+static void accept_registration(struct mu__ctx *ctx, struct agent *a,
+                                const struct mu__tasks_answer *body)
 {
     a->registration.token = 0;
     a->registration.registered = true;
@@ -116,7 +116,8 @@ static void registered(struct mu__ctx *ctx, struct agent *a,
  * REGISTER calls. ABORTED: the service counts the task as failed, since it was away too
  * long or was restarted. The agent enters the error state, so that the program learns of
  * it and may reset the task. */
-static void refused(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
+static void note_registration_refusal(struct mu__ctx *ctx, struct agent *a,
+                                      const mu_error *error)
 {
     a->registration.token = 0;
     if (strcmp(a->registration.refusal, error->message) != 0)
@@ -136,11 +137,11 @@ void mu__agent_register_answered(struct mu__ctx *ctx, struct agent *a,
     mu_error error;
 
     if (body->code == 0) {
-        registered(ctx, a, body);
+        accept_registration(ctx, a, body);
         return;
     }
     error = mu__agent_error_of(body->code, body->message, body->task, body->error_kind);
-    refused(ctx, a, &error);
+    note_registration_refusal(ctx, a, &error);
 }
 
 void mu__agent_withdraw(struct mu__ctx *ctx, struct agent *a, const mu_error *error)

@@ -16,7 +16,7 @@ static struct agent_host *first_host(const struct agent *a)
     return MU__LIST_FIRST(&a->hosts.linked, struct agent_host, linked_node);
 }
 
-static struct agent_host *next_host(const struct agent_host *host)
+static struct agent_host *next_linked_host(const struct agent_host *host)
 {
     return MU__LIST_NEXT(host, struct agent_host, linked_node);
 }
@@ -76,12 +76,12 @@ static struct agent_host *find_host(const struct agent *a, uint32_t node)
     struct agent_host *host = first_host(a);
 
     while (host != NULL && host->node != node)
-        host = next_host(host);
+        host = next_linked_host(host);
     return host;
 }
 
-static struct agent_host *add_host(struct agent *a, uint32_t node, const char *type,
-                                   uint32_t index)
+static struct agent_host *add_linked_host(struct agent *a, uint32_t node,
+                                          const char *type, uint32_t index)
 {
     struct agent_host *host;
 
@@ -99,11 +99,11 @@ static struct agent_host *add_host(struct agent *a, uint32_t node, const char *t
 
 /* Follow the leader with the highest epoch. Another leader, epoch or store begins a new
  * session. */
-static void follow(struct mu__ctx *ctx, struct agent *a)
+static void follow_best_leader(struct mu__ctx *ctx, struct agent *a)
 {
     struct agent_host *best = NULL;
 
-    for (struct agent_host *at = first_host(a); at != NULL; at = next_host(at))
+    for (struct agent_host *at = first_host(a); at != NULL; at = next_linked_host(at))
         if (at->leads && (best == NULL || at->epoch > best->epoch))
             best = at;
     if (best == a->hosts.followed &&
@@ -138,7 +138,7 @@ void mu__agent_on_here(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     host->epoch = body->epoch;
     host->store = body->store;
     mu__view_copy(body->reason, host->reason, sizeof host->reason);
-    follow(ctx, a);
+    follow_best_leader(ctx, a);
 }
 
 void mu__agent_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -152,7 +152,7 @@ void mu__agent_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (!mu__task_set_has(&a->hosts.set, type, body->index))
         return;
     a->hosts.reported_error[0] = '\0';
-    (void)add_host(a, body->node, type, body->index);
+    (void)add_linked_host(a, body->node, type, body->index);
 }
 
 static void remove_host(struct agent *a, struct agent_host *host)
@@ -181,7 +181,7 @@ void mu__agent_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     }
     remove_host(a, host);
     if (was_followed)
-        follow(ctx, a);
+        follow_best_leader(ctx, a);
 }
 
 void mu__agent_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -223,7 +223,7 @@ void mu__agent_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg
 
 int mu__agent_add_own_host(struct agent *a)
 {
-    return add_host(a, MU__NODE_SELF, a->config.type, a->config.index) == NULL
+    return add_linked_host(a, MU__NODE_SELF, a->config.type, a->config.index) == NULL
                ? -MU_ENOMEM
                : 0;
 }

@@ -22,17 +22,17 @@ static_assert((int)MU_KV_OVERWRITE == (int)MU__PUT_OVERWRITE &&
 
 enum { REQUEST_AT = 16 };   /* in the body of its message: aligned as the body is */
 
-static struct mu__key_request *request_of(struct mu__agent_request *pending)
+static struct mu__key_request *key_request_of(struct mu__agent_request *pending)
 {
     return (struct mu__key_request *)(void *)pending;
 }
 
-static struct mu__view key_of(const struct mu__key_request *request)
+static struct mu__view get_request_key(const struct mu__key_request *request)
 {
     return (struct mu__view){request->bytes.data, request->key_size};
 }
 
-static struct mu__view value_of(const struct mu__key_request *request)
+static struct mu__view get_request_value(const struct mu__key_request *request)
 {
     return (struct mu__view){request->bytes.data + request->key_size,
                              request->value_size};
@@ -45,25 +45,27 @@ static uint64_t counted_bytes(uint64_t value_size)
     return value_size <= MU__KEY_SMALL_MAX ? 0 : value_size;
 }
 
-static uint64_t load(const atomic_uint_fast64_t *counter)
+static uint64_t load_counter(const atomic_uint_fast64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 /* `answered` is read after `begun`. If it is larger, further requests were begun and
  * answered in between, and none of those that `begun` counts is pending. */
-static bool is_full(uint64_t begun, uint64_t answered, uint64_t more, uint64_t most)
+static bool exceeds_request_limit(uint64_t begun, uint64_t answered, uint64_t more,
+                                  uint64_t most)
 {
     return (begun > answered ? begun - answered : 0) + more > most;
 }
 
 /* Counts another pending request; false: there are too many. */
-static bool take_slot(struct mu__agent_shared *shared)
+static bool reserve_request(struct mu__agent_shared *shared)
 {
-    uint64_t begun = load(&shared->begun);
+    uint64_t begun = load_counter(&shared->begun);
 
     do
-        if (is_full(begun, load(&shared->answered), 1, MU__KEY_REQUESTS_MAX))
+        if (exceeds_request_limit(begun, load_counter(&shared->answered), 1,
+                                  MU__KEY_REQUESTS_MAX))
             return false;
     while (!atomic_compare_exchange_weak_explicit(&shared->begun, &begun, begun + 1,
                                                   memory_order_relaxed,
@@ -71,21 +73,21 @@ static bool take_slot(struct mu__agent_shared *shared)
     return true;
 }
 
-static bool take_bytes(struct mu__agent_shared *shared, uint64_t bytes)
+static bool reserve_request_bytes(struct mu__agent_shared *shared, uint64_t bytes)
 {
     uint64_t before;
 
     if (bytes == 0)
         return true;
     before = atomic_fetch_add_explicit(&shared->begun_bytes, bytes, memory_order_relaxed);
-    if (!is_full(before, load(&shared->answered_bytes), bytes,
-                 MU__KEY_REQUEST_BYTES_MAX))
+    if (!exceeds_request_limit(before, load_counter(&shared->answered_bytes), bytes,
+                               MU__KEY_REQUEST_BYTES_MAX))
         return true;
     (void)atomic_fetch_sub_explicit(&shared->begun_bytes, bytes, memory_order_relaxed);
     return false;
 }
 
-static void give_back(struct mu__agent_shared *shared, uint64_t bytes)
+static void release_reservation(struct mu__agent_shared *shared, uint64_t bytes)
 {
     (void)atomic_fetch_sub_explicit(&shared->begun, 1, memory_order_relaxed);
     (void)atomic_fetch_sub_explicit(&shared->begun_bytes, bytes, memory_order_relaxed);
@@ -94,17 +96,18 @@ static void give_back(struct mu__agent_shared *shared, uint64_t bytes)
 /* Only the loop thread writes these two counters. */
 static void count_answered(struct mu__agent_shared *shared, uint64_t bytes)
 {
-    atomic_store_explicit(&shared->answered, load(&shared->answered) + 1,
+    atomic_store_explicit(&shared->answered, load_counter(&shared->answered) + 1,
                           memory_order_relaxed);
     if (bytes > 0)
         atomic_store_explicit(&shared->answered_bytes,
-                              load(&shared->answered_bytes) + bytes,
+                              load_counter(&shared->answered_bytes) + bytes,
                               memory_order_relaxed);
 }
 
 /* ---- answering and making a request ---- */
 
-static void answer(struct mu__key_request *request, const mu_kv_response *given)
+static void answer_key_request(struct mu__key_request *request,
+                               const mu_kv_response *given)
 {
     assert(!request->answered);
     request->answered = true;
@@ -117,7 +120,7 @@ static void answer_failure(struct mu__key_request *request, const mu_error *erro
 {
     const mu_kv_response given = {.code = error->code, .error = error, .number = number};
 
-    answer(request, &given);
+    answer_key_request(request, &given);
 }
 
 static void answer_error(struct mu__key_request *request, const mu_error *error)
@@ -135,7 +138,7 @@ static void answer_closed(struct mu__key_request *request)
 
 /* Release function of `bytes`. The block is freed with the KEY_SUBMIT message if that
  * still exists. */
-static void release(struct mu__buf *bytes)
+static void release_request_bytes(struct mu__buf *bytes)
 {
     struct mu__key_request *request =
         (struct mu__key_request *)(void *)((char *)bytes -
@@ -147,8 +150,8 @@ static void release(struct mu__buf *bytes)
         free(request->msg);
 }
 
-static void fill_in(struct mu__key_request *request, const mu_kv_request *kv_request,
-                    uint32_t key_size)
+static void fill_key_request(struct mu__key_request *request,
+                             const mu_kv_request *kv_request, uint32_t key_size)
 {
     uint32_t value_size = (uint32_t)kv_request->size;
 
@@ -157,7 +160,7 @@ static void fill_in(struct mu__key_request *request, const mu_kv_request *kv_req
         .size = key_size + value_size,
         .capacity = key_size + value_size,
         .refs = 1,
-        .release = release,
+        .release = release_request_bytes,
     };
     memcpy(request->bytes.data, kv_request->key, key_size);
     if (value_size > 0)
@@ -173,10 +176,10 @@ static void fill_in(struct mu__key_request *request, const mu_kv_request *kv_req
 
 static int too_many(mu_error *ret_error)
 {
-    return mu_error_set(ret_error, -MU_EAGAIN,
-                        "%d requests, or %llu bytes of their values, are under way, "
-                        "which is the most", (int)MU__KEY_REQUESTS_MAX,
-                        (unsigned long long)MU__KEY_REQUEST_BYTES_MAX);
+    return mu_error_set(
+        ret_error, -MU_EAGAIN,
+        "limit reached: %d requests, or %llu bytes of their values, are under way",
+        (int)MU__KEY_REQUESTS_MAX, (unsigned long long)MU__KEY_REQUEST_BYTES_MAX);
 }
 
 int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *kv_request,
@@ -192,21 +195,21 @@ int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *kv
                                     ? MU__TXN_BYTES_MAX
                                     : MU__KEY_VALUE_MAX));
     assert(key_size <= MU__KEY_MAX);
-    if (!take_slot(shared))
+    if (!reserve_request(shared))
         return too_many(ret_error);
-    if (!take_bytes(shared, bytes)) {
-        give_back(shared, 0);
+    if (!reserve_request_bytes(shared, bytes)) {
+        release_reservation(shared, 0);
         return too_many(ret_error);
     }
     msg = mu__msg_heap(MU__KEY_SUBMIT,
                        REQUEST_AT + sizeof *request + key_size + kv_request->size);
     if (msg == NULL) {
-        give_back(shared, bytes);
+        release_reservation(shared, bytes);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a request about a key");
     }
     request = (struct mu__key_request *)(void *)(msg->body + REQUEST_AT);
     ((struct mu__key_submit *)(void *)msg->body)->request = request;
-    fill_in(request, kv_request, key_size);
+    fill_key_request(request, kv_request, key_size);
     request->msg = msg;
     request->shared = shared;
     request->done = done;
@@ -225,18 +228,18 @@ void mu__key_request_drop(struct mu__msg *msg)
     struct mu__key_request *request =
         ((struct mu__key_submit *)(void *)msg->body)->request;
 
-    give_back(request->shared, counted_bytes(request->value_size));
+    release_reservation(request->shared, counted_bytes(request->value_size));
     free(msg);
 }
 
 /* ---- in the agent ---- */
 
-static bool is_change(const struct mu__key_request *request)
+static bool is_key_change(const struct mu__key_request *request)
 {
     return request->operation != MU_KV_GET && request->operation != MU_KV_TRY_GET;
 }
 
-static void add_change(struct agent *a, struct mu__key_request *request)
+static void list_unanswered_change(struct agent *a, struct mu__key_request *request)
 {
     /* The token that submitting it will assign: its own message has the floor of
      * unanswered changes, which includes it. */
@@ -259,7 +262,7 @@ static void free_request(struct mu__ctx *ctx, struct mu__key_request *request)
 static void take_request_out(struct mu__ctx *ctx, struct agent *a,
                              struct mu__key_request *request)
 {
-    if (is_change(request))
+    if (is_key_change(request))
         mu__list_remove(&a->requests.changes, &request->change_node);
     if (request->id != 0)
         (void)mu__map_remove(&a->requests.ids, request->id);
@@ -269,7 +272,7 @@ static void take_request_out(struct mu__ctx *ctx, struct agent *a,
 static void fail_key(struct mu__ctx *ctx, struct agent *a,
                      struct mu__agent_request *pending, const mu_error *error)
 {
-    struct mu__key_request *request = request_of(pending);
+    struct mu__key_request *request = key_request_of(pending);
     bool was_requested =
         a->registration.registered && pending->session == a->registration.session;
     const struct mu__key_cancel body = {.token = pending->token};
@@ -282,10 +285,10 @@ static void fail_key(struct mu__ctx *ctx, struct agent *a,
     free_request(ctx, request);
 }
 
-static void name_key(struct mu__agent_request *pending, char *out, size_t size)
+static void name_key_request(struct mu__agent_request *pending, char *out, size_t size)
 {
-    const struct mu__key_request *request = request_of(pending);
-    struct mu__view key = key_of(request);
+    const struct mu__key_request *request = key_request_of(pending);
+    struct mu__view key = get_request_key(request);
 
     (void)snprintf(out, size, "%skey \"%.*s\"",
                    request->operation == MU__KV_TRANSACT ? "the transaction of " : "",
@@ -301,8 +304,8 @@ static void write_put(const struct agent *a, const struct mu__key_request *reque
     *(struct mu__key_put *)body = (struct mu__key_put){
         .token = request->pending.token,
         .done = mu__agent_done_floor(a),
-        .key = key_of(request),
-        .value = value_of(request),
+        .key = get_request_key(request),
+        .value = get_request_value(request),
         .flags = request->flags,
         .revision = request->revision,
     };
@@ -314,7 +317,7 @@ static void write_get(const struct agent *a, const struct mu__key_request *reque
     (void)a;
     *(struct mu__key_get *)body = (struct mu__key_get){
         .token = request->pending.token,
-        .key = key_of(request),
+        .key = get_request_key(request),
         .wait = request->operation == MU_KV_GET,
     };
 }
@@ -325,7 +328,7 @@ static void write_increment(const struct agent *a, const struct mu__key_request 
     *(struct mu__key_increment *)body = (struct mu__key_increment){
         .token = request->pending.token,
         .done = mu__agent_done_floor(a),
-        .key = key_of(request),
+        .key = get_request_key(request),
         .by = request->by,
     };
 }
@@ -336,7 +339,7 @@ static void write_delete(const struct agent *a, const struct mu__key_request *re
     *(struct mu__key_delete *)body = (struct mu__key_delete){
         .token = request->pending.token,
         .done = mu__agent_done_floor(a),
-        .key = key_of(request),
+        .key = get_request_key(request),
     };
 }
 
@@ -344,7 +347,7 @@ static void write_delete(const struct agent *a, const struct mu__key_request *re
 static void write_txn(const struct agent *a, const struct mu__key_request *request,
                       void *body)
 {
-    struct mu__view content = value_of(request);
+    struct mu__view content = get_request_value(request);
 
     *(struct mu__key_txn *)body = (struct mu__key_txn){
         .token = request->pending.token,
@@ -366,10 +369,10 @@ static const struct {
     [MU__KV_TRANSACT] = {MU__KEY_TXN, write_txn},
 };
 
-static struct mu__msg *make_key(struct mu__ctx *ctx, struct agent *a,
+static struct mu__msg *make_key_message(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_request *pending)
 {
-    struct mu__key_request *request = request_of(pending);
+    struct mu__key_request *request = key_request_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, writers[request->operation].kind);
 
     if (msg == NULL)
@@ -381,31 +384,31 @@ static struct mu__msg *make_key(struct mu__ctx *ctx, struct agent *a,
 }
 
 static const struct mu__agent_request_kind changing = {
-    .make_message = make_key,
-    .name = name_key,
+    .make_message = make_key_message,
+    .name = name_key_request,
     .fail = fail_key,
     .late = "was not changed",
     .changes = true,
 };
 
 static const struct mu__agent_request_kind getting = {
-    .make_message = make_key,
-    .name = name_key,
+    .make_message = make_key_message,
+    .name = name_key_request,
     .fail = fail_key,
     .late = "was not put",
     .is_open = true,
 };
 
 static const struct mu__agent_request_kind listening = {
-    .make_message = make_key,
-    .name = name_key,
+    .make_message = make_key_message,
+    .name = name_key_request,
     .fail = fail_key,
     .late = "was not put",
 };
 
 static const struct mu__agent_request_kind trying = {
-    .make_message = make_key,
-    .name = name_key,
+    .make_message = make_key_message,
+    .name = name_key_request,
     .fail = fail_key,
     .late = "was not answered",
 };
@@ -419,7 +422,8 @@ static const struct mu__agent_request_kind *const kinds[] = {
     [MU__KV_TRANSACT] = &changing,
 };
 
-static const struct mu__agent_request_kind *kind_of(const struct mu__key_request *request)
+static const struct mu__agent_request_kind *
+get_key_request_kind(const struct mu__key_request *request)
 {
     return request->operation == MU_KV_GET && (request->flags & MU__KV_NEWS) != 0
                ? &listening
@@ -429,8 +433,8 @@ static const struct mu__agent_request_kind *kind_of(const struct mu__key_request
 /* ---- handlers ---- */
 
 /* Functions with a mu_error, which is large, are kept apart from the common path. */
-static void refuse(struct mu__ctx *ctx, const struct agent *a,
-                   struct mu__key_request *request)
+static void refuse_key_request(struct mu__ctx *ctx, const struct agent *a,
+                               struct mu__key_request *request)
 {
     mu_error error = {0};
 
@@ -449,12 +453,12 @@ void mu__agent_on_key_submit(struct mu__ctx *ctx, void *state, struct mu__msg *m
     if (!a->registration.is_requested || a->error.code != 0 ||
         (request->id != 0 &&
          mu__map_set(&a->requests.ids, request->id, request) != 0)) {
-        refuse(ctx, a, request);
+        refuse_key_request(ctx, a, request);
         return;
     }
-    if (is_change(request))
-        add_change(a, request);
-    (void)mu__agent_submit(ctx, a, &request->pending, kind_of(request),
+    if (is_key_change(request))
+        list_unanswered_change(a, request);
+    (void)mu__agent_submit(ctx, a, &request->pending, get_key_request_kind(request),
                         request->timeout_ms,
                         (uint32_t)sizeof *request + request->bytes.size);
 }
@@ -472,7 +476,7 @@ void mu__agent_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *m
     if (request == NULL)
         return;
     (void)mu_error_set(&error, -MU_ECANCELLED, "cancelled%s",
-                       is_change(request) && mu__agent_may_be_done(&request->pending)
+                       is_key_change(request) && mu__agent_may_be_done(&request->pending)
                            ? "; it may have been applied"
                            : "");
     fail_key(ctx, a, &request->pending, &error);
@@ -498,9 +502,9 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct mu__agent_request *pending = mu__agent_find_answered(a, msg, body->token);
     struct mu__key_request *request;
 
-    if (pending == NULL || pending->kind->make_message != make_key)
+    if (pending == NULL || pending->kind->make_message != make_key_message)
         return;
-    request = request_of(pending);
+    request = key_request_of(pending);
     if (body->code == MU_EUNAVAILABLE) {
         mu__agent_resend(a, pending);
         return;
@@ -510,7 +514,7 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     }
     take_request_out(ctx, a, request);
-    answer(request, &(mu_kv_response){
+    answer_key_request(request, &(mu_kv_response){
                         .value = body->value.data,
                         .size = body->value.size,
                         .revision = body->revision,
@@ -611,8 +615,8 @@ static int add_page(struct mu__agent_call *call, const mu_value *items)
     return 0;
 }
 
-static int take_page(struct mu__agent_call *call, const struct mu__key_listed *body,
-                     mu_error *ret_error)
+static int read_listed_page(struct mu__agent_call *call,
+                            const struct mu__key_listed *body, mu_error *ret_error)
 {
     mu_value *items = NULL;
     char why[128] = "";
@@ -645,7 +649,8 @@ void mu__agent_on_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     if (body->code != 0)
         error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
-    rv = body->code != 0 ? error.code : take_page(agent_call_of(pending), body, &error);
+    rv = body->code != 0 ? error.code
+                         : read_listed_page(agent_call_of(pending), body, &error);
     if (rv == 0 && body->more)
         (void)mu__agent_resubmit(ctx, a, pending);
     else

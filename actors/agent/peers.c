@@ -67,7 +67,7 @@ static mu_value *peer_map(const struct mu__peer *peer)
     return NULL;
 }
 
-static void add_peer(void *user, const struct mu__peer *peer)
+static void append_peer_map(void *user, const struct mu__peer *peer)
 {
     struct listing *listing = user;
 
@@ -82,7 +82,7 @@ static mu_value *own_peers(const struct peers *p)
 
     if (listing.list == NULL)
         return NULL;
-    p->config.each(p->config.owner, add_peer, &listing);
+    p->config.each(p->config.owner, append_peer_map, &listing);
     if (!listing.failed)
         return listing.list;
     mu_value_free(listing.list);
@@ -145,8 +145,8 @@ static void request_peer(void *user, const struct mu__peer *peer)
     call->missing += rv == 0;
 }
 
-static void finish(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *call,
-                   int code)
+static void finish_peers_call(struct mu__ctx *ctx, struct peers *p,
+                              struct mu__peers_call *call, int code)
 {
     struct mu__call **at = &p->calls;
 
@@ -167,7 +167,8 @@ static void finish(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *
     mu__call_complete(&call->call, code);
 }
 
-static void request_all(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *call)
+static void request_all_peers(struct mu__ctx *ctx, struct peers *p,
+                              struct mu__peers_call *call)
 {
     struct get_round round = {.ctx = ctx, .peers = p, .call = call};
 
@@ -179,16 +180,16 @@ static void request_all(struct mu__ctx *ctx, struct peers *p, struct mu__peers_c
     if (call->found != NULL)
         p->config.each(p->config.owner, request_peer, &round);
     if (call->found == NULL || round.failed) {
-        finish(ctx, p, call, -MU_ENOMEM);
+        finish_peers_call(ctx, p, call, -MU_ENOMEM);
         return;
     }
     if (call->missing == 0)
-        finish(ctx, p, call, 0);
+        finish_peers_call(ctx, p, call, 0);
     else
         mu__call_hold(ctx, &p->calls, &call->call);
 }
 
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_peers_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct mu__call_msg *body = mu__body(msg);
     struct mu__peers_call *call = body->call;
@@ -197,15 +198,16 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     call->call.timer = 0;
     call->nodes = NULL;
     if (call->call.operation == MU__PEERS_ALL) {
-        request_all(ctx, p, call);
+        request_all_peers(ctx, p, call);
         return;
     }
     call->found = own_peers(p);
-    finish(ctx, p, call, call->found == NULL ? -MU_ENOMEM : 0);
+    finish_peers_call(ctx, p, call, call->found == NULL ? -MU_ENOMEM : 0);
 }
 
 /* A value that cannot be read counts as nil. Only the first answer counts. */
-static void take_answer(struct mu__peers_call *call, const struct mu__peers_report *body)
+static void store_peers_answer(struct mu__peers_call *call,
+                               const struct mu__peers_report *body)
 {
     size_t i = (size_t)(body->token - call->token_first);
     mu_value *map = (mu_value *)mu_value_at(call->found, i);
@@ -221,7 +223,7 @@ static void take_answer(struct mu__peers_call *call, const struct mu__peers_repo
     (void)mu_value_set(map, "peers", peers);
 }
 
-static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_peers_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct peers *p = state;
     const struct mu__peers_report *body = mu__body(msg);
@@ -232,9 +234,9 @@ static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         if (body->token < pending->token_first ||
             body->token - pending->token_first >= pending->requests_count)
             continue;
-        take_answer(pending, body);
+        store_peers_answer(pending, body);
         if (pending->missing == 0)
-            finish(ctx, p, pending, 0);
+            finish_peers_call(ctx, p, pending, 0);
         return;
     }
 }
@@ -249,7 +251,7 @@ static void forget_node(struct mu__peers_call *call, uint32_t node)
         }
 }
 
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_peers_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct peers *p = state;
     const struct mu__node_down *body = mu__body(msg);
@@ -261,7 +263,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         next = call->next;
         forget_node(pending, body->node);
         if (pending->missing == 0)
-            finish(ctx, p, pending, 0);
+            finish_peers_call(ctx, p, pending, 0);
     }
 }
 
@@ -275,21 +277,21 @@ static void on_other_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 /* The call succeeds all the same: nodes without an answer have no "peers". */
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_peers_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct peers *p = state;
     const struct mu__timer *body = mu__body(msg);
 
     for (struct mu__call *call = p->calls; call != NULL; call = call->next)
         if (call->timer == body->timer) {
-            finish(ctx, p, (struct mu__peers_call *)call, 0);
+            finish_peers_call(ctx, p, (struct mu__peers_call *)call, 0);
             return;
         }
 }
 
 /* ---- beginning and end ---- */
 
-static int init(struct mu__ctx *ctx, void *state, const void *arg)
+static int init_peers(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct peers *p = state;
 
@@ -297,22 +299,22 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return mu__watch_nodes(ctx);
 }
 
-static void done(struct mu__ctx *ctx, void *state)
+static void end_peers(struct mu__ctx *ctx, void *state)
 {
     struct peers *p = state;
 
     while (p->calls != NULL)
-        finish(ctx, p, (struct mu__peers_call *)p->calls, -MU_ECLOSED);
+        finish_peers_call(ctx, p, (struct mu__peers_call *)p->calls, -MU_ECLOSED);
 }
 
 static const struct mu__handler handlers[] = {
-    {MU__CALL, on_call},
+    {MU__CALL, on_peers_call},
     {MU__PEERS_GET, on_get},
-    {MU__PEERS_REPORT, on_report},
+    {MU__PEERS_REPORT, on_peers_report},
     {MU__NODE_UP, on_other_news},
-    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_DOWN, on_peers_node_down},
     {MU__NODE_TROUBLE, on_other_news},
-    {MU__TIMER, on_timer},
+    {MU__TIMER, on_peers_timer},
 };
 
 const struct mu__behavior mu__peers = {
@@ -320,6 +322,6 @@ const struct mu__behavior mu__peers = {
     .state_size = sizeof(struct peers),
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
-    .init = init,
-    .done = done,
+    .init = init_peers,
+    .done = end_peers,
 };

@@ -15,7 +15,7 @@ static void set_gate(struct agent *a, enum mu__agent_gate gate)
     atomic_store(&a->shared->gate, (int)gate);
 }
 
-static bool is_agreeing(const struct agent *a)
+static bool is_step_requested(const struct agent *a)
 {
     return atomic_load(&a->shared->gate) == MU__GATE_REQUESTED;
 }
@@ -51,7 +51,7 @@ static const struct mu__agent_request_kind waiting_at_step = {
     .late = "was not agreed about",
 };
 
-static void give_preemption(struct mu__ctx *ctx, const struct agent *a,
+static void copy_preemption(struct mu__ctx *ctx, const struct agent *a,
                             struct mu__agent_call *call)
 {
     uint64_t spent_ms = mu__now_ms(ctx) - a->preemption.since_ms;
@@ -63,7 +63,7 @@ static void give_preemption(struct mu__ctx *ctx, const struct agent *a,
 
 /* Whether the round that a PREEMPTION call waits for has begun, or is agreed on if it
  * waits for that. */
-static bool is_there(const struct agent *a, const struct mu__agent_call *call)
+static bool has_preemption_round(const struct agent *a, const struct mu__agent_call *call)
 {
     return a->preemption.rounds > call->version &&
            (call->number == 0 || a->preemption.last.agreed != 0);
@@ -82,7 +82,7 @@ static struct mu__agent_request *next_waiting(const struct agent *a,
 
         if (pending->kind != kind)
             continue;
-        if (kind == &waiting_at_step || is_there(a, call) ||
+        if (kind == &waiting_at_step || has_preemption_round(a, call) ||
             (error != NULL && call->number != 0 && a->preemption.rounds > call->version))
             return pending;
     }
@@ -95,7 +95,7 @@ static void finish_rounds(struct mu__ctx *ctx, struct agent *a, const mu_error *
 
     while ((pending = next_waiting(a, &waiting_for_round, error)) != NULL) {
         if (error == NULL)
-            give_preemption(ctx, a, agent_call_of(pending));
+            copy_preemption(ctx, a, agent_call_of(pending));
         mu__agent_call_fail(ctx, a, pending, error);
     }
 }
@@ -116,7 +116,7 @@ static void finish_steps(struct mu__ctx *ctx, struct agent *a)
 
 /* ---- rounds ---- */
 
-static void end_round(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
+static void end_agent_round(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
     if (error != NULL) {
         set_gate(a, MU__GATE_OPEN);
@@ -145,8 +145,8 @@ static void send_vote(struct mu__ctx *ctx, struct agent *a)
                         sizeof a->preemption.vote);
 }
 
-static void begin_round(struct mu__ctx *ctx, struct agent *a,
-                        const struct mu__preempt_request *body)
+static void begin_agent_round(struct mu__ctx *ctx, struct agent *a,
+                              const struct mu__preempt_request *body)
 {
     struct agent_preemption *p = &a->preemption;
     uint64_t now_ms = mu__now_ms(ctx);
@@ -162,14 +162,14 @@ static void begin_round(struct mu__ctx *ctx, struct agent *a,
     mu__view_copy(body->task, p->last.task, sizeof p->last.task);
     mu__view_copy(body->reason, p->last.reason, sizeof p->last.reason);
     set_gate(a, MU__GATE_REQUESTED);
-    mu__log(ctx, MU__LOG_INFO, "%s will be gone in %lld ms%s%.200s", p->last.task,
-            (long long)p->last.left_ms, p->last.reason[0] == '\0' ? "" : ": ",
-            p->last.reason);
+    mu__log(ctx, MU__LOG_INFO, "%s is about to be preempted, in %lld ms%s%.200s",
+            p->last.task, (long long)p->last.left_ms,
+            p->last.reason[0] == '\0' ? "" : ": ", p->last.reason);
 }
 
 /* Whether this task has heard the outcome of the round already. The service asks again
  * when it does not know that. */
-static bool is_over(const struct agent *a, uint64_t round)
+static bool has_round_outcome(const struct agent *a, uint64_t round)
 {
     return a->preemption.last.agreed != 0 && a->preemption.number == round &&
            a->preemption.store == a->hosts.store;
@@ -182,17 +182,17 @@ void mu__agent_on_preempt_request(struct mu__ctx *ctx, void *state, struct mu__m
 {
     struct agent *a = state;
     const struct mu__preempt_request *body = mu__body(msg);
-    bool is_same = is_agreeing(a) && a->preemption.number == body->round;
+    bool is_same = is_step_requested(a) && a->preemption.number == body->round;
 
     if (!a->registration.is_requested || !mu__agent_is_from_host(a, msg))
         return;
-    if (is_over(a, body->round)) {
+    if (has_round_outcome(a, body->round)) {
         send_vote(ctx, a);
         return;
     }
     a->preemption.number = body->round;
-    if (!is_agreeing(a))
-        begin_round(ctx, a, body);
+    if (!is_step_requested(a))
+        begin_agent_round(ctx, a, body);
     if (!is_same)
         set_vote(a);
     send_vote(ctx, a);
@@ -205,12 +205,12 @@ void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg 
     const struct mu__preempt_stop *body = mu__body(msg);
     mu_error error;
 
-    if (!mu__agent_is_from_host(a, msg) || !is_agreeing(a) ||
+    if (!mu__agent_is_from_host(a, msg) || !is_step_requested(a) ||
         body->round != a->preemption.number)
         return;
     if (body->code != 0) {
         error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
-        end_round(ctx, a, &error);
+        end_agent_round(ctx, a, &error);
         return;
     }
     a->preemption.last.step = body->step;
@@ -219,12 +219,12 @@ void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg 
     set_gate(a, MU__GATE_AGREED);
     mu__log(ctx, MU__LOG_INFO, "all tasks stop at step %llu",
             (unsigned long long)body->step);
-    end_round(ctx, a, NULL);
+    end_agent_round(ctx, a, NULL);
 }
 
 void mu__agent_preempt_session(struct mu__ctx *ctx, struct agent *a)
 {
-    if (is_agreeing(a))
+    if (is_step_requested(a))
         send_vote(ctx, a);
 }
 
@@ -233,17 +233,17 @@ void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a)
     char words[AGENT_WORDS_MAX];
     mu_error error = {0};
 
-    if (!is_agreeing(a) || mu__now_ms(ctx) < a->preemption.due_ms)
+    if (!is_step_requested(a) || mu__now_ms(ctx) < a->preemption.due_ms)
         return;
     mu__agent_host_words(ctx, a, words, sizeof words);
     (void)mu_error_set(&error, -MU_EDEADLINE,
                        "the coordination service did not say where to stop: %s", words);
-    end_round(ctx, a, &error);
+    end_agent_round(ctx, a, &error);
 }
 
 void mu__agent_preempt_forget(struct agent *a)
 {
-    if (is_agreeing(a))
+    if (is_step_requested(a))
         set_gate(a, MU__GATE_OPEN);
 }
 
@@ -278,7 +278,7 @@ void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
 {
     const mu_preemption *last = &a->preemption.last;
 
-    if (is_agreeing(a)) {
+    if (is_step_requested(a)) {
         (void)mu__agent_submit(ctx, a, &call->pending, &waiting_at_step,
                                call->call.timeout_ms, 0);
         return;
@@ -290,11 +290,11 @@ void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
 void mu__agent_call_preemption(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_call *call)
 {
-    if (!is_there(a, call)) {
+    if (!has_preemption_round(a, call)) {
         (void)mu__agent_submit(ctx, a, &call->pending, &waiting_for_round,
                             call->call.timeout_ms, 0);
         return;
     }
-    give_preemption(ctx, a, call);
+    copy_preemption(ctx, a, call);
     mu__agent_complete(call, NULL);
 }

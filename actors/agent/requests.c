@@ -13,12 +13,12 @@
 
 /* ---- by token ---- */
 
-static struct mu__agent_request **slot_of(const struct agent *a, uint64_t token)
+static struct mu__agent_request **find_ring_slot(const struct agent *a, uint64_t token)
 {
     return &a->requests.ring[token & (a->requests.ring_size - 1)];
 }
 
-static bool grow_ring(struct agent *a)
+static bool grow_request_ring(struct agent *a)
 {
     uint32_t size =
         a->requests.ring_size == 0 ? AGENT_RING_FIRST : a->requests.ring_size * 2;
@@ -35,7 +35,7 @@ static bool grow_ring(struct agent *a)
     a->requests.ring_size = size;
     for (uint32_t i = 0; i < size_before; i++)
         if (before[i] != NULL)
-            *slot_of(a, before[i]->token) = before[i];
+            *find_ring_slot(a, before[i]->token) = before[i];
     free(before);
     return true;
 }
@@ -44,12 +44,12 @@ static bool index_token(struct agent *a, struct mu__agent_request *pending)
 {
     struct mu__agent_request **slot;
 
-    while (a->requests.ring_size == 0 || *slot_of(a, pending->token) != NULL)
-        if (!grow_ring(a))
+    while (a->requests.ring_size == 0 || *find_ring_slot(a, pending->token) != NULL)
+        if (!grow_request_ring(a))
             break;
     if (a->requests.ring_size == 0)
         return false;
-    slot = slot_of(a, pending->token);
+    slot = find_ring_slot(a, pending->token);
     if (*slot != NULL &&
         mu__map_set(&a->requests.overflow, (*slot)->token, *slot) != 0)
         return false;
@@ -63,7 +63,7 @@ struct mu__agent_request *mu__agent_find_request(const struct agent *a, uint64_t
 
     if (token == 0 || a->requests.ring_size == 0)
         return NULL;
-    pending = *slot_of(a, token);
+    pending = *find_ring_slot(a, token);
     if (pending != NULL && pending->token == token)
         return pending;
     return a->requests.overflow.count == 0 ? NULL
@@ -72,7 +72,7 @@ struct mu__agent_request *mu__agent_find_request(const struct agent *a, uint64_t
 
 static void unindex_token(struct agent *a, const struct mu__agent_request *pending)
 {
-    struct mu__agent_request **slot = slot_of(a, pending->token);
+    struct mu__agent_request **slot = find_ring_slot(a, pending->token);
 
     if (*slot == pending)
         *slot = NULL;
@@ -82,14 +82,14 @@ static void unindex_token(struct agent *a, const struct mu__agent_request *pendi
 
 /* ---- in the order of tokens ---- */
 
-static void append(struct agent *a, struct mu__agent_request *pending)
+static void append_request(struct agent *a, struct mu__agent_request *pending)
 {
     mu__list_append(&a->requests.pending, &pending->node);
     if (a->requests.unsent == NULL)
         a->requests.unsent = pending;
 }
 
-static void take_out(struct agent *a, struct mu__agent_request *pending)
+static void unlist_request(struct agent *a, struct mu__agent_request *pending)
 {
     if (a->requests.unsent == pending)
         a->requests.unsent = agent_next_request(pending);
@@ -106,14 +106,15 @@ static void not_in_flight(struct agent *a, struct mu__agent_request *pending)
 
 /* ---- timeouts ---- */
 
-static struct mu__agent_request *first_due(const struct agent_timeout_queue *queue)
+static struct mu__agent_request *
+first_due_request(const struct agent_timeout_queue *queue)
 {
     return MU__LIST_FIRST(&queue->requests, struct mu__agent_request, timeout_node);
 }
 
-static void arm(struct mu__ctx *ctx, struct agent_timeout_queue *queue)
+static void arm_timeout_queue(struct mu__ctx *ctx, struct agent_timeout_queue *queue)
 {
-    const struct mu__agent_request *first = first_due(queue);
+    const struct mu__agent_request *first = first_due_request(queue);
     uint64_t now_ms = mu__now_ms(ctx);
 
     if (first == NULL || (queue->timer != 0 && queue->timer_due_ms <= first->due_ms))
@@ -144,8 +145,8 @@ static uint64_t due_of(const struct mu__list_node *node)
     return MU__LIST_ENTRY(node, const struct mu__agent_request, timeout_node)->due_ms;
 }
 
-static void enqueue(struct mu__ctx *ctx, struct agent *a,
-                    struct mu__agent_request *pending, int64_t timeout_ms)
+static void queue_timeout(struct mu__ctx *ctx, struct agent *a,
+                          struct mu__agent_request *pending, int64_t timeout_ms)
 {
     uint8_t i = choose_queue(a, timeout_ms);
     struct agent_timeout_queue *queue = &a->requests.queues[i];
@@ -158,10 +159,10 @@ static void enqueue(struct mu__ctx *ctx, struct agent *a,
         later = at;
     pending->queue = (uint8_t)(i + 1);
     mu__list_insert(&queue->requests, later, &pending->timeout_node);
-    arm(ctx, queue);
+    arm_timeout_queue(ctx, queue);
 }
 
-static void dequeue(struct agent *a, struct mu__agent_request *pending)
+static void unqueue_timeout(struct agent *a, struct mu__agent_request *pending)
 {
     if (pending->queue == 0)
         return;
@@ -172,7 +173,7 @@ static void dequeue(struct agent *a, struct mu__agent_request *pending)
 
 void mu__agent_clear_timeout(struct agent *a, struct mu__agent_request *pending)
 {
-    dequeue(a, pending);
+    unqueue_timeout(a, pending);
     pending->due_ms = UINT64_MAX;
 }
 
@@ -222,8 +223,8 @@ void mu__agent_request_name(struct mu__agent_request *pending, char *out, size_t
         pending->kind->name(pending, out, size);
 }
 
-static void fail_late(struct mu__ctx *ctx, struct agent *a,
-                      struct mu__agent_request *pending)
+static void fail_timed_out(struct mu__ctx *ctx, struct agent *a,
+                           struct mu__agent_request *pending)
 {
     const struct mu__agent_request_kind *kind = pending->kind;
     bool has_service = kind->make_message == NULL ? a->registration.registered
@@ -249,21 +250,21 @@ static void fail_late(struct mu__ctx *ctx, struct agent *a,
 
 /* The timeout has passed. If the service knows it, its answer is on its way and says
  * more than the agent can: wait a little longer for that, once. */
-static void expire(struct mu__ctx *ctx, struct agent *a,
-                   struct mu__agent_request *pending)
+static void expire_request(struct mu__ctx *ctx, struct agent *a,
+                           struct mu__agent_request *pending)
 {
     int64_t answer_ms = AGENT_ANSWER_MS;
 
     if (pending->extended || !pending->kind->is_limited || !was_sent_now(a, pending)) {
-        fail_late(ctx, a, pending);
+        fail_timed_out(ctx, a, pending);
         return;
     }
-    dequeue(a, pending);
+    unqueue_timeout(a, pending);
     pending->extended = true;
     if (pending->kind->is_shared && a->config.dead_ms > AGENT_ANSWER_MS)
         answer_ms = a->config.dead_ms;
     pending->due_ms = mu__now_ms(ctx) + (uint64_t)answer_ms;
-    enqueue(ctx, a, pending, answer_ms);
+    queue_timeout(ctx, a, pending, answer_ms);
 }
 
 void mu__agent_check_timeouts(struct mu__ctx *ctx, struct agent *a)
@@ -276,9 +277,9 @@ void mu__agent_check_timeouts(struct mu__ctx *ctx, struct agent *a)
 
         if (queue->timer != 0 && queue->timer_due_ms <= now_ms)
             queue->timer = 0;
-        while ((first = first_due(queue)) != NULL && first->due_ms <= now_ms)
-            expire(ctx, a, first);
-        arm(ctx, queue);
+        while ((first = first_due_request(queue)) != NULL && first->due_ms <= now_ms)
+            expire_request(ctx, a, first);
+        arm_timeout_queue(ctx, queue);
     }
 }
 
@@ -315,8 +316,8 @@ enum sent {
                                    again at a tick */
 };
 
-static enum sent send(struct mu__ctx *ctx, struct agent *a,
-                      struct mu__agent_request *pending)
+static enum sent send_request_message(struct mu__ctx *ctx, struct agent *a,
+                                      struct mu__agent_request *pending)
 {
     struct mu__msg *msg = pending->kind->make_message(ctx, a, pending);
     mu_error error = {0};
@@ -337,7 +338,7 @@ static enum sent send(struct mu__ctx *ctx, struct agent *a,
 }
 
 /* Send what was not sent in this session, up to AGENT_IN_FLIGHT_BYTES. */
-static void pump(struct mu__ctx *ctx, struct agent *a)
+static void send_unsent_requests(struct mu__ctx *ctx, struct agent *a)
 {
     if (!a->registration.registered || a->error.code != 0)
         return;
@@ -346,7 +347,7 @@ static void pump(struct mu__ctx *ctx, struct agent *a)
         struct mu__agent_request *pending = a->requests.unsent;
         bool is_sent = pending->kind->make_message == NULL ||
                        pending->session == a->registration.session;
-        enum sent sent = is_sent ? SENT : send(ctx, a, pending);
+        enum sent sent = is_sent ? SENT : send_request_message(ctx, a, pending);
 
         if (sent == NOT_TAKEN) {
             a->requests.resend = true;
@@ -368,7 +369,7 @@ void mu__agent_pump_all(struct mu__ctx *ctx, struct agent *a)
 {
     a->requests.resend = false;
     a->requests.unsent = agent_first_request(a);
-    pump(ctx, a);
+    send_unsent_requests(ctx, a);
 }
 
 /* ---- submitting and removing ---- */
@@ -404,12 +405,12 @@ bool mu__agent_submit(struct mu__ctx *ctx, struct agent *a,
         return false;
     }
     a->requests.token_next++;
-    append(a, pending);
+    append_request(a, pending);
     if (timeout_ms >= 0) {
         pending->due_ms = mu__now_ms(ctx) + (uint64_t)timeout_ms;
-        enqueue(ctx, a, pending, timeout_ms);
+        queue_timeout(ctx, a, pending, timeout_ms);
     }
-    pump(ctx, a);
+    send_unsent_requests(ctx, a);
     return true;
 }
 
@@ -418,19 +419,19 @@ bool mu__agent_resubmit(struct mu__ctx *ctx, struct agent *a,
 {
     not_in_flight(a, pending);
     unindex_token(a, pending);
-    take_out(a, pending);
+    unlist_request(a, pending);
     pending->session = 0;
     pending->may_be_done = false;
     pending->token = a->requests.token_next;
     if (!index_token(a, pending)) {
-        dequeue(a, pending);
+        unqueue_timeout(a, pending);
         pending->token = 0;
         fail_no_memory(ctx, a, pending);
         return false;
     }
     a->requests.token_next++;
-    append(a, pending);
-    pump(ctx, a);
+    append_request(a, pending);
+    send_unsent_requests(ctx, a);
     return true;
 }
 
@@ -443,11 +444,11 @@ void mu__agent_remove(struct mu__ctx *ctx, struct agent *a,
         return;
     not_in_flight(a, pending);
     unindex_token(a, pending);
-    take_out(a, pending);
-    dequeue(a, pending);
+    unlist_request(a, pending);
+    unqueue_timeout(a, pending);
     pending->token = 0;
     if (was_full)
-        pump(ctx, a);
+        send_unsent_requests(ctx, a);
 }
 
 void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *error,

@@ -30,8 +30,8 @@ void mu__agent_answered(struct mu__ctx *ctx, struct agent *a,
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static struct mu__agent_request *first_of(const struct agent *a,
-                                          const struct mu__agent_request_kind *kind)
+static struct mu__agent_request *
+find_request_of_kind(const struct agent *a, const struct mu__agent_request_kind *kind)
 {
     struct mu__agent_request *pending = agent_first_request(a);
 
@@ -41,12 +41,13 @@ static struct mu__agent_request *first_of(const struct agent *a,
 }
 
 /* Completes all calls of a kind. One at a time, since completing one may end others. */
-static void end_all(struct mu__ctx *ctx, struct agent *a,
-                    const struct mu__agent_request_kind *kind, const mu_error *error)
+static void end_calls_of_kind(struct mu__ctx *ctx, struct agent *a,
+                              const struct mu__agent_request_kind *kind,
+                              const mu_error *error)
 {
     struct mu__agent_request *pending;
 
-    while ((pending = first_of(a, kind)) != NULL)
+    while ((pending = find_request_of_kind(a, kind)) != NULL)
         mu__agent_call_fail(ctx, a, pending, error);
 }
 
@@ -97,9 +98,9 @@ void mu__agent_call_register(struct mu__ctx *ctx, struct agent *a,
 void mu__agent_report_registered(struct mu__ctx *ctx, struct agent *a,
                                const mu_error *error)
 {
-    end_all(ctx, a, &registering, error);
+    end_calls_of_kind(ctx, a, &registering, error);
     if (error != NULL)
-        end_all(ctx, a, &registering_all, error);
+        end_calls_of_kind(ctx, a, &registering_all, error);
 }
 
 /* ---- errors ---- */
@@ -161,7 +162,7 @@ void mu__agent_call_report(struct mu__ctx *ctx, struct agent *a,
 
 void mu__agent_finish_reports(struct mu__ctx *ctx, struct agent *a)
 {
-    end_all(ctx, a, &reporting, NULL);
+    end_calls_of_kind(ctx, a, &reporting, NULL);
 }
 
 /* ---- reset ---- */
@@ -233,10 +234,10 @@ void mu__agent_call_reset(struct mu__ctx *ctx, struct agent *a,
 
 void mu__agent_finish_resets(struct mu__ctx *ctx, struct agent *a)
 {
-    if (first_of(a, &resetting) == NULL)
+    if (find_request_of_kind(a, &resetting) == NULL)
         return;
     a->registration.reset_unreported = true;
-    end_all(ctx, a, &resetting, NULL);
+    end_calls_of_kind(ctx, a, &resetting, NULL);
 }
 
 /* ---- leaving ---- */
@@ -253,7 +254,7 @@ static struct mu__msg *make_leave(struct mu__ctx *ctx, struct agent *a,
 }
 
 /* `heard`: the service has confirmed that the task has left. */
-static void leave(struct mu__ctx *ctx, struct agent *a, bool heard)
+static void leave_service(struct mu__ctx *ctx, struct agent *a, bool heard)
 {
     mu_error error = {0};
 
@@ -307,14 +308,14 @@ static void answered_leave(struct mu__ctx *ctx, struct agent *a,
     mu__agent_remove(ctx, a, pending);
     if (error != NULL)
         mu__agent_send_goodbye(ctx, a);
-    leave(ctx, a, error == NULL);
+    leave_service(ctx, a, error == NULL);
     mu__agent_complete(call, error);
 }
 
 /* After its timeout the task leaves all the same. If the agent has entered the error
  * state instead, it does not. */
-static void fail_leave(struct mu__ctx *ctx, struct agent *a,
-                       struct mu__agent_request *pending, const mu_error *error)
+static void fail_leave_call(struct mu__ctx *ctx, struct agent *a,
+                            struct mu__agent_request *pending, const mu_error *error)
 {
     struct mu__agent_call *call = agent_call_of(pending);
     const mu_error why = *error;
@@ -322,7 +323,7 @@ static void fail_leave(struct mu__ctx *ctx, struct agent *a,
     mu__agent_remove(ctx, a, pending);
     if (why.code == -MU_EDEADLINE && a->error.code == 0) {
         mu__agent_send_goodbye(ctx, a);
-        leave(ctx, a, false);
+        leave_service(ctx, a, false);
     }
     mu__agent_complete(call, &why);
 }
@@ -331,15 +332,15 @@ static const struct mu__agent_request_kind leaving = {
     .make_message = make_leave,
     .on_answer = answered_leave,
     .what = "leaving",
-    .fail = fail_leave,
+    .fail = fail_leave_call,
     .late = "was not answered",
     .changes = true,
     .is_limited = true,
 };
 
 /* The task leaves, and the call fails with the agent's error. */
-static void leave_in_error(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__agent_call *call)
+static void leave_in_error_state(struct mu__ctx *ctx, struct agent *a,
+                                 struct mu__agent_call *call)
 {
     mu_error *error = &call->call.error;
 
@@ -348,7 +349,7 @@ static void leave_in_error(struct mu__ctx *ctx, struct agent *a,
     (void)snprintf(error->task, sizeof error->task, "%s", a->error.task);
     a->error = (mu_error){.code = 0};
     mu__agent_send_goodbye(ctx, a);
-    leave(ctx, a, false);
+    leave_service(ctx, a, false);
     mu__call_complete(&call->call, error->code);
 }
 
@@ -356,7 +357,7 @@ void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
                           struct mu__agent_call *call)
 {
     if (a->error.code != 0) {
-        leave_in_error(ctx, a, call);
+        leave_in_error_state(ctx, a, call);
         return;
     }
     if (a->registration.store != 0) {
@@ -364,7 +365,7 @@ void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
                                0);
         return;
     }
-    leave(ctx, a, false);
+    leave_service(ctx, a, false);
     mu__agent_complete(call, NULL);
 }
 

@@ -20,8 +20,8 @@ void mu__agent_on_wait_note(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 }
 
 /* `count`: all requests that wait for long, the first one included. */
-static void note(struct mu__ctx *ctx, struct agent *a, struct mu__agent_request *first,
-                 unsigned count)
+static void log_waiting_requests(struct mu__ctx *ctx, struct agent *a,
+                                 struct mu__agent_request *first, unsigned count)
 {
     char name[AGENT_WORDS_MAX];
     char host[AGENT_WORDS_MAX];
@@ -57,7 +57,7 @@ void mu__agent_wait_log_tick(struct mu__ctx *ctx, struct agent *a)
     }
     if (first == NULL)
         return;
-    note(ctx, a, first, count);
+    log_waiting_requests(ctx, a, first, count);
     waited_ms = now_ms - first->since_ms;
     a->heartbeat.wait_log_ms =
         now_ms + (waited_ms < NOTE_STEP_MAX_MS ? waited_ms : NOTE_STEP_MAX_MS);

@@ -71,7 +71,7 @@ static struct watch_key *first_unread(const struct mu__agent_watch *watch)
     return MU__LIST_FIRST(&watch->unread, struct watch_key, unread_node);
 }
 
-static void unqueue(struct mu__agent_watch *watch, struct watch_key *key)
+static void unqueue_watch_key(struct mu__agent_watch *watch, struct watch_key *key)
 {
     mu__list_remove(&watch->unread, &key->unread_node);
     key->is_unread = false;
@@ -79,7 +79,7 @@ static void unqueue(struct mu__agent_watch *watch, struct watch_key *key)
 }
 
 /* A key with an older unread event keeps its position. */
-static void queue(struct mu__agent_watch *watch, struct watch_key *key)
+static void queue_watch_key(struct mu__agent_watch *watch, struct watch_key *key)
 {
     if (key->is_unread)
         return;
@@ -88,7 +88,7 @@ static void queue(struct mu__agent_watch *watch, struct watch_key *key)
     watch->unread_count++;
 }
 
-static void drop_value(struct mu__agent_watch *watch, struct watch_key *key)
+static void drop_watch_value(struct mu__agent_watch *watch, struct watch_key *key)
 {
     if (key->value == NULL)
         return;
@@ -100,8 +100,8 @@ static void drop_value(struct mu__agent_watch *watch, struct watch_key *key)
 static void free_key(struct mu__agent_watch *watch, struct watch_key *key)
 {
     if (key->is_unread)
-        unqueue(watch, key);
-    drop_value(watch, key);
+        unqueue_watch_key(watch, key);
+    drop_watch_value(watch, key);
     if (!key->is_mark)
         mu__text_map_remove(&watch->keys, &key->node);
     free(key);
@@ -137,7 +137,7 @@ static struct watch_key *new_key(struct mu__agent_watch *watch, struct mu__view 
 
 /* ---- events from the service ---- */
 
-static bool is_full(const struct mu__agent_watch *watch)
+static bool is_watch_full(const struct mu__agent_watch *watch)
 {
     return watch->unread_count > AGENT_EVENTS_MAX ||
            watch->unread_bytes > AGENT_EVENT_BYTES_MAX;
@@ -163,13 +163,13 @@ static bool note_set(struct mu__agent_watch *watch, const struct mu__key_event *
     if (body->value.size > 0)
         memcpy(value, body->value.data, body->value.size);
     value[body->value.size] = '\0';
-    drop_value(watch, key);
+    drop_watch_value(watch, key);
     key->value = value;
     key->size = body->value.size;
     key->revision = body->revision;
     key->is_there = true;
     watch->unread_bytes += key->size;
-    queue(watch, key);
+    queue_watch_key(watch, key);
     return true;
 }
 
@@ -177,9 +177,9 @@ static void note_deleted(struct mu__agent_watch *watch, struct watch_key *key)
 {
     if (key == NULL || !key->is_there)
         return;
-    drop_value(watch, key);
+    drop_watch_value(watch, key);
     key->is_there = false;
-    queue(watch, key);
+    queue_watch_key(watch, key);
 }
 
 /* The next key behind `node` that the service has not reported in this turn. */
@@ -210,14 +210,14 @@ static bool note_complete(struct mu__agent_watch *watch)
         return false;
     mark->is_mark = true;
     watch->current = true;
-    queue(watch, mark);
+    queue_watch_key(watch, mark);
     return true;
 }
 
 /* ---- reading ---- */
 
-static int take_key(struct mu__agent_watch *watch, struct watch_key *key,
-                    mu_kv_event *ret_event)
+static int make_key_event(struct mu__agent_watch *watch, struct watch_key *key,
+                          mu_kv_event *ret_event)
 {
     mu_kv_event event = {.type = key->is_there ? MU_KV_EVENT_PUT : MU_KV_EVENT_DELETED};
 
@@ -235,15 +235,15 @@ static int take_key(struct mu__agent_watch *watch, struct watch_key *key,
         key->value = NULL;
     }
     if (key->is_there)
-        unqueue(watch, key);
+        unqueue_watch_key(watch, key);
     else
         free_key(watch, key);
     *ret_event = event;
     return 0;
 }
 
-static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch,
-                  int64_t timeout_ms);
+static void submit_watch(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__agent_watch *watch, int64_t timeout_ms);
 
 /* Whether a WATCH_NEXT call can be completed now: with an event, or with `error`, whose
  * code is 0 before. */
@@ -256,7 +256,7 @@ static bool read_event(struct mu__ctx *ctx, struct agent *a,
 
     if (watch->overflowed) {
         watch->overflowed = false;
-        begin(ctx, a, watch, -1);
+        submit_watch(ctx, a, watch, -1);
         (void)mu_error_set(error, -MU_EEXHAUSTED,
                            "more than %d keys of \"%.100s\" had changed and were not "
                            "read: the watch begins anew", (int)AGENT_EVENTS_MAX,
@@ -264,7 +264,7 @@ static bool read_event(struct mu__ctx *ctx, struct agent *a,
         return true;
     }
     if (key != NULL) {
-        rv = take_key(watch, key, &call->event);
+        rv = make_key_event(watch, key, &call->event);
         if (rv != 0)
             (void)mu_error_set(error, rv, "no memory for an event");
         return true;
@@ -273,13 +273,13 @@ static bool read_event(struct mu__ctx *ctx, struct agent *a,
     return watch->over.code != 0;
 }
 
-static struct mu__agent_call *first_next(const struct mu__agent_watch *watch)
+static struct mu__agent_call *first_next_call(const struct mu__agent_watch *watch)
 {
     return MU__LIST_FIRST(&watch->nexts, struct mu__agent_call, node);
 }
 
-static void end_next(struct mu__ctx *ctx, struct agent *a,
-                     struct mu__agent_request *pending, const mu_error *error)
+static void end_next_call(struct mu__ctx *ctx, struct agent *a,
+                          struct mu__agent_request *pending, const mu_error *error)
 {
     struct mu__agent_call *call = agent_call_of(pending);
 
@@ -288,29 +288,30 @@ static void end_next(struct mu__ctx *ctx, struct agent *a,
 }
 
 /* Complete pending WATCH_NEXT calls as long as there are events. */
-static void serve(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch)
+static void serve_next_calls(struct mu__ctx *ctx, struct agent *a,
+                             struct mu__agent_watch *watch)
 {
     struct mu__agent_call *call;
     mu_error error = {0};
 
-    while ((call = first_next(watch)) != NULL &&
+    while ((call = first_next_call(watch)) != NULL &&
            read_event(ctx, a, watch, call, &error)) {
         /* Beginning the watch again may have failed, and the call with it. */
-        if (call == first_next(watch))
-            end_next(ctx, a, &call->pending, error.code == 0 ? NULL : &error);
+        if (call == first_next_call(watch))
+            end_next_call(ctx, a, &call->pending, error.code == 0 ? NULL : &error);
         error.code = 0;
     }
 }
 
-static void name_next(struct mu__agent_request *pending, char *out, size_t size)
+static void name_watched_key(struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "what is watched as \"%.100s\"",
                    agent_call_of(pending)->watch->key);
 }
 
 static const struct mu__agent_request_kind reading = {
-    .name = name_next,
-    .fail = end_next,
+    .name = name_watched_key,
+    .fail = end_next_call,
     .late = "did not change",
     .is_open = true,
 };
@@ -329,7 +330,7 @@ void mu__agent_call_watch_next(struct mu__ctx *ctx, struct agent *a,
     }
     mu__list_append(&call->watch->nexts, &call->node);
     if (mu__agent_submit(ctx, a, &call->pending, &reading, call->call.timeout_ms, 0))
-        serve(ctx, a, call->watch);
+        serve_next_calls(ctx, a, call->watch);
 }
 
 /* ---- beginning and ending a watch ---- */
@@ -346,7 +347,8 @@ static void send_unwatch(struct mu__ctx *ctx, struct agent *a,
 }
 
 /* The watch gets no more events, and forgets all keys. */
-static void stop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch)
+static void stop_watch(struct mu__ctx *ctx, struct agent *a,
+                       struct mu__agent_watch *watch)
 {
     send_unwatch(ctx, a, watch);
     mu__agent_remove(ctx, a, &watch->pending);
@@ -354,15 +356,16 @@ static void stop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *w
 }
 
 /* Drops the agent's reference; pending WATCH_NEXT calls fail. */
-static void drop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch)
+static void drop_watch(struct mu__ctx *ctx, struct agent *a,
+                       struct mu__agent_watch *watch)
 {
     struct mu__agent_call *call;
     mu_error error = {0};
 
-    stop(ctx, a, watch);
+    stop_watch(ctx, a, watch);
     (void)not_open(&error);
-    while ((call = first_next(watch)) != NULL)
-        end_next(ctx, a, &call->pending, &error);
+    while ((call = first_next_call(watch)) != NULL)
+        end_next_call(ctx, a, &call->pending, &error);
     mu__list_remove(&a->watches, &watch->watches_node);
     watch->held = false;
     free(watch->key);
@@ -390,10 +393,10 @@ static void fail_watch(struct mu__ctx *ctx, struct agent *a,
     if (call == NULL) {
         watch->over = *error;
         mu__agent_remove(ctx, a, pending);
-        serve(ctx, a, watch);
+        serve_next_calls(ctx, a, watch);
         return;
     }
-    drop(ctx, a, watch);
+    drop_watch(ctx, a, watch);
     mu__agent_complete(call, error);
 }
 
@@ -451,8 +454,8 @@ static struct mu__msg *make_watch(struct mu__ctx *ctx, struct agent *a,
     return msg;
 }
 
-static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch,
-                  int64_t timeout_ms)
+static void submit_watch(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__agent_watch *watch, int64_t timeout_ms)
 {
     (void)mu__agent_submit(ctx, a, &watch->pending,
                         watch->opening == NULL ? &watching : &opening, timeout_ms, 0);
@@ -477,14 +480,14 @@ void mu__agent_call_watch(struct mu__ctx *ctx, struct agent *a,
     watch->held = true;
     (void)atomic_fetch_add_explicit(&watch->refs, 1, memory_order_relaxed);
     mu__list_prepend(&a->watches, &watch->watches_node);
-    begin(ctx, a, watch, call->call.timeout_ms);
+    submit_watch(ctx, a, watch, call->call.timeout_ms);
 }
 
 void mu__agent_call_watch_close(struct mu__ctx *ctx, struct agent *a,
                                 struct mu__agent_call *call)
 {
     if (call->watch->held)
-        drop(ctx, a, call->watch);
+        drop_watch(ctx, a, call->watch);
     mu__agent_complete(call, NULL);
 }
 
@@ -494,14 +497,15 @@ void mu__agent_watches_done(struct mu__ctx *ctx, struct agent *a)
 
     while ((watch = MU__LIST_FIRST(&a->watches, struct mu__agent_watch, watches_node)) !=
            NULL)
-        drop(ctx, a, watch);
+        drop_watch(ctx, a, watch);
 }
 
 /* ---- events ---- */
 
-static void overflow(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch)
+static void overflow_watch(struct mu__ctx *ctx, struct agent *a,
+                           struct mu__agent_watch *watch)
 {
-    stop(ctx, a, watch);
+    stop_watch(ctx, a, watch);
     watch->overflowed = true;
 }
 
@@ -517,9 +521,9 @@ static void on_event(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watc
         is_fine = note_set(watch, body);
     if (is_fine && body->complete)
         is_fine = note_complete(watch);
-    if (!is_fine || is_full(watch))
-        overflow(ctx, a, watch);
-    serve(ctx, a, watch);
+    if (!is_fine || is_watch_full(watch))
+        overflow_watch(ctx, a, watch);
+    serve_next_calls(ctx, a, watch);
 }
 
 void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

@@ -6,8 +6,9 @@
 
 /* `resolved` only grows, and is read before `taken`: if `taken` is unchanged when it is
  * swapped, there is at least as much room as was computed. */
-static bool take(atomic_uint_fast64_t *taken, const atomic_uint_fast64_t *resolved,
-                 uint64_t size, uint64_t max)
+static bool reserve_admission(atomic_uint_fast64_t *taken,
+                              const atomic_uint_fast64_t *resolved, uint64_t size,
+                              uint64_t max)
 {
     uint64_t done = atomic_load_explicit(resolved, memory_order_acquire);
     uint64_t seen = atomic_load_explicit(taken, memory_order_acquire);
@@ -31,10 +32,12 @@ static bool take(atomic_uint_fast64_t *taken, const atomic_uint_fast64_t *resolv
 
 bool mu__admission_take(struct mu__session *session, uint64_t bytes)
 {
-    if (bytes > 0 && !take(&session->bytes_scheduled, &session->bytes_resolved, bytes,
+    if (bytes > 0 &&
+        !reserve_admission(&session->bytes_scheduled, &session->bytes_resolved, bytes,
                            session->bytes_max))
         return false;
-    if (take(&session->scheduled, &session->resolved, 1, session->closures_max))
+    if (reserve_admission(&session->scheduled, &session->resolved, 1,
+                          session->closures_max))
         return true;
     if (bytes > 0)
         (void)atomic_fetch_sub(&session->bytes_scheduled, bytes);
@@ -57,8 +60,8 @@ static struct mu__client_call *first_call(const struct client_actor *c)
     return MU__LIST_FIRST(&c->room.calls, struct mu__client_call, node);
 }
 
-static void complete(struct mu__ctx *ctx, struct client_actor *c,
-                     struct mu__client_call *call, bool admitted)
+static void complete_admission(struct mu__ctx *ctx, struct client_actor *c,
+                               struct mu__client_call *call, bool admitted)
 {
     call->admitted = admitted;
     mu__client_complete(ctx, c, &call->call, 0);
@@ -66,7 +69,7 @@ static void complete(struct mu__ctx *ctx, struct client_actor *c,
 
 /* Room is given in steps of an eighth of the bound, so that not each resolved closure
  * wakes a thread; room of less than a step is given after REVIEW_MS. */
-static bool has_step(const struct client_actor *c)
+static bool has_room_step(const struct client_actor *c)
 {
     uint64_t max = c->session.shared->closures_max;
     uint64_t used = mu__admission_closures(c->session.shared);
@@ -74,7 +77,8 @@ static bool has_step(const struct client_actor *c)
     return max == 0 || used <= max - max / 8 - (max < 8 ? 1 : 0);
 }
 
-static bool has_room(const struct client_actor *c, const struct mu__client_call *call)
+static bool has_admission_room(const struct client_actor *c,
+                               const struct mu__client_call *call)
 {
     const struct mu__session *s = c->session.shared;
 
@@ -85,7 +89,7 @@ static bool has_room(const struct client_actor *c, const struct mu__client_call 
 
 /* Whether some admitted closure has not reached the actor: its thread is about to send or
  * to withdraw it, and no message will say that it has withdrawn. */
-static bool is_settling(const struct client_actor *c)
+static bool has_unsettled_admission(const struct client_actor *c)
 {
     return mu__admission_closures(c->session.shared) != mu__client_outstanding(c);
 }
@@ -102,14 +106,14 @@ bool mu__client_room_unlist(struct client_actor *c, const struct mu__call *call)
 }
 
 /* Whether a call can be completed now; then *ret_admitted is its answer. */
-static bool can_answer(struct client_actor *c, const struct mu__client_call *call,
-                       bool *ret_admitted)
+static bool can_answer_admission(struct client_actor *c,
+                                 const struct mu__client_call *call, bool *ret_admitted)
 {
     bool is_fine = mu__client_phase(c) == MU__SESSION_FINE;
 
     *ret_admitted = is_fine && call->admits;
     return !is_fine ||
-           (has_room(c, call) &&
+           (has_admission_room(c, call) &&
             (!call->admits || mu__admission_take(c->session.shared, call->bytes)));
 }
 
@@ -121,27 +125,27 @@ static void wait_for_error(struct client_actor *c, struct mu__client_call *call)
     c->calls.waiting = &call->call;
 }
 
-static void answer_all(struct mu__ctx *ctx, struct client_actor *c)
+static void answer_admission_calls(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__client_call *call;
     bool admitted;
 
-    while ((call = first_call(c)) != NULL && can_answer(c, call, &admitted)) {
+    while ((call = first_call(c)) != NULL && can_answer_admission(c, call, &admitted)) {
         mu__list_remove(&c->room.calls, &call->node);
         if (call->raises && mu__client_phase(c) != MU__SESSION_FINE)
             wait_for_error(c, call);
         else
-            complete(ctx, c, call, admitted);
+            complete_admission(ctx, c, call, admitted);
     }
 }
 
 /* Set the review timer if no message may say that there is room for the first call. */
-static void arm(struct mu__ctx *ctx, struct client_actor *c)
+static void arm_review_timer(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__room *room = &c->room;
 
     if (room->review_timer != 0 || first_call(c) == NULL ||
-        !(is_settling(c) || has_room(c, first_call(c))))
+        !(has_unsettled_admission(c) || has_admission_room(c, first_call(c))))
         return;
     room->review_timer = mu__timer_set(ctx, REVIEW_MS, 0);
 }
@@ -150,9 +154,9 @@ void mu__client_room_review(struct mu__ctx *ctx, struct client_actor *c)
 {
     if (first_call(c) == NULL || c->session.shared == NULL)
         return;
-    if (has_step(c) || mu__client_phase(c) != MU__SESSION_FINE)
-        answer_all(ctx, c);
-    arm(ctx, c);
+    if (has_room_step(c) || mu__client_phase(c) != MU__SESSION_FINE)
+        answer_admission_calls(ctx, c);
+    arm_review_timer(ctx, c);
 }
 
 void mu__client_room_late(struct mu__ctx *ctx, struct client_actor *c)
@@ -160,8 +164,8 @@ void mu__client_room_late(struct mu__ctx *ctx, struct client_actor *c)
     c->room.review_timer = 0;
     if (c->session.shared == NULL)
         return;
-    answer_all(ctx, c);
-    arm(ctx, c);
+    answer_admission_calls(ctx, c);
+    arm_review_timer(ctx, c);
 }
 
 void mu__client_room_wait(struct mu__ctx *ctx, struct client_actor *c,
@@ -169,14 +173,14 @@ void mu__client_room_wait(struct mu__ctx *ctx, struct client_actor *c,
 {
     bool admitted;
 
-    if (first_call(c) == NULL && can_answer(c, call, &admitted)) {
-        complete(ctx, c, call, admitted);
+    if (first_call(c) == NULL && can_answer_admission(c, call, &admitted)) {
+        complete_admission(ctx, c, call, admitted);
         return;
     }
     if (!mu__client_start_timeout(ctx, c, &call->call, call->call.timeout_ms))
         return;
     mu__list_append(&c->room.calls, &call->node);
-    arm(ctx, c);
+    arm_review_timer(ctx, c);
 }
 
 void mu__client_room_end(struct mu__ctx *ctx, struct client_actor *c, const char *words)

@@ -47,7 +47,7 @@ uint64_t mu__client_add_slot(struct client_actor *c, const struct closure_slot *
     return (uint64_t)i + 1;
 }
 
-static bool is_taken(const struct client_actor *c, uint64_t token)
+static bool is_slot_taken(const struct client_actor *c, uint64_t token)
 {
     return token > 0 && token <= c->slots.count &&
            c->slots.items[token - 1].state != SLOT_FREE;
@@ -86,8 +86,8 @@ static void abort_slot(struct mu__ctx *ctx, struct client_actor *c,
 
 /* Cancel a closure that cannot be scheduled. The cause will refuse the next ones, too:
  * only the first one's error is noted for the program. */
-static void refuse(struct mu__ctx *ctx, struct client_actor *c,
-                   const struct closure_slot *slot, const mu_error *error)
+static void refuse_closure(struct mu__ctx *ctx, struct client_actor *c,
+                           const struct closure_slot *slot, const mu_error *error)
 {
     if (mu__client_phase(c) == MU__SESSION_FINE && !slot->own_error)
         mu__client_note_error(c, error);
@@ -102,7 +102,7 @@ static void refuse_no_chief(struct mu__ctx *ctx, struct client_actor *c,
     (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", c->config.chief, why);
     error.kind = MU_ERROR_CHIEF;
     (void)snprintf(error.task, sizeof error.task, "/job:chief/task:0");
-    refuse(ctx, c, slot, &error);
+    refuse_closure(ctx, c, slot, &error);
 }
 
 /* Functions with a mu_error, which is large, are kept apart from the common path. */
@@ -121,7 +121,7 @@ static void refuse_no_memory(struct mu__ctx *ctx, struct client_actor *c,
     mu_error error = {0};
 
     (void)mu_error_set(&error, -MU_ENOMEM, "out of memory");
-    refuse(ctx, c, slot, &error);
+    refuse_closure(ctx, c, slot, &error);
 }
 
 /* This node has not proven that it may schedule. */
@@ -131,7 +131,7 @@ static void refuse_forbidden(struct mu__ctx *ctx, struct client_actor *c,
     mu_error error = {0};
 
     (void)mu__send_is_forbidden(ctx, c->chief.pid.node, MU__SCHEDULE, &error);
-    refuse(ctx, c, slot, &error);
+    refuse_closure(ctx, c, slot, &error);
 }
 
 bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
@@ -193,8 +193,8 @@ static void fail_lost(struct mu__ctx *ctx, struct client_actor *c,
 }
 
 /* Give a new closure a slot, and its message the token. False: it was resolved. */
-static bool take_in(struct mu__ctx *ctx, struct client_actor *c,
-                    struct mu__schedule *body, const struct closure_slot *slot)
+static bool admit_new_closure(struct mu__ctx *ctx, struct client_actor *c,
+                              struct mu__schedule *body, const struct closure_slot *slot)
 {
     uint32_t lost;
 
@@ -220,7 +220,7 @@ static void on_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                                                       body->args.tail_size);
 
     slot.future = ((struct mu__submit *)mu__body(msg))->future;
-    if (take_in(ctx, c, body, &slot))
+    if (admit_new_closure(ctx, c, body, &slot))
         mu__client_dispatch(ctx, c, body->token, mu__claim(ctx));
     else if (slot.has_holds)
         mu__holds_drop(body);
@@ -233,10 +233,11 @@ static void cancel_at_chief(struct mu__ctx *ctx, struct client_actor *c, uint64_
     const struct mu__cancel_closure body = {.token = token};
 
     if (mu__send_body(ctx, c->chief.pid, MU__CANCEL_CLOSURE, &body, sizeof body) != 0)
-        mu__log(ctx, MU__LOG_WARN, "the chief was not told to cancel a closure");
+        mu__log(ctx, MU__LOG_WARN, "failed to send a cancellation to the chief");
 }
 
-static void cancel(struct mu__ctx *ctx, struct client_actor *c, uint64_t token)
+static void cancel_closure_slot(struct mu__ctx *ctx, struct client_actor *c,
+                                uint64_t token)
 {
     struct closure_slot slot;
     mu_error error = {0};
@@ -256,13 +257,13 @@ static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *m
     mu_remote_value *future = ((struct mu__cancel_future *)mu__body(msg))->future;
 
     if (future->token != 0)
-        cancel(ctx, c, future->token);
+        cancel_closure_slot(ctx, c, future->token);
     mu__held_unref(&future->held);
 }
 
 /* ---- results and errors of closures ---- */
 
-static void read_error(const struct mu__resolved *body, mu_error *ret_error)
+static void read_resolved_error(const struct mu__resolved *body, mu_error *ret_error)
 {
     *ret_error = (mu_error){
         .code = -(int)body->code,
@@ -294,8 +295,9 @@ static uint32_t keep_data(struct client_actor *c, const struct mu__resolved *bod
     return c->error_data_last;
 }
 
-static void finish(struct mu__ctx *ctx, struct client_actor *c,
-                   const struct closure_slot *slot, const struct mu__resolved *body)
+static void finish_closure_slot(struct mu__ctx *ctx, struct client_actor *c,
+                                const struct closure_slot *slot,
+                                const struct mu__resolved *body)
 {
     mu_remote_value *future = mu__slot_future(slot);
     bool pinned = body->pinned && body->closure != 0;
@@ -325,7 +327,7 @@ static bool read_result(const struct mu__resolved *body, mu_remote_value *future
     if (future == NULL || body->result.head_size == 0 ||
         mu__value_unpack(&body->result, why, sizeof why, &future->result) == 0)
         return true;
-    read_error(body, ret_error);
+    read_resolved_error(body, ret_error);
     (void)mu_error_set(ret_error, -MU_EDATALOSS, "the result cannot be read: %s", why);
     return false;
 }
@@ -339,25 +341,25 @@ void mu__client_ended(struct mu__ctx *ctx, struct client_actor *c,
         mu__client_failed(ctx, c, slot, error);
 }
 
-static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_closure_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__resolved *body = mu__body(msg);
     struct closure_slot slot;
     mu_error error;
 
-    if (!mu__client_is_from_chief(c, msg) || !is_taken(c, body->token) ||
+    if (!mu__client_is_from_chief(c, msg) || !is_slot_taken(c, body->token) ||
         c->slots.items[body->token - 1].state != SLOT_SENT)
         return;
     slot = mu__client_take_slot(ctx, c, body->token);
     if (body->attempt > 1)
         mu__client_add(&c->session.shared->retried, body->attempt - 1);
     if (body->code != 0) {
-        read_error(body, &error);
+        read_resolved_error(body, &error);
         error.data = keep_data(c, body);
         mu__client_ended(ctx, c, &slot, &error);
     } else if (read_result(body, mu__slot_future(&slot), &error)) {
-        finish(ctx, c, &slot, body);
+        finish_closure_slot(ctx, c, &slot, body);
     } else {
         mu__client_ended(ctx, c, &slot, &error);
     }
@@ -384,8 +386,8 @@ static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- calls of the program ---- */
 
-static bool begin_session(struct mu__ctx *ctx, struct client_actor *c,
-                          struct mu__client_call *call)
+static bool begin_client_session(struct mu__ctx *ctx, struct client_actor *c,
+                                 struct mu__client_call *call)
 {
     if (c->session.shared != NULL) {
         mu__call_complete(&call->call,
@@ -416,7 +418,7 @@ static void complete_closed(struct mu__ctx *ctx, struct client_actor *c,
 
 /* Cancel all closures of the session, as after an error. Waiting calls about the session
  * fail before the CLOSE call is completed. */
-static void end_session(struct mu__ctx *ctx, struct client_actor *c)
+static void end_client_session(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__call **at = &c->calls.waiting;
 
@@ -454,7 +456,7 @@ static void call_session(struct mu__ctx *ctx, struct client_actor *c,
                              call->call.timeout_ms);
 }
 
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_client_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__call_msg *body = mu__body(msg);
@@ -470,11 +472,11 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__client_request(ctx, c, call);
         break;
     case MU__CLIENT_OPEN:
-        if (begin_session(ctx, c, call))
+        if (begin_client_session(ctx, c, call))
             call_session(ctx, c, call);
         break;
     case MU__CLIENT_CLOSE:
-        end_session(ctx, c);
+        end_client_session(ctx, c);
         call_session(ctx, c, call);
         break;
     default:
@@ -483,7 +485,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
 }
 
-static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_client_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
 
@@ -491,7 +493,7 @@ static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         (void)mu__send(ctx, c->chief.pid, mu__claim(ctx));
 }
 
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_client_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__timer *body = mu__body(msg);
@@ -503,7 +505,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- node news ---- */
 
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_client_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__node_up *body = mu__body(msg);
@@ -520,14 +522,15 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 /* Cancel all outstanding closures, sent or not; the error is noted once. */
-static void abort_all(struct mu__ctx *ctx, struct client_actor *c, const mu_error *error)
+static void abort_all_slots(struct mu__ctx *ctx, struct client_actor *c,
+                            const mu_error *error)
 {
     bool is_reported = false;
 
     for (uint32_t i = 0; i < c->slots.count; i++) {
         struct closure_slot slot;
 
-        if (!is_taken(c, (uint64_t)i + 1))
+        if (!is_slot_taken(c, (uint64_t)i + 1))
             continue;
         if (!is_reported)
             mu__client_note_error(c, error);
@@ -537,7 +540,7 @@ static void abort_all(struct mu__ctx *ctx, struct client_actor *c, const mu_erro
     }
 }
 
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_client_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__node_down *body = mu__body(msg);
@@ -555,13 +558,13 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                        words);
     error.kind = MU_ERROR_CHIEF;
     (void)snprintf(error.task, sizeof error.task, "/job:chief/task:0");
-    abort_all(ctx, c, &error);
+    abort_all_slots(ctx, c, &error);
     mu__client_room_forget(c);
     mu__client_forget_pinned(ctx, c, &error);
     mu__client_fail_requests(ctx, c, &error);
 }
 
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_client_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__node_trouble *body = mu__body(msg);
@@ -579,7 +582,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
 /* ---- beginning and end ---- */
 
-static int init(struct mu__ctx *ctx, void *state, const void *arg)
+static int init_client(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct client_actor *c = state;
 
@@ -596,14 +599,14 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 
 /* Futures are aborted and calls fail with -MU_ECLOSED. Closures whose inputs are aborted
  * here are not launched: they are aborted, too. */
-static void done(struct mu__ctx *ctx, void *state)
+static void end_client(struct mu__ctx *ctx, void *state)
 {
     struct client_actor *c = state;
     mu_error error = {0};
 
     c->chief.connected = false;
     for (uint32_t i = 0; i < c->slots.count; i++)
-        if (is_taken(c, (uint64_t)i + 1)) {
+        if (is_slot_taken(c, (uint64_t)i + 1)) {
             struct closure_slot slot = mu__client_take_slot(ctx, c, (uint64_t)i + 1);
 
             abort_slot(ctx, c, &slot, "the node was closed");
@@ -625,20 +628,20 @@ static const struct mu__handler handlers[] = {
     {MU__SUBMIT, on_submit},
     {MU__SCHEDULE_PENDING, mu__client_on_pending},
     {MU__CANCEL_FUTURE, on_cancel_future},
-    {MU__RESOLVED, on_resolved},
+    {MU__RESOLVED, on_closure_resolved},
     {MU__FETCHED, mu__client_on_fetched},
     {MU__RELEASE_HELD, mu__client_on_release},
     {MU__FAULT, on_fault},
-    {MU__REPORT, on_report},
+    {MU__REPORT, on_client_report},
     {MU__STATUS, mu__client_on_status},
     {MU__PER_WORKER_MADE, mu__client_on_made},
     {MU__DRAINED, mu__client_on_drained},
     {MU__ROOM_ALLOW, mu__client_on_allow},
-    {MU__CALL, on_call},
-    {MU__TIMER, on_timer},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__CALL, on_client_call},
+    {MU__TIMER, on_client_timer},
+    {MU__NODE_UP, on_client_node_up},
+    {MU__NODE_DOWN, on_client_node_down},
+    {MU__NODE_TROUBLE, on_client_node_trouble},
 };
 
 const struct mu__behavior mu__client = {
@@ -647,7 +650,7 @@ const struct mu__behavior mu__client = {
     .mailbox_max = MU__MAILBOX_BY_SENDERS, /* queue_max bounds scheduled closures */
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
-    .init = init,
+    .init = init_client,
     .after_batch = mu__client_after_batch,
-    .done = done,
+    .done = end_client,
 };

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-static mu_value **slot(const struct mu__error_data *data, uint32_t number)
+static mu_value **get_error_slot(const struct mu__error_data *data, uint32_t number)
 {
     return &data->items[number % MU__ERROR_DATA_ITEMS_MAX];
 }
@@ -15,9 +15,9 @@ static size_t size_of(const mu_value *value)
     return mu_value_get_bytes(value, &bytes, &size) == 0 ? size : 0;
 }
 
-static void drop_first(struct mu__error_data *data)
+static void drop_first_error(struct mu__error_data *data)
 {
-    mu_value **at = slot(data, data->first++);
+    mu_value **at = get_error_slot(data, data->first++);
 
     if (*at == NULL)
         return;
@@ -27,10 +27,10 @@ static void drop_first(struct mu__error_data *data)
 }
 
 /* After the last number they begin again. */
-static void drop_all(struct mu__error_data *data)
+static void drop_all_errors(struct mu__error_data *data)
 {
     while (data->last != 0 && data->first <= data->last && data->first != 0)
-        drop_first(data);
+        drop_first_error(data);
     data->first = data->last = 0;
 }
 
@@ -43,14 +43,14 @@ void mu__error_data_put(struct mu__error_data *data, uint32_t number, mu_value *
         return;
     }
     if (number <= data->last)
-        drop_all(data);
+        drop_all_errors(data);
     if (data->last == 0)
         data->first = number;
     data->bytes += size_of(value);
     while (data->first < number && (number - data->first >= MU__ERROR_DATA_ITEMS_MAX ||
                                     data->bytes > MU__ERROR_DATA_BYTES_MAX))
-        drop_first(data);
-    *slot(data, number) = value;
+        drop_first_error(data);
+    *get_error_slot(data, number) = value;
     data->last = number;
 }
 
@@ -60,12 +60,12 @@ mu_value *mu__error_data_get(const struct mu__error_data *data, uint32_t number)
 
     if (number == 0 || number < data->first || number > data->last)
         return NULL;
-    value = *slot(data, number);
+    value = *get_error_slot(data, number);
     return value == NULL ? NULL : mu_value_ref(value);
 }
 
 void mu__error_data_done(struct mu__error_data *data)
 {
-    drop_all(data);
+    drop_all_errors(data);
     free(data->items);
 }

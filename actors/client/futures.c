@@ -26,8 +26,8 @@ void mu__client_waiter_remove(struct mu__waiter *waiter)
     waiter->link = NULL;
 }
 
-static void finish_one(struct mu__ctx *ctx, struct client_actor *c,
-                       struct mu__client_call *call)
+static void finish_one_waiter(struct mu__ctx *ctx, struct client_actor *c,
+                              struct mu__client_call *call)
 {
     bool failed = call->error_at < call->waiters_count;
 
@@ -37,8 +37,8 @@ static void finish_one(struct mu__ctx *ctx, struct client_actor *c,
 
 /* `error` NULL: the error, if there is one, is in the future, where the caller finds it.
  * Of several errors the call has that of the first waiter by index. */
-static void wake(struct mu__ctx *ctx, struct client_actor *c, struct mu__waiter *waiter,
-                 const mu_error *error)
+static void wake_waiter(struct mu__ctx *ctx, struct client_actor *c,
+                        struct mu__waiter *waiter, const mu_error *error)
 {
     struct mu__client_call *call = waiter->call;
 
@@ -51,7 +51,7 @@ static void wake(struct mu__ctx *ctx, struct client_actor *c, struct mu__waiter 
         call->call.error = *error;
         call->error_at = (size_t)(waiter - call->waiters);
     }
-    finish_one(ctx, c, call);
+    finish_one_waiter(ctx, c, call);
 }
 
 /* Whether a waiter needs the result itself: a pinned one must be fetched. */
@@ -60,11 +60,11 @@ static bool needs_content(const struct mu__waiter *waiter)
     return waiter->call != NULL && !waiter->call->until_ready;
 }
 
-static void wake_all(struct mu__ctx *ctx, struct client_actor *c, mu_remote_value *future,
-                     const mu_error *error)
+static void wake_all_waiters(struct mu__ctx *ctx, struct client_actor *c,
+                             mu_remote_value *future, const mu_error *error)
 {
     while (future->waiters != NULL)
-        wake(ctx, c, future->waiters, error);
+        wake_waiter(ctx, c, future->waiters, error);
 }
 
 /* Wake the waiters for which a pinned result is enough. */
@@ -77,21 +77,21 @@ static void wake_pinned(struct mu__ctx *ctx, struct client_actor *c,
         struct mu__waiter *next = waiter->next;
 
         if (!needs_content(waiter))
-            wake(ctx, c, waiter, NULL);
+            wake_waiter(ctx, c, waiter, NULL);
         waiter = next;
     }
 }
 
 /* ---- pinned results ---- */
 
-static void set_state(mu_remote_value *future, int state)
+static void set_future_state(mu_remote_value *future, int state)
 {
     atomic_store_explicit(&future->state, state, memory_order_release);
 }
 
 /* Without memory for a copy the future has mu__error_lost, so that it never looks as if
  * the closure had succeeded. */
-static void keep_error(mu_remote_value *future, const mu_error *error)
+static void copy_future_error(mu_remote_value *future, const mu_error *error)
 {
     mu_error *copy = NULL;
 
@@ -106,9 +106,9 @@ static void keep_error(mu_remote_value *future, const mu_error *error)
 static void lose_content(struct mu__ctx *ctx, struct client_actor *c,
                          mu_remote_value *future, const mu_error *error)
 {
-    keep_error(future, error);
-    set_state(future, MU_REMOTE_READY);
-    wake_all(ctx, c, future, error);
+    copy_future_error(future, error);
+    set_future_state(future, MU_REMOTE_READY);
+    wake_all_waiters(ctx, c, future, error);
 }
 
 static int send_fetch(struct mu__ctx *ctx, struct client_actor *c, uint64_t number)
@@ -119,8 +119,8 @@ static int send_fetch(struct mu__ctx *ctx, struct client_actor *c, uint64_t numb
 }
 
 /* Fetch a pinned result for its waiters, unless that is being done. */
-static void request_content(struct mu__ctx *ctx, struct client_actor *c,
-                            mu_remote_value *future)
+static void fetch_future_content(struct mu__ctx *ctx, struct client_actor *c,
+                                 mu_remote_value *future)
 {
     uint64_t number = future->held.number;
     mu_error error = {0};
@@ -142,12 +142,12 @@ static void request_content(struct mu__ctx *ctx, struct client_actor *c,
     }
     if (rv == 0)
         return;
-    (void)mu_error_set(&error, rv, "a result that is kept could not be asked for: %s",
+    (void)mu_error_set(&error, rv, "failed to request a pinned result: %s",
                        mu_strerror(rv));
     error.closure = number;
     if (mu__map_remove(&c->fetching, number) != NULL)
         mu__held_unref(&future->held);
-    wake_all(ctx, c, future, &error);
+    wake_all_waiters(ctx, c, future, &error);
 }
 
 static void read_fetched(const struct mu__fetched *body, mu_error *ret_error)
@@ -183,10 +183,10 @@ void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (error.code != 0 && error.kind != MU_ERROR_OTHER) {
         lose_content(ctx, c, future, &error);
     } else if (error.code != 0) {
-        wake_all(ctx, c, future, &error);
+        wake_all_waiters(ctx, c, future, &error);
     } else {
-        set_state(future, MU_REMOTE_READY);
-        wake_all(ctx, c, future, NULL);
+        set_future_state(future, MU_REMOTE_READY);
+        wake_all_waiters(ctx, c, future, NULL);
     }
     mu__held_unref(&future->held);
 }
@@ -213,7 +213,7 @@ void mu__client_release(struct mu__ctx *ctx, struct client_actor *c, uint64_t nu
     const struct mu__release body = {.input = number};
 
     if (mu__send_body(ctx, c->chief.pid, MU__RELEASE, &body, sizeof body) != 0)
-        mu__log(ctx, MU__LOG_WARN, "the chief was not told that a result is released");
+        mu__log(ctx, MU__LOG_WARN, "failed to send the release of a result to the chief");
 }
 
 void mu__client_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -232,15 +232,15 @@ void mu__client_resolve(struct mu__ctx *ctx, struct client_actor *c,
                         mu_remote_value *future, int state)
 {
     future->token = 0;
-    set_state(future, state);
+    set_future_state(future, state);
     if (future->waiters != NULL) {
         if (state == MU__REMOTE_PINNED)
             wake_pinned(ctx, c, future);
         else
-            wake_all(ctx, c, future, NULL);
+            wake_all_waiters(ctx, c, future, NULL);
     }
     if (future->waiters != NULL)
-        request_content(ctx, c, future);
+        fetch_future_content(ctx, c, future);
     if (future->notify != NULL)
         future->notify(future, future->notify_user);
     mu__held_unref(&future->held);
@@ -251,7 +251,7 @@ void mu__client_resolve_error(struct mu__ctx *ctx, struct client_actor *c,
 {
     if (future == NULL)
         return;
-    keep_error(future, error);
+    copy_future_error(future, error);
     mu__client_resolve(ctx, c, future, state);
 }
 
@@ -286,7 +286,7 @@ void mu__client_cancelled(struct mu__ctx *ctx, struct client_actor *c,
 /* ---- fetching ---- */
 
 /* Whether the future has what the waiter needs. */
-static bool is_there(const struct mu__waiter *waiter)
+static bool is_waiter_satisfied(const struct mu__waiter *waiter)
 {
     int state = atomic_load_explicit(&waiter->future->state, memory_order_relaxed);
 
@@ -312,14 +312,14 @@ void mu__client_fetch(struct mu__ctx *ctx, struct client_actor *c,
 
         waiter->call = call;
         waiter->link = NULL;
-        if (is_there(waiter))
+        if (is_waiter_satisfied(waiter))
             continue;
         mu__client_waiter_add(waiter->future, waiter);
         call->missing++;
         if (mu__future_is(waiter->future, MU__REMOTE_PINNED))
-            request_content(ctx, c, waiter->future);
+            fetch_future_content(ctx, c, waiter->future);
     }
-    finish_one(ctx, c, call);
+    finish_one_waiter(ctx, c, call);
 }
 
 void mu__client_fetch_late(struct mu__ctx *ctx, struct client_actor *c,

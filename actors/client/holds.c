@@ -13,7 +13,7 @@ static struct mu__held *hold_at(const struct mu__schedule *body, uint32_t i)
     return held;
 }
 
-static uint32_t count_of(const struct mu__schedule *body)
+static uint32_t count_schedule_inputs(const struct mu__schedule *body)
 {
     return body->inputs.size / 8;
 }
@@ -40,7 +40,7 @@ uint32_t mu__holds_lost(const struct mu__schedule *body, uint16_t chief_epoch)
 {
     uint32_t lost = 0;
 
-    for (uint32_t i = 0; i < count_of(body); i++) {
+    for (uint32_t i = 0; i < count_schedule_inputs(body); i++) {
         const struct mu__held *held = hold_at(body, i);
 
         if (held->number == 0 || held->chief_epoch != chief_epoch)
@@ -53,7 +53,7 @@ void mu__holds_become_numbers(struct mu__schedule *body)
 {
     uint8_t *at = (uint8_t *)(uintptr_t)body->inputs.data;
 
-    for (uint32_t i = 0; i < count_of(body); i++) {
+    for (uint32_t i = 0; i < count_schedule_inputs(body); i++) {
         struct mu__held *held = hold_at(body, i);
 
         memcpy(at + (size_t)8 * i, &held->number, sizeof held->number);
@@ -63,7 +63,7 @@ void mu__holds_become_numbers(struct mu__schedule *body)
 
 void mu__holds_drop(struct mu__schedule *body)
 {
-    for (uint32_t i = 0; i < count_of(body); i++)
+    for (uint32_t i = 0; i < count_schedule_inputs(body); i++)
         mu__held_unref(hold_at(body, i));
     body->inputs = (struct mu__view){NULL, 0};
 }

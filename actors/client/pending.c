@@ -63,7 +63,7 @@ static void move_to(struct mu__list *list, struct mu__pending_closure *closure)
         mu__list_append(list, &closure->node);
 }
 
-static struct mu__pending_closure *first_of(const struct mu__list *list)
+static struct mu__pending_closure *first_pending_closure(const struct mu__list *list)
 {
     return MU__LIST_FIRST(list, struct mu__pending_closure, node);
 }
@@ -99,7 +99,7 @@ void mu__client_input_ready(struct client_actor *c, struct mu__pending_closure *
 const char mu__client_lost_input[] = "an input was kept for a chief that is lost";
 
 /* Whether workers keep the value, known to the present chief. */
-static bool is_pinned(const struct client_actor *c, const struct mu__held *held)
+static bool is_held_pinned(const struct client_actor *c, const struct mu__held *held)
 {
     return held->number != 0 && held->chief_epoch == c->chief.epoch;
 }
@@ -128,7 +128,7 @@ static bool input_error(const struct client_actor *c, const struct mu__held *hel
     const mu_remote_value *future = (const mu_remote_value *)held;
     mu_error lost = {0};
 
-    if (is_pinned(c, held))
+    if (is_held_pinned(c, held))
         return false;
     if (held->is_per_worker || mu__future_is(future, MU__REMOTE_PINNED)) {
         (void)mu_error_set(&lost, -MU_EUNAVAILABLE,
@@ -182,21 +182,22 @@ static bool inputs_failed(const struct client_actor *c,
 
 /* The value that replaces a reference: its number if workers keep the input, else the
  * result. */
-static mu_value *substitute(void *arg, const mu_value *reference)
+static mu_value *substitute_reference(void *arg, const mu_value *reference)
 {
     const struct client_actor *c = arg;
     const struct mu__held *held = mu__reference_held(reference);
     const mu_remote_value *future = (const mu_remote_value *)held;
 
-    if (is_pinned(c, held))
+    if (is_held_pinned(c, held))
         return mu__value_reference(held->number, NULL, NULL);
     return future->result == NULL ? mu_value_nil() : mu_value_ref(future->result);
 }
 
-static int pack(struct client_actor *c, struct mu__pending_closure *closure)
+static int pack_closure_inputs(struct client_actor *c,
+                               struct mu__pending_closure *closure)
 {
     struct mu__schedule *body = mu__body(closure->msg);
-    mu_value *args = mu__references_replace(closure->args, substitute, c);
+    mu_value *args = mu__references_replace(closure->args, substitute_reference, c);
     uint32_t head_size = 0;
     uint32_t tail_size = 0;
     int rv = args == NULL ? -MU_ENOMEM : mu__value_measure(args, &head_size, &tail_size);
@@ -211,7 +212,7 @@ static int pack(struct client_actor *c, struct mu__pending_closure *closure)
     return rv;
 }
 
-static void store_little64(uint8_t *out, uint64_t number)
+static void store_input_number(uint8_t *out, uint64_t number)
 {
     for (unsigned i = 0; i < sizeof number; i++)
         out[i] = (uint8_t)(number >> (8 * i));
@@ -225,9 +226,9 @@ static void list_numbers(struct client_actor *c, struct mu__pending_closure *clo
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < closure->inputs_count; i++)
-        if (is_pinned(c, closure->inputs[i].held))
-            store_little64(closure->numbers + 8 * (size_t)count++,
-                           closure->inputs[i].held->number);
+        if (is_held_pinned(c, closure->inputs[i].held))
+            store_input_number(closure->numbers + 8 * (size_t)count++,
+                               closure->inputs[i].held->number);
     if (count > 0)
         body->inputs = (struct mu__view){closure->numbers, 8 * count};
 }
@@ -243,8 +244,8 @@ static void count_bytes(struct client_actor *c, struct mu__pending_closure *clos
     c->slots.items[closure->slot].bytes = (uint32_t)bytes;
 }
 
-static void send(struct mu__ctx *ctx, struct client_actor *c,
-                 struct mu__pending_closure *closure)
+static void send_pending_closure(struct mu__ctx *ctx, struct client_actor *c,
+                                 struct mu__pending_closure *closure)
 {
     struct mu__msg *msg = closure->msg;
     struct mu__schedule *body = mu__body(msg);
@@ -262,28 +263,29 @@ static void send(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_dispatch(ctx, c, (uint64_t)slot + 1, msg);
 }
 
-static void fail(struct mu__ctx *ctx, struct client_actor *c,
-                 struct mu__pending_closure *closure, const mu_error *error)
+static void fail_pending_closure(struct mu__ctx *ctx, struct client_actor *c,
+                                 struct mu__pending_closure *closure,
+                                 const mu_error *error)
 {
     struct closure_slot slot = mu__client_take_slot(ctx, c, (uint64_t)closure->slot + 1);
 
     mu__client_ended(ctx, c, &slot, error);
 }
 
-static void launch(struct mu__ctx *ctx, struct client_actor *c,
-                   struct mu__pending_closure *closure)
+static void launch_pending_closure(struct mu__ctx *ctx, struct client_actor *c,
+                                   struct mu__pending_closure *closure)
 {
     const struct mu__schedule *body = mu__body(closure->msg);
     mu_error error = {0};
     int rv;
 
     if (inputs_failed(c, closure, &error)) {
-        fail(ctx, c, closure, &error);
+        fail_pending_closure(ctx, c, closure, &error);
         return;
     }
-    rv = pack(c, closure);
+    rv = pack_closure_inputs(c, closure);
     if (rv == 0) {
-        send(ctx, c, closure);
+        send_pending_closure(ctx, c, closure);
         return;
     }
     (void)mu_error_set(&error, rv, "%s",
@@ -292,7 +294,7 @@ static void launch(struct mu__ctx *ctx, struct client_actor *c,
                            : "the arguments with their inputs are too deep or too large");
     error.kind = MU_ERROR_INPUT;
     mu__view_copy(body->function, error.function, sizeof error.function);
-    fail(ctx, c, closure, &error);
+    fail_pending_closure(ctx, c, closure, &error);
 }
 
 void mu__client_hand_over(struct client_actor *c, uint32_t slot, struct mu__msg *msg)
@@ -318,11 +320,11 @@ void mu__client_after_batch(struct mu__ctx *ctx, void *state)
     struct mu__pending_closure *closure;
 
     do {
-        while ((closure = first_of(&c->pending.ready)) != NULL)
-            launch(ctx, c, closure);
+        while ((closure = first_pending_closure(&c->pending.ready)) != NULL)
+            launch_pending_closure(ctx, c, closure);
         if (c->room.waiting > 0 || c->room.lacks_reported != 0)
             mu__client_room_use(ctx, c);
-    } while (first_of(&c->pending.ready) != NULL);
+    } while (first_pending_closure(&c->pending.ready) != NULL);
 }
 
 void mu__client_cancel_pending(struct mu__ctx *ctx, struct client_actor *c)
@@ -332,9 +334,9 @@ void mu__client_cancel_pending(struct mu__ctx *ctx, struct client_actor *c)
 
     (void)mu_error_set(&error, -MU_ECANCELLED,
                        "cancelled before it ran, after another closure's error");
-    while ((closure = first_of(&c->pending.ready)) != NULL ||
-           (closure = first_of(&c->pending.blocked)) != NULL)
-        fail(ctx, c, closure, &error);
+    while ((closure = first_pending_closure(&c->pending.ready)) != NULL ||
+           (closure = first_pending_closure(&c->pending.blocked)) != NULL)
+        fail_pending_closure(ctx, c, closure, &error);
 }
 
 void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer)
@@ -355,7 +357,7 @@ void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c, uint6
                        closure->missing, body->deadline_ms);
     error.kind = MU_ERROR_LIMIT;
     mu__view_copy(body->function, error.function, sizeof error.function);
-    fail(ctx, c, closure, &error);
+    fail_pending_closure(ctx, c, closure, &error);
 }
 
 /* ---- arriving ---- */
@@ -377,8 +379,8 @@ static void wait_for_inputs(struct client_actor *c, struct mu__pending_closure *
         move_to(&c->pending.blocked, closure);
 }
 
-static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c,
-                           struct mu__pending_closure *closure)
+static void begin_pending_deadline(struct mu__ctx *ctx, struct client_actor *c,
+                                   struct mu__pending_closure *closure)
 {
     const struct mu__schedule *body = mu__body(closure->msg);
 
@@ -410,7 +412,7 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     }
     closure->slot = (uint32_t)(token - 1);
     wait_for_inputs(c, closure);
-    begin_deadline(ctx, c, closure);
+    begin_pending_deadline(ctx, c, closure);
     if (closure->missing == 0)
-        launch(ctx, c, closure);
+        launch_pending_closure(ctx, c, closure);
 }

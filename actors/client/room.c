@@ -17,7 +17,7 @@
 /* ---- the size of the room ---- */
 
 /* What a closure lacks at the chief: bits of enum mu__room_lack; 0: it fits. */
-static uint32_t lacks(const struct mu__room *room, uint64_t bytes)
+static uint32_t compute_lacks(const struct mu__room *room, uint64_t bytes)
 {
     uint64_t size = mu__room_size(room, bytes);
     uint32_t lacking = 0;
@@ -30,7 +30,7 @@ static uint32_t lacks(const struct mu__room *room, uint64_t bytes)
 }
 
 /* To a power of two, so that not every closure is a new need. */
-static uint64_t round_up(uint64_t bytes, uint64_t max)
+static uint64_t round_up_need(uint64_t bytes, uint64_t max)
 {
     uint64_t step = 4096;
 
@@ -63,7 +63,7 @@ static bool need_entries(struct client_actor *c, uint32_t slot)
                            c->slots.count, sizeof *c->room.entries);
 }
 
-static void enqueue(struct mu__room *room, uint32_t slot)
+static void queue_closure(struct mu__room *room, uint32_t slot)
 {
     struct mu__room_entry *entry = &room->entries[slot];
     struct mu__room_queue *queue = queue_of(room, entry->msg);
@@ -79,7 +79,8 @@ static void enqueue(struct mu__room *room, uint32_t slot)
 }
 
 /* Take a closure out of its queue; the caller owns the message. */
-static struct mu__msg *dequeue(struct mu__ctx *ctx, struct mu__room *room, uint32_t slot)
+static struct mu__msg *unqueue_closure(struct mu__ctx *ctx, struct mu__room *room,
+                                       uint32_t slot)
 {
     struct mu__room_entry *entry = &room->entries[slot];
     struct mu__room_queue *queue = queue_of(room, entry->msg);
@@ -104,8 +105,8 @@ static struct mu__msg *dequeue(struct mu__ctx *ctx, struct mu__room *room, uint3
 
 /* ---- sending ---- */
 
-static void drop_message(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
-                         struct mu__msg *msg)
+static void drop_unsent_message(struct mu__ctx *ctx, struct client_actor *c,
+                                uint32_t slot, struct mu__msg *msg)
 {
     if (c->slots.items[slot].has_holds)
         mu__holds_drop(mu__body(msg));
@@ -113,8 +114,8 @@ static void drop_message(struct mu__ctx *ctx, struct client_actor *c, uint32_t s
     mu__msg_free(ctx, msg);
 }
 
-static void send(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
-                 struct mu__msg *msg)
+static void send_closure(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
+                         struct mu__msg *msg)
 {
     int rv;
 
@@ -128,14 +129,15 @@ static void send(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
         mu__client_not_sent(ctx, c, (uint64_t)slot + 1, rv);
 }
 
-static void send_waiting(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot)
+static void send_queued_closure(struct mu__ctx *ctx, struct client_actor *c,
+                                uint32_t slot)
 {
     uint64_t waited_ms = mu__now_ms(ctx) - c->room.entries[slot].since_ms;
-    struct mu__msg *msg = dequeue(ctx, &c->room, slot);
+    struct mu__msg *msg = unqueue_closure(ctx, &c->room, slot);
     struct mu__schedule *body = mu__body(msg);
 
     mu__client_shorten_deadline(body, waited_ms);
-    send(ctx, c, slot, msg);
+    send_closure(ctx, c, slot, msg);
 }
 
 /* ---- requests for room ---- */
@@ -169,26 +171,27 @@ static bool has_spare_room(const struct mu__room *room)
 /* The bytes that the first queued closure needs if they are more than are allowed; else
  * 0. The need stands until a closure is sent: with enough bytes the first one may still
  * lack room for one more closure, and must keep the bytes meanwhile. */
-static uint64_t find_need(const struct mu__room *room, uint32_t lacking, uint64_t size)
+static uint64_t find_bytes_need(const struct mu__room *room, uint32_t lacking,
+                                uint64_t size)
 {
     if (room->number == 0 || room->waiting == 0)
         return 0;
     if (room->need_stands && size <= room->need_reported)
         return room->need_reported;
     return (lacking & MU__LACKS_BYTES) != 0 && size > room->bytes_allowed
-               ? round_up(size, room->bytes_max)
+               ? round_up_need(size, room->bytes_max)
                : 0;
 }
 
 /* Update what the client lacks; true: the chief must be told. */
-static bool note_lack(struct client_actor *c)
+static bool update_lacks(struct client_actor *c)
 {
     struct mu__room *room = &c->room;
     uint64_t bytes =
         room->waiting == 0 ? 0 : c->slots.items[first_waiting(room)].bytes;
     uint64_t size = mu__room_size(room, bytes);
-    uint32_t lacking = room->waiting == 0 ? 0 : lacks(room, bytes);
-    uint64_t need = find_need(room, lacking, size);
+    uint32_t lacking = room->waiting == 0 ? 0 : compute_lacks(room, bytes);
+    uint64_t need = find_bytes_need(room, lacking, size);
     bool is_new = (lacking & ~room->lacks_reported) != 0 || need > room->need_reported ||
                   (need == 0 && room->need_reported != 0);
 
@@ -202,29 +205,30 @@ static bool note_lack(struct client_actor *c)
     return is_new;
 }
 
-static void send_all(struct mu__ctx *ctx, struct client_actor *c)
+static void send_fitting_closures(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__room *room = &c->room;
 
     while (room->waiting > 0) {
         uint32_t slot = first_waiting(room);
 
-        if (lacks(room, c->slots.items[slot].bytes) != 0)
+        if (compute_lacks(room, c->slots.items[slot].bytes) != 0)
             break;
-        send_waiting(ctx, c, slot);
+        send_queued_closure(ctx, c, slot);
     }
 }
 
 void mu__client_room_use(struct mu__ctx *ctx, struct client_actor *c)
 {
-    send_all(ctx, c);
-    if (note_lack(c))
+    send_fitting_closures(ctx, c);
+    if (update_lacks(c))
         request_room(ctx, c, false);
 }
 
 /* ---- arriving ---- */
 
-static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot)
+static void begin_queue_deadline(struct mu__ctx *ctx, struct client_actor *c,
+                                 uint32_t slot)
 {
     struct mu__room_entry *entry = &c->room.entries[slot];
     const struct mu__schedule *body = mu__body(entry->msg);
@@ -234,19 +238,19 @@ static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c, uint32_t
                                               (void *)((uintptr_t)slot + 1));
 }
 
-static void wait(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
-                 struct mu__msg *msg)
+static void wait_for_chief_room(struct mu__ctx *ctx, struct client_actor *c,
+                                uint32_t slot, struct mu__msg *msg)
 {
     if (!need_entries(c, slot)) {
-        drop_message(ctx, c, slot, msg);
+        drop_unsent_message(ctx, c, slot, msg);
         mu__client_not_stored(ctx, c, (uint64_t)slot + 1);
         return;
     }
     c->slots.items[slot].state = SLOT_WAITS;
     c->room.entries[slot] =
         (struct mu__room_entry){.msg = msg, .since_ms = mu__now_ms(ctx)};
-    enqueue(&c->room, slot);
-    begin_deadline(ctx, c, slot);
+    queue_closure(&c->room, slot);
+    begin_queue_deadline(ctx, c, slot);
 }
 
 void mu__client_dispatch(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
@@ -254,17 +258,17 @@ void mu__client_dispatch(struct mu__ctx *ctx, struct client_actor *c, uint64_t t
 {
     uint32_t slot = (uint32_t)(token - 1);
 
-    if (c->room.waiting == 0 && lacks(&c->room, c->slots.items[slot].bytes) == 0)
-        send(ctx, c, slot, msg);
+    if (c->room.waiting == 0 && compute_lacks(&c->room, c->slots.items[slot].bytes) == 0)
+        send_closure(ctx, c, slot, msg);
     else
-        wait(ctx, c, slot, msg);
+        wait_for_chief_room(ctx, c, slot, msg);
 }
 
 /* ---- leaving the queue ---- */
 
 void mu__client_room_drop(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot)
 {
-    drop_message(ctx, c, slot, dequeue(ctx, &c->room, slot));
+    drop_unsent_message(ctx, c, slot, unqueue_closure(ctx, &c->room, slot));
 }
 
 void mu__client_room_cancel_all(struct mu__ctx *ctx, struct client_actor *c)
@@ -359,8 +363,8 @@ void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     room->closures_max = body->closures_max;
     room->bytes_max = body->bytes_max;
     room->clients = body->clients;
-    send_all(ctx, c);
-    (void)note_lack(c);
+    send_fitting_closures(ctx, c);
+    (void)update_lacks(c);
     request_room(ctx, c, false);
 }
 
@@ -370,14 +374,15 @@ void mu__client_room_describe(const struct client_actor *c, uint32_t slot, char 
                               size_t size)
 {
     const struct mu__room *room = &c->room;
-    uint32_t lacking = lacks(room, c->slots.items[slot].bytes);
+    uint32_t lacking = compute_lacks(room, c->slots.items[slot].bytes);
 
     if (room->number == 0)
-        (void)snprintf(out, size, "at its client for room at the chief, which has not "
-                       "said yet how much there is");
+        (void)snprintf(out, size,
+                       "at its client, until the chief reports how much room there is");
     else if ((lacking & MU__LACKS_CLOSURES) != 0 && room->closures_allowed == 0)
-        (void)snprintf(out, size, "at its client, which has asked %s for room, and has "
-                       "none there yet", c->config.chief);
+        (void)snprintf(out, size,
+                       "at its client, which has requested room at %s and got none yet",
+                       c->config.chief);
     else if ((lacking & MU__LACKS_CLOSURES) != 0)
         (void)snprintf(out, size, "at its client for room at the chief: %" PRIu64 " of "
                        "the %" PRIu64 " that may be there are this client's part (of %"

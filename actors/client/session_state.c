@@ -49,7 +49,7 @@ void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c,
 
 /* ---- errors ---- */
 
-static struct mu__error_entry *entry_new(struct mu__session *session)
+static struct mu__error_entry *error_entry_new(struct mu__session *session)
 {
     struct mu__error_entry *entry = NULL;
 
@@ -60,9 +60,9 @@ static struct mu__error_entry *entry_new(struct mu__session *session)
 }
 
 /* Stores an error for the program, which may take it at any time. */
-static void keep_error(struct mu__session *session, const mu_error *error)
+static void store_session_error(struct mu__session *session, const mu_error *error)
 {
-    struct mu__error_entry *entry = entry_new(session);
+    struct mu__error_entry *entry = error_entry_new(session);
 
     if (entry == NULL) {
         (void)atomic_fetch_add_explicit(&session->errors_lost, 1, memory_order_relaxed);
@@ -81,7 +81,7 @@ void mu__client_note_error(struct client_actor *c, const mu_error *error)
 {
     if (c->session.shared == NULL)
         return;
-    keep_error(c->session.shared, error);
+    store_session_error(c->session.shared, error);
     if (mu__client_phase(c) != MU__SESSION_FINE)
         return;
     c->session.error = *error;
@@ -92,12 +92,12 @@ void mu__client_note_notice(struct client_actor *c, const mu_error *error)
 {
     if (c->session.shared == NULL)
         return;
-    keep_error(c->session.shared, error);
+    store_session_error(c->session.shared, error);
     c->session.notice = *error;
 }
 
 /* Whether a notice is to be raised now: it is moved to the session's error. */
-static bool take_notice(struct client_actor *c)
+static bool raise_notice(struct client_actor *c)
 {
     if (c->session.notice.code == 0 || mu__client_phase(c) != MU__SESSION_FINE ||
         mu__client_outstanding(c) > 0)
@@ -129,15 +129,15 @@ static void complete_raised(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_complete(ctx, c, call, call->error.code);
 }
 
-static bool raises(const struct mu__call *call)
+static bool is_raising_call(const struct mu__call *call)
 {
     return call->operation == MU__CLIENT_JOIN || call->operation == MU__CLIENT_RAISE;
 }
 
 /* Completes `call` with the error, and all others that wait now: closures of each of
  * these threads may have been cancelled. The session is fine again. */
-static void raise_error(struct mu__ctx *ctx, struct client_actor *c,
-                        struct mu__call *call)
+static void raise_session_error(struct mu__ctx *ctx, struct client_actor *c,
+                                struct mu__call *call)
 {
     struct mu__call **at = &c->calls.waiting;
 
@@ -146,7 +146,7 @@ static void raise_error(struct mu__ctx *ctx, struct client_actor *c,
     while (*at != NULL) {
         struct mu__call *other = *at;
 
-        if (!raises(other)) {
+        if (!is_raising_call(other)) {
             at = &other->next;
             continue;
         }
@@ -164,8 +164,8 @@ static bool try_raise(struct mu__ctx *ctx, struct client_actor *c, struct mu__ca
     int phase;
 
     mu__client_start_cancelling(ctx, c);
-    if (take_notice(c)) {
-        raise_error(ctx, c, call);
+    if (raise_notice(c)) {
+        raise_session_error(ctx, c, call);
         return true;
     }
     phase = mu__client_phase(c);
@@ -175,7 +175,7 @@ static bool try_raise(struct mu__ctx *ctx, struct client_actor *c, struct mu__ca
     else if (phase == MU__SESSION_FINE)
         mu__client_complete(ctx, c, call, 0);
     else if (phase == MU__SESSION_RAISABLE)
-        raise_error(ctx, c, call);
+        raise_session_error(ctx, c, call);
     else
         return false;
     return true;

@@ -41,7 +41,7 @@ struct mu__dispenser {
 
 /* ---- order ---- */
 
-static uint64_t mix(uint64_t bits)
+static uint64_t mix_bits(uint64_t bits)
 {
     bits = (bits ^ (bits >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     bits = (bits ^ (bits >> 27)) * UINT64_C(0x94D049BB133111EB);
@@ -49,20 +49,20 @@ static uint64_t mix(uint64_t bits)
 }
 
 /* The next number of a SplitMix64 generator. */
-static uint64_t draw(uint64_t *counter)
+static uint64_t draw_random(uint64_t *counter)
 {
     *counter += UINT64_C(0x9E3779B97F4A7C15);
-    return mix(*counter);
+    return mix_bits(*counter);
 }
 
 /* The order of an epoch depends on the seed and its number only, so that it need not be
  * saved. */
-static void shuffle(struct mu__dispenser *d)
+static void shuffle_epoch(struct mu__dispenser *d)
 {
-    uint64_t counter = mix(d->options.seed) ^ mix(~d->epoch);
+    uint64_t counter = mix_bits(d->options.seed) ^ mix_bits(~d->epoch);
 
     for (uint32_t i = d->options.shards; i > 1; i--) {
-        uint32_t j = (uint32_t)(((draw(&counter) >> 32) * i) >> 32);
+        uint32_t j = (uint32_t)(((draw_random(&counter) >> 32) * i) >> 32);
         uint32_t shard = d->order[i - 1];
 
         d->order[i - 1] = d->order[j];
@@ -70,7 +70,7 @@ static void shuffle(struct mu__dispenser *d)
     }
 }
 
-static void begin_epoch(struct mu__dispenser *d, uint64_t epoch)
+static void begin_dispenser_epoch(struct mu__dispenser *d, uint64_t epoch)
 {
     assert(d->out == 0 && d->back_count == 0);
     d->epoch = epoch;
@@ -81,13 +81,13 @@ static void begin_epoch(struct mu__dispenser *d, uint64_t epoch)
         d->order[i] = i;
     }
     if (d->options.seed != 0)
-        shuffle(d);
+        shuffle_epoch(d);
 }
 
 /* ---- making and freeing ---- */
 
-static int check_range(const char *name, uint64_t number, uint64_t low, uint64_t high,
-                       mu_error *error)
+static int check_dispenser_range(const char *name, uint64_t number, uint64_t low,
+                                 uint64_t high, mu_error *error)
 {
     if (number >= low && number <= high)
         return 0;
@@ -96,13 +96,16 @@ static int check_range(const char *name, uint64_t number, uint64_t low, uint64_t
                         " to %" PRIu64, name, number, low, high);
 }
 
-static int check_options(const struct mu__dispenser_options *options, mu_error *error)
+static int check_dispenser_options(const struct mu__dispenser_options *options,
+                                   mu_error *error)
 {
-    int rv = check_range("shards", options->shards, 1, MU__DISPENSER_SHARDS_MAX, error);
+    int rv = check_dispenser_range("shards", options->shards, 1, MU__DISPENSER_SHARDS_MAX,
+                                   error);
 
     return rv != 0 ? rv
-                   : check_range("records", options->records, 1,
-                                 MU__DISPENSER_RECORDS_MAX / options->shards, error);
+                   : check_dispenser_range("records", options->records, 1,
+                                           MU__DISPENSER_RECORDS_MAX / options->shards,
+                                           error);
 }
 
 int mu__dispenser_new(const struct mu__dispenser_options *options, mu_error *ret_error,
@@ -110,7 +113,7 @@ int mu__dispenser_new(const struct mu__dispenser_options *options, mu_error *ret
 {
     size_t shards = options->shards;
     struct mu__dispenser *d;
-    int rv = check_options(options, ret_error);
+    int rv = check_dispenser_options(options, ret_error);
 
     if (rv != 0)
         return rv;
@@ -126,7 +129,7 @@ int mu__dispenser_new(const struct mu__dispenser_options *options, mu_error *ret
         mu__dispenser_free(d);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for %zu shards", shards);
     }
-    begin_epoch(d, 1);
+    begin_dispenser_epoch(d, 1);
     *ret_dispenser = d;
     return 0;
 }
@@ -149,13 +152,13 @@ static bool is_last_epoch(const struct mu__dispenser *d)
     return d->options.epochs != 0 && d->epoch == d->options.epochs;
 }
 
-static bool is_over(const struct mu__dispenser *d)
+static bool is_epoch_over(const struct mu__dispenser *d)
 {
     return d->consumed == d->options.shards;
 }
 
 /* Take the next free shard. False: there is none. */
-static bool take_free(struct mu__dispenser *d, uint32_t *ret_shard)
+static bool take_free_shard(struct mu__dispenser *d, uint32_t *ret_shard)
 {
     const uint32_t shards = d->options.shards;
 
@@ -178,9 +181,9 @@ enum mu__dispenser_outcome mu__dispenser_next(struct mu__dispenser *d,
 {
     uint32_t shard;
 
-    if (is_over(d))
+    if (is_epoch_over(d))
         return MU__SHARD_ALL_CONSUMED;
-    if (!take_free(d, &shard))
+    if (!take_free_shard(d, &shard))
         return MU__SHARD_NONE_FREE;
     d->out++;
     d->shards[shard] = (struct shard){.ticket = ++d->tickets, .state = OUT};
@@ -194,7 +197,8 @@ enum mu__dispenser_outcome mu__dispenser_next(struct mu__dispenser *d,
 
 /* As tickets are unique, a shard of an earlier epoch is not taken for one of this
  * epoch. */
-static bool is_out(const struct mu__dispenser *d, const struct mu__dispensed *dispensed)
+static bool is_shard_out(const struct mu__dispenser *d,
+                         const struct mu__dispensed *dispensed)
 {
     return dispensed->shard < d->options.shards &&
            d->shards[dispensed->shard].state == OUT &&
@@ -204,7 +208,7 @@ static bool is_out(const struct mu__dispenser *d, const struct mu__dispensed *di
 bool mu__dispenser_give_back(struct mu__dispenser *d,
                              const struct mu__dispensed *dispensed)
 {
-    if (!is_out(d, dispensed))
+    if (!is_shard_out(d, dispensed))
         return false;
     d->out--;
     d->shards[dispensed->shard].state = FREE;
@@ -218,8 +222,8 @@ static struct entry *entries_of(const struct mu__dispenser *d, uint64_t epoch)
     return d->entries + (size_t)(epoch % d->options.records) * d->options.shards;
 }
 
-static void note(struct mu__dispenser *d, uint32_t shard,
-                 const struct mu__consumer *consumer)
+static void record_consumed_shard(struct mu__dispenser *d, uint32_t shard,
+                                  const struct mu__consumer *consumer)
 {
     d->shards[shard].state = CONSUMED;
     entries_of(d, d->epoch)[d->consumed++] = (struct entry){
@@ -233,12 +237,12 @@ static void note(struct mu__dispenser *d, uint32_t shard,
 bool mu__dispenser_consume(struct mu__dispenser *d, const struct mu__dispensed *dispensed,
                         const struct mu__consumer *consumer)
 {
-    if (!is_out(d, dispensed))
+    if (!is_shard_out(d, dispensed))
         return false;
     d->out--;
-    note(d, dispensed->shard, consumer);
+    record_consumed_shard(d, dispensed->shard, consumer);
     if (d->consumed == d->options.shards && !is_last_epoch(d))
-        begin_epoch(d, d->epoch + 1);
+        begin_dispenser_epoch(d, d->epoch + 1);
     return true;
 }
 
@@ -275,7 +279,7 @@ enum column { SHARD, CLOSURE, ATTEMPT, WORKER, COLUMNS };
 static const char *const column_names[COLUMNS] = {"shard", "closure", "attempt",
                                                   "worker"};
 
-static int64_t cell(const struct entry *entry, enum column column)
+static int64_t get_entry_column(const struct entry *entry, enum column column)
 {
     switch (column) {
     case SHARD:
@@ -299,7 +303,7 @@ static mu_value *column_value(const struct entry *entries, uint64_t count,
         return NULL;
     cells = mu_value_tensor_data(tensor);
     for (uint64_t i = 0; i < count; i++)
-        cells[i] = cell(&entries[i], column);
+        cells[i] = get_entry_column(&entries[i], column);
     return tensor;
 }
 
@@ -373,8 +377,8 @@ mu_value *mu__dispenser_value(const struct mu__dispenser *d)
 /* ---- from a value ---- */
 
 /* A whole number under a key of a map. */
-static int read_number(const mu_value *map, const char *key, int64_t low, int64_t high,
-                       mu_error *error, int64_t *ret_number)
+static int read_dispenser_number(const mu_value *map, const char *key, int64_t low,
+                                 int64_t high, mu_error *error, int64_t *ret_number)
 {
     int64_t number = 0;
 
@@ -401,25 +405,26 @@ static int read_format(const mu_value *value, mu_error *error)
         strcmp(text, format_name) != 0)
         return mu_error_set(error, -MU_EDATALOSS,
                             "format: expected a map that says \"%s\"", format_name);
-    return read_number(value, "version", VERSION, VERSION, error, &version);
+    return read_dispenser_number(value, "version", VERSION, VERSION, error, &version);
 }
 
-static int read_options(const mu_value *value, mu_error *error,
-                        struct mu__dispenser_options *ret_options)
+static int read_dispenser_options(const mu_value *value, mu_error *error,
+                                  struct mu__dispenser_options *ret_options)
 {
     int64_t shards = 0;
     int64_t epochs = 0;
     int64_t records = 0;
     int64_t seed = 0;
-    int rv = read_number(value, "shards", 1, MU__DISPENSER_SHARDS_MAX, error, &shards);
+    int rv = read_dispenser_number(value, "shards", 1, MU__DISPENSER_SHARDS_MAX, error,
+                                   &shards);
 
     if (rv == 0)
-        rv = read_number(value, "epochs", 0, UINT32_MAX, error, &epochs);
+        rv = read_dispenser_number(value, "epochs", 0, UINT32_MAX, error, &epochs);
     if (rv == 0)
-        rv = read_number(value, "records", 1, MU__DISPENSER_RECORDS_MAX / shards, error,
-                         &records);
+        rv = read_dispenser_number(value, "records", 1,
+                                   MU__DISPENSER_RECORDS_MAX / shards, error, &records);
     if (rv == 0)
-        rv = read_number(value, "seed", INT64_MIN, INT64_MAX, error, &seed);
+        rv = read_dispenser_number(value, "seed", INT64_MIN, INT64_MAX, error, &seed);
     if (rv != 0)
         return rv;
     *ret_options = (struct mu__dispenser_options){
@@ -462,8 +467,8 @@ static int refuse_cell(const struct page *page, enum column column, uint64_t row
                         page->columns[column][row], expected);
 }
 
-static int read_row(struct mu__dispenser *d, const struct page *page, uint64_t row,
-                    mu_error *error)
+static int read_record_row(struct mu__dispenser *d, const struct page *page, uint64_t row,
+                           mu_error *error)
 {
     const int64_t shard = page->columns[SHARD][row];
     const int64_t attempt = page->columns[ATTEMPT][row];
@@ -477,18 +482,18 @@ static int read_row(struct mu__dispenser *d, const struct page *page, uint64_t r
         return refuse_cell(page, ATTEMPT, row, "a number of 32 bits", error);
     if (worker < -1 || worker > INT32_MAX)
         return refuse_cell(page, WORKER, row, "a task index, or -1", error);
-    note(d, (uint32_t)shard,
-         &(struct mu__consumer){
+    record_consumed_shard(d, (uint32_t)shard,
+                          &(struct mu__consumer){
              .closure = (uint64_t)page->columns[CLOSURE][row],
              .attempt = (uint32_t)attempt,
              .worker = (int32_t)worker,
-         });
+                          });
     return 0;
 }
 
 /* The dispenser has begun this epoch. */
-static int read_page(struct mu__dispenser *d, const mu_value *map, struct page *page,
-                     mu_error *error)
+static int read_record_page(struct mu__dispenser *d, const mu_value *map,
+                            struct page *page, mu_error *error)
 {
     int64_t epoch = 0;
     int rv = mu_value_get_int(mu_value_find(map, "epoch"), &epoch);
@@ -500,7 +505,7 @@ static int read_page(struct mu__dispenser *d, const mu_value *map, struct page *
     for (int c = 0; rv == 0 && c < COLUMNS; c++)
         rv = read_column(map, (enum column)c, error, page);
     for (uint64_t row = 0; rv == 0 && row < page->count; row++)
-        rv = read_row(d, page, row, error);
+        rv = read_record_row(d, page, row, error);
     return rv;
 }
 
@@ -514,14 +519,14 @@ static int read_position(const struct mu__dispenser *d, const mu_value *value,
     int64_t epoch = 0;
     int64_t consumed = 0;
     int64_t before;
-    int rv = read_number(value, "epoch", 1, last, error, &epoch);
+    int rv = read_dispenser_number(value, "epoch", 1, last, error, &epoch);
 
     if (rv != 0)
         return rv;
     before = (epoch - 1) * shards;
-    rv = read_number(value, "consumed", before,
-                     before + shards - (d->options.epochs == epoch ? 0 : 1), error,
-                     &consumed);
+    rv = read_dispenser_number(value, "consumed", before,
+                               before + shards - (d->options.epochs == epoch ? 0 : 1),
+                               error, &consumed);
     if (rv != 0)
         return rv;
     *ret_epoch = (uint64_t)epoch;
@@ -529,7 +534,8 @@ static int read_position(const struct mu__dispenser *d, const mu_value *value,
     return 0;
 }
 
-static int read_record(struct mu__dispenser *d, const mu_value *value, mu_error *error)
+static int read_dispenser_record(struct mu__dispenser *d, const mu_value *value,
+                                 mu_error *error)
 {
     const mu_value *record = mu_value_find(value, "record");
     uint64_t last = 1;
@@ -551,8 +557,8 @@ static int read_record(struct mu__dispenser *d, const mu_value *value, mu_error 
             .count = e == last ? consumed : d->options.shards,
         };
 
-        begin_epoch(d, e);
-        rv = read_page(d, mu_value_at(record, page.index), &page, error);
+        begin_dispenser_epoch(d, e);
+        rv = read_record_page(d, mu_value_at(record, page.index), &page, error);
     }
     return rv;
 }
@@ -565,12 +571,12 @@ int mu__dispenser_read(const mu_value *value, mu_error *ret_error,
     int rv = read_format(value, ret_error);
 
     if (rv == 0)
-        rv = read_options(value, ret_error, &options);
+        rv = read_dispenser_options(value, ret_error, &options);
     if (rv == 0)
         rv = mu__dispenser_new(&options, ret_error, &d);
     if (rv != 0)
         return rv;
-    rv = read_record(d, value, ret_error);
+    rv = read_dispenser_record(d, value, ret_error);
     if (rv != 0) {
         mu__dispenser_free(d);
         return rv;

@@ -9,7 +9,7 @@
 
 enum { EXPLAIN_MS = 2000, MISSING_SHOWN_MAX = 3 };
 
-static bool is_request(const struct mu__call *call)
+static bool is_supervisor_request(const struct mu__call *call)
 {
     return call->operation == MU__CLIENT_STATUS ||
            call->operation == MU__CLIENT_EXPLAIN || call->operation == MU__CLIENT_REQUEST;
@@ -38,8 +38,9 @@ static const char *state_word(const mu_remote_value *future)
 
 /* Describe what the closure of a future waits for in this client, and its function;
  * false: it does not wait here. */
-static bool describe_wait(const struct client_actor *c, const mu_remote_value *future,
-                          struct mu__view *ret_function, char *out, size_t size)
+static bool describe_local_wait(const struct client_actor *c,
+                                const mu_remote_value *future,
+                                struct mu__view *ret_function, char *out, size_t size)
 {
     const struct mu__pending_closure *closure = waits_here(c, future);
 
@@ -76,7 +77,7 @@ static mu_value *explain_here(const struct client_actor *c, const mu_remote_valu
     mu_value *map;
     char words[256];
 
-    if (describe_wait(c, future, &function, words, sizeof words))
+    if (describe_local_wait(c, future, &function, words, sizeof words))
         return waiting_value(function, words);
     if (mu__future_is(future, MU_REMOTE_NOT_READY))
         return NULL;
@@ -115,7 +116,8 @@ static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t slot)
     return msg;
 }
 
-static struct mu__msg *request_of(struct mu__ctx *ctx, struct mu__client_call *call)
+static struct mu__msg *take_request_message(struct mu__ctx *ctx,
+                                            struct mu__client_call *call)
 {
     struct mu__msg *msg = call->request;
 
@@ -140,7 +142,7 @@ static void complete_unavailable(struct mu__ctx *ctx, struct client_actor *c,
 static void submit_request(struct mu__ctx *ctx, struct client_actor *c,
                            struct mu__client_call *call)
 {
-    struct mu__msg *msg = request_of(ctx, call);
+    struct mu__msg *msg = take_request_message(ctx, call);
 
     if (msg != NULL && mu__send_is_forbidden(ctx, c->chief.pid.node, msg->kind,
                                              &call->call.error)) {
@@ -183,7 +185,7 @@ void mu__client_send_waiting(struct mu__ctx *ctx, struct client_actor *c)
     while (call != NULL) {
         struct mu__call *next = call->next;
 
-        if (is_request(call) && mu__client_unlist(&c->calls.waiting, call))
+        if (is_supervisor_request(call) && mu__client_unlist(&c->calls.waiting, call))
             submit_request(ctx, c, (struct mu__client_call *)call);
         call = next;
     }
@@ -191,7 +193,8 @@ void mu__client_send_waiting(struct mu__ctx *ctx, struct client_actor *c)
 
 /* ---- calls that have timed out ---- */
 
-static const char *string_in(const mu_value *map, const char *key, const char *otherwise)
+static const char *get_map_string(const mu_value *map, const char *key,
+                                  const char *otherwise)
 {
     const char *text = otherwise;
     size_t size;
@@ -200,7 +203,7 @@ static const char *string_in(const mu_value *map, const char *key, const char *o
     return text;
 }
 
-static int64_t number_in(const mu_value *map, const char *key)
+static int64_t get_map_number(const mu_value *map, const char *key)
 {
     int64_t number = 0;
 
@@ -209,7 +212,7 @@ static int64_t number_in(const mu_value *map, const char *key)
 }
 
 /* Workers that were connected and are lost. */
-static void describe_missing(const mu_value *missing, char *out, size_t size)
+static void describe_missing_workers(const mu_value *missing, char *out, size_t size)
 {
     size_t used;
 
@@ -219,14 +222,14 @@ static void describe_missing(const mu_value *missing, char *out, size_t size)
 
         used = strlen(out);
         (void)snprintf(out + used, size - used, "%s%s is missing for %" PRId64 " ms",
-                       i == 0 ? "; " : ", ", string_in(worker, "task", "?"),
-                       number_in(worker, "for_ms"));
+                       i == 0 ? "; " : ", ", get_map_string(worker, "task", "?"),
+                       get_map_number(worker, "for_ms"));
     }
 }
 
-static bool is_running(const mu_value *closure)
+static bool is_closure_running(const mu_value *closure)
 {
-    return strcmp(string_in(closure, "state", "running"), "running") == 0;
+    return strcmp(get_map_string(closure, "state", "running"), "running") == 0;
 }
 
 /* The first closure that has begun to run; else the first that was sent; NULL: none is in
@@ -236,7 +239,7 @@ static const mu_value *first_in_flight(const mu_value *status)
     const mu_value *list = mu_value_find(status, "in_flight");
 
     for (size_t i = 0; i < mu_value_count(list); i++)
-        if (is_running(mu_value_at(list, i)))
+        if (is_closure_running(mu_value_at(list, i)))
             return mu_value_at(list, i);
     return mu_value_at(list, 0);
 }
@@ -252,37 +255,40 @@ void mu__client_describe_status(const mu_value *status, char *out, size_t size)
     size_t used;
 
     if (first == NULL)
-        describe_missing(mu_value_find(status, "workers_missing"), out, size);
+        describe_missing_workers(mu_value_find(status, "workers_missing"), out, size);
     else
-        (void)snprintf(out, size, is_running(first) ? running : sent,
-                       number_in(first, "closure"), string_in(first, "function", "?"),
-                       string_in(first, "task", "?"), number_in(first, "for_ms"));
+        (void)snprintf(
+            out, size, is_closure_running(first) ? running : sent,
+            get_map_number(first, "closure"), get_map_string(first, "function", "?"),
+            get_map_string(first, "task", "?"), get_map_number(first, "for_ms"));
     used = strlen(out);
-    (void)snprintf(out + used, size - used, "; the chief has %" PRId64 " running, "
-                   "%" PRId64 " sent, %" PRId64 " queued", number_in(closures, "running"),
-                   number_in(closures, "sent"), number_in(closures, "queued"));
+    (void)snprintf(out + used, size - used,
+                   "; the chief has %" PRId64 " running, "
+                   "%" PRId64 " sent, %" PRId64 " queued",
+                   get_map_number(closures, "running"), get_map_number(closures, "sent"),
+                   get_map_number(closures, "queued"));
     used = strlen(out);
-    if (number_in(closures, "blocked_workers") > 0)
+    if (get_map_number(closures, "blocked_workers") > 0)
         (void)snprintf(out + used, size - used, "; " MU__BLOCKED_WORKERS,
-                       number_in(closures, "blocked_workers"));
+                       get_map_number(closures, "blocked_workers"));
 }
 
 /* Describe a closure from the chief's answer: its state, where it runs or what it waits
  * for. */
 static void describe_closure(const mu_value *closure, char *out, size_t size)
 {
-    const char *state = string_in(closure, "state", "?");
-    const char *task = string_in(closure, "task", "");
-    const char *waits_for = string_in(closure, "waits_for", "");
+    const char *state = get_map_string(closure, "state", "?");
+    const char *task = get_map_string(closure, "task", "");
+    const char *waits_for = get_map_string(closure, "waits_for", "");
     char where[96] = "";
 
     if (task[0] != '\0')
         (void)snprintf(where, sizeof where, " on %.63s for %" PRId64 " ms", task,
-                       number_in(closure, "for_ms"));
+                       get_map_number(closure, "for_ms"));
     (void)snprintf(out, size, "closure %" PRId64 " \"%s\" is %s%s (attempt %" PRId64
-                   ")%s%s", number_in(closure, "closure"),
-                   string_in(closure, "function", "?"), state, where,
-                   number_in(closure, "attempt"), waits_for[0] == '\0' ? "" : "; ",
+                   ")%s%s", get_map_number(closure, "closure"),
+                   get_map_string(closure, "function", "?"), state, where,
+                   get_map_number(closure, "attempt"), waits_for[0] == '\0' ? "" : "; ",
                    waits_for);
 }
 
@@ -311,8 +317,8 @@ static void set_timeout_error(const struct client_actor *c, struct mu__call *cal
 
 /* Completes a call that has timed out. `status`: the chief's answer; NULL: there is
  * none. */
-static void explain(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
-                    const mu_value *status)
+static void explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
+                            struct mu__call *call, const mu_value *status)
 {
     char words[448];
 
@@ -335,7 +341,7 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client_actor *c,
     char wait[256];
     char words[272];
 
-    if (describe_wait(c, future, &function, wait, sizeof wait))
+    if (describe_local_wait(c, future, &function, wait, sizeof wait))
         (void)snprintf(words, sizeof words, "it waits %s", wait);
     else if (future->token == 0)
         (void)snprintf(words, sizeof words, "a worker keeps it and did not send it");
@@ -357,7 +363,7 @@ void mu__client_explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
         slot = call->waiters[call->error_at].future->token;
     }
     if (!c->chief.connected || !send_request(ctx, c, call, status_get(ctx, slot))) {
-        explain(ctx, c, &call->call, NULL);
+        explain_timeout(ctx, c, &call->call, NULL);
         return;
     }
     mu__client_call_wait(ctx, c, &c->calls.requested, &call->call, EXPLAIN_MS);
@@ -392,8 +398,8 @@ static void describe_no_answer(const struct client_actor *c, struct mu__client_c
 void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
                           struct mu__call *call)
 {
-    if (!is_request(call)) {
-        explain(ctx, c, call, NULL);
+    if (!is_supervisor_request(call)) {
+        explain_timeout(ctx, c, call, NULL);
         return;
     }
     if (request_alive(ctx, c, (struct mu__client_call *)call))
@@ -406,8 +412,8 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
 }
 
 /* The chief is lost before it has explained the timeout of a call. */
-static void explain_lost(struct mu__ctx *ctx, struct client_actor *c,
-                         struct mu__call *call, const mu_error *error)
+static void explain_lost_chief(struct mu__ctx *ctx, struct client_actor *c,
+                               struct mu__call *call, const mu_error *error)
 {
     if (call->operation == MU__CLIENT_JOIN && mu__client_try(ctx, c, call))
         return;
@@ -424,8 +430,8 @@ void mu__client_fail_requests(struct mu__ctx *ctx, struct client_actor *c,
         struct mu__call *call = c->calls.requested;
 
         c->calls.requested = call->next;
-        if (!is_request(call)) {
-            explain_lost(ctx, c, call, error);
+        if (!is_supervisor_request(call)) {
+            explain_lost_chief(ctx, c, call, error);
             continue;
         }
         call->error = *error;
@@ -461,8 +467,8 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (call == NULL)
         return;
     (void)mu__value_unpack(&body->status, why, sizeof why, &status);
-    if (!is_request(&call->call)) {
-        explain(ctx, c, &call->call, status);
+    if (!is_supervisor_request(&call->call)) {
+        explain_timeout(ctx, c, &call->call, status);
         mu_value_free(status);
         return;
     }
@@ -489,8 +495,9 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                                            "the chief's status cannot be read: %s", why));
 }
 
-static void answered(struct mu__ctx *ctx, struct client_actor *c,
-                     struct mu__client_call *call, uint32_t code, struct mu__view words)
+static void complete_answered_call(struct mu__ctx *ctx, struct client_actor *c,
+                                   struct mu__client_call *call, uint32_t code,
+                                   struct mu__view words)
 {
     char text[MU__ERROR_TEXT_MAX + 1];
 
@@ -510,7 +517,7 @@ void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (call != NULL) {
         call->input = body->input;
         call->chief_epoch = c->chief.epoch;
-        answered(ctx, c, call, body->code, body->message);
+        complete_answered_call(ctx, c, call, body->code, body->message);
     } else if (mu__client_is_from_chief(c, msg) && body->input != 0) {
         mu__client_release(ctx, c, body->input);
     }
@@ -523,5 +530,5 @@ void mu__client_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct mu__client_call *call = requester_of(c, msg, body->token);
 
     if (call != NULL)
-        answered(ctx, c, call, body->code, body->message);
+        complete_answered_call(ctx, c, call, body->code, body->message);
 }

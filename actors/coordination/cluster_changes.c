@@ -15,8 +15,8 @@
 
 /* Tell all parts that count the coordinated tasks. Without memory they count as before,
  * and an error is logged. */
-static void coordinate(struct mu__ctx *ctx, struct coordination *c,
-                       struct mu__roster_task *task, bool is_coordinated)
+static void set_coordinated(struct mu__ctx *ctx, struct coordination *c,
+                            struct mu__roster_task *task, bool is_coordinated)
 {
     bool shared = mu__coord_shares_fate(task);
 
@@ -47,7 +47,7 @@ void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg
     }
     if (task->coordinated)
         return;
-    coordinate(ctx, c, task, true);
+    set_coordinated(ctx, c, task, true);
 }
 
 void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -63,7 +63,7 @@ void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__m
         return;
     mu__coord_leave_drop(c, task);
     if (task->coordinated)
-        coordinate(ctx, c, task, false);
+        set_coordinated(ctx, c, task, false);
     mu__coord_requests_removed(ctx, c, task);
     if (task->state != MU__TASK_DISCONNECTED)
         mu__coord_disconnect(ctx, c, task);

@@ -62,7 +62,8 @@ uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c)
     return now_ms - c->clock.paused_ms;
 }
 
-static void arm(struct mu__ctx *ctx, struct coordination *c, uint64_t when_ms)
+static void arm_coordination_timer(struct mu__ctx *ctx, struct coordination *c,
+                                   uint64_t when_ms)
 {
     uint64_t now_ms = mu__now_ms(ctx);
 
@@ -80,9 +81,9 @@ const struct coord_peer *mu__coord_peer(const struct coordination *c, uint32_t n
     return mu__map_get(&c->peers, (uint64_t)node + 1);
 }
 
-static struct coord_peer *add_peer(struct coordination *c, uint32_t node,
-                                   struct mu__view type, uint32_t index,
-                                   uint64_t incarnation)
+static struct coord_peer *add_coordination_peer(struct coordination *c, uint32_t node,
+                                                struct mu__view type, uint32_t index,
+                                                uint64_t incarnation)
 {
     struct coord_peer *peer = calloc(1, sizeof *peer);
 
@@ -134,7 +135,7 @@ int mu__coord_write(struct mu__ctx *ctx, struct coordination *c,
     return 0;
 }
 
-static void commit(struct mu__ctx *ctx, struct coordination *c)
+static void commit_changes(struct mu__ctx *ctx, struct coordination *c)
 {
     mu__timer_cancel(ctx, c->commits.timer);
     c->commits.timer = 0;
@@ -147,7 +148,7 @@ static void commit(struct mu__ctx *ctx, struct coordination *c)
     c->commits.calling = NULL;
 }
 
-static void rewrite(struct mu__ctx *ctx, struct coordination *c)
+static void rewrite_store(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct mu__store_ops *ops = c->store->ops;
 
@@ -159,17 +160,17 @@ static void rewrite(struct mu__ctx *ctx, struct coordination *c)
     /* A rewrite with no records has a commit, too. */
     c->commits.dirty = true;
     (void)mu__coord_keys_rewrite(ctx, c);
-    commit(ctx, c);
+    commit_changes(ctx, c);
 }
 
-static int visit(void *owner, struct mu__msg *record)
+static int visit_store_record(void *owner, struct mu__msg *record)
 {
     struct coordination *c = owner;
 
     return mu__coord_keys_visit(c->commits.calling, c, record);
 }
 
-static void reading(void *owner)
+static void on_store_reading(void *owner)
 {
     mu__coord_keys_forget(owner);
 }
@@ -188,14 +189,15 @@ static void refuse_to_lead(struct mu__ctx *ctx, struct coordination *c,
     c->clock.at_once = true;
 }
 
-static void retire(struct mu__ctx *ctx, struct coordination *c)
+static void close_retired_store(struct mu__ctx *ctx, struct coordination *c)
 {
     c->retires = false;
     c->store->ops->close(c->store, ctx);
     c->store = NULL;
 }
 
-static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t number)
+static void on_store_held(void *owner, struct mu__ctx *ctx, uint64_t epoch,
+                          uint64_t number)
 {
     struct coordination *c = owner;
     mu_error error = {.code = 0};
@@ -215,7 +217,7 @@ static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t numb
     mu__coord_send_here_to_all(ctx, c);
 }
 
-static void committed(void *owner, struct mu__ctx *ctx, uint64_t sequence)
+static void on_store_committed(void *owner, struct mu__ctx *ctx, uint64_t sequence)
 {
     struct coordination *c = owner;
 
@@ -224,7 +226,7 @@ static void committed(void *owner, struct mu__ctx *ctx, uint64_t sequence)
     mu__coord_send_later(ctx, c);
 }
 
-static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
+static void on_store_lost(void *owner, struct mu__ctx *ctx, const char *reason)
 {
     struct coordination *c = owner;
 
@@ -236,7 +238,7 @@ static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
     c->commits.timer = 0;
     mu__coord_drop_later(ctx, c);
     (void)snprintf(c->reason, sizeof c->reason, "%s", reason);
-    mu__log(ctx, MU__LOG_WARN, "%s does not lead any more: %s", c->config.task, reason);
+    mu__log(ctx, MU__LOG_WARN, "%s no longer leads: %s", c->config.task, reason);
     mu__coord_preempt_lost(ctx, c);
     mu__coord_barriers_lost(ctx, c);
     mu__coord_tasks_lost(ctx, c);
@@ -275,7 +277,7 @@ static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
         c->store->ops->tick(c->store, ctx);
     c->commits.calling = NULL;
     if (c->retires)
-        retire(ctx, c);
+        close_retired_store(ctx, c);
     if (!c->leads || c->commits.broken)
         return;
     mu__coord_tasks_tick(ctx, c);
@@ -283,7 +285,7 @@ static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_preempt_tick(ctx, c);
     mu__coord_keys_tick(ctx, c);
     mu__coord_requests_tick(ctx, c);
-    rewrite(ctx, c);
+    rewrite_store(ctx, c);
 }
 
 static void on_tick(struct mu__ctx *ctx, struct coordination *c)
@@ -302,7 +304,7 @@ static void on_tick(struct mu__ctx *ctx, struct coordination *c)
     c->clock.at_once = false;
     tick_parts(ctx, c);
     if (c->commits.timer == 0)
-        commit(ctx, c);
+        commit_changes(ctx, c);
 }
 
 /* When the parts need the next tick, by mu__coord_clock. */
@@ -329,7 +331,7 @@ static void set_tick_timer(struct mu__ctx *ctx, void *state)
     uint64_t when_ms = mu__now_ms(ctx) + mu__coord_earlier(delay_ms, default_tick_ms(c));
 
     if (c->clock.timer == 0 || when_ms < c->clock.due_ms)
-        arm(ctx, c, when_ms);
+        arm_coordination_timer(ctx, c, when_ms);
 }
 
 /* ---- Messages ---- */
@@ -348,12 +350,13 @@ static void on_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         request_handlers[msg->kind - MU__TASK_REGISTER](ctx, c, msg);
 }
 
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_coordination_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
     const struct mu__node_up *body = mu__body(msg);
 
-    if (add_peer(c, body->node, body->type, body->index, body->incarnation) == NULL) {
+    if (add_coordination_peer(c, body->node, body->type, body->index,
+                              body->incarnation) == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
         return;
     }
@@ -362,7 +365,8 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__coord_tasks_node_up(ctx, c, body);
 }
 
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_coordination_node_down(struct mu__ctx *ctx, void *state,
+                                      struct mu__msg *msg)
 {
     struct coordination *c = state;
     const struct mu__node_down *body = mu__body(msg);
@@ -377,7 +381,8 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 /* This actor waits for no link. */
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_coordination_node_trouble(struct mu__ctx *ctx, void *state,
+                                         struct mu__msg *msg)
 {
     (void)ctx;
     (void)state;
@@ -396,7 +401,7 @@ static void on_http_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     c->commits.calling = NULL;
 }
 
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_coordination_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
     const struct mu__timer *body = mu__body(msg);
@@ -404,7 +409,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (body->timer == c->clock.timer)
         on_tick(ctx, c);
     else if (body->timer == c->commits.timer)
-        commit(ctx, c);
+        commit_changes(ctx, c);
 }
 
 static const struct mu__handler handlers[] = {
@@ -435,15 +440,15 @@ static const struct mu__handler handlers[] = {
     {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},
     {MU__TASK_ENDED, mu__coord_on_task_ended},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
-    {MU__TIMER, on_timer},
+    {MU__NODE_UP, on_coordination_node_up},
+    {MU__NODE_DOWN, on_coordination_node_down},
+    {MU__NODE_TROUBLE, on_coordination_node_trouble},
+    {MU__TIMER, on_coordination_timer},
 };
 
 /* ---- start and end ---- */
 
-static int open_store(struct mu__ctx *ctx, struct coordination *c)
+static int open_coordination_store(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct mu__store_config config = {
         .location = c->config.store_location == NULL ? "" : c->config.store_location,
@@ -458,11 +463,11 @@ static int open_store(struct mu__ctx *ctx, struct coordination *c)
         .lease_ms = c->config.lease_ms,
         .up = {
             .owner = c,
-            .visit = visit,
-            .held = held,
-            .committed = committed,
-            .lost = lost,
-            .reading = reading,
+            .visit = visit_store_record,
+            .held = on_store_held,
+            .committed = on_store_committed,
+            .lost = on_store_lost,
+            .reading = on_store_reading,
             .trouble = store_trouble,
         },
     };
@@ -484,8 +489,8 @@ static int add_self(struct mu__ctx *ctx, struct coordination *c)
     (void)ctx;
     if (rv != 0)
         return rv;
-    if (add_peer(c, MU__NODE_SELF, mu__view_str(set.ranges[0].type), set.ranges[0].first,
-                 c->config.incarnation) == NULL)
+    if (add_coordination_peer(c, MU__NODE_SELF, mu__view_str(set.ranges[0].type),
+                              set.ranges[0].first, c->config.incarnation) == NULL)
         rv = -MU_ENOMEM;
     mu__task_set_done(&set);
     return rv;
@@ -507,8 +512,14 @@ static void parts_done(struct mu__ctx *ctx, struct coordination *c)
 static int init_parts(struct mu__ctx *ctx, struct coordination *c)
 {
     static int (*const inits[])(struct mu__ctx *, struct coordination *) = {
-        add_self, mu__coord_runs_init, mu__coord_tasks_init, mu__coord_requests_init,
-        mu__coord_keys_init, mu__coord_barriers_init, mu__coord_preempt_init, open_store,
+        add_self,
+        mu__coord_runs_init,
+        mu__coord_tasks_init,
+        mu__coord_requests_init,
+        mu__coord_keys_init,
+        mu__coord_barriers_init,
+        mu__coord_preempt_init,
+        open_coordination_store,
     };
 
     for (size_t i = 0; i < sizeof inits / sizeof inits[0]; i++) {
@@ -530,7 +541,7 @@ static void forget_strings(struct coordination *c)
     c->config.recoverable = NULL;
 }
 
-static int init(struct mu__ctx *ctx, void *state, const void *arg)
+static int init_coordination(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct coordination *c = state;
     int rv;
@@ -551,7 +562,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 }
 
 /* Unanswered agents repeat their requests at another host. */
-static void done(struct mu__ctx *ctx, void *state)
+static void end_coordination(struct mu__ctx *ctx, void *state)
 {
     struct coordination *c = state;
 
@@ -573,7 +584,7 @@ const struct mu__behavior mu__coordination = {
     .mailbox_max = MU__MAILBOX_BY_SENDERS,
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
-    .init = init,
+    .init = init_coordination,
     .after_batch = set_tick_timer,
-    .done = done,
+    .done = end_coordination,
 };

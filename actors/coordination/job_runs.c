@@ -30,17 +30,17 @@ struct coord_runs {
 
 /* ---- records in the store ---- */
 
-static uint64_t wall_ms(struct mu__ctx *ctx, const struct coordination *c)
+static uint64_t get_run_wall_ms(struct mu__ctx *ctx, const struct coordination *c)
 {
     return c->config.wall_ms == NULL ? mu__now_ms(ctx) : c->config.wall_ms();
 }
 
-static bool is_persistent(const struct coordination *c)
+static bool are_runs_persistent(const struct coordination *c)
 {
     return c->config.store->lasting;
 }
 
-static void key_of(uint64_t number, char out[MU__RUN_KEY_MAX])
+static void make_run_key(uint64_t number, char out[MU__RUN_KEY_MAX])
 {
     (void)snprintf(out, MU__RUN_KEY_MAX, DIRECTORY "/%" PRIu64, number);
 }
@@ -52,9 +52,9 @@ static int write_run(struct mu__ctx *ctx, struct coordination *c,
     char text[MU__RUN_TEXT_MAX];
     int rv;
 
-    if (!is_persistent(c))
+    if (!are_runs_persistent(c))
         return 0;
-    key_of(run->number, key);
+    make_run_key(run->number, key);
     rv = mu__coord_keys_put_quietly(ctx, c, key, text, mu__store_run_write(run, text));
     if (rv != 0)
         mu__log(ctx, MU__LOG_ERROR, "run \"%s\" cannot be stored: %s", run->name,
@@ -64,7 +64,7 @@ static int write_run(struct mu__ctx *ctx, struct coordination *c,
 
 /* The number in "_muster/run/NUMBER", and whether a longer path follows it; 0: it is no
  * number. */
-static uint64_t number_in(struct mu__view key, bool *ret_more)
+static uint64_t parse_run_number(struct mu__view key, bool *ret_more)
 {
     const char *at = (const char *)key.data + sizeof DIRECTORY;
     const char *end = (const char *)key.data + key.size;
@@ -84,7 +84,7 @@ static void read_runs(struct mu__ctx *ctx, struct coordination *c)
     c->runs->store_runs.count = 0;
     while (mu__coord_keys_next_own(c, entry.key, &entry) &&
            mu__key_is_below(entry.key, mu__view_str(DIRECTORY))) {
-        struct mu__store_run run = {.number = number_in(entry.key, &more)};
+        struct mu__store_run run = {.number = parse_run_number(entry.key, &more)};
 
         if (run.number == 0 || more)
             continue;
@@ -98,7 +98,7 @@ static void read_runs(struct mu__ctx *ctx, struct coordination *c)
     }
 }
 
-static bool is_remembered(const struct coordination *c, uint64_t number)
+static bool is_stored_run(const struct coordination *c, uint64_t number)
 {
     const struct mu__store_runs *store_runs = &c->runs->store_runs;
 
@@ -117,11 +117,11 @@ static void drop_contents(struct mu__ctx *ctx, struct coordination *c)
 
     while (mu__coord_keys_next_own(c, entry.key, &entry) &&
            mu__key_is_below(entry.key, mu__view_str(DIRECTORY))) {
-        uint64_t number = number_in(entry.key, &more);
+        uint64_t number = parse_run_number(entry.key, &more);
 
         memcpy(copy, entry.key.data, entry.key.size);
         entry.key.data = copy;
-        if (more || !is_remembered(c, number))
+        if (more || !is_stored_run(c, number))
             (void)mu__coord_keys_drop(ctx, c, entry.key);
     }
 }
@@ -143,7 +143,7 @@ size_t mu__coord_run_key(const struct coordination *c, const char *what,
 }
 
 /* Whether a function of independent tasks has failed, and with it the run. */
-static bool has_failed(const struct coordination *c)
+static bool has_run_failed(const struct coordination *c)
 {
     static const char end[] = "/failed";
     struct mu__view directory = mu__view_str("muster/distribute");
@@ -170,14 +170,15 @@ static void end_present(struct mu__ctx *ctx, struct coordination *c, bool failed
     present->code = failed ? -MU_EABORTED : 0;
     (void)snprintf(present->message, sizeof present->message, "%s",
                    failed ? "a function has failed" : "another run was begun");
-    present->ended_ms = wall_ms(ctx, c);
+    present->ended_ms = get_run_wall_ms(ctx, c);
     (void)write_run(ctx, c, present);
 }
 
 static int begin_run(struct mu__ctx *ctx, struct coordination *c, bool failed)
 {
     struct coord_runs *runs = c->runs;
-    struct mu__store_run run = {.state = MU__RUN_RUNNING, .started_ms = wall_ms(ctx, c)};
+    struct mu__store_run run = {.state = MU__RUN_RUNNING,
+                                .started_ms = get_run_wall_ms(ctx, c)};
 
     end_present(ctx, c, failed);
     run.number = mu__coord_run(c)->number + 1;
@@ -187,7 +188,7 @@ static int begin_run(struct mu__ctx *ctx, struct coordination *c, bool failed)
         (void)snprintf(run.name, sizeof run.name, "run-%" PRIu64, run.number);
     mu__store_runs_add(&runs->store_runs, &run);
     mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job begins", run.name);
-    if (!is_persistent(c))
+    if (!are_runs_persistent(c))
         return 0;
     for (int i = 0; i < RUN_DIRECTORIES; i++)
         (void)mu__coord_keys_drop(ctx, c, mu__view_str(run_directories[i]));
@@ -227,7 +228,7 @@ int mu__coord_runs_lead(struct mu__ctx *ctx, struct coordination *c, mu_error *r
     read_runs(ctx, c);
     if (c->config.only_looks)
         return 0;
-    failed = has_failed(c);
+    failed = has_run_failed(c);
     switch (mu__store_runs_choose(&c->runs->store_runs, own_run(c), c->runs->requested,
                                   failed, ret_error)) {
     case MU__RUN_CONTINUE:
@@ -251,14 +252,14 @@ int mu__coord_runs_admit(const struct coordination *c, const struct coord_peer *
 
     if (c->config.only_looks || strcmp(peer->type, "client") == 0)
         return 0;
-    if (body->run != 0 && is_persistent(c) && body->run != run->number)
+    if (body->run != 0 && are_runs_persistent(c) && body->run != run->number)
         return mu_error_set(ret_error, -MU_EABORTED,
                             "/job:%s/task:%" PRIu32 " belongs to a former run of the job "
                             "(number %" PRIu64 "), and the service is in run \"%s\" "
                             "(number %" PRIu64 "): start this task again", peer->type,
                             peer->index, body->run, run->name, run->number);
     if (body->run_name.size == 0 || mu__view_is(body->run_name, run->name) ||
-        (!is_persistent(c) && c->runs->requested[0] == '\0'))
+        (!are_runs_persistent(c) && c->runs->requested[0] == '\0'))
         return 0;
     return mu_error_set(ret_error, -MU_EABORTED,
                         "/job:%s/task:%" PRIu32 " was started for run \"%.*s\" of the "
@@ -272,7 +273,7 @@ uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run)
 {
     const struct mu__store_run *present = mu__coord_run(c);
 
-    if (!is_persistent(c) || (run == 0 && mu__store_run_is_over(present)))
+    if (!are_runs_persistent(c) || (run == 0 && mu__store_run_is_over(present)))
         return 0;
     return present->number;
 }
@@ -281,7 +282,8 @@ uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run)
 
 /* Whether other tasks than this host's are connected, clients aside. `own` NULL: the
  * host's has left, or never was there. */
-static bool has_others(const struct coordination *c, const struct mu__roster_task *own)
+static bool has_other_tasks(const struct coordination *c,
+                            const struct mu__roster_task *own)
 {
     for (uint32_t i = 0; i < c->roster->count; i++) {
         const struct mu__roster_task *task = c->roster->tasks[i];
@@ -296,12 +298,12 @@ static bool has_others(const struct coordination *c, const struct mu__roster_tas
 static void close_run(const struct coordination *c, const struct mu__roster_task *task,
                       struct mu__store_run *run)
 {
-    run->state = has_others(c, task) ? MU__RUN_LEFT : MU__RUN_CLOSED;
+    run->state = has_other_tasks(c, task) ? MU__RUN_LEFT : MU__RUN_CLOSED;
     run->quiet_revision = c->revision;
 }
 
-static void end_run(const struct mu__run_end *body, const struct mu__roster_task *task,
-                    struct mu__store_run *run)
+static void set_run_end(const struct mu__run_end *body,
+                        const struct mu__roster_task *task, struct mu__store_run *run)
 {
     char line[sizeof run->message];
 
@@ -314,7 +316,7 @@ static void end_run(const struct mu__run_end *body, const struct mu__roster_task
 }
 
 /* The chief may end a run, or, in a cluster without one, a worker. */
-static bool may_end(const struct coordination *c, const struct mu__roster_task *task)
+static bool may_end_run(const struct coordination *c, const struct mu__roster_task *task)
 {
     const struct mu__task_set *all = mu__coord_requests_all(c);
 
@@ -337,7 +339,7 @@ void mu__coord_on_run_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (task == NULL && !is_host)
         return;
-    if (!is_host && (body->closing || !may_end(c, task))) {
+    if (!is_host && (body->closing || !may_end_run(c, task))) {
         (void)mu_error_set(&error, -MU_EPERMISSION, "%s does not lead the job",
                            task->name);
         mu__coord_answer(ctx, c, node, body->token, &error);
@@ -347,8 +349,8 @@ void mu__coord_on_run_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         if (body->closing)
             close_run(c, task, run);
         else
-            end_run(body, task, run);
-        run->ended_ms = wall_ms(ctx, c);
+            set_run_end(body, task, run);
+        run->ended_ms = get_run_wall_ms(ctx, c);
         mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job: %s", run->name,
                 mu__store_run_word(run->state));
         (void)write_run(ctx, c, run);
@@ -358,12 +360,12 @@ void mu__coord_on_run_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- showing ---- */
 
-static bool set_number(mu_value *map, const char *name, uint64_t number)
+static bool set_run_number(mu_value *map, const char *name, uint64_t number)
 {
     return mu_value_set(map, name, mu_value_int((int64_t)number)) == 0;
 }
 
-static bool set_text(mu_value *map, const char *name, const char *text)
+static bool set_run_text(mu_value *map, const char *name, const char *text)
 {
     mu_value *value = mu_value_string(text);
 
@@ -386,11 +388,11 @@ static bool show_contents(const struct coordination *c, mu_value *map)
     (void)mu__coord_run_key(c, "preemption", key);
     preempted = mu__coord_keys_get_own((struct coordination *)c, key, &entry);
     mu__coord_keys_measure(c, mu__view_str("muster/distribute"), &results, &result_bytes);
-    return set_number(map, "barriers", barriers) &&
+    return set_run_number(map, "barriers", barriers) &&
            mu_value_set(map, "preempted", mu_value_bool(preempted)) == 0 &&
-           set_number(map, "results", results) &&
-           set_number(map, "answers", mu__coord_keys_results(c)) &&
-           set_number(map, "bytes", bytes + result_bytes);
+           set_run_number(map, "results", results) &&
+           set_run_number(map, "answers", mu__coord_keys_results(c)) &&
+           set_run_number(map, "bytes", bytes + result_bytes);
 }
 
 static mu_value *show_run(const struct coordination *c, const struct mu__store_run *run)
@@ -398,21 +400,21 @@ static mu_value *show_run(const struct coordination *c, const struct mu__store_r
     mu_value *map = mu_value_map();
     bool is_present = run == mu__coord_run(c);
 
-    if (map != NULL && set_text(map, "name", run->name) &&
-        set_number(map, "number", run->number) &&
+    if (map != NULL && set_run_text(map, "name", run->name) &&
+        set_run_number(map, "number", run->number) &&
         mu_value_set(map, "present", mu_value_bool(is_present)) == 0 &&
-        set_text(map, "state", mu__store_run_word(run->state)) &&
-        set_number(map, "started_ms", run->started_ms) &&
-        set_number(map, "ended_ms", run->ended_ms) &&
-        set_text(map, "error", run->code == 0 ? "" : mu_err_name(run->code)) &&
-        set_text(map, "message", run->message) &&
+        set_run_text(map, "state", mu__store_run_word(run->state)) &&
+        set_run_number(map, "started_ms", run->started_ms) &&
+        set_run_number(map, "ended_ms", run->ended_ms) &&
+        set_run_text(map, "error", run->code == 0 ? "" : mu_err_name(run->code)) &&
+        set_run_text(map, "message", run->message) &&
         (!is_present || show_contents(c, map)))
         return map;
     mu_value_free(map);
     return NULL;
 }
 
-static bool show_all(const struct coordination *c, mu_value *map)
+static bool show_all_runs(const struct coordination *c, mu_value *map)
 {
     const struct mu__store_runs *store_runs = &c->runs->store_runs;
     mu_value *list = mu_value_list();
@@ -431,9 +433,9 @@ static bool show_all(const struct coordination *c, mu_value *map)
     mu__coord_keys_measure(c, mu__view_str(""), &count, &bytes);
     mu__coord_keys_measure(c, mu__view_str(MU__KEYS_OWN), &own, &own_bytes);
     return mu_value_set(map, "runs", list) == 0 &&
-           set_text(map, "store", c->config.store->name) &&
-           set_number(map, "keys", count - own) &&
-           set_number(map, "bytes", bytes - own_bytes);
+           set_run_text(map, "store", c->config.store->name) &&
+           set_run_number(map, "keys", count - own) &&
+           set_run_number(map, "bytes", bytes - own_bytes);
 }
 
 void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -446,7 +448,7 @@ void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (mu__coord_requester(ctx, c, node, body->token) == NULL)
         return;
     map = mu_value_map();
-    if (map != NULL && !show_all(c, map)) {
+    if (map != NULL && !show_all_runs(c, map)) {
         mu_value_free(map);
         map = NULL;
     }
@@ -455,12 +457,13 @@ void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 /* ---- clearing ---- */
 
-static void forget_run(struct mu__ctx *ctx, struct coordination *c, uint64_t number)
+static void forget_stored_run(struct mu__ctx *ctx, struct coordination *c,
+                              uint64_t number)
 {
     char key[MU__RUN_KEY_MAX];
 
-    key_of(number, key);
-    if (is_persistent(c))
+    make_run_key(number, key);
+    if (are_runs_persistent(c))
         (void)mu__coord_keys_delete_own(ctx, c, key);
     mu__store_runs_remove(&c->runs->store_runs, number);
 }
@@ -471,7 +474,7 @@ static uint64_t clear_history(struct mu__ctx *ctx, struct coordination *c)
     uint64_t count = 0;
 
     for (; store_runs->count > 1; count++)
-        forget_run(ctx, c, store_runs->runs[0].number);
+        forget_stored_run(ctx, c, store_runs->runs[0].number);
     return count;
 }
 
@@ -500,7 +503,7 @@ static int clear_named(struct mu__ctx *ctx, struct coordination *c, struct mu__v
         *ret_count += clear_present(ctx, c);
         return 0;
     }
-    forget_run(ctx, c, run->number);
+    forget_stored_run(ctx, c, run->number);
     ++*ret_count;
     return 0;
 }

@@ -32,7 +32,7 @@ void mu__coord_leave_left(struct coordination *c, struct mu__roster_task *task, 
 }
 
 /* No leaver is missing any more. */
-static bool is_complete(const struct coordination *c)
+static bool is_leave_complete(const struct coordination *c)
 {
     return c->leave.leaving + c->leave.left == c->leave.leavers;
 }
@@ -68,7 +68,8 @@ static void end_leave(struct mu__ctx *ctx, struct coordination *c, const mu_erro
     }
 }
 
-static void fail_leave(struct mu__ctx *ctx, struct coordination *c, const char *why)
+static void fail_common_leave(struct mu__ctx *ctx, struct coordination *c,
+                              const char *why)
 {
     char missing[320];
     mu_error error;
@@ -90,7 +91,7 @@ void mu__coord_leave_fail(struct mu__ctx *ctx, struct coordination *c,
     if (c->leave.leaving == 0 || !shares_leave(c, task))
         return;
     (void)snprintf(why, sizeof why, "%s %s", task->name, what);
-    fail_leave(ctx, c, why);
+    fail_common_leave(ctx, c, why);
 }
 
 /* The barrier at shutdown has timed out: the tasks that are missing fail. */
@@ -99,7 +100,7 @@ static void end_leave_late(struct mu__ctx *ctx, struct coordination *c)
     char why[64];
 
     (void)snprintf(why, sizeof why, "%" PRIu32 " ms are over", c->config.leave_ms);
-    fail_leave(ctx, c, why);
+    fail_common_leave(ctx, c, why);
     for (uint32_t i = 0; i < c->roster->count; i++) {
         struct mu__roster_task *task = c->roster->tasks[i];
 
@@ -118,9 +119,9 @@ static const struct mu__roster_task *in_error(const struct coordination *c)
     return NULL;
 }
 
-static void leave_together(struct mu__ctx *ctx, struct coordination *c,
-                           struct mu__roster_task *task,
-                           const struct mu__task_leave *body)
+static void leave_with_others(struct mu__ctx *ctx, struct coordination *c,
+                              struct mu__roster_task *task,
+                              const struct mu__task_leave *body)
 {
     const struct mu__roster_task *failed =
         c->leave.leaving == 0 ? in_error(c) : NULL;
@@ -138,13 +139,13 @@ static void leave_together(struct mu__ctx *ctx, struct coordination *c,
         return;
     if (failed != NULL)
         mu__coord_leave_fail(ctx, c, failed, "is in error");
-    else if (is_complete(c))
+    else if (is_leave_complete(c))
         end_leave(ctx, c, NULL);
 }
 
 /* A task in error leaves all the same; the answer has the error. */
-static void leave_in_error(struct mu__ctx *ctx, struct coordination *c,
-                           struct mu__roster_task *task, uint64_t token)
+static void leave_despite_error(struct mu__ctx *ctx, struct coordination *c,
+                                struct mu__roster_task *task, uint64_t token)
 {
     mu_error error;
 
@@ -157,12 +158,12 @@ static void leave_in_error(struct mu__ctx *ctx, struct coordination *c,
 }
 
 /* The task waits for no others; it may be the last one that others wait for. */
-static void leave_alone(struct mu__ctx *ctx, struct coordination *c,
-                        struct mu__roster_task *task)
+static void leave_at_once(struct mu__ctx *ctx, struct coordination *c,
+                          struct mu__roster_task *task)
 {
     mu__coord_disconnect(ctx, c, task);
     mu__coord_leave_left(c, task, true);
-    if (c->leave.leaving > 0 && is_complete(c))
+    if (c->leave.leaving > 0 && is_leave_complete(c))
         end_leave(ctx, c, NULL);
 }
 
@@ -176,19 +177,19 @@ void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (peer != NULL)
         mu__coord_end_former_leases(ctx, c, peer, task);
     if (task != NULL && task->state == MU__TASK_FAILED) {
-        leave_in_error(ctx, c, task, body->token);
+        leave_despite_error(ctx, c, task, body->token);
         return;
     }
     task = mu__coord_requester(ctx, c, msg->from.node, body->token);
     if (task == NULL)
         return;
     if (shares_leave(c, task) && !body->now) {
-        leave_together(ctx, c, task, body);
+        leave_with_others(ctx, c, task, body);
         return;
     }
     mu__coord_barriers_left(ctx, c, task);
     mu__coord_answer(ctx, c, msg->from.node, body->token, NULL);
-    leave_alone(ctx, c, task);
+    leave_at_once(ctx, c, task);
 }
 
 void mu__coord_leave_tick(struct mu__ctx *ctx, struct coordination *c)
@@ -205,7 +206,7 @@ void mu__coord_leave_cluster(struct mu__ctx *ctx, struct coordination *c,
     c->leave.leavers = c->leave.leavers + mu__coord_shares_fate(task) - shared;
     if (task->left)
         c->leave.left = c->leave.left + mu__coord_shares_fate(task) - shared;
-    if (c->leave.leaving > 0 && is_complete(c))
+    if (c->leave.leaving > 0 && is_leave_complete(c))
         end_leave(ctx, c, NULL);
 }
 

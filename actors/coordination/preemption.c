@@ -52,7 +52,7 @@ static struct voter *voter_of(const struct coordination *c,
     return &p->voters[task->slot];
 }
 
-static bool is_owed(const struct voter *voter)
+static bool is_vote_missing(const struct voter *voter)
 {
     return voter->requested && !voter->reported;
 }
@@ -70,14 +70,14 @@ static void request_step(struct mu__ctx *ctx, struct coordination *c,
     }
     if (voter->incarnation == task->incarnation && voter->reported)
         return;
-    if (!is_owed(voter))
+    if (!is_vote_missing(voter))
         c->preempt->missing++;
     *voter = (struct voter){.incarnation = task->incarnation, .requested = true};
     if (task->link.up)
         mu__coord_preempt_send_request(ctx, c, task->link.node);
 }
 
-static void request_all(struct mu__ctx *ctx, struct coordination *c)
+static void request_all_steps(struct mu__ctx *ctx, struct coordination *c)
 {
     for (uint32_t i = 0; i < c->roster->count; i++)
         if (c->roster->tasks[i]->state == MU__TASK_CONNECTED)
@@ -85,14 +85,14 @@ static void request_all(struct mu__ctx *ctx, struct coordination *c)
 }
 
 /* End the round, and send its outcome to all tasks that were requested. */
-static void finish(struct mu__ctx *ctx, struct coordination *c)
+static void finish_round(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
     p->phase = ROUND_OVER;
     if (p->error.code == 0)
         mu__log(ctx, MU__LOG_INFO, "round %" PRIu64 " of preemption: all stop at step %"
-                PRIu64 ", since %s will be gone", p->round, p->step, p->task);
+                PRIu64 ", since %s is about to be preempted", p->round, p->step, p->task);
     else
         mu__log(ctx, MU__LOG_WARN, "%s", p->error.message);
     mu__coord_preempt_write_record(ctx, c);
@@ -108,7 +108,7 @@ static void finish(struct mu__ctx *ctx, struct coordination *c)
 
 /* After a change of host, live tasks may not have registered here yet. A task that has
  * registered, and is not connected any more, is not waited for. */
-static bool may_come(struct mu__ctx *ctx, const struct coordination *c)
+static bool awaits_registration(struct mu__ctx *ctx, const struct coordination *c)
 {
     uint64_t until_ms = c->preempt->led_ms + c->config.dead_ms;
 
@@ -127,18 +127,18 @@ static void finish_when_complete(struct mu__ctx *ctx, struct coordination *c)
 
     if (p->phase != ROUND_RUNNING || p->missing > 0)
         return;
-    if (may_come(ctx, c))
+    if (awaits_registration(ctx, c))
         return;
     p->step = 0;
     for (uint32_t i = 0; i < p->voters_size; i++)
         if (p->voters[i].reported && p->voters[i].counts && p->voters[i].step >= p->step)
             p->step = p->voters[i].step + 1;
-    finish(ctx, c);
+    finish_round(ctx, c);
 }
 
 /* ---- rounds ---- */
 
-static void run_round(struct mu__ctx *ctx, struct coordination *c)
+static void run_preemption_round(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
@@ -149,16 +149,17 @@ static void run_round(struct mu__ctx *ctx, struct coordination *c)
     p->missing = 0;
     if (p->voters_size > 0)
         memset(p->voters, 0, p->voters_size * sizeof *p->voters);
-    mu__log(ctx, MU__LOG_INFO, "round %" PRIu64 " of preemption: %s will be gone (%s)",
-            p->round, p->task, p->reason);
+    mu__log(ctx, MU__LOG_INFO,
+            "round %" PRIu64 " of preemption: %s is about to be preempted (%s)", p->round,
+            p->task, p->reason);
     mu__coord_preempt_write_record(ctx, c);
-    request_all(ctx, c);
+    request_all_steps(ctx, c);
     finish_when_complete(ctx, c);
 }
 
 /* Read the record of a former host: a round that has not ended goes on, an early one
  * begins now, since its remaining time is not known. */
-static void take_over(struct mu__ctx *ctx, struct coordination *c)
+static void resume_former_round(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
     char key[MU__RUN_KEY_MAX];
@@ -187,11 +188,11 @@ static void take_over(struct mu__ctx *ctx, struct coordination *c)
     if (p->phase == ROUND_EARLY)
         p->round++;
     if (p->phase != ROUND_OVER)
-        run_round(ctx, c);
+        run_preemption_round(ctx, c);
 }
 
-static bool is_again(const struct coord_preempt *p, const struct mu__roster_task *task,
-                     uint64_t token)
+static bool is_repeated_notice(const struct coord_preempt *p,
+                               const struct mu__roster_task *task, uint64_t token)
 {
     return p->by == task->incarnation && p->token == token && p->by != 0;
 }
@@ -241,8 +242,9 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
 
 /* Note the task to be preempted, and when. Of several notices before a round the one with
  * the shortest grace time counts. */
-static void take_notice(struct mu__ctx *ctx, struct coordination *c, const char *task,
-                        struct mu__view reason, uint64_t grace_ms)
+static void note_preempted_task(struct mu__ctx *ctx, struct coordination *c,
+                                const char *task, struct mu__view reason,
+                                uint64_t grace_ms)
 {
     struct coord_preempt *p = c->preempt;
 
@@ -253,10 +255,10 @@ static void take_notice(struct mu__ctx *ctx, struct coordination *c, const char 
     p->by = p->token = 0;
 }
 
-static void begin(struct mu__ctx *ctx, struct coordination *c)
+static void begin_next_round(struct mu__ctx *ctx, struct coordination *c)
 {
     c->preempt->round++;
-    run_round(ctx, c);
+    run_preemption_round(ctx, c);
 }
 
 /* The preemption is far: the notices are answered now, and the round begins later. */
@@ -265,8 +267,10 @@ static void begin_early(struct mu__ctx *ctx, struct coordination *c)
     struct coord_preempt *p = c->preempt;
 
     p->phase = ROUND_EARLY;
-    mu__log(ctx, MU__LOG_INFO, "%s will be gone in %" PRIu64 " s: a round of preemption "
-            "begins 15 minutes before", p->task, p->grace_ms / 1000);
+    mu__log(ctx, MU__LOG_INFO,
+            "%s is to be preempted in %" PRIu64 " s: a round of preemption "
+            "begins 15 minutes before",
+            p->task, p->grace_ms / 1000);
     mu__coord_preempt_write_record(ctx, c);
 }
 
@@ -276,17 +280,17 @@ void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t
     const struct mu__roster_task *task = mu__roster_at_node(c->roster, node);
     struct coord_preempt *p = c->preempt;
 
-    take_over(ctx, c);
+    resume_former_round(ctx, c);
     if (p->phase == ROUND_RUNNING)
         return;
     mu__coord_preempt_forget_notices(p);
-    take_notice(ctx, c, task == NULL ? "unknown" : task->name, value, 0);
-    begin(ctx, c);
+    note_preempted_task(ctx, c, task == NULL ? "unknown" : task->name, value, 0);
+    begin_next_round(ctx, c);
 }
 
-static void notice(struct mu__ctx *ctx, struct coordination *c,
-                   const struct mu__roster_task *task,
-                   const struct mu__preempt_notice *body)
+static void handle_preempt_notice(struct mu__ctx *ctx, struct coordination *c,
+                                  const struct mu__roster_task *task,
+                                  const struct mu__preempt_notice *body)
 {
     struct coord_preempt *p = c->preempt;
     uint64_t grace_ms = body->grace_ms > UINT32_MAX ? UINT32_MAX : body->grace_ms;
@@ -302,11 +306,11 @@ static void notice(struct mu__ctx *ctx, struct coordination *c,
         return;
     if (p->phase != ROUND_EARLY || !is_early ||
         grace_ms < mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c))) {
-        take_notice(ctx, c, task->name, body->reason, grace_ms);
+        note_preempted_task(ctx, c, task->name, body->reason, grace_ms);
         p->by = task->incarnation;
         p->token = body->token;
         if (!is_early) {
-            begin(ctx, c);
+            begin_next_round(ctx, c);
             return;
         }
         begin_early(ctx, c);
@@ -325,14 +329,15 @@ void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__ms
 
     if (task == NULL)
         return;
-    take_over(ctx, c);
+    resume_former_round(ctx, c);
     known = find_notice(p, task, body->token);
-    if (known != NULL ? known->answered
-                      : is_again(p, task, body->token) && p->phase == ROUND_OVER)
+    if (known != NULL
+            ? known->answered
+            : is_repeated_notice(p, task, body->token) && p->phase == ROUND_OVER)
         mu__coord_answer(ctx, c, msg->from.node, body->token,
                          p->error.code == 0 ? NULL : &p->error);
     else if (known == NULL)
-        notice(ctx, c, task, body);
+        handle_preempt_notice(ctx, c, task, body);
 }
 
 /* ---- reports of tasks ---- */
@@ -365,7 +370,7 @@ void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg 
 
     if (task == NULL)
         return;
-    take_over(ctx, c);
+    resume_former_round(ctx, c);
     if (body->round != p->round ||
         (p->phase != ROUND_RUNNING && p->phase != ROUND_OVER)) {
         send_no_round(ctx, c, msg->from.node, body->round);
@@ -378,7 +383,7 @@ void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg 
     voter = voter_of(c, task);
     if (voter == NULL || body->step == UINT64_MAX)
         return;
-    p->missing -= is_owed(voter);
+    p->missing -= is_vote_missing(voter);
     *voter = (struct voter){
         .incarnation = task->incarnation,
         .requested = true,
@@ -396,13 +401,13 @@ void mu__coord_preempt_task_left(struct mu__ctx *ctx, struct coordination *c,
 
     if (task->slot >= p->voters_size)
         return;
-    p->missing -= is_owed(&p->voters[task->slot]);
+    p->missing -= is_vote_missing(&p->voters[task->slot]);
     p->voters[task->slot] = (struct voter){.requested = false};
     finish_when_complete(ctx, c);
 }
 
-static bool has_reported(const struct coord_preempt *p,
-                         const struct mu__roster_task *task)
+static bool has_voted(const struct coord_preempt *p,
+                      const struct mu__roster_task *task)
 {
     return task->slot < p->voters_size && p->voters[task->slot].reported &&
            p->voters[task->slot].incarnation == task->incarnation;
@@ -416,10 +421,10 @@ void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
 {
     struct coord_preempt *p = c->preempt;
 
-    take_over(ctx, c);
+    resume_former_round(ctx, c);
     if (p->phase == ROUND_RUNNING)
         request_step(ctx, c, task);
-    else if (p->phase == ROUND_OVER && p->error.code == 0 && !has_reported(p, task) &&
+    else if (p->phase == ROUND_OVER && p->error.code == 0 && !has_voted(p, task) &&
              task->link.up &&
              mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c)) > 0)
         mu__coord_preempt_send_request(ctx, c, task->link.node);
@@ -427,11 +432,11 @@ void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- time ---- */
 
-static bool is_missing(void *user, const struct mu__roster_task *task)
+static bool is_voter_missing(void *user, const struct mu__roster_task *task)
 {
     const struct coord_preempt *p = user;
 
-    return task->slot < p->voters_size && is_owed(&p->voters[task->slot]);
+    return task->slot < p->voters_size && is_vote_missing(&p->voters[task->slot]);
 }
 
 /* Which tasks have not reported their step. */
@@ -442,16 +447,18 @@ static void explain_late(struct mu__ctx *ctx, const struct coordination *c,
     uint64_t now_ms = mu__coord_clock(ctx, c);
     char missing[256];
 
-    if (mu__roster_describe(c->roster, now_ms, is_missing, c->preempt, MISSING_NAMED_MAX,
-                            missing, sizeof missing) == 0)
+    if (mu__roster_describe(c->roster, now_ms, is_voter_missing, c->preempt,
+                            MISSING_NAMED_MAX, missing, sizeof missing) == 0)
         (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
                            "after %" PRIu64 " ms not all tasks have registered with this "
                            "host", p->round, now_ms - p->begun_ms);
     else
-        (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
-                           "after %" PRIu64 " ms these tasks have not said what step "
-                           "they have reached: %s", p->round, now_ms - p->begun_ms,
-                           missing);
+        (void)mu_error_set(
+            ret_error, -MU_EDEADLINE,
+            "round %" PRIu64 " of preemption: "
+            "after %" PRIu64
+            " ms these tasks have not reported the step they have reached: %s",
+            p->round, now_ms - p->begun_ms, missing);
     ret_error->kind = MU_ERROR_LIMIT;
 }
 
@@ -482,15 +489,15 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
     struct coord_preempt *p = c->preempt;
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
-    take_over(ctx, c);
+    resume_former_round(ctx, c);
     if (p->phase == ROUND_EARLY &&
         mu__coord_preempt_grace_left(p, now_ms) <= MU_PREEMPTION_EARLY_MS)
-        begin(ctx, c);
+        begin_next_round(ctx, c);
     if (p->phase != ROUND_RUNNING)
         return;
     if (now_ms - p->begun_ms >= ROUND_MS) {
         explain_late(ctx, c, &p->error);
-        finish(ctx, c);
+        finish_round(ctx, c);
         return;
     }
     notices_late(ctx, c);
@@ -526,7 +533,7 @@ uint64_t mu__coord_preempt_forget_over(struct mu__ctx *ctx, struct coordination 
     struct coord_preempt *p = c->preempt;
     char key[MU__RUN_KEY_MAX];
 
-    take_over(ctx, c);
+    resume_former_round(ctx, c);
     if (p->phase != ROUND_OVER)
         return 0;
     mu__coord_preempt_forget_notices(p);

@@ -22,9 +22,9 @@
 /* ---- Registering ---- */
 
 /* Whether the peer may register the task; a former incarnation is failed or replaced. */
-static int admit(struct mu__ctx *ctx, struct coordination *c,
-                 struct mu__roster_task *task, const struct coord_peer *peer,
-                 mu_error *ret_error)
+static int admit_incarnation(struct mu__ctx *ctx, struct coordination *c,
+                             struct mu__roster_task *task, const struct coord_peer *peer,
+                             mu_error *ret_error)
 {
     mu_error replaced;
 
@@ -50,8 +50,8 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
                         "and must be reset first", task->name);
 }
 
-static int take_devices(struct mu__roster_task *task, const struct mu__packed *devices,
-                        mu_error *ret_error)
+static int store_task_devices(struct mu__roster_task *task,
+                              const struct mu__packed *devices, mu_error *ret_error)
 {
     mu_value *value = NULL;
     char why[128];
@@ -76,8 +76,8 @@ static int take_devices(struct mu__roster_task *task, const struct mu__packed *d
 }
 
 /* A link of the task's incarnation is up. */
-static int link_up(struct mu__ctx *ctx, struct coordination *c,
-                   struct mu__roster_task *task, uint32_t node)
+static int set_link_up(struct mu__ctx *ctx, struct coordination *c,
+                       struct mu__roster_task *task, uint32_t node)
 {
     bool was_suspect = task->suspect;
     int rv = mu__roster_link_up(c->roster, task, node, mu__coord_clock(ctx, c));
@@ -87,10 +87,10 @@ static int link_up(struct mu__ctx *ctx, struct coordination *c,
     return rv;
 }
 
-static int connect(struct mu__ctx *ctx, struct coordination *c,
-                   struct mu__roster_task *task, const struct coord_peer *peer)
+static int connect_task(struct mu__ctx *ctx, struct coordination *c,
+                        struct mu__roster_task *task, const struct coord_peer *peer)
 {
-    int rv = link_up(ctx, c, task, peer->node);
+    int rv = set_link_up(ctx, c, task, peer->node);
 
     if (rv != 0)
         return rv;
@@ -119,8 +119,9 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     return 0;
 }
 
-static struct mu__roster_task *
-find_or_add(struct coordination *c, const struct coord_peer *peer, mu_error *ret_error)
+static struct mu__roster_task *find_or_add_task(struct coordination *c,
+                                                const struct coord_peer *peer,
+                                                mu_error *ret_error)
 {
     struct mu__roster_task *task = mu__roster_add(c->roster, peer->type, peer->index);
 
@@ -132,24 +133,24 @@ find_or_add(struct coordination *c, const struct coord_peer *peer, mu_error *ret
     return task;
 }
 
-static int take_in(struct mu__ctx *ctx, struct coordination *c,
-                   const struct coord_peer *peer, const struct mu__task_register *body,
-                   mu_error *ret_error)
+static int register_peer_task(struct mu__ctx *ctx, struct coordination *c,
+                              const struct coord_peer *peer,
+                              const struct mu__task_register *body, mu_error *ret_error)
 {
     struct mu__roster_task *task;
     int rv = mu__coord_runs_admit(c, peer, body, ret_error);
 
     if (rv != 0)
         return rv;
-    task = find_or_add(c, peer, ret_error);
+    task = find_or_add_task(c, peer, ret_error);
     if (task == NULL)
         return ret_error->code;
-    rv = admit(ctx, c, task, peer, ret_error);
+    rv = admit_incarnation(ctx, c, task, peer, ret_error);
     if (rv == 0)
-        rv = take_devices(task, &body->devices, ret_error);
+        rv = store_task_devices(task, &body->devices, ret_error);
     if (rv != 0)
         return rv;
-    if (connect(ctx, c, task, peer) != 0)
+    if (connect_task(ctx, c, task, peer) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     task->since = body->since != 0 ? body->since : mu__coord_next_revision(c);
     mu__coord_barriers_registered(ctx, c, task);
@@ -181,7 +182,7 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
     if (peer == NULL)
         return;
-    if (take_in(ctx, c, peer, body, &error) != 0) {
+    if (register_peer_task(ctx, c, peer, body, &error) != 0) {
         mu__coord_answer(ctx, c, peer->node, body->token, &error);
         return;
     }
@@ -202,8 +203,8 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 /* ---- Requesters ---- */
 
-static void heard(struct mu__ctx *ctx, struct coordination *c,
-                  struct mu__roster_task *task)
+static void note_heartbeat(struct mu__ctx *ctx, struct coordination *c,
+                           struct mu__roster_task *task)
 {
     if (mu__roster_heard(c->roster, task, mu__coord_clock(ctx, c)))
         mu__coord_requests_changed(c, task, true);
@@ -232,7 +233,7 @@ static void not_connected(const struct coordination *c, uint32_t node,
                            "%s is registered with another incarnation", other->name);
     else if (task != NULL && task->seen)
         (void)mu_error_set(ret_error, -MU_EPRECONDITION,
-                           "%s has left and is not registered any more", task->name);
+                           "%s has left and is no longer registered", task->name);
     else
         (void)mu_error_set(ret_error, -MU_EPRECONDITION,
                            "/job:%s/task:%" PRIu32 " is not registered at %s",
@@ -247,7 +248,7 @@ struct mu__roster_task *mu__coord_requester(struct mu__ctx *ctx, struct coordina
     mu_error error;
 
     if (task != NULL && mu__coord_task_is_connected(task)) {
-        heard(ctx, c, task);
+        note_heartbeat(ctx, c, task);
         return task;
     }
     if (token != 0) {
@@ -270,8 +271,9 @@ static void note_progress(struct mu__roster_task *task, uint64_t progress,
 
 /* A task that is heard, and whose program makes no progress. A parameter server is
  * excepted until it has reported any. */
-static bool is_stuck(const struct coordination *c, const struct mu__roster_task *task,
-                     uint64_t stuck_ms, uint64_t now_ms)
+static bool is_task_stuck(const struct coordination *c,
+                          const struct mu__roster_task *task, uint64_t stuck_ms,
+                          uint64_t now_ms)
 {
     if (c->config.stuck_ms == 0)
         return false;
@@ -286,16 +288,17 @@ static void fail_stuck(struct mu__ctx *ctx, struct coordination *c,
 {
     char what[128];
 
-    (void)snprintf(what, sizeof what,
-                   "is stuck: its node lives, its program has not got on for %" PRIu32
-                   " ms (progress %" PRIu64 ")", c->config.stuck_ms,
-                   task->progress.count);
+    (void)snprintf(
+        what, sizeof what,
+        "is stuck: its node is alive, its program has made no progress for %" PRIu32
+        " ms (progress %" PRIu64 ")",
+        c->config.stuck_ms, task->progress.count);
     mu__coord_fail_with(ctx, c, task, -MU_EDEADLINE, what);
 }
 
 /* 0, or why a heartbeat is refused. One that was sent before its task left is taken. */
-static int judge(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                 const struct mu__roster_task *task, mu_error *ret_error)
+static int check_heartbeat(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                           const struct mu__roster_task *task, mu_error *ret_error)
 {
     if (task != NULL && mu__coord_task_is_connected(task))
         return 0;
@@ -335,12 +338,12 @@ void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     mu_error error;
 
     if (task != NULL && mu__coord_task_is_connected(task)) {
-        heard(ctx, c, task);
+        note_heartbeat(ctx, c, task);
         note_progress(task, body->progress, task->link.heard_ms);
-        if (is_stuck(c, task, body->stuck_ms, task->link.heard_ms))
+        if (is_task_stuck(c, task, body->stuck_ms, task->link.heard_ms))
             fail_stuck(ctx, c, task);
     }
-    if (judge(ctx, c, msg->from.node, task, &error) != 0)
+    if (check_heartbeat(ctx, c, msg->from.node, task, &error) != 0)
         send_heard(ctx, c, msg->from.node, &error);
     else
         send_heard(ctx, c, msg->from.node, NULL);
@@ -394,8 +397,8 @@ void mu__coord_end_former_leases(struct mu__ctx *ctx, struct coordination *c,
 
 /* An agent may be in error for another task's failure while its own task is not in ERROR.
  * A task in ERROR may be reset by its next incarnation. */
-static int reset(struct mu__ctx *ctx, struct coordination *c,
-                 const struct coord_peer *peer, mu_error *ret_error)
+static int reset_failed_task(struct mu__ctx *ctx, struct coordination *c,
+                             const struct coord_peer *peer, mu_error *ret_error)
 {
     struct mu__roster_task *task = mu__roster_find(c->roster, peer->type, peer->index);
 
@@ -418,7 +421,7 @@ void mu__coord_on_reset(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (peer == NULL)
         return;
-    (void)reset(ctx, c, peer, &error);
+    (void)reset_failed_task(ctx, c, peer, &error);
     mu__coord_answer(ctx, c, peer->node, body->token, &error);
 }
 
@@ -432,7 +435,7 @@ void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
 
     if (task == NULL || task->incarnation != peer->incarnation)
         return;
-    if (link_up(ctx, c, task, news->node) != 0)
+    if (set_link_up(ctx, c, task, news->node) != 0)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: %s goes unnoticed", task->name);
     else if (mu__coord_task_is_connected(task) && !task->notified &&
              task->notified_count < c->tasks.notified_count)
@@ -467,13 +470,13 @@ static void fail_silent(struct mu__ctx *ctx, struct coordination *c,
 {
     char what[96];
 
-    (void)snprintf(what, sizeof what, "has not been heard for %" PRIu32 " ms",
+    (void)snprintf(what, sizeof what, "has been silent for %" PRIu32 " ms",
                    c->config.dead_ms);
     mu__coord_task_lose(ctx, c, task, what);
 }
 
-static void fail_down(struct mu__ctx *ctx, struct coordination *c,
-                      struct mu__roster_task *task)
+static void fail_unreachable_task(struct mu__ctx *ctx, struct coordination *c,
+                                  struct mu__roster_task *task)
 {
     char what[96];
 
@@ -486,7 +489,7 @@ static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task)
 {
     mu__roster_suspect(c->roster, task);
-    mu__log(ctx, MU__LOG_INFO, "%s: suspect: not heard for %" PRIu32 " ms", task->name,
+    mu__log(ctx, MU__LOG_INFO, "%s: suspect: silent for %" PRIu32 " ms", task->name,
             c->config.suspect_ms);
     mu__coord_requests_changed(c, task, true);
 }
@@ -497,7 +500,7 @@ static struct mu__roster_task *first_heard(const struct mu__list *list)
     return MU__LIST_FIRST(list, struct mu__roster_task, link.by_heard);
 }
 
-static struct mu__roster_task *first_down(const struct mu__roster *roster)
+static struct mu__roster_task *first_down_task(const struct mu__roster *roster)
 {
     return MU__LIST_FIRST(&roster->down, struct mu__roster_task, link.by_down);
 }
@@ -516,9 +519,9 @@ static void judge_silence(struct mu__ctx *ctx, struct coordination *c)
     while ((task = first_heard(&roster->silent)) != NULL &&
            task->link.heard_ms + config->dead_ms <= now_ms)
         fail_silent(ctx, c, task);
-    while ((task = first_down(roster)) != NULL &&
+    while ((task = first_down_task(roster)) != NULL &&
            task->link.down_ms + config->reconnect_ms <= now_ms)
-        fail_down(ctx, c, task);
+        fail_unreachable_task(ctx, c, task);
 }
 
 void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c)
@@ -532,7 +535,7 @@ uint64_t mu__coord_tasks_due_ms(const struct coordination *c)
     const struct mu__coordination_config *config = &c->config;
     const struct mu__roster_task *heard = first_heard(&c->roster->heard);
     const struct mu__roster_task *silent = first_heard(&c->roster->silent);
-    const struct mu__roster_task *down = first_down(c->roster);
+    const struct mu__roster_task *down = first_down_task(c->roster);
     uint64_t due_ms = c->leave.leaving > 0 ? c->leave.due_ms : UINT64_MAX;
 
     if (heard != NULL)

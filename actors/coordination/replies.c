@@ -33,7 +33,7 @@ void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
 }
 
 /* What an answer that waits for the store takes of memory, or will take when sent. */
-static int64_t bytes_of(const struct mu__msg *msg)
+static int64_t get_reply_bytes(const struct mu__msg *msg)
 {
     return msg->backing == NULL ? 0 : (int64_t)msg->backing->size;
 }
@@ -57,7 +57,7 @@ static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_
     };
     mu__list_append(&c->commits.later, &later->link);
     c->commits.later_count++;
-    mu__owe(ctx, node, bytes_of(msg));
+    mu__owe(ctx, node, get_reply_bytes(msg));
 }
 
 void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -89,7 +89,7 @@ void mu__coord_send_later(struct mu__ctx *ctx, struct coordination *c)
     struct coord_later *later;
 
     while ((later = first_later(c)) != NULL && later->sequence <= c->commits.safe) {
-        mu__owe(ctx, later->node, -bytes_of(later->msg));
+        mu__owe(ctx, later->node, -get_reply_bytes(later->msg));
         mu__coord_send_now(ctx, later->node, later->msg);
         free_first_later(c);
     }
@@ -100,15 +100,15 @@ void mu__coord_drop_later(struct mu__ctx *ctx, struct coordination *c)
     struct coord_later *later;
 
     while ((later = first_later(c)) != NULL) {
-        mu__owe(ctx, later->node, -bytes_of(later->msg));
+        mu__owe(ctx, later->node, -get_reply_bytes(later->msg));
         mu__msg_free(ctx, later->msg);
         free_first_later(c);
     }
 }
 
-static void answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                   struct mu__tasks_answer *body, struct mu__msg *msg,
-                   const mu_error *error)
+static void send_tasks_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                              struct mu__tasks_answer *body, struct mu__msg *msg,
+                              const mu_error *error)
 {
     body->code = (uint32_t)-error->code;
     body->message = mu__view_str(error->message);
@@ -129,7 +129,7 @@ void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node
         return;
     body = mu__body(msg);
     body->token = token;
-    answer(ctx, c, node, body, msg, error == NULL ? &none : error);
+    send_tasks_answer(ctx, c, node, body, msg, error == NULL ? &none : error);
 }
 
 void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -147,8 +147,9 @@ void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32
         return;
     }
     if (buf != NULL && !fits)
-        (void)mu_error_set(&error, -MU_EEXHAUSTED, "what %s knows of these tasks has %"
-                           PRIu64 " bytes, and at most %d are told: ask about fewer",
+        (void)mu_error_set(&error, -MU_EEXHAUSTED,
+                           "the records of these tasks at %s have %" PRIu64
+                           " bytes, and at most %d are sent: request fewer tasks",
                            c->config.task, bytes, MU__TASKS_CONTENT_MAX);
     else
         (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory", c->config.task);

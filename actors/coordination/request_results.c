@@ -30,7 +30,7 @@ struct mu__results {
     uint64_t count;
 };
 
-static void move(struct mu__results_agent *agent, bool closed)
+static void move_agent_list(struct mu__results_agent *agent, bool closed)
 {
     struct mu__results *results = agent->results;
 
@@ -47,24 +47,24 @@ static void move(struct mu__results_agent *agent, bool closed)
 
 /* ---- Rings ---- */
 
-static struct mu__request_result *result_at(const struct mu__results_agent *agent,
-                                            uint32_t i)
+static struct mu__request_result *
+get_request_result(const struct mu__results_agent *agent, uint32_t i)
 {
     return &agent->ring[(agent->first + i) & (agent->capacity - 1)];
 }
 
 /* How many results have a lower token. */
-static uint32_t index_of(const struct mu__results_agent *agent, uint64_t token)
+static uint32_t find_result_index(const struct mu__results_agent *agent, uint64_t token)
 {
     uint32_t low = 0;
     uint32_t high = agent->count;
 
-    if (high == 0 || result_at(agent, high - 1)->token < token)
+    if (high == 0 || get_request_result(agent, high - 1)->token < token)
         return high;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (result_at(agent, middle)->token < token)
+        if (get_request_result(agent, middle)->token < token)
             low = middle + 1;
         else
             high = middle;
@@ -72,7 +72,7 @@ static uint32_t index_of(const struct mu__results_agent *agent, uint64_t token)
     return low;
 }
 
-static int grow(struct mu__results_agent *agent)
+static int grow_result_ring(struct mu__results_agent *agent)
 {
     uint32_t capacity = agent->capacity == 0 ? RING_FIRST : agent->capacity * 2;
     struct mu__request_result *ring = malloc(capacity * sizeof *ring);
@@ -80,7 +80,7 @@ static int grow(struct mu__results_agent *agent)
     if (ring == NULL)
         return -MU_ENOMEM;
     for (uint32_t i = 0; i < agent->count; i++)
-        ring[i] = *result_at(agent, i);
+        ring[i] = *get_request_result(agent, i);
     free(agent->ring);
     agent->ring = ring;
     agent->first = 0;
@@ -89,7 +89,7 @@ static int grow(struct mu__results_agent *agent)
 }
 
 /* Free a large ring that is empty. */
-static void shrink(struct mu__results_agent *agent)
+static void shrink_result_ring(struct mu__results_agent *agent)
 {
     if (agent->count > 0 || agent->capacity <= RING_RETAINED_MAX)
         return;
@@ -111,7 +111,7 @@ void mu__results_acknowledge(struct mu__results_agent *agent, uint64_t done)
         agent->count--;
     }
     agent->results->count -= before - agent->count;
-    shrink(agent);
+    shrink_result_ring(agent);
 }
 
 enum mu__request_state mu__results_find(const struct mu__results_agent *agent,
@@ -122,20 +122,20 @@ enum mu__request_state mu__results_find(const struct mu__results_agent *agent,
 
     if (token < agent->done)
         return MU__REQUEST_ACKNOWLEDGED;
-    index = index_of(agent, token);
-    if (index == agent->count || result_at(agent, index)->token != token)
+    index = find_result_index(agent, token);
+    if (index == agent->count || get_request_result(agent, index)->token != token)
         return MU__REQUEST_NEW;
-    *ret_result = *result_at(agent, index);
+    *ret_result = *get_request_result(agent, index);
     return MU__REQUEST_ANSWERED;
 }
 
 int mu__results_reserve(struct mu__results_agent *agent, mu_error *ret_error)
 {
     if (agent->count >= MU__RESULTS_MAX)
-        return mu_error_set(ret_error, -MU_EEXHAUSTED, "%d changes of this task were "
-                            "answered that it has not said to have the answers of; "
-                            "there may be no more", MU__RESULTS_MAX);
-    if (agent->count < agent->capacity || grow(agent) == 0)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "the task has %d unacknowledged results, the limit",
+                            MU__RESULTS_MAX);
+    if (agent->count < agent->capacity || grow_result_ring(agent) == 0)
         return 0;
     return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the result of a change");
 }
@@ -143,12 +143,12 @@ int mu__results_reserve(struct mu__results_agent *agent, mu_error *ret_error)
 void mu__results_add(struct mu__results_agent *agent,
                      const struct mu__request_result *result)
 {
-    uint32_t index = index_of(agent, result->token);
+    uint32_t index = find_result_index(agent, result->token);
 
     assert(agent->count < agent->capacity && result->token >= agent->done);
     for (uint32_t i = agent->count; i > index; i--)
-        *result_at(agent, i) = *result_at(agent, i - 1);
-    *result_at(agent, index) = *result;
+        *get_request_result(agent, i) = *get_request_result(agent, i - 1);
+    *get_request_result(agent, index) = *result;
     agent->count++;
     agent->results->count++;
 }
@@ -165,7 +165,7 @@ void mu__results_seed(struct mu__results *results, uint64_t seed)
     mu__map_seed(&results->agents, seed);
 }
 
-static void free_list(struct mu__list *list)
+static void free_agent_list(struct mu__list *list)
 {
     struct mu__results_agent *agent;
 
@@ -178,8 +178,8 @@ static void free_list(struct mu__list *list)
 
 void mu__results_clear(struct mu__results *results)
 {
-    free_list(&results->open);
-    free_list(&results->closed);
+    free_agent_list(&results->open);
+    free_agent_list(&results->closed);
     mu__map_done(&results->agents);
     *results = (struct mu__results){.agents = results->agents};
 }
@@ -217,15 +217,15 @@ struct mu__results_agent *mu__results_agent(struct mu__results *results, uint64_
     found = mu__map_get(&results->agents, agent);
     if (found == NULL)
         return add_agent(results, agent);
-    move(found, false);
+    move_agent_list(found, false);
     return found;
 }
 
-static void forget(struct mu__results_agent *agent)
+static void forget_agent(struct mu__results_agent *agent)
 {
     struct mu__results *results = agent->results;
 
-    move(agent, true);
+    move_agent_list(agent, true);
     results->closed_count--;
     mu__list_remove(&results->closed, &agent->link);
     results->count -= agent->count;
@@ -239,7 +239,7 @@ void mu__results_agent_back(struct mu__results *results, uint64_t agent)
     struct mu__results_agent *found = mu__map_get(&results->agents, agent);
 
     if (found != NULL)
-        move(found, false);
+        move_agent_list(found, false);
 }
 
 uint64_t mu__results_agent_closed(struct mu__results *results, uint64_t agent,
@@ -250,7 +250,7 @@ uint64_t mu__results_agent_closed(struct mu__results *results, uint64_t agent,
 
     if (found == NULL)
         return 0;
-    move(found, true);
+    move_agent_list(found, true);
     if (found->count > 0)
         found = results->closed_count <= most
                     ? NULL
@@ -258,7 +258,7 @@ uint64_t mu__results_agent_closed(struct mu__results *results, uint64_t agent,
     if (found == NULL)
         return 0;
     incarnation = found->incarnation;
-    forget(found);
+    forget_agent(found);
     return incarnation;
 }
 
@@ -271,7 +271,8 @@ static int each_of(const struct mu__list *list, mu__results_each_fn each, void *
          agent != NULL && rv == 0;
          agent = MU__LIST_NEXT(agent, struct mu__results_agent, link))
         for (uint32_t i = 0; i < agent->count && rv == 0; i++)
-            rv = each(user, agent->incarnation, agent->done, result_at(agent, i));
+            rv =
+                each(user, agent->incarnation, agent->done, get_request_result(agent, i));
     return rv;
 }
 

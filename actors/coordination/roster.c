@@ -41,7 +41,7 @@ static void list_silent(struct mu__roster *roster, struct mu__roster_task *task)
     mu__list_insert(&roster->silent, before, &task->link.by_heard);
 }
 
-static void unlist(struct mu__roster *roster, struct mu__roster_task *task)
+static void unlist_roster_task(struct mu__roster *roster, struct mu__roster_task *task)
 {
     if (task->state != MU__TASK_CONNECTED)
         return;
@@ -52,13 +52,14 @@ static void unlist(struct mu__roster *roster, struct mu__roster_task *task)
 
 /* ---- start and end ---- */
 
-static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
-                                   uint32_t index, bool coordinated);
+static struct mu__roster_task *add_roster_task(struct mu__roster *roster,
+                                               const char *type, uint32_t index,
+                                               bool coordinated);
 
-static int add_range(struct mu__roster *roster, const struct mu__task_range *range)
+static int add_roster_range(struct mu__roster *roster, const struct mu__task_range *range)
 {
     for (uint32_t index = range->first;; index++) {
-        if (add(roster, range->type, index, true) == NULL)
+        if (add_roster_task(roster, range->type, index, true) == NULL)
             return -MU_ENOMEM;
         if (index == range->last)
             return 0;
@@ -98,7 +99,7 @@ struct mu__roster *mu__roster_new(const struct mu__task_set *coordinated,
         return NULL;
     rv = read_recoverable(roster, recoverable == NULL ? "all" : recoverable);
     for (uint32_t i = 0; rv == 0 && i < coordinated->count; i++)
-        rv = add_range(roster, &coordinated->ranges[i]);
+        rv = add_roster_range(roster, &coordinated->ranges[i]);
     if (rv == 0)
         return roster;
     mu__roster_free(roster);
@@ -124,8 +125,8 @@ void mu__roster_free(struct mu__roster *roster)
 /* ---- finding ---- */
 
 /* The key of `names` for type and index. 0: no task of this type is known. */
-static uint64_t name_key(const struct mu__roster *roster, const char *type,
-                         uint32_t index)
+static uint64_t make_roster_key(const struct mu__roster *roster, const char *type,
+                                uint32_t index)
 {
     for (uint64_t i = 0; i < roster->types_count; i++)
         if (strcmp(roster->types[i], type) == 0)
@@ -138,7 +139,7 @@ static bool need_type(struct mu__roster *roster, const char *type)
 {
     size_t length = strspn(type, "abcdefghijklmnopqrstuvwxyz0123456789_");
 
-    if (name_key(roster, type, 0) != 0)
+    if (make_roster_key(roster, type, 0) != 0)
         return true;
     if (length == 0 || type[length] != '\0' || length >= sizeof roster->types[0] ||
         roster->types_count == MU_CLUSTER_TYPES_MAX)
@@ -151,7 +152,7 @@ static bool need_type(struct mu__roster *roster, const char *type)
 struct mu__roster_task *mu__roster_find(const struct mu__roster *roster, const char *type,
                                         uint32_t index)
 {
-    uint64_t key = name_key(roster, type, index);
+    uint64_t key = make_roster_key(roster, type, index);
 
     return key == 0 ? NULL : mu__map_get(&roster->names, key);
 }
@@ -163,7 +164,7 @@ struct mu__roster_task *mu__roster_at_node(const struct mu__roster *roster, uint
 
 /* ---- adding ---- */
 
-static bool make_room(struct mu__roster *roster)
+static bool reserve_roster_slot(struct mu__roster *roster)
 {
     uint32_t size = roster->size == 0 ? 16 : roster->size * 2;
 
@@ -176,37 +177,39 @@ static bool make_room(struct mu__roster *roster)
 }
 
 /* A task that is not coordinated is always recoverable. */
-static bool is_recoverable(const struct mu__roster *roster,
-                           const struct mu__roster_task *task)
+static bool is_task_recoverable(const struct mu__roster *roster,
+                                const struct mu__roster_task *task)
 {
     return !task->coordinated || roster->all_recoverable ||
            mu__task_set_has(&roster->recoverable, task->type, 0);
 }
 
-static void name_task(struct mu__roster *roster, struct mu__roster_task *task,
-                      const char *type, uint32_t index)
+static void name_roster_task(struct mu__roster *roster, struct mu__roster_task *task,
+                             const char *type, uint32_t index)
 {
     (void)snprintf(task->type, sizeof task->type, "%s", type);
     (void)snprintf(task->name, sizeof task->name, "/job:%s/task:%" PRIu32, task->type,
                    index);
     task->index = index;
-    task->recoverable = is_recoverable(roster, task);
+    task->recoverable = is_task_recoverable(roster, task);
 }
 
-static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
-                                   uint32_t index, bool coordinated)
+static struct mu__roster_task *add_roster_task(struct mu__roster *roster,
+                                               const char *type, uint32_t index,
+                                               bool coordinated)
 {
-    struct mu__roster_task *task =
-        need_type(roster, type) && make_room(roster) ? calloc(1, sizeof *task) : NULL;
+    struct mu__roster_task *task = need_type(roster, type) && reserve_roster_slot(roster)
+                                       ? calloc(1, sizeof *task)
+                                       : NULL;
 
     if (task == NULL)
         return NULL;
-    if (mu__map_set(&roster->names, name_key(roster, type, index), task) != 0) {
+    if (mu__map_set(&roster->names, make_roster_key(roster, type, index), task) != 0) {
         free(task);
         return NULL;
     }
     task->coordinated = coordinated;
-    name_task(roster, task, type, index);
+    name_roster_task(roster, task, type, index);
     task->slot = roster->count;
     roster->tasks[roster->count++] = task;
     roster->coordinated += coordinated;
@@ -246,18 +249,19 @@ static struct mu__roster_task *oldest_of(const struct mu__roster *roster,
 }
 
 /* The slot of a former guest, `task`, for a new one. */
-static struct mu__roster_task *reuse(struct mu__roster *roster,
-                                     struct mu__roster_task *task, const char *type,
-                                     uint32_t index)
+static struct mu__roster_task *reuse_guest_slot(struct mu__roster *roster,
+                                                struct mu__roster_task *task,
+                                                const char *type, uint32_t index)
 {
     if (task == NULL ||
-        mu__map_set(&roster->names, name_key(roster, type, index), task) != 0)
+        mu__map_set(&roster->names, make_roster_key(roster, type, index), task) != 0)
         return NULL;
-    (void)mu__map_remove(&roster->names, name_key(roster, task->type, task->index));
+    (void)mu__map_remove(&roster->names,
+                         make_roster_key(roster, task->type, task->index));
     mu_value_free(task->devices);
     free(task->failure.ended);
     *task = (struct mu__roster_task){.slot = task->slot};
-    name_task(roster, task, type, index);
+    name_roster_task(roster, task, type, index);
     return task;
 }
 
@@ -272,15 +276,16 @@ struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *ty
         return task;
     former = oldest_of(roster, is_former_client, &count);
     if (count >= FORMER_CLIENTS_MAX)
-        return reuse(roster, former, type, index);
+        return reuse_guest_slot(roster, former, type, index);
     if (roster->count - roster->coordinated >= GUESTS_MAX)
-        return reuse(roster, oldest_of(roster, is_former_guest, &count), type, index);
-    return add(roster, type, index, false);
+        return reuse_guest_slot(roster, oldest_of(roster, is_former_guest, &count), type,
+                                index);
+    return add_roster_task(roster, type, index, false);
 }
 
 /* ---- changes ---- */
 
-static void changed(struct mu__roster *roster, struct mu__roster_task *task)
+static void bump_task_version(struct mu__roster *roster, struct mu__roster_task *task)
 {
     task->version = ++roster->version;
 }
@@ -293,7 +298,7 @@ void mu__roster_coordinate(struct mu__roster *roster, struct mu__roster_task *ta
     if (task->coordinated == coordinated)
         return;
     task->coordinated = coordinated;
-    task->recoverable = is_recoverable(roster, task);
+    task->recoverable = is_task_recoverable(roster, task);
     if (coordinated) {
         roster->coordinated++;
         roster->connected += is_connected;
@@ -301,7 +306,7 @@ void mu__roster_coordinate(struct mu__roster *roster, struct mu__roster_task *ta
         roster->coordinated--;
         roster->connected -= is_connected;
     }
-    changed(roster, task);
+    bump_task_version(roster, task);
 }
 
 void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
@@ -310,7 +315,7 @@ void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
     bool was = task->state == MU__TASK_CONNECTED;
     bool is = state == MU__TASK_CONNECTED;
 
-    unlist(roster, task);
+    unlist_roster_task(roster, task);
     if (task->coordinated)
         roster->connected = roster->connected + is - was;
     task->state = state;
@@ -321,7 +326,7 @@ void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
         task->failure.error = *error;
     else
         mu__clear(&task->failure.error, sizeof task->failure.error);
-    changed(roster, task);
+    bump_task_version(roster, task);
     if (!is)
         return;
     task->seen = true;
@@ -344,7 +349,7 @@ bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,
     mu__list_remove(list_by_heard(roster, task), &task->link.by_heard);
     if (better) {
         task->suspect = false;
-        changed(roster, task);
+        bump_task_version(roster, task);
     }
     mu__list_append(list_by_heard(roster, task), &task->link.by_heard);
     return better;
@@ -357,7 +362,7 @@ void mu__roster_suspect(struct mu__roster *roster, struct mu__roster_task *task)
     mu__list_remove(&roster->heard, &task->link.by_heard);
     task->suspect = true;
     list_silent(roster, task);
-    changed(roster, task);
+    bump_task_version(roster, task);
 }
 
 int mu__roster_link_up(struct mu__roster *roster, struct mu__roster_task *task,
@@ -420,7 +425,7 @@ const char *mu__roster_state_word(const struct mu__roster_task *task)
 }
 
 /* "4,200" */
-static void thousands(uint64_t number, char *out, size_t size)
+static void format_thousands(uint64_t number, char *out, size_t size)
 {
     char digits[24];
     size_t count = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, number);
@@ -434,8 +439,8 @@ static void thousands(uint64_t number, char *out, size_t size)
     out[at] = '\0';
 }
 
-static void describe(const struct mu__roster_task *task, uint64_t now_ms, char *out,
-                     size_t size)
+static void describe_roster_task(const struct mu__roster_task *task, uint64_t now_ms,
+                                 char *out, size_t size)
 {
     const char *note = task->state == MU__TASK_FAILED ? "in error, " : "";
     char ago[32];
@@ -446,14 +451,14 @@ static void describe(const struct mu__roster_task *task, uint64_t now_ms, char *
         (void)snprintf(out, size, "%s (never registered)", task->name);
         return;
     }
-    thousands(now_ms - task->link.heard_ms, ago, sizeof ago);
+    format_thousands(now_ms - task->link.heard_ms, ago, sizeof ago);
     (void)snprintf(out, size, "%s (%slast heard %s ms ago)", task->name, note, ago);
 }
 
 enum { RANKS = 5 };
 
 /* The order in which missing tasks are named: failed ones first. */
-static int rank_of(const struct mu__roster_task *task)
+static int get_missing_rank(const struct mu__roster_task *task)
 {
     if (task->state == MU__TASK_FAILED)
         return 0;
@@ -462,7 +467,7 @@ static int rank_of(const struct mu__roster_task *task)
     return task->seen ? 2 : 3;
 }
 
-static void append(char *out, size_t size, const char *text)
+static void append_description(char *out, size_t size, const char *text)
 {
     size_t used = strlen(out);
 
@@ -483,16 +488,17 @@ uint32_t mu__roster_describe(const struct mu__roster *roster, uint64_t now_ms,
         count += missing(user, roster->tasks[i]);
     for (int rank = 0; rank < RANKS; rank++)
         for (uint32_t i = 0; i < roster->count && named < most; i++) {
-            if (rank_of(roster->tasks[i]) != rank || !missing(user, roster->tasks[i]))
+            if (get_missing_rank(roster->tasks[i]) != rank ||
+                !missing(user, roster->tasks[i]))
                 continue;
-            describe(roster->tasks[i], now_ms, text, sizeof text);
-            append(out, size, ++named > 1 ? ", " : "");
-            append(out, size, text);
+            describe_roster_task(roster->tasks[i], now_ms, text, sizeof text);
+            append_description(out, size, ++named > 1 ? ", " : "");
+            append_description(out, size, text);
         }
     if (count > most) {
         (void)snprintf(text, sizeof text, "%s%" PRIu32 " more", most > 0 ? " and " : "",
                        count - most);
-        append(out, size, text);
+        append_description(out, size, text);
     }
     return count;
 }

@@ -20,7 +20,7 @@ static mu_value *error_value(const mu_error *error)
     return map;
 }
 
-static int64_t ago(uint64_t now_ms, uint64_t then_ms)
+static int64_t get_elapsed_ms(uint64_t now_ms, uint64_t then_ms)
 {
     return (int64_t)(now_ms - then_ms);
 }
@@ -41,8 +41,9 @@ static mu_value *state_value(const struct mu__roster_task *task, uint64_t now_ms
         (void)snprintf(text, sizeof text, "%016" PRIx64, task->incarnation);
         (void)mu_value_set(map, "incarnation", mu_value_string(text));
         (void)mu_value_set(map, "heard_ms",
-                           mu_value_int(ago(now_ms, task->link.heard_ms)));
-        (void)mu_value_set(map, "since_ms", mu_value_int(ago(now_ms, task->since_ms)));
+                           mu_value_int(get_elapsed_ms(now_ms, task->link.heard_ms)));
+        (void)mu_value_set(map, "since_ms",
+                           mu_value_int(get_elapsed_ms(now_ms, task->since_ms)));
         (void)mu_value_set(map, "progress", mu_value_int((int64_t)task->progress.count));
     }
     if (task->state == MU__TASK_FAILED) {
@@ -66,7 +67,7 @@ static mu_value *devices_value(const struct mu__roster_task *task)
     return map;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_listed_tasks(const void *a, const void *b)
 {
     const struct mu__roster_task *const *left = a;
     const struct mu__roster_task *const *right = b;
@@ -78,9 +79,9 @@ static int compare(const void *a, const void *b)
 }
 
 /* The tasks of a set, by type and index: the caller frees it. */
-static const struct mu__roster_task **sorted(const struct coordination *c,
-                                             const struct mu__task_set *set,
-                                             uint32_t *ret_count)
+static const struct mu__roster_task **sort_listed_tasks(const struct coordination *c,
+                                                        const struct mu__task_set *set,
+                                                        uint32_t *ret_count)
 {
     const struct mu__roster_task **tasks =
         malloc(((size_t)c->roster->count + 1) * sizeof *tasks);
@@ -94,7 +95,7 @@ static const struct mu__roster_task **sorted(const struct coordination *c,
         if (set == NULL || mu__task_set_has(set, task->type, task->index))
             tasks[count++] = task;
     }
-    qsort(tasks, count, sizeof *tasks, compare);
+    qsort(tasks, count, sizeof *tasks, compare_listed_tasks);
     *ret_count = count;
     return tasks;
 }
@@ -105,7 +106,7 @@ mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
     uint64_t now_ms = mu__coord_clock(ctx, c);
     mu_value *list = mu_value_list();
     uint32_t count;
-    const struct mu__roster_task **tasks = sorted(c, set, &count);
+    const struct mu__roster_task **tasks = sort_listed_tasks(c, set, &count);
     int rv = list == NULL || tasks == NULL ? -MU_ENOMEM : 0;
 
     for (uint32_t i = 0; rv == 0 && i < count; i++) {

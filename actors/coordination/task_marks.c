@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 /* The task named "worker:1". NULL: none is known; the error says why. */
-static struct mu__roster_task *find(const struct coordination *c, struct mu__view name,
-                                    mu_error *ret_error)
+static struct mu__roster_task *find_named_task(const struct coordination *c,
+                                               struct mu__view name, mu_error *ret_error)
 {
     struct mu__task_set set = {0};
     struct mu__roster_task *task = NULL;
@@ -48,9 +48,10 @@ static int check_report(const struct mu__roster_task *task, mu_error *ret_error)
 }
 
 /* The answer is sent before the notifications, since the reporting task may get one. */
-static void report(struct mu__ctx *ctx, struct coordination *c,
-                   struct mu__roster_task *task, const struct mu__roster_task *by,
-                   const struct mu__task_mark *body)
+static void report_task_failure(struct mu__ctx *ctx, struct coordination *c,
+                                struct mu__roster_task *task,
+                                const struct mu__roster_task *by,
+                                const struct mu__task_mark *body)
 {
     mu_error error;
 
@@ -74,9 +75,10 @@ static int check_reset(const struct mu__roster_task *task, mu_error *ret_error)
 }
 
 /* The agent of the task is in error, too, and registers again on TASK_CLEARED. */
-static void reset(struct mu__ctx *ctx, struct coordination *c,
-                  struct mu__roster_task *task, const struct mu__roster_task *by,
-                  const struct mu__task_mark *body)
+static void reset_marked_task(struct mu__ctx *ctx, struct coordination *c,
+                              struct mu__roster_task *task,
+                              const struct mu__roster_task *by,
+                              const struct mu__task_mark *body)
 {
     const bool up = task->link.up;
     const uint32_t node = task->link.node;
@@ -105,10 +107,11 @@ void mu__coord_on_task_mark(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
     if (by == NULL)
         return;
-    task = find(c, body->task, &error);
+    task = find_named_task(c, body->task, &error);
     if (task != NULL && (body->code != 0 ? check_report(task, &error)
                                          : check_reset(task, &error)) == 0) {
-        (body->code != 0 ? report : reset)(ctx, c, task, by, body);
+        (body->code != 0 ? report_task_failure : reset_marked_task)(ctx, c, task, by,
+                                                                    body);
         return;
     }
     mu__coord_answer(ctx, c, msg->from.node, body->token, &error);
@@ -117,7 +120,7 @@ void mu__coord_on_task_mark(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 /* ---- processes that have ended for good ---- */
 
 /* It has not left, and has not reported an error of its own. */
-static bool is_missed(const struct mu__roster_task *task)
+static bool is_task_missed(const struct mu__roster_task *task)
 {
     return task->state == MU__TASK_CONNECTED || task->lost ||
            (task->state == MU__TASK_DISCONNECTED && !task->left);
@@ -128,7 +131,7 @@ void mu__coord_fail_ended(struct mu__ctx *ctx, struct coordination *c,
 {
     mu_error error;
 
-    if (!is_missed(task))
+    if (!is_task_missed(task))
         return;
     (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", task->name,
                        task->failure.ended);

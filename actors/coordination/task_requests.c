@@ -32,7 +32,7 @@ static struct group *next_group(const struct group *group)
     return MU__LIST_NEXT(group, struct group, link);
 }
 
-static struct pending_request *first_in(const struct group *group)
+static struct pending_request *first_in_group(const struct group *group)
 {
     return MU__LIST_FIRST(&group->requests, struct pending_request, in_group);
 }
@@ -42,7 +42,7 @@ static struct pending_request *next_in_group(const struct pending_request *pendi
     return MU__LIST_NEXT(pending, struct pending_request, in_group);
 }
 
-static struct pending_request *first_of(const struct mu__roster_task *task)
+static struct pending_request *first_task_request(const struct mu__roster_task *task)
 {
     return MU__LIST_FIRST(&task->requests, struct pending_request, of_task);
 }
@@ -53,22 +53,23 @@ static struct pending_request *next_of_task(const struct pending_request *pendin
 }
 
 /* The request with the next deadline. */
-static struct pending_request *first_due(const struct coord_requests *rs)
+static struct pending_request *first_due_pending(const struct coord_requests *rs)
 {
     return MU__LIST_FIRST(&rs->due, struct pending_request, by_due);
 }
 
-static void drop(struct coord_requests *rs, struct pending_request *pending)
+static void drop_pending_request(struct coord_requests *rs,
+                                 struct pending_request *pending)
 {
     mu__coord_group_unlist(rs, pending);
     free(pending);
 }
 
-static void answer(struct mu__ctx *ctx, struct coordination *c,
-                   struct pending_request *pending, const mu_error *error)
+static void answer_pending_request(struct mu__ctx *ctx, struct coordination *c,
+                                   struct pending_request *pending, const mu_error *error)
 {
     mu__coord_answer(ctx, c, pending->request.node, pending->request.token, error);
-    drop(c->requests, pending);
+    drop_pending_request(c->requests, pending);
 }
 
 /* The packed content of a group, made for the first answer. */
@@ -96,10 +97,10 @@ static void answer_packed(struct mu__ctx *ctx, struct coordination *c,
                                 .content = packed->content,
                             },
                             packed->buf);
-    drop(c->requests, pending);
+    drop_pending_request(c->requests, pending);
 }
 
-static bool is_ready(const struct pending_request *pending, bool watches_too)
+static bool is_request_ready(const struct pending_request *pending, bool watches_too)
 {
     const struct group *group = pending->group;
 
@@ -111,7 +112,7 @@ static bool is_ready(const struct pending_request *pending, bool watches_too)
 
 /* Answer the requests that are ready; true: a watch is ready before WATCH_PAUSE_MS are
  * over. */
-static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *group)
+static bool settle_group(struct mu__ctx *ctx, struct coordination *c, struct group *group)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
     bool watches_too =
@@ -120,19 +121,19 @@ static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *gr
     struct pending_request *next;
     bool later = false;
 
-    for (struct pending_request *pending = first_in(group); pending != NULL;
+    for (struct pending_request *pending = first_in_group(group); pending != NULL;
          pending = next) {
         enum coord_request_kind kind = pending->request.kind;
 
         next = next_in_group(pending);
         later = later || (kind == COORD_REQUEST_WATCH && !watches_too &&
-                          is_ready(pending, true));
-        if (!is_ready(pending, watches_too))
+                          is_request_ready(pending, true));
+        if (!is_request_ready(pending, watches_too))
             continue;
         if (kind == COORD_REQUEST_WATCH)
             group->answered_ms = now_ms;
         if (kind == COORD_REQUEST_REGISTER)
-            answer(ctx, c, pending, NULL);
+            answer_pending_request(ctx, c, pending, NULL);
         else
             answer_packed(ctx, c, pending, &packed[kind]);
     }
@@ -143,7 +144,7 @@ static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *gr
 
 /* ---- timeouts ---- */
 
-static bool is_missing(void *user, const struct mu__roster_task *task)
+static bool is_group_task_missing(void *user, const struct mu__roster_task *task)
 {
     const struct group *group = user;
 
@@ -168,14 +169,14 @@ static const char *missing_of(struct coordination *c, struct group *group,
     rs->missing_group = group;
     rs->missing_ms = now_ms;
     rs->missing_version = c->roster->version;
-    (void)mu__roster_describe(c->roster, now_ms, is_missing, group, NAMED_MAX,
+    (void)mu__roster_describe(c->roster, now_ms, is_group_task_missing, group, NAMED_MAX,
                               rs->missing_text, sizeof rs->missing_text);
     return rs->missing_text;
 }
 
-static void describe_missing(struct coordination *c,
-                             const struct pending_request *pending, uint64_t now_ms,
-                             mu_error *ret_error)
+static void describe_missing_tasks(struct coordination *c,
+                                   const struct pending_request *pending, uint64_t now_ms,
+                                   mu_error *ret_error)
 {
     const char *what = pending->request.kind == COORD_REQUEST_REGISTER ? "have registered"
                                                                  : "are connected";
@@ -213,8 +214,8 @@ static void describe_unchanged(const struct pending_request *pending, uint64_t n
                        now_ms - pending->since_ms, pending->group->version);
 }
 
-static void expire(struct mu__ctx *ctx, struct coordination *c,
-                   struct pending_request *pending)
+static void expire_pending_request(struct mu__ctx *ctx, struct coordination *c,
+                                   struct pending_request *pending)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct mu__roster_task *task = pending->task;
@@ -226,8 +227,8 @@ static void expire(struct mu__ctx *ctx, struct coordination *c,
     else if (kind == COORD_REQUEST_WATCH)
         describe_unchanged(pending, now_ms, &error);
     else
-        describe_missing(c, pending, now_ms, &error);
-    answer(ctx, c, pending, &error);
+        describe_missing_tasks(c, pending, now_ms, &error);
+    answer_pending_request(ctx, c, pending, &error);
     if (kind == COORD_REQUEST_LEAVE)
         mu__coord_leave_update(c, task);
     if (kind == COORD_REQUEST_REGISTER && mu__coord_shares_fate(task)) {
@@ -245,7 +246,8 @@ static bool needs_note(const struct pending_request *pending)
 }
 
 /* All requests of a group that have waited long get their notes at the same time. */
-static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct group *group)
+static void log_waiting_group(struct mu__ctx *ctx, struct coordination *c,
+                              struct group *group)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
     uint64_t since_ms = now_ms;
@@ -255,7 +257,7 @@ static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct gro
 
     if (group->note_ms > now_ms)
         return;
-    for (struct pending_request *at = first_in(group); at != NULL;
+    for (struct pending_request *at = first_in_group(group); at != NULL;
          at = next_in_group(at)) {
         if (!needs_note(at))
             continue;
@@ -264,7 +266,7 @@ static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct gro
             since_ms = at->since_ms;
         if (!is_due || now_ms - at->since_ms < COORD_NOTE_FIRST_MS)
             continue;
-        describe_missing(c, at, now_ms, &error);
+        describe_missing_tasks(c, at, now_ms, &error);
         mu__coord_note(ctx, at->request.node, at->request.token, error.message);
     }
     group->note_ms = waits ? mu__coord_note_next(since_ms, now_ms) : 0;
@@ -280,15 +282,15 @@ void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
     for (struct group *group = first_group(c); group != NULL; group = next_group(group)) {
         if (!group->due)
             continue;
-        group->due = settle(ctx, c, group);
+        group->due = settle_group(ctx, c, group);
         if (group->due)
             rs->due_ms =
                 mu__coord_earlier(rs->due_ms, group->answered_ms + WATCH_PAUSE_MS);
     }
-    while (first_due(rs) != NULL && first_due(rs)->due_ms <= now_ms)
-        expire(ctx, c, first_due(rs));
+    while (first_due_pending(rs) != NULL && first_due_pending(rs)->due_ms <= now_ms)
+        expire_pending_request(ctx, c, first_due_pending(rs));
     for (struct group *group = first_group(c); group != NULL; group = next_group(group)) {
-        note_waiting(ctx, c, group);
+        log_waiting_group(ctx, c, group);
         if (group->note_ms != 0)
             rs->due_ms = mu__coord_earlier(rs->due_ms, group->note_ms);
     }
@@ -300,7 +302,7 @@ void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
 
 uint64_t mu__coord_requests_due_ms(const struct coordination *c)
 {
-    const struct pending_request *first = first_due(c->requests);
+    const struct pending_request *first = first_due_pending(c->requests);
 
     return mu__coord_earlier(c->requests->due_ms,
                              first == NULL ? UINT64_MAX : first->due_ms);
@@ -332,16 +334,16 @@ int mu__coord_requests_cluster(struct coordination *c,
     return 0;
 }
 
-static void end_waits(struct mu__ctx *ctx, struct coordination *c, struct group *group,
-                      const mu_error *error)
+static void end_group_waits(struct mu__ctx *ctx, struct coordination *c,
+                            struct group *group, const mu_error *error)
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = first_in(group); pending != NULL;
+    for (struct pending_request *pending = first_in_group(group); pending != NULL;
          pending = next) {
         next = next_in_group(pending);
         if (pending->request.kind == COORD_REQUEST_WAIT)
-            answer(ctx, c, pending, error);
+            answer_pending_request(ctx, c, pending, error);
     }
 }
 
@@ -354,7 +356,7 @@ static void end_waits_for(struct mu__ctx *ctx, struct coordination *c,
                        "cluster", task->name);
     error.kind = MU_ERROR_WORKER;
     (void)snprintf(error.task, sizeof error.task, "%s", task->name);
-    end_waits(ctx, c, group, &error);
+    end_group_waits(ctx, c, group, &error);
 }
 
 void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
@@ -373,17 +375,19 @@ const struct mu__task_set *mu__coord_requests_all(const struct coordination *c)
 
 /* ---- asking ---- */
 
-static struct pending_request *find(const struct mu__roster_task *task, uint64_t token)
+static struct pending_request *find_pending_request(const struct mu__roster_task *task,
+                                                    uint64_t token)
 {
-    struct pending_request *pending = first_of(task);
+    struct pending_request *pending = first_task_request(task);
 
     while (pending != NULL && pending->request.token != token)
         pending = next_of_task(pending);
     return pending;
 }
 
-static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_task *task,
-               const struct coord_request *request, mu_error *ret_error)
+static int add_pending_request(struct mu__ctx *ctx, struct coordination *c,
+                               struct mu__roster_task *task,
+                               const struct coord_request *request, mu_error *ret_error)
 {
     struct coord_requests *rs = c->requests;
     uint64_t now_ms = mu__coord_clock(ctx, c);
@@ -417,7 +421,7 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
     pending->request.tasks = (struct mu__view){0};
     mu__coord_group_enlist(rs, pending);
     group->due = true;
-    if (is_ready(pending, true))
+    if (is_request_ready(pending, true))
         rs->due_ms = 0;
     return 0;
 }
@@ -426,19 +430,19 @@ void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task,
                            const struct coord_request *request)
 {
-    struct pending_request *pending = find(task, request->token);
+    struct pending_request *pending = find_pending_request(task, request->token);
     mu_error error;
 
     if (pending != NULL)
         pending->request.node = request->node;
-    else if (add(ctx, c, task, request, &error) != 0)
+    else if (add_pending_request(ctx, c, task, request, &error) != 0)
         mu__coord_answer(ctx, c, request->node, request->token, &error);
 }
 
 bool mu__coord_request_waits(const struct mu__roster_task *task,
                              enum coord_request_kind kind)
 {
-    const struct pending_request *pending = first_of(task);
+    const struct pending_request *pending = first_task_request(task);
 
     while (pending != NULL && pending->request.kind != kind)
         pending = next_of_task(pending);
@@ -451,11 +455,11 @@ void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = first_of(task); pending != NULL;
+    for (struct pending_request *pending = first_task_request(task); pending != NULL;
          pending = next) {
         next = next_of_task(pending);
         if (kind < 0 || pending->request.kind == (enum coord_request_kind)kind)
-            answer(ctx, c, pending, error);
+            answer_pending_request(ctx, c, pending, error);
     }
 }
 
@@ -464,11 +468,11 @@ void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_tas
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = first_of(task); pending != NULL;
+    for (struct pending_request *pending = first_task_request(task); pending != NULL;
          pending = next) {
         next = next_of_task(pending);
         if (pending->request.node == node)
-            drop(c->requests, pending);
+            drop_pending_request(c->requests, pending);
     }
 }
 
@@ -494,8 +498,8 @@ void mu__coord_requests_changed(struct coordination *c,
 /* ---- TASKS_GET ---- */
 
 /* STATES and DEVICES are answered at once. */
-static void answer_now(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                       const struct mu__tasks_get *body)
+static void answer_at_once(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                           const struct mu__tasks_get *body)
 {
     struct group *group = NULL;
     mu_value *content = NULL;
@@ -516,9 +520,9 @@ static void answer_now(struct mu__ctx *ctx, struct coordination *c, uint32_t nod
     mu__coord_group_group_free(group);
 }
 
-static void wait(struct mu__ctx *ctx, struct coordination *c,
-                 struct mu__roster_task *task, uint32_t node,
-                 const struct mu__tasks_get *body)
+static void wait_for_tasks(struct mu__ctx *ctx, struct coordination *c,
+                           struct mu__roster_task *task, uint32_t node,
+                           const struct mu__tasks_get *body)
 {
     bool watches = body->what == MU__TASKS_WATCH;
     const struct coord_request request = {
@@ -547,11 +551,11 @@ void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     switch (body->what) {
     case MU__TASKS_STATES:
     case MU__TASKS_DEVICES:
-        answer_now(ctx, c, msg->from.node, body);
+        answer_at_once(ctx, c, msg->from.node, body);
         break;
     case MU__TASKS_WAIT:
     case MU__TASKS_WATCH:
-        wait(ctx, c, task, msg->from.node, body);
+        wait_for_tasks(ctx, c, task, msg->from.node, body);
         break;
     case MU__TASKS_ALIVE:
         mu__coord_alive(ctx, c, task, body);
@@ -591,8 +595,8 @@ void mu__coord_requests_forget(struct coordination *c)
     struct coord_requests *rs = c->requests;
     struct group *next;
 
-    while (first_due(rs) != NULL)
-        drop(rs, first_due(rs));
+    while (first_due_pending(rs) != NULL)
+        drop_pending_request(rs, first_due_pending(rs));
     for (struct group *group = first_group(c); group != NULL; group = next) {
         next = next_group(group);
         group->connected = 0;
@@ -604,8 +608,8 @@ void mu__coord_requests_forget(struct coordination *c)
 void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
                              const mu_error *error)
 {
-    while (first_due(c->requests) != NULL)
-        answer(ctx, c, first_due(c->requests), error);
+    while (first_due_pending(c->requests) != NULL)
+        answer_pending_request(ctx, c, first_due_pending(c->requests), error);
 }
 
 void mu__coord_requests_done(struct coordination *c)

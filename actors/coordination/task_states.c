@@ -41,7 +41,8 @@ void mu__coord_task_notify(struct mu__ctx *ctx, struct coordination *c,
 /* Each agent is told once, and is in error from then on; one whose link is down is told
  * when it is up again. So the failure of all tasks at once does not send a message from
  * each to each. */
-static void notify_all(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
+static void notify_all_agents(struct mu__ctx *ctx, struct coordination *c,
+                              const mu_error *error)
 {
     c->tasks.notified = *error;
     c->tasks.notified_count++;
@@ -103,7 +104,7 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
     if (how != COORD_FAILED_OWN && !task->lost && task->link.up)
         send_error(ctx, c, task->link.node, &failure, true);
     if (mu__coord_shares_fate(task))
-        notify_all(ctx, c, &failure);
+        notify_all_agents(ctx, c, &failure);
     mu__coord_leave_fail(ctx, c, task, "has failed");
 }
 
@@ -152,7 +153,7 @@ void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
     bool was_connected = mu__coord_task_is_connected(task);
     mu_error error;
 
-    (void)mu_error_set(&error, -MU_EPRECONDITION, "%s is not registered any more",
+    (void)mu_error_set(&error, -MU_EPRECONDITION, "%s is no longer registered",
                        task->name);
     mu__coord_leave_drop(c, task);
     mu__coord_requests_answer(ctx, c, task, -1, &error);

@@ -52,7 +52,7 @@ void mu__job_offer_missing(const struct job *job, struct mu__job_call *call)
     const char *colon = job->reported_error[0] == '\0' || call->node != 0 ? "" : ": ";
 
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
-                       "%s was not told its cluster within %" PRId64 " ms: it %s%s%s",
+                       "%s did not get its cluster spec within %" PRId64 " ms: it %s%s%s",
                        call->recipient, call->call.timeout_ms,
                        call->node != 0 ? "has not answered" : "is not connected", colon,
                        call->node != 0 ? "" : job->reported_error);
@@ -61,7 +61,7 @@ void mu__job_offer_missing(const struct job *job, struct mu__job_call *call)
 /* ---- the server ---- */
 
 /* Complete a TAKE call: the offer moves to it. */
-static void give(struct job *job, struct mu__job_call *call)
+static void give_offer(struct job *job, struct mu__job_call *call)
 {
     call->cluster = job->offer.cluster == NULL ? NULL : strdup(job->offer.cluster);
     if (call->cluster == NULL) {
@@ -79,12 +79,13 @@ static void give(struct job *job, struct mu__job_call *call)
 void mu__job_take(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
     if (job->offer.cluster != NULL)
-        give(job, call);
+        give_offer(job, call);
     else
         mu__call_hold(ctx, &job->calls.taking, &call->call);
 }
 
-static int keep(struct job *job, const struct mu__offer *offer, mu_error *ret_error)
+static int store_offer(struct job *job, const struct mu__offer *offer,
+                       mu_error *ret_error)
 {
     char *cluster = malloc((size_t)offer->cluster.size + 1);
     char why[128];
@@ -109,15 +110,15 @@ static int keep(struct job *job, const struct mu__offer *offer, mu_error *ret_er
     return 0;
 }
 
-static bool is_retained(const struct job *job, const struct mu__offer *offer)
+static bool is_stored_offer(const struct job *job, const struct mu__offer *offer)
 {
     return offer->index == job->offer.index &&
            mu__view_is(offer->type, job->offer.type) &&
            mu__view_is(offer->cluster, job->offer.cluster);
 }
 
-static int judge(struct job *job, const struct job_peer *peer,
-                 const struct mu__offer *offer, mu_error *ret_error)
+static int check_cluster_offer(struct job *job, const struct job_peer *peer,
+                               const struct mu__offer *offer, mu_error *ret_error)
 {
     int rv;
 
@@ -129,14 +130,14 @@ static int judge(struct job *job, const struct job_peer *peer,
         return mu_error_set(ret_error, -MU_EPERMISSION, "%s takes no cluster spec",
                             job->config.task);
     if (job->offer.cluster != NULL)
-        return is_retained(job, offer)
+        return is_stored_offer(job, offer)
                    ? 0
                    : mu_error_set(ret_error, -MU_EPRECONDITION,
-                                  "the server was told another cluster spec: as "
+                                  "the server has got another cluster spec: as "
                                   "/job:%s/task:%" PRIu32,
                                   job->offer.type, job->offer.index);
     rv = job->config.check(job->config.check_owner, offer, ret_error);
-    return rv == 0 && job->config.takes_offer ? keep(job, offer, ret_error) : rv;
+    return rv == 0 && job->config.takes_offer ? store_offer(job, offer, ret_error) : rv;
 }
 
 /* The answer is sent before the TAKE call is completed, as the program may close the node
@@ -155,7 +156,7 @@ void mu__job_on_offer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                        MU__JOB_UNKNOWN_REQUESTER);
         return;
     }
-    rv = judge(job, peer, &offer, &error);
+    rv = check_cluster_offer(job, peer, &offer, &error);
     if (rv != 0)
         mu__log(ctx, MU__LOG_WARN, "an offered cluster spec is refused: %s",
                 error.message);
@@ -165,7 +166,7 @@ void mu__job_on_offer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
         job->calls.taking = call->next;
         mu__timer_cancel(ctx, call->timer);
-        give(job, (struct mu__job_call *)call);
+        give_offer(job, (struct mu__job_call *)call);
     }
 }
 

@@ -54,8 +54,8 @@ static void complete_wait(struct mu__ctx *ctx, const struct job *job,
     mu__call_complete(call, 0);
 }
 
-static void complete_all(struct mu__ctx *ctx, struct mu__call **list, int code,
-                         const char *words)
+static void complete_call_list(struct mu__ctx *ctx, struct mu__call **list, int code,
+                               const char *words)
 {
     while (*list != NULL) {
         struct mu__call *call = *list;
@@ -117,7 +117,7 @@ void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__v
 }
 
 /* The chief's supervisor hears it, too: workers that leave now are not lost. */
-static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
+static void begin_job_end(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
     job->end.is_own = true;
     if (strcmp(job->config.type, "chief") == 0)
@@ -133,7 +133,8 @@ static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *c
         mu__call_hold(ctx, &job->calls.ending, &call->call);
 }
 
-static void wait_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
+static void wait_for_job_end(struct mu__ctx *ctx, struct job *job,
+                             struct mu__job_call *call)
 {
     if (job->end.done)
         complete_wait(ctx, job, &call->call);
@@ -152,12 +153,12 @@ static void arm_wait_log(struct mu__ctx *ctx, struct job *job)
     job->wait_log.timer = mu__timer_set(ctx, job->wait_log.ms, 0);
 }
 
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_job_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     static void (*const begin[])(struct mu__ctx *ctx, struct job *job,
                                  struct mu__job_call *call) = {
-        [MU__JOB_WAIT] = wait_job,
-        [MU__JOB_END] = end_job,
+        [MU__JOB_WAIT] = wait_for_job_end,
+        [MU__JOB_END] = begin_job_end,
         [MU__JOB_STOP] = mu__job_request_stop,
         [MU__JOB_OFFER] = mu__job_make_offer,
         [MU__JOB_TAKE] = mu__job_take,
@@ -198,7 +199,7 @@ void mu__job_answer(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
     (void)mu__send_body(ctx, to, MU__SERVER_STOPPED, &body, sizeof body);
 }
 
-static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_server_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
     const struct mu__server_stopped *body = mu__body(msg);
@@ -219,7 +220,7 @@ static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- node news ---- */
 
-static int note_index(struct job *job, uint32_t node, uint32_t position)
+static int index_peer(struct job *job, uint32_t node, uint32_t position)
 {
     return mu__map_set(&job->peers.by_node, (uint64_t)node + 1,
                        (void *)((uintptr_t)position + 1));
@@ -229,7 +230,7 @@ static struct job_peer *new_peer(struct job *job, uint32_t node)
 {
     if (!mu__grow_for_one((void **)&job->peers.items, &job->peers.size, job->peers.count,
                           sizeof *job->peers.items) ||
-        note_index(job, node, job->peers.count) != 0)
+        index_peer(job, node, job->peers.count) != 0)
         return NULL;
     return &job->peers.items[job->peers.count++];
 }
@@ -244,7 +245,7 @@ static void forget_peer(struct job *job, uint32_t node)
     position = (uint32_t)(peer - job->peers.items);
     job->peers.items[position] = job->peers.items[--job->peers.count];
     /* Takes no memory, as the map has an entry for that node. */
-    (void)note_index(job, job->peers.items[position].node, position);
+    (void)index_peer(job, job->peers.items[position].node, position);
     (void)mu__map_remove(&job->peers.by_node, (uint64_t)node + 1);
 }
 
@@ -278,7 +279,7 @@ static void replace_peer(struct mu__ctx *ctx, struct job *job,
         lose_node(ctx, job, former->node);
 }
 
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_job_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
     const struct mu__node_up *body = mu__body(msg);
@@ -299,7 +300,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__job_watch_orphan(ctx, job);
 }
 
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_job_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
     const struct mu__node_down *body = mu__body(msg);
@@ -310,11 +311,11 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__view_copy(body->reason, job->reported_error, sizeof job->reported_error);
     lose_node(ctx, job, body->node);
     if (job->peers.count == 0)
-        complete_all(ctx, &job->calls.ending, 0, "");
+        complete_call_list(ctx, &job->calls.ending, 0, "");
     mu__job_watch_orphan(ctx, job);
 }
 
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_job_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
     const struct mu__node_trouble *body = mu__body(msg);
@@ -363,7 +364,7 @@ static void end_missing(const struct job *job, struct mu__job_call *call)
                        job->peers.count, call->call.timeout_ms, names);
 }
 
-static void take_missing(const struct job *job, struct mu__job_call *call)
+static void offer_missing(const struct job *job, struct mu__job_call *call)
 {
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "no client has offered a cluster spec to %s within %" PRId64 " ms",
@@ -380,8 +381,9 @@ static void request_missing(const struct job *job, struct mu__job_call *call)
 
 /* ---- log lines about pending calls ---- */
 
-static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *list,
-                 void (*missing)(const struct job *job, struct mu__job_call *call))
+static bool
+log_waiting_calls(struct mu__ctx *ctx, const struct job *job, struct mu__call *list,
+                  void (*missing)(const struct job *job, struct mu__job_call *call))
 {
     for (struct mu__call *call = list; call != NULL; call = call->next) {
         struct mu__job_call *pending = (struct mu__job_call *)call;
@@ -397,19 +399,20 @@ static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *li
     return list != NULL;
 }
 
-static void note_all(struct mu__ctx *ctx, struct job *job)
+static void log_all_waiting_calls(struct mu__ctx *ctx, struct job *job)
 {
-    bool waits = note(ctx, job, job->calls.requested, request_missing);
+    bool waits = log_waiting_calls(ctx, job, job->calls.requested, request_missing);
 
-    waits = note(ctx, job, job->calls.ending, end_missing) || waits;
-    waits = note(ctx, job, job->calls.taking, take_missing) || waits;
+    waits = log_waiting_calls(ctx, job, job->calls.ending, end_missing) || waits;
+    waits = log_waiting_calls(ctx, job, job->calls.taking, offer_missing) || waits;
     job->wait_log.ms = job->wait_log.ms * 2 < WAIT_LOG_STEP_MAX_MS ? job->wait_log.ms * 2
                                                        : WAIT_LOG_STEP_MAX_MS;
     job->wait_log.timer = waits ? mu__timer_set(ctx, job->wait_log.ms, 0) : 0;
 }
 
-static bool expire(struct job *job, struct mu__call **list, uint64_t timer,
-                   void (*missing)(const struct job *job, struct mu__job_call *call))
+static bool expire_job_call(struct job *job, struct mu__call **list, uint64_t timer,
+                            void (*missing)(const struct job *job,
+                                            struct mu__job_call *call))
 {
     for (struct mu__call **at = list; *at != NULL; at = &(*at)->next) {
         struct mu__call *call = *at;
@@ -424,26 +427,26 @@ static bool expire(struct job *job, struct mu__call **list, uint64_t timer,
     return false;
 }
 
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_job_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
     const struct mu__timer *body = mu__body(msg);
     uint64_t timer = body->timer;
 
     if (timer == job->wait_log.timer)
-        note_all(ctx, job);
+        log_all_waiting_calls(ctx, job);
     else if (timer == job->orphan_timer)
         mu__job_orphan_timer(ctx, job);
-    else if (!expire(job, &job->calls.waiting, timer, wait_missing) &&
-        !expire(job, &job->calls.ending, timer, end_missing) &&
-        !expire(job, &job->calls.requested, timer, request_missing) &&
-        !expire(job, &job->calls.taking, timer, take_missing))
+    else if (!expire_job_call(job, &job->calls.waiting, timer, wait_missing) &&
+        !expire_job_call(job, &job->calls.ending, timer, end_missing) &&
+        !expire_job_call(job, &job->calls.requested, timer, request_missing) &&
+        !expire_job_call(job, &job->calls.taking, timer, offer_missing))
         (void)mu__job_stop_timer(ctx, job, timer);
 }
 
 /* ---- beginning and end ---- */
 
-static int init(struct mu__ctx *ctx, void *state, const void *arg)
+static int init_job(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct job *job = state;
 
@@ -451,14 +454,14 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return mu__watch_nodes(ctx);
 }
 
-static void done(struct mu__ctx *ctx, void *state)
+static void end_job_actor(struct mu__ctx *ctx, void *state)
 {
     struct job *job = state;
     struct mu__call **lists[] = {&job->calls.waiting, &job->calls.ending,
                                  &job->calls.requested, &job->calls.taking};
 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        complete_all(ctx, lists[i], -MU_ECLOSED, "the node is being closed");
+        complete_call_list(ctx, lists[i], -MU_ECLOSED, "the node is being closed");
     mu__job_stop_done(job);
     mu__job_offer_done(job);
     mu__free_array(job->peers.items);
@@ -466,17 +469,17 @@ static void done(struct mu__ctx *ctx, void *state)
 }
 
 static const struct mu__handler handlers[] = {
-    {MU__CALL, on_call},
+    {MU__CALL, on_job_call},
     {MU__JOB_DONE, on_job_done},
     {MU__SERVER_STOP, mu__job_on_stop},
-    {MU__SERVER_STOPPED, on_stopped},
+    {MU__SERVER_STOPPED, on_server_stopped},
     {MU__CLUSTER_OFFER, mu__job_on_offer},
     {MU__DRAINED, mu__job_on_drained},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__NODE_UP, on_job_node_up},
+    {MU__NODE_DOWN, on_job_node_down},
+    {MU__NODE_TROUBLE, on_job_node_trouble},
     {MU__CLUSTER_REMOVED, mu__job_on_removed},
-    {MU__TIMER, on_timer},
+    {MU__TIMER, on_job_timer},
 };
 
 const struct mu__behavior mu__job = {
@@ -484,6 +487,6 @@ const struct mu__behavior mu__job = {
     .state_size = sizeof(struct job),
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
-    .init = init,
-    .done = done,
+    .init = init_job,
+    .done = end_job_actor,
 };

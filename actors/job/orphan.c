@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-static bool is_orphaned(const struct job *job)
+static bool is_job_orphaned(const struct job *job)
 {
     if (job->config.orphan_ms == 0 || job->end.done || job->calls.waiting == NULL ||
         mu__job_is_chief(job) || mu__job_chief(job) != NULL)
@@ -21,7 +21,7 @@ void mu__job_watch_orphan(struct mu__ctx *ctx, struct job *job)
 {
     bool is_set = job->orphan_timer != 0;
 
-    if (is_orphaned(job) == is_set)
+    if (is_job_orphaned(job) == is_set)
         return;
     if (is_set)
         mu__timer_cancel(ctx, job->orphan_timer);

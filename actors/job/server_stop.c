@@ -67,10 +67,11 @@ static void try_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *
     call->token = stop.token;
 }
 
-static const char *why_not_stop(const struct job *job, const struct mu__job_call *call)
+static const char *find_stop_refusal(const struct job *job,
+                                     const struct mu__job_call *call)
 {
     if (call->index == job->config.index && strcmp(call->type, job->config.type) == 0)
-        return "a task does not ask itself to stop: mu_server_stop does that";
+        return "a task does not stop itself by a request: use mu_server_stop";
     if (strcmp(call->type, "client") == 0)
         return "a client serves nobody, so it cannot be stopped";
     return NULL;
@@ -78,7 +79,7 @@ static const char *why_not_stop(const struct job *job, const struct mu__job_call
 
 void mu__job_request_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
-    const char *why = why_not_stop(job, call);
+    const char *why = find_stop_refusal(job, call);
 
     if (why != NULL) {
         mu__call_complete(&call->call,
@@ -90,16 +91,16 @@ void mu__job_request_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_c
 }
 
 /* The task or the chief that the call waits for, and its state. */
-static void describe_missing(const struct job *job, const struct mu__job_call *call,
-                             char *out, size_t size)
+static void describe_missing_stop(const struct job *job, const struct mu__job_call *call,
+                                  char *out, size_t size)
 {
     const char *colon = job->reported_error[0] == '\0' ? "" : ": ";
 
     if (call->node != 0 && call->over_chief)
-        (void)snprintf(out, size, "%s was asked to stop it, and has not answered",
+        (void)snprintf(out, size, "%s got the request to stop it, and has not answered",
                        job->config.chief);
     else if (call->node != 0)
-        (void)snprintf(out, size, "it was asked, and has not finished what it has");
+        (void)snprintf(out, size, "it got the request, and has not finished its work");
     else if (call->was_lost)
         (void)snprintf(out, size, "the link to %s was lost before the answer came%s%s",
                        call->over_chief ? job->config.chief : "it", colon,
@@ -116,7 +117,7 @@ void mu__job_stop_missing(const struct job *job, struct mu__job_call *call)
     char task[MU__TASK_NAME_MAX + 1];
     char why[MU__JOB_ERROR_BYTES + 160];
 
-    describe_missing(job, call, why, sizeof why);
+    describe_missing_stop(job, call, why, sizeof why);
     mu__job_name(task, sizeof task, call->type, call->index);
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%s was not stopped within %" PRId64 " ms: %s", task,
@@ -155,8 +156,9 @@ static bool begin_drain(struct mu__ctx *ctx, struct job *job)
                          sizeof body) == 0;
 }
 
-static void begin_stop(struct mu__ctx *ctx, struct job *job, const struct job_peer *peer,
-                       const struct mu__server_stop *body)
+static void begin_server_stop(struct mu__ctx *ctx, struct job *job,
+                              const struct job_peer *peer,
+                              const struct mu__server_stop *body)
 {
     struct job_stop *stop = &job->stop;
 
@@ -169,12 +171,13 @@ static void begin_stop(struct mu__ctx *ctx, struct job *job, const struct job_pe
     }
     if (body->timeout_ms > 0)
         stop->timer = mu__timer_set(ctx, body->timeout_ms / 2, 0);
-    mu__log(ctx, MU__LOG_INFO, "%s wants this task to stop: it finishes what it has",
+    mu__log(ctx, MU__LOG_INFO, "%s requests this task to stop: it finishes its work",
             stop->by);
 }
 
-static void stop_this(struct mu__ctx *ctx, struct job *job, const struct mu__msg *msg,
-                      const struct job_peer *peer, const struct mu__server_stop *body)
+static void stop_this_task(struct mu__ctx *ctx, struct job *job,
+                           const struct mu__msg *msg, const struct job_peer *peer,
+                           const struct mu__server_stop *body)
 {
     struct job_stop *stop = &job->stop;
 
@@ -195,7 +198,7 @@ static void stop_this(struct mu__ctx *ctx, struct job *job, const struct mu__msg
     stop->requesters[stop->requesters_count] = msg->from;
     stop->tokens[stop->requesters_count++] = body->token;
     if (!stop->active)
-        begin_stop(ctx, job, peer, body);
+        begin_server_stop(ctx, job, peer, body);
 }
 
 void mu__job_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -296,8 +299,8 @@ static void copy_reason(struct job_relay *relay, const struct job_peer *peer,
 
     copy_line(reason, line, sizeof line);
     (void)snprintf(relay->reason, sizeof relay->reason,
-                   "asked by /job:%s/task:%" PRIu32 "%s%.400s", peer->type, peer->index,
-                   line[0] == '\0' ? "" : ": ", line);
+                   "requested by /job:%s/task:%" PRIu32 "%s%.400s", peer->type,
+                   peer->index, line[0] == '\0' ? "" : ": ", line);
 }
 
 static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
@@ -367,13 +370,13 @@ bool mu__job_relay_answered(struct mu__ctx *ctx, struct job *job,
 
 /* ---- the message ---- */
 
-static bool is_this(const struct job *job, const struct mu__task_range *task)
+static bool is_this_task(const struct job *job, const struct mu__task_range *task)
 {
     return task->first == job->config.index && strcmp(task->type, job->config.type) == 0;
 }
 
 /* -MU_EINVALID: the text does not name exactly one task. */
-static int read_task(struct mu__view text, struct mu__task_range *ret_task)
+static int read_single_task(struct mu__view text, struct mu__task_range *ret_task)
 {
     struct mu__task_set set;
     int rv = mu__task_set_parse(text, NULL, &set);
@@ -394,7 +397,7 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__server_stop *body = mu__body(msg);
     const struct job_peer *peer = mu__job_peer_at(job, msg->from.node);
     struct mu__task_range task;
-    int rv = body->task.size == 0 ? 0 : read_task(body->task, &task);
+    int rv = body->task.size == 0 ? 0 : read_single_task(body->task, &task);
 
     if (peer == NULL) {
         mu__job_answer(ctx, msg->from, body->token, -MU_EUNAVAILABLE,
@@ -413,8 +416,8 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                                         : "expected one task, as /job:ps/task:0");
         return;
     }
-    if (body->task.size == 0 || is_this(job, &task))
-        stop_this(ctx, job, msg, peer, body);
+    if (body->task.size == 0 || is_this_task(job, &task))
+        stop_this_task(ctx, job, msg, peer, body);
     else
         stop_other(ctx, job, msg, peer, &task);
 }
@@ -460,8 +463,10 @@ static void relay_expired(struct mu__ctx *ctx, struct job *job, struct job_relay
 
     mu__job_name(task, sizeof task, relay->type, relay->index);
     if (relay->timeout_ms == 0) {
-        (void)snprintf(words, sizeof words, "%s was asked to stop, has not answered, and "
-                       "is not connected to the chief any more", task);
+        (void)snprintf(words, sizeof words,
+                       "%s got the request to stop, has not answered, and is no longer "
+                       "connected to the chief",
+                       task);
         mu__job_answer(ctx, relay->from, relay->from_token, -MU_EUNAVAILABLE, words);
         end_relay(ctx, job, relay);
         return;
@@ -469,7 +474,7 @@ static void relay_expired(struct mu__ctx *ctx, struct job *job, struct job_relay
     (void)snprintf(words, sizeof words, "%s was not stopped within %" PRIu64 " ms: it %s",
                    task, relay->timeout_ms,
                    relay->node == 0 ? "is not connected to the chief"
-                                    : "was asked, and has not finished what it has");
+                                    : "got the request, and has not finished its work");
     mu__job_answer(ctx, relay->from, relay->from_token, -MU_EDEADLINE, words);
     end_relay(ctx, job, relay);
 }
@@ -477,7 +482,7 @@ static void relay_expired(struct mu__ctx *ctx, struct job *job, struct job_relay
 bool mu__job_stop_timer(struct mu__ctx *ctx, struct job *job, uint64_t timer)
 {
     if (job->stop.active && job->stop.timer == timer) {
-        finish_stop(ctx, job, " (it had not finished what it had)");
+        finish_stop(ctx, job, " (its work was not finished)");
         return true;
     }
     for (struct job_relay *relay = first_relay(job); relay != NULL;

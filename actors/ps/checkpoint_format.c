@@ -81,7 +81,7 @@ void mu__ckpt_index_write(const struct mu__ckpt_part *parts, uint32_t count, uin
 
 /* ---- Reading the header ---- */
 
-static int damaged(char *why, const char *reason)
+static int set_damage_reason(char *why, const char *reason)
 {
     (void)snprintf(why, MU__CKPT_WHY_BYTES, "%s", reason);
     return -MU_EDATALOSS;
@@ -114,13 +114,13 @@ int mu__ckpt_header_read(const struct mu__crc32c *crc,
     const char *fault;
 
     if (size < MU__CKPT_HEADER_BYTES)
-        return damaged(why, "the file is cut short, in its header");
+        return set_damage_reason(why, "the file is cut short, in its header");
     if (memcmp(bytes, magic, sizeof magic - 1) != 0)
-        return damaged(why, "it does not begin like a checkpoint");
+        return set_damage_reason(why, "it does not begin like a checkpoint");
     if (mu__load_little32(bytes + AT_SUM) != mu__crc32c_add(crc, 0, bytes, AT_SUM))
-        return damaged(why, "its header is damaged");
+        return set_damage_reason(why, "its header is damaged");
     if (mu__load_little32(bytes + AT_FORMAT) != FORMAT)
-        return damaged(why, "it has another format than 1");
+        return set_damage_reason(why, "it has another format than 1");
     header = (struct mu__ckpt_header){
         .parts_count = mu__load_little32(bytes + AT_PARTS),
         .step = mu__load_little64(bytes + AT_STEP),
@@ -133,7 +133,7 @@ int mu__ckpt_header_read(const struct mu__crc32c *crc,
     if (fault == NULL && memcmp(bytes + AT_ZEROS, zeros, sizeof zeros) != 0)
         fault = "its header has bytes where zeros were expected";
     if (fault != NULL)
-        return damaged(why, fault);
+        return set_damage_reason(why, fault);
     *ret_header = header;
     return 0;
 }
@@ -170,7 +170,8 @@ static const char *part_fault(const struct mu__ckpt_part *part)
 }
 
 /* NULL, or what is wrong. */
-static const char *read_part(struct ckpt_cursor *cursor, struct mu__ckpt_part *part)
+static const char *read_checkpoint_part(struct ckpt_cursor *cursor,
+                                        struct mu__ckpt_part *part)
 {
     const uint8_t *at = cursor->at;
     uint64_t length;
@@ -200,13 +201,14 @@ static const char *read_part(struct ckpt_cursor *cursor, struct mu__ckpt_part *p
     return part_fault(part);
 }
 
-static const char *read_parts(const struct mu__ckpt_header *header,
-                              struct ckpt_cursor *cursor, struct mu__ckpt_part *parts)
+static const char *read_checkpoint_parts(const struct mu__ckpt_header *header,
+                                         struct ckpt_cursor *cursor,
+                                         struct mu__ckpt_part *parts)
 {
     uint64_t expected = MU__CKPT_HEADER_BYTES;
 
     for (uint32_t i = 0; i < header->parts_count; i++) {
-        const char *fault = read_part(cursor, &parts[i]);
+        const char *fault = read_checkpoint_part(cursor, &parts[i]);
 
         if (fault != NULL)
             return fault;
@@ -233,16 +235,16 @@ int mu__ckpt_index_read(const struct mu__crc32c *crc,
     const char *fault;
 
     if (mu__crc32c_add(crc, 0, bytes, header->index_size) != header->index_sum)
-        return damaged(why, "its index is damaged");
+        return set_damage_reason(why, "its index is damaged");
     if (header->parts_count > header->index_size / ENTRY_BYTES)
-        return damaged(why, "its index is cut short");
+        return set_damage_reason(why, "its index is cut short");
     parts = calloc((size_t)header->parts_count + 1, sizeof *parts);
     if (parts == NULL)
         return -MU_ENOMEM;
-    fault = read_parts(header, &cursor, parts);
+    fault = read_checkpoint_parts(header, &cursor, parts);
     if (fault != NULL) {
         free(parts);
-        return damaged(why, fault);
+        return set_damage_reason(why, fault);
     }
     *ret_parts = parts;
     return 0;

@@ -26,8 +26,8 @@ struct ps {
 
 /* An answer that is lost here leaves its requester waiting until its timeout. `body` is
  * of the struct of `kind`, with `size` bytes. */
-static void answer(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
-                   size_t size)
+static void send_ps_answer(struct mu__ctx *ctx, mu__pid to, uint16_t kind,
+                           const void *body, size_t size)
 {
     int rv = mu__send_body(ctx, to, kind, body, size);
 
@@ -59,7 +59,7 @@ static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *open
         .shards = opened->code == -MU_EPRECONDITION ? opened->shards : 0,
     };
 
-    answer(ctx, opened->requester.pid, MU__VAR_OPENED, &body, sizeof body);
+    send_ps_answer(ctx, opened->requester.pid, MU__VAR_OPENED, &body, sizeof body);
 }
 
 /* Send the answers to opens that a request has made due. */
@@ -104,7 +104,7 @@ static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     answer_opens(ctx, ps);
 }
 
-static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_variable_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
     const struct mu__var_read *body = mu__body(msg);
@@ -115,7 +115,7 @@ static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     reply.code = code_to_send(rv);
     reply.message = message_of(rv, error.message);
-    answer(ctx, msg->from, MU__VAR_DATA, &reply, sizeof reply);
+    send_ps_answer(ctx, msg->from, MU__VAR_DATA, &reply, sizeof reply);
 }
 
 static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -139,7 +139,7 @@ static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     reply.code = code_to_send(error.code);
     reply.message = message_of(error.code, error.message);
     if (body->operation != MU__WRITE_ABANDON)
-        answer(ctx, msg->from, MU__VAR_WRITTEN, &reply, sizeof reply);
+        send_ps_answer(ctx, msg->from, MU__VAR_WRITTEN, &reply, sizeof reply);
     answer_opens(ctx, ps);
 }
 
@@ -189,7 +189,7 @@ static bool is_pending_effect(struct ps *ps, const struct mu__effect_write *body
         return false;
     case MU__APPLIED_FENCED:
         (void)mu_error_set(&outcome->error, -MU_EABORTED,
-                           "it was asked for by a supervisor of a former life");
+                           "it is from a previous incarnation of the chief");
         return false;
     case MU__APPLIED_BEFORE:
         break;
@@ -221,8 +221,8 @@ static void apply_batch(struct ps *ps, const struct mu__store_write *first,
 
 /* Stage a piece; the last one applies the batch. A batch refused for lack of room may be
  * sent again, unless it alone has all the room. */
-static void stage(struct ps *ps, const struct mu__staging_piece *piece, bool last,
-                  struct effect_outcome *outcome)
+static void stage_piece(struct ps *ps, const struct mu__staging_piece *piece, bool last,
+                        struct effect_outcome *outcome)
 {
     struct mu__staged staged;
     int rv = mu__staging_add(&ps->staging, piece, &outcome->error, &staged);
@@ -254,7 +254,7 @@ static void answer_effect(struct mu__ctx *ctx, const struct mu__msg *msg, uint64
         .staged = outcome->staged,
     };
 
-    answer(ctx, msg->from, MU__EFFECT_WRITTEN, &body, sizeof body);
+    send_ps_answer(ctx, msg->from, MU__EFFECT_WRITTEN, &body, sizeof body);
 }
 
 static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -277,12 +277,12 @@ static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     else if (body->last && body->before == 0)
         apply_batch(ps, &piece.write, body->effect, &outcome);
     else
-        stage(ps, &piece, body->last, &outcome);
+        stage_piece(ps, &piece, body->last, &outcome);
     if (!outcome.is_none)
         answer_effect(ctx, msg, body->token, &outcome);
 }
 
-static bool is_chief(const struct ps *ps, uint32_t node)
+static bool is_linked_chief(const struct ps *ps, uint32_t node)
 {
     for (size_t i = 0; i < CHIEFS_MAX; i++)
         if (ps->chiefs[i] == node && node != 0)
@@ -295,7 +295,7 @@ static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct ps *ps = state;
     const struct mu__fence *body = mu__body(msg);
 
-    if (!is_chief(ps, msg->from.node)) {
+    if (!is_linked_chief(ps, msg->from.node)) {
         mu__log(ctx, MU__LOG_WARN, "a fence from node %" PRIu32
                 ", which is no chief: ignored", msg->from.node);
         return;
@@ -309,7 +309,7 @@ static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Nodes ---- */
 
-static void note_chief(struct ps *ps, uint32_t was, uint32_t is)
+static void replace_linked_chief(struct ps *ps, uint32_t was, uint32_t is)
 {
     for (size_t i = 0; i < CHIEFS_MAX; i++)
         if (ps->chiefs[i] == was) {
@@ -318,25 +318,25 @@ static void note_chief(struct ps *ps, uint32_t was, uint32_t is)
         }
 }
 
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_ps_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
     const struct mu__node_down *body = mu__body(msg);
 
-    note_chief(ps, body->node, 0);
+    replace_linked_chief(ps, body->node, 0);
     mu__staging_drop_node(&ps->staging, body->node);
     mu__store_node_down(ps->store, body->node);
     answer_opens(ctx, ps);
 }
 
 /* Remember chiefs: only they may send FENCE. */
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_ps_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__node_up *body = mu__body(msg);
 
     (void)ctx;
     if (mu__view_is(body->type, "chief") && body->index == 0)
-        note_chief(state, 0, body->node);
+        replace_linked_chief(state, 0, body->node);
 }
 
 /* ---- Status ---- */
@@ -383,7 +383,7 @@ static mu_value *map_of(const struct status_entry *entries, size_t count)
     return map;
 }
 
-static mu_value *number(uint64_t n)
+static mu_value *make_number_value(uint64_t n)
 {
     return mu_value_int((int64_t)n);
 }
@@ -394,22 +394,22 @@ static mu_value *info_value(const struct mu__store_info *info)
         {"name", mu_value_string(info->name)},
         {"dtype", mu_value_string(mu_dtype_name((int)info->shape->dtype))},
         {"dims", dims_value(info->shape)},
-        {"shard", number(info->shard)},
-        {"shards", number(info->shape->shards)},
-        {"bytes", number(info->bytes)},
-        {"version", number(info->version)},
+        {"shard", make_number_value(info->shard)},
+        {"shards", make_number_value(info->shape->shards)},
+        {"bytes", make_number_value(info->bytes)},
+        {"version", make_number_value(info->version)},
         {"ready", mu_value_bool(info->ready)},
-        {"reads", number(info->reads)},
-        {"writes", number(info->writes)},
-        {"bytes_read", number(info->bytes_read)},
-        {"bytes_written", number(info->bytes_written)},
+        {"reads", make_number_value(info->reads)},
+        {"writes", make_number_value(info->writes)},
+        {"bytes_read", make_number_value(info->bytes_read)},
+        {"bytes_written", make_number_value(info->bytes_written)},
     };
 
     return map_of(entries, sizeof entries / sizeof entries[0]);
 }
 
 /* Takes `item`. A list that lacks memory for one item is dropped as a whole. */
-static void add_item(struct variable_listing *listing, mu_value *item)
+static void append_listing_item(struct variable_listing *listing, mu_value *item)
 {
     if (listing->list == NULL) {
         mu_value_free(item);
@@ -428,7 +428,7 @@ static void list_variable(void *user, const struct mu__store_info *info)
     if (listing->list != NULL && mu_value_count(listing->list) >= MU__PS_STATUS_MAX)
         listing->left_out++;
     else
-        add_item(listing, info_value(info));
+        append_listing_item(listing, info_value(info));
 }
 
 mu_value *mu__ps_status(const void *ps_state)
@@ -440,9 +440,10 @@ mu_value *mu__ps_status(const void *ps_state)
         return NULL;
     mu__store_each(ps->store, list_variable, &listing);
     if (listing.left_out > 0) {
-        const struct status_entry entry = {"left_out", number(listing.left_out)};
+        const struct status_entry entry = {"left_out",
+                                           make_number_value(listing.left_out)};
 
-        add_item(&listing, map_of(&entry, 1));
+        append_listing_item(&listing, map_of(&entry, 1));
     }
     return listing.list;
 }
@@ -470,7 +471,7 @@ static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__buf *packed = mu__pack_value(value, &reply.status);
 
     if (packed != NULL)
-        answer(ctx, msg->from, MU__STATUS, &reply, sizeof reply);
+        send_ps_answer(ctx, msg->from, MU__STATUS, &reply, sizeof reply);
     else
         mu__log(ctx, MU__LOG_WARN, "no status: out of memory");
     mu_value_free(value);
@@ -479,7 +480,7 @@ static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Start and end ---- */
 
-static int init(struct mu__ctx *ctx, void *state, const void *arg)
+static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct ps *ps = state;
     int rv;
@@ -495,7 +496,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return rv;
 }
 
-static void done(struct mu__ctx *ctx, void *state)
+static void end_ps(struct mu__ctx *ctx, void *state)
 {
     struct ps *ps = state;
 
@@ -507,13 +508,13 @@ static void done(struct mu__ctx *ctx, void *state)
 
 static const struct mu__handler handlers[] = {
     {MU__VAR_OPEN, on_open},
-    {MU__VAR_READ, on_read},
+    {MU__VAR_READ, on_variable_read},
     {MU__VAR_WRITE, on_write},
     {MU__EFFECT_WRITE, on_effect_write},
     {MU__FENCE, on_fence},
     {MU__STATUS_GET, on_status_get},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_UP, on_ps_node_up},
+    {MU__NODE_DOWN, on_ps_node_down},
     {MU__NODE_TROUBLE, mu__ignore},
 };
 
@@ -522,6 +523,6 @@ const struct mu__behavior mu__ps = {
     .state_size = sizeof(struct ps),
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
-    .init = init,
-    .done = done,
+    .init = init_ps,
+    .done = end_ps,
 };

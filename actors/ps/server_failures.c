@@ -48,8 +48,8 @@ void mu__server_failures_free(struct mu__server_failures *failures)
 
 /* ---- servers ---- */
 
-static struct failing_server *find(const struct mu__server_failures *failures,
-                                   uint32_t index)
+static struct failing_server *
+find_failing_server(const struct mu__server_failures *failures, uint32_t index)
 {
     for (size_t i = 0; i < failures->count; i++)
         if (failures->servers[i].index == index)
@@ -68,10 +68,10 @@ static struct failing_server *longest_silent(struct mu__server_failures *failure
 }
 
 /* NULL: out of memory. */
-static struct failing_server *find_or_add(struct mu__server_failures *failures,
-                                          uint32_t index)
+static struct failing_server *need_failing_server(struct mu__server_failures *failures,
+                                                  uint32_t index)
 {
-    struct failing_server *server = find(failures, index);
+    struct failing_server *server = find_failing_server(failures, index);
 
     if (server != NULL)
         return server;
@@ -90,16 +90,18 @@ static struct failing_server *find_or_add(struct mu__server_failures *failures,
 
 /* ---- reports ---- */
 
-static uint64_t age(const struct failure_report *report, uint64_t now_ms)
+static uint64_t get_report_age(const struct failure_report *report, uint64_t now_ms)
 {
     return now_ms < report->at_ms ? 0 : now_ms - report->at_ms;
 }
 
-static void forget_old(struct failing_server *server, uint64_t decay_ms, uint64_t now_ms)
+static void forget_old_reports(struct failing_server *server, uint64_t decay_ms,
+                               uint64_t now_ms)
 {
     uint32_t old = 0;
 
-    while (old < server->count && age(&server->reports[old], now_ms) >= decay_ms)
+    while (old < server->count &&
+           get_report_age(&server->reports[old], now_ms) >= decay_ms)
         old++;
     if (old == 0)
         return;
@@ -113,11 +115,12 @@ static bool is_same_trouble(const struct failing_server *server, uint32_t report
 {
     for (uint32_t i = server->count; i > 0; i--)
         if (server->reports[i - 1].reporter == reporter)
-            return age(&server->reports[i - 1], now_ms) < same_ms;
+            return get_report_age(&server->reports[i - 1], now_ms) < same_ms;
     return false;
 }
 
-static void add(struct failing_server *server, struct failure_report report)
+static void add_failure_report(struct failing_server *server,
+                               struct failure_report report)
 {
     if (mu__grow_for_one((void **)&server->reports, &server->capacity, server->count,
                          sizeof *server->reports))
@@ -132,28 +135,29 @@ bool mu__server_failures_report(struct mu__server_failures *failures, uint32_t i
 
     if (options->ignored == 0)
         return true;
-    server = find_or_add(failures, index);
+    server = need_failing_server(failures, index);
     if (server == NULL)
         return false;
     server->heard_ms = now_ms;
-    forget_old(server, options->decay_ms, now_ms);
+    forget_old_reports(server, options->decay_ms, now_ms);
     if (is_same_trouble(server, reporter, options->same_ms, now_ms))
         return false;
     if (server->count == options->ignored) {
         server->count = 0;
         return true;
     }
-    add(server, (struct failure_report){.at_ms = now_ms, .reporter = reporter});
+    add_failure_report(server,
+                       (struct failure_report){.at_ms = now_ms, .reporter = reporter});
     return false;
 }
 
 uint32_t mu__server_failures_count(struct mu__server_failures *failures, uint32_t index,
                                    uint64_t now_ms)
 {
-    struct failing_server *server = find(failures, index);
+    struct failing_server *server = find_failing_server(failures, index);
 
     if (server == NULL)
         return 0;
-    forget_old(server, failures->options.decay_ms, now_ms);
+    forget_old_reports(server, failures->options.decay_ms, now_ms);
     return server->count;
 }

@@ -148,8 +148,8 @@ int mu__shard_stage(struct mu__variable_store *store, struct variable *v,
 
 /* ---- Writing ---- */
 
-static int assign(struct mu__variable_store *store, struct variable *v,
-                  const struct mu__store_write *write, mu_error *ret_error)
+static int assign_shard(struct mu__variable_store *store, struct variable *v,
+                        const struct mu__store_write *write, mu_error *ret_error)
 {
     if (write->data.size != v->bytes)
         return mu__shard_stage(store, v, write, ret_error);
@@ -157,8 +157,8 @@ static int assign(struct mu__variable_store *store, struct variable *v,
     return 0;
 }
 
-static int zero(struct mu__variable_store *store, struct variable *v,
-                const struct mu__store_write *write, mu_error *ret_error)
+static int zero_shard(struct mu__variable_store *store, struct variable *v,
+                      const struct mu__store_write *write, mu_error *ret_error)
 {
     (void)store;
     (void)write;
@@ -179,8 +179,8 @@ static int refuse_dtype(const struct variable *v, const char *what, mu_error *re
                         mu_dtype_name((int)v->shape.dtype), what);
 }
 
-static int add(struct mu__variable_store *store, struct variable *v,
-               const struct mu__store_write *write, mu_error *ret_error)
+static int add_to_shard(struct mu__variable_store *store, struct variable *v,
+                        const struct mu__store_write *write, mu_error *ret_error)
 {
     (void)store;
     if (!mu__optimizer_adds((int)v->shape.dtype))
@@ -190,8 +190,8 @@ static int add(struct mu__variable_store *store, struct variable *v,
     return 0;
 }
 
-static int sgd(struct mu__variable_store *store, struct variable *v,
-               const struct mu__store_write *write, mu_error *ret_error)
+static int apply_sgd(struct mu__variable_store *store, struct variable *v,
+                     const struct mu__store_write *write, mu_error *ret_error)
 {
     (void)store;
     if (!mu__optimizer_learns((int)v->shape.dtype))
@@ -209,8 +209,8 @@ static int need_velocity(struct mu__variable_store *store, struct variable *v,
     return mu__shard_get_memory(store, v->bytes, ret_error, &v->velocity);
 }
 
-static int momentum(struct mu__variable_store *store, struct variable *v,
-                    const struct mu__store_write *write, mu_error *ret_error)
+static int apply_momentum(struct mu__variable_store *store, struct variable *v,
+                          const struct mu__store_write *write, mu_error *ret_error)
 {
     const struct mu__momentum how = {write->rate, write->momentum};
     int rv;
@@ -227,8 +227,8 @@ static int momentum(struct mu__variable_store *store, struct variable *v,
 }
 
 /* 0 also for a READY shard: an opener with `existing` may have come before. */
-static int commit(struct mu__variable_store *store, struct variable *v,
-                  const struct mu__store_write *write, mu_error *ret_error)
+static int commit_shard(struct mu__variable_store *store, struct variable *v,
+                        const struct mu__store_write *write, mu_error *ret_error)
 {
     const struct mu__shard_requester writer = {write->writer, write->transfer};
 
@@ -245,12 +245,12 @@ static const struct write_kind {
     bool has_data;
     bool changes;           /* the content; before READY only the creator may */
 } operations[] = {
-    [MU__WRITE_ASSIGN] = {assign, true, true},
-    [MU__WRITE_ZERO] = {zero, false, true},
-    [MU__WRITE_ADD] = {add, true, true},
-    [MU__WRITE_SGD] = {sgd, true, true},
-    [MU__WRITE_MOMENTUM] = {momentum, true, true},
-    [MU__WRITE_COMMIT] = {commit, false, false},
+    [MU__WRITE_ASSIGN] = {assign_shard, true, true},
+    [MU__WRITE_ZERO] = {zero_shard, false, true},
+    [MU__WRITE_ADD] = {add_to_shard, true, true},
+    [MU__WRITE_SGD] = {apply_sgd, true, true},
+    [MU__WRITE_MOMENTUM] = {apply_momentum, true, true},
+    [MU__WRITE_COMMIT] = {commit_shard, false, false},
 };
 
 static int check_write(const struct variable *v, const struct mu__store_write *write,
@@ -319,7 +319,8 @@ static void give_up_waiting(struct mu__variable_store *store,
     }
 }
 
-static void abandon(struct mu__variable_store *store, const struct mu__store_write *write)
+static void abandon_transfer(struct mu__variable_store *store,
+                             const struct mu__store_write *write)
 {
     const struct mu__shard_requester writer = {write->writer, write->transfer};
     struct variable *v = mu__map_get(&store->by_id, write->id);
@@ -346,8 +347,8 @@ static void count_write(struct variable *v, const struct mu__store_write *write)
         v->version++;
 }
 
-static int apply(struct mu__variable_store *store, struct variable *v,
-                 const struct mu__store_write *write, mu_error *ret_error)
+static int apply_write(struct mu__variable_store *store, struct variable *v,
+                       const struct mu__store_write *write, mu_error *ret_error)
 {
     const struct write_kind *operation = &operations[write->operation];
     int rv = v->stage == READY || !operation->changes
@@ -366,7 +367,7 @@ int mu__store_write(struct mu__variable_store *store, const struct mu__store_wri
     int rv;
 
     if (write->operation == MU__WRITE_ABANDON) {
-        abandon(store, write);
+        abandon_transfer(store, write);
         return 0;
     }
     v = mu__shard_find_by_id(store, write->id, ret_error);
@@ -374,7 +375,7 @@ int mu__store_write(struct mu__variable_store *store, const struct mu__store_wri
         return -MU_ENOTFOUND;
     rv = check_write(v, write, ret_error);
     if (rv == 0)
-        rv = apply(store, v, write, ret_error);
+        rv = apply_write(store, v, write, ret_error);
     if (rv == 0)
         *ret_version = v->version;
     return rv;

@@ -10,7 +10,7 @@
 /* ---- Variables ---- */
 
 /* A hash that is not 0. */
-static uint64_t mixed(uint64_t number)
+static uint64_t hash_nonzero(uint64_t number)
 {
     number = (number ^ (number >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     number = (number ^ (number >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -30,16 +30,16 @@ bool mu__shard_is_later(const struct variable *v, uint64_t creation)
     return creation != 0 && creation >> 32 == v->creation >> 32 && creation < v->creation;
 }
 
-static uint64_t key_of(const struct mu__variable_store *store, struct mu__view name,
-                       uint32_t shard)
+static uint64_t make_shard_key(const struct mu__variable_store *store,
+                               struct mu__view name, uint32_t shard)
 {
-    return mixed(mixed(mu__name_hash(name) ^ store->incarnation) + shard);
+    return hash_nonzero(hash_nonzero(mu__name_hash(name) ^ store->incarnation) + shard);
 }
 
 struct variable *mu__shard_find_by_name(const struct mu__variable_store *store,
                                         struct mu__view name, uint32_t shard)
 {
-    struct variable *v = mu__map_get(&store->by_name, key_of(store, name, shard));
+    struct variable *v = mu__map_get(&store->by_name, make_shard_key(store, name, shard));
 
     while (v != NULL && (v->shard != shard || !mu__view_is(name, v->name)))
         v = v->next_alike;
@@ -97,7 +97,7 @@ void mu__shard_give_memory(struct mu__variable_store *store, uint8_t *data,
     free(data);
 }
 
-static void unlist(struct mu__variable_store *store, struct variable *v)
+static void unlist_shard(struct mu__variable_store *store, struct variable *v)
 {
     struct variable *head = mu__map_get(&store->by_name, v->key);
 
@@ -141,7 +141,7 @@ int mu__shard_variable_new(struct mu__variable_store *store,
 
     if (v == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
-    v->key = key_of(store, request->name, request->shard);
+    v->key = make_shard_key(store, request->name, request->shard);
     v->shard = request->shard;
     memcpy(v->name, request->name.data, request->name.size);
     if (mu__shard_list(store, v) != 0) {
@@ -158,14 +158,14 @@ void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *
     if (v->stage != ABSENT || !mu__list_is_empty(&v->waiting))
         return;
     mu__list_remove(&store->by_age, &v->node);
-    unlist(store, v);
+    unlist_shard(store, v);
     mu__shard_free_variable(store, v);
 }
 
 int mu__shard_create(struct mu__variable_store *store, struct variable *v,
                      const struct mu__store_open *request, mu_error *ret_error)
 {
-    uint64_t id = mixed(store->incarnation + ++store->serial);
+    uint64_t id = hash_nonzero(store->incarnation + ++store->serial);
     int rv;
 
     assert(v->stage == ABSENT);
@@ -228,8 +228,8 @@ void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v)
 
 /* Take the oldest open that waits and may create, of no former creation; NULL when there
  * is none. */
-static struct open_answer *take_successor(struct mu__variable_store *store,
-                                          struct variable *v)
+static struct open_answer *take_next_creator(struct mu__variable_store *store,
+                                             struct variable *v)
 {
     struct mu__list others = {NULL, NULL};
     struct open_answer *successor = NULL;
@@ -248,8 +248,8 @@ static struct open_answer *take_successor(struct mu__variable_store *store,
 }
 
 /* The next opener makes the shard anew, from zeros. */
-static void hand_over(struct mu__variable_store *store, struct variable *v,
-                      struct open_answer *successor)
+static void hand_over_shard(struct mu__variable_store *store, struct variable *v,
+                            struct open_answer *successor)
 {
     memset(v->data, 0, (size_t)v->received);
     v->received = 0;
@@ -263,7 +263,7 @@ static void hand_over(struct mu__variable_store *store, struct variable *v,
 }
 
 /* Whether one waits who has found shard 0 with its content. */
-static bool is_found(const struct variable *v)
+static bool has_existing_opener(const struct variable *v)
 {
     for (const struct open_answer *a =
              MU__LIST_FIRST(&v->waiting, struct open_answer, node);
@@ -275,15 +275,15 @@ static bool is_found(const struct variable *v)
 
 void mu__shard_lose_creator(struct mu__variable_store *store, struct variable *v)
 {
-    struct open_answer *successor = take_successor(store, v);
+    struct open_answer *successor = take_next_creator(store, v);
 
     if (successor != NULL) {
-        hand_over(store, v, successor);
+        hand_over_shard(store, v, successor);
         return;
     }
     if (v->stage == FILLED) {
         v->stage = ABANDONED;
-        if (is_found(v))
+        if (has_existing_opener(v))
             mu__shard_make_ready(store, v);
         return;
     }

@@ -57,7 +57,7 @@ void mu__staging_init(struct mu__staging *staging,
 
 /* ---- Finding: what was found moves to the front, for the next time ---- */
 
-static void move_first(struct mu__list *list, struct mu__list_node *node)
+static void move_to_front(struct mu__list *list, struct mu__list_node *node)
 {
     if (list->first == node)
         return;
@@ -65,14 +65,15 @@ static void move_first(struct mu__list *list, struct mu__list_node *node)
     mu__list_prepend(list, node);
 }
 
-static struct mu__staged_node *find_node(struct mu__staging *staging, uint32_t node)
+static struct mu__staged_node *find_staged_node(struct mu__staging *staging,
+                                                uint32_t node)
 {
     struct mu__staged_node *at = first_node(staging);
 
     while (at != NULL && at->node != node)
         at = MU__LIST_NEXT(at, struct mu__staged_node, listed);
     if (at != NULL)
-        move_first(&staging->nodes, &at->listed);
+        move_to_front(&staging->nodes, &at->listed);
     return at;
 }
 
@@ -83,7 +84,7 @@ static struct staged_batch *find_batch(struct mu__staged_node *from, uint64_t nu
     while (at != NULL && at->number != number)
         at = MU__LIST_NEXT(at, struct staged_batch, node);
     if (at != NULL)
-        move_first(&from->batches, &at->node);
+        move_to_front(&from->batches, &at->node);
     return at;
 }
 
@@ -116,7 +117,7 @@ static void free_if_empty(struct mu__staging *staging, struct mu__staged_node *f
 
 void mu__staging_drop(struct mu__staging *staging, uint32_t node, uint64_t batch)
 {
-    struct mu__staged_node *from = find_node(staging, node);
+    struct mu__staged_node *from = find_staged_node(staging, node);
     struct staged_batch *found = find_batch(from, batch);
 
     if (found == NULL)
@@ -141,7 +142,7 @@ static void drop_batches(struct mu__staging *staging, struct mu__staged_node *fr
 
 void mu__staging_drop_node(struct mu__staging *staging, uint32_t node)
 {
-    struct mu__staged_node *from = find_node(staging, node);
+    struct mu__staged_node *from = find_staged_node(staging, node);
 
     if (from != NULL)
         drop_batches(staging, from, NULL);
@@ -165,7 +166,7 @@ void mu__staging_done(struct mu__staging *staging)
 
 /* ---- Growing ---- */
 
-static int out_of_memory(mu_error *ret_error)
+static int fail_staging_memory(mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
 }
@@ -173,7 +174,7 @@ static int out_of_memory(mu_error *ret_error)
 /* NULL when out of memory. */
 static struct mu__staged_node *need_node(struct mu__staging *staging, uint32_t node)
 {
-    struct mu__staged_node *from = find_node(staging, node);
+    struct mu__staged_node *from = find_staged_node(staging, node);
 
     if (from != NULL)
         return from;
@@ -185,8 +186,8 @@ static struct mu__staged_node *need_node(struct mu__staging *staging, uint32_t n
     return from;
 }
 
-static int begin(struct mu__staging *staging, const struct mu__staging_piece *piece,
-                 mu_error *ret_error)
+static int begin_staged_batch(struct mu__staging *staging,
+                              const struct mu__staging_piece *piece, mu_error *ret_error)
 {
     uint32_t node = piece->write.writer.node;
     struct mu__staged_node *from;
@@ -195,7 +196,7 @@ static int begin(struct mu__staging *staging, const struct mu__staging_piece *pi
     mu__staging_drop(staging, node, piece->batch);
     from = need_node(staging, node);
     if (from == NULL)
-        return out_of_memory(ret_error);
+        return fail_staging_memory(ret_error);
     if (from->batches_count >= staging->limits.node_batches_max)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%" PRIu32 " batches of one node are staged, at most "
@@ -204,7 +205,7 @@ static int begin(struct mu__staging *staging, const struct mu__staging_piece *pi
     batch = calloc(1, sizeof *batch);
     if (batch == NULL) {
         free_if_empty(staging, from);
-        return out_of_memory(ret_error);
+        return fail_staging_memory(ret_error);
     }
     batch->number = piece->batch;
     batch->origin = piece->origin;
@@ -215,9 +216,9 @@ static int begin(struct mu__staging *staging, const struct mu__staging_piece *pi
     return 0;
 }
 
-static int check_room(const struct mu__staging *staging,
-                      const struct mu__staged_node *from, uint64_t bytes,
-                      mu_error *ret_error)
+static int check_staging_room(const struct mu__staging *staging,
+                              const struct mu__staged_node *from, uint64_t bytes,
+                              mu_error *ret_error)
 {
     if (bytes > staging->limits.node_bytes_max - from->bytes)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
@@ -230,7 +231,7 @@ static int check_room(const struct mu__staging *staging,
     return 0;
 }
 
-static struct piece *copy_of(const struct mu__store_write *write)
+static struct piece *copy_write_piece(const struct mu__store_write *write)
 {
     struct piece *piece = mu__block_get(sizeof *piece + write->data.size);
 
@@ -244,7 +245,7 @@ static struct piece *copy_of(const struct mu__store_write *write)
     return piece;
 }
 
-static void append(struct staged_batch *batch, struct piece *piece)
+static void append_piece(struct staged_batch *batch, struct piece *piece)
 {
     if (batch->last == NULL)
         batch->first = piece;
@@ -254,20 +255,20 @@ static void append(struct staged_batch *batch, struct piece *piece)
     batch->pieces++;
 }
 
-static int grow(struct mu__staging *staging, struct mu__staged_node *from,
-                struct staged_batch *batch, const struct mu__store_write *write,
-                mu_error *ret_error)
+static int grow_staged_batch(struct mu__staging *staging, struct mu__staged_node *from,
+                             struct staged_batch *batch,
+                             const struct mu__store_write *write, mu_error *ret_error)
 {
     uint64_t bytes = mu__effect_weight(write->data.size);
     struct piece *piece;
-    int rv = check_room(staging, from, bytes, ret_error);
+    int rv = check_staging_room(staging, from, bytes, ret_error);
 
     if (rv != 0)
         return rv;
-    piece = copy_of(write);
+    piece = copy_write_piece(write);
     if (piece == NULL)
-        return out_of_memory(ret_error);
-    append(batch, piece);
+        return fail_staging_memory(ret_error);
+    append_piece(batch, piece);
     batch->bytes += bytes;
     from->bytes += bytes;
     staging->bytes += bytes;
@@ -280,18 +281,18 @@ int mu__staging_add(struct mu__staging *staging, const struct mu__staging_piece 
     uint32_t node = piece->write.writer.node;
     struct mu__staged_node *from;
     struct staged_batch *batch;
-    int rv = piece->before == 0 ? begin(staging, piece, ret_error) : 0;
+    int rv = piece->before == 0 ? begin_staged_batch(staging, piece, ret_error) : 0;
 
     if (rv != 0)
         return rv;
-    from = find_node(staging, node);
+    from = find_staged_node(staging, node);
     batch = find_batch(from, piece->batch);
     if (batch == NULL || batch->pieces != piece->before) {
         mu__staging_drop(staging, node, piece->batch);
         return mu_error_set(ret_error, -MU_EABORTED,
                             "piece %" PRIu32 " of a batch follows none", piece->before);
     }
-    rv = grow(staging, from, batch, &piece->write, ret_error);
+    rv = grow_staged_batch(staging, from, batch, &piece->write, ret_error);
     if (rv != 0) {
         mu__staging_drop(staging, node, piece->batch);
         return rv;
@@ -303,7 +304,7 @@ int mu__staging_add(struct mu__staging *staging, const struct mu__staging_piece 
 
 void mu__staging_reported(struct mu__staging *staging, uint32_t node, uint64_t batch)
 {
-    struct staged_batch *found = find_batch(find_node(staging, node), batch);
+    struct staged_batch *found = find_batch(find_staged_node(staging, node), batch);
 
     if (found != NULL)
         found->reported = found->bytes;

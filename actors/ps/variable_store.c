@@ -71,9 +71,9 @@ static bool is_to_make(const struct variable *v, const struct mu__store_open *re
            (v->stage == READY && v->id == request->replaces);
 }
 
-static int make(struct mu__variable_store *store, struct variable *v,
-                const struct mu__store_open *request, struct open_answer *answer,
-                mu_error *ret_error)
+static int make_shard(struct mu__variable_store *store, struct variable *v,
+                      const struct mu__store_open *request, struct open_answer *answer,
+                      mu_error *ret_error)
 {
     int rv;
 
@@ -84,8 +84,8 @@ static int make(struct mu__variable_store *store, struct variable *v,
     return rv;
 }
 
-static int wait_for(struct mu__variable_store *store, struct variable *v,
-                    struct open_answer *answer, mu_error *ret_error)
+static int wait_for_shard(struct mu__variable_store *store, struct variable *v,
+                          struct open_answer *answer, mu_error *ret_error)
 {
     if (store->totals.waiting >= store->limits.waiting_max)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
@@ -99,14 +99,14 @@ static int wait_for(struct mu__variable_store *store, struct variable *v,
 }
 
 /* Takes `answer` when it returns 0. */
-static int admit(struct mu__variable_store *store, struct variable *v,
-                 const struct mu__store_open *request, struct open_answer *answer,
-                 mu_error *ret_error)
+static int admit_opener(struct mu__variable_store *store, struct variable *v,
+                        const struct mu__store_open *request, struct open_answer *answer,
+                        mu_error *ret_error)
 {
     int rv = 0;
 
     if (is_to_make(v, request))
-        return make(store, v, request, answer, ret_error);
+        return make_shard(store, v, request, answer, ret_error);
     if (v->stage != ABSENT)
         rv = check_same(v, &request->shape, ret_error);
     if (rv != 0)
@@ -114,7 +114,7 @@ static int admit(struct mu__variable_store *store, struct variable *v,
     if (v->stage == ABANDONED && request->existing)
         mu__shard_make_ready(store, v);
     if (v->stage != READY)
-        return wait_for(store, v, answer, ret_error);
+        return wait_for_shard(store, v, answer, ret_error);
     mu__opener_answer(store, v, false, answer);
     return 0;
 }
@@ -135,7 +135,7 @@ int mu__store_open(struct mu__variable_store *store, const struct mu__store_open
     if (v == NULL)
         rv = mu__shard_variable_new(store, request, ret_error, &v);
     if (rv == 0) {
-        rv = admit(store, v, request, answer, ret_error);
+        rv = admit_opener(store, v, request, answer, ret_error);
         mu__shard_remove_unused(store, v);
     }
     if (rv != 0)

@@ -20,7 +20,7 @@ enum {
     AT_ONCE_PART = 64       /* this part of a bound, once free, is granted at once */
 };
 
-static uint64_t limit(uint64_t size, uint64_t max)
+static uint64_t cap_size(uint64_t size, uint64_t max)
 {
     return size < max ? size : max;
 }
@@ -34,11 +34,11 @@ void mu__sup_room_init(struct supervisor *s)
 }
 
 /* A closure that is larger than the bound takes all of it. */
-static uint64_t size_in(const struct supervisor *s, int bound, uint64_t bytes)
+static uint64_t get_bound_size(const struct supervisor *s, int bound, uint64_t bytes)
 {
     return bound == MU__BOUND_CLOSURES
                ? 1
-               : limit(bytes, s->admission.bounds[MU__BOUND_BYTES].max);
+               : cap_size(bytes, s->admission.bounds[MU__BOUND_BYTES].max);
 }
 
 /* Without arguments only the first bound, that of closures, is touched. */
@@ -57,7 +57,7 @@ bool mu__sup_room_admits(const struct supervisor *s,
                               &shares[MU__BOUND_CLOSURES], 1) &&
            (bytes == 0 ||
             mu__share_may_hold(&a->bounds[MU__BOUND_BYTES], &shares[MU__BOUND_BYTES],
-                               size_in(s, MU__BOUND_BYTES, bytes)));
+                               get_bound_size(s, MU__BOUND_BYTES, bytes)));
 }
 
 void mu__sup_own(struct supervisor *s, struct supervisor_client *client,
@@ -69,7 +69,7 @@ void mu__sup_own(struct supervisor *s, struct supervisor_client *client,
     client->closures++;
     for (int i = 0; i < bounds_used(bytes); i++)
         mu__share_hold(&s->admission.bounds[i], &client->room.shares[i],
-                       size_in(s, i, bytes));
+                       get_bound_size(s, i, bytes));
 }
 
 /* ---- dividing ---- */
@@ -97,7 +97,7 @@ static void send_allow(struct mu__ctx *ctx, struct supervisor *s,
         .clients = s->admission.members,
     };
     if (mu__send_body(ctx, client->pid, MU__ROOM_ALLOW, &body, sizeof body) != 0)
-        mu__log(ctx, MU__LOG_WARN, "a client was not told how much room it has");
+        mu__log(ctx, MU__LOG_WARN, "failed to send its share of the queue to a client");
 }
 
 static bool must_notify(const struct mu__client_room *room)
@@ -128,7 +128,7 @@ static uint32_t list_shares(struct supervisor *s, int bound)
     return count;
 }
 
-static uint32_t count_hungry(const struct supervisor *s, int bound)
+static uint32_t count_hungry_clients(const struct supervisor *s, int bound)
 {
     uint32_t hungry = 0;
 
@@ -142,7 +142,7 @@ static uint32_t count_hungry(const struct supervisor *s, int bound)
  * else lacks bytes, else after NEED_MS. True when one has to wait. */
 static bool note_needs(struct supervisor *s, uint64_t now_ms)
 {
-    bool is_alone = count_hungry(s, MU__BOUND_BYTES) == 1;
+    bool is_alone = count_hungry_clients(s, MU__BOUND_BYTES) == 1;
     bool waits = false;
 
     for (uint32_t i = 0; i < s->clients.count; i++) {
@@ -157,7 +157,7 @@ static bool note_needs(struct supervisor *s, uint64_t now_ms)
     return waits;
 }
 
-static void acknowledge(struct supervisor *s, struct mu__client_room *room)
+static void acknowledge_shares(struct supervisor *s, struct mu__client_room *room)
 {
     for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
         room->shares[i].awaits_ack = false;
@@ -173,12 +173,13 @@ static void assume_acknowledged(struct supervisor *s, uint64_t now_ms)
 
         if (room->is_member && room->shares[0].awaits_ack &&
             now_ms >= room->granted_since_ms + ANSWER_MS)
-            acknowledge(s, room);
+            acknowledge_shares(s, room);
     }
 }
 
 /* Set the timer, unless it fires earlier already. */
-static void arm(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
+static void arm_admission_timer(struct mu__ctx *ctx, struct supervisor *s,
+                                uint64_t delay_ms)
 {
     struct mu__admission *a = &s->admission;
     uint64_t due_ms = mu__now_ms(ctx) + delay_ms;
@@ -191,7 +192,7 @@ static void arm(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
 }
 
 /* Set the timer for what has to change without a message. */
-static void arm_next(struct mu__ctx *ctx, struct supervisor *s, bool waits)
+static void arm_next_review(struct mu__ctx *ctx, struct supervisor *s, bool waits)
 {
     bool is_short = false;
     bool may_grow = false;
@@ -205,16 +206,16 @@ static void arm_next(struct mu__ctx *ctx, struct supervisor *s, bool waits)
         rotates = rotates || bound->must_rotate;
     }
     if (may_grow)
-        arm(ctx, s, FLUSH_MS);
+        arm_admission_timer(ctx, s, FLUSH_MS);
     else if (rotates)
-        arm(ctx, s, ROTATE_MS);
+        arm_admission_timer(ctx, s, ROTATE_MS);
     else if (waits)
-        arm(ctx, s, NEED_MS);
+        arm_admission_timer(ctx, s, NEED_MS);
     else if (is_short)
-        arm(ctx, s, ANSWER_MS);
+        arm_admission_timer(ctx, s, ANSWER_MS);
 }
 
-static void divide(struct mu__ctx *ctx, struct supervisor *s, bool flush)
+static void divide_shares(struct mu__ctx *ctx, struct supervisor *s, bool flush)
 {
     bool waits = note_needs(s, mu__now_ms(ctx));
 
@@ -226,7 +227,7 @@ static void divide(struct mu__ctx *ctx, struct supervisor *s, bool flush)
     for (uint32_t i = 0; i < s->clients.count; i++)
         if (must_notify(&s->clients.items[i].room))
             send_allow(ctx, s, &s->clients.items[i]);
-    arm_next(ctx, s, waits);
+    arm_next_review(ctx, s, waits);
 }
 
 void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s)
@@ -236,7 +237,7 @@ void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s)
     for (int i = 0; i < MU__BOUNDS_COUNT; i++)
         if (s->admission.bounds[i].must_rotate && !s->admission.bounds[i].is_short)
             s->admission.bounds[i].rotation++;
-    divide(ctx, s, true);
+    divide_shares(ctx, s, true);
 }
 
 /* ---- Closures that end ---- */
@@ -256,7 +257,7 @@ void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
         struct mu__shares *bound = &s->admission.bounds[i];
         uint64_t free;
 
-        mu__share_drop(bound, &client->room.shares[i], size_in(s, i, bytes));
+        mu__share_drop(bound, &client->room.shares[i], get_bound_size(s, i, bytes));
         if (!bound->is_short && client->room.is_member)
             continue;   /* the client may use the room itself */
         free = mu__shares_free(bound);
@@ -264,14 +265,14 @@ void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
         is_much = is_much || free > bound->max / AT_ONCE_PART;
     }
     if (is_much)
-        divide(ctx, s, false);
+        divide_shares(ctx, s, false);
     else if (is_some)
-        arm(ctx, s, FLUSH_MS);
+        arm_admission_timer(ctx, s, FLUSH_MS);
 }
 
 /* ---- clients ---- */
 
-static void leave(struct supervisor *s, struct supervisor_client *client)
+static void leave_admission(struct supervisor *s, struct supervisor_client *client)
 {
     struct mu__client_room *room = &client->room;
 
@@ -288,11 +289,12 @@ static void leave(struct supervisor *s, struct supervisor_client *client)
 void mu__sup_room_leave(struct mu__ctx *ctx, struct supervisor *s,
                         struct supervisor_client *client)
 {
-    leave(s, client);
-    divide(ctx, s, true);
+    leave_admission(s, client);
+    divide_shares(ctx, s, true);
 }
 
-static void begin(struct supervisor *s, struct mu__client_room *room, uint32_t session)
+static void begin_admission(struct supervisor *s, struct mu__client_room *room,
+                            uint32_t session)
 {
     if (!room->is_member)
         s->admission.members++;
@@ -302,8 +304,9 @@ static void begin(struct supervisor *s, struct mu__client_room *room, uint32_t s
         room->shares[i].is_fresh = true;
 }
 
-static void note_lack(struct mu__ctx *ctx, struct supervisor *s,
-                      struct mu__client_room *room, const struct mu__room_request *body)
+static void note_client_lack(struct mu__ctx *ctx, struct supervisor *s,
+                             struct mu__client_room *room,
+                             const struct mu__room_request *body)
 {
     struct mu__share *bytes = &room->shares[MU__BOUND_BYTES];
 
@@ -313,7 +316,7 @@ static void note_lack(struct mu__ctx *ctx, struct supervisor *s,
         bytes->need_order = ++s->admission.need_last;
         room->need_since_ms = mu__now_ms(ctx);
     }
-    bytes->need = limit(body->need_bytes, s->config.queue_bytes_max);
+    bytes->need = cap_size(body->need_bytes, s->config.queue_bytes_max);
 }
 
 /* A client begins each of its sessions with number 0. */
@@ -330,11 +333,11 @@ void mu__sup_on_room_request(struct mu__ctx *ctx, void *state, struct mu__msg *m
         return;
     }
     if (body->number == 0)
-        begin(s, &client->room, body->session);
+        begin_admission(s, &client->room, body->session);
     if (!client->room.is_member || body->session != client->room.session)
         return;
     if (body->number != 0 && body->number == client->room.number)
-        acknowledge(s, &client->room);
-    note_lack(ctx, s, &client->room, body);
-    divide(ctx, s, body->number == 0);
+        acknowledge_shares(s, &client->room);
+    note_client_lack(ctx, s, &client->room, body);
+    divide_shares(ctx, s, body->number == 0);
 }

@@ -41,8 +41,8 @@ void mu__sup_note_round_trip(struct supervisor *s, uint32_t number, uint32_t ela
 
 /* Whether a run takes so much longer than its function's mean that more than the time for
  * its result to arrive has passed. */
-static bool is_lasting(const struct worker_state *worker_state,
-                       const struct mu__function_time *time, uint64_t ran_us)
+static bool is_run_lasting(const struct worker_state *worker_state,
+                           const struct mu__function_time *time, uint64_t ran_us)
 {
     return time == NULL || ran_us > 2 * (uint64_t)time->mean_us + ahead_us(worker_state);
 }
@@ -61,15 +61,15 @@ static uint64_t review_after_ms(const struct worker_state *worker_state, uint64_
 
 /* Charge a worker for what is left of a closure that runs there. Returns after how many
  * ms to look again; UINT64_MAX: not at all. */
-static uint64_t recharge(struct supervisor *s, uint32_t number,
-                         struct mu__closure *closure, uint64_t now_ms)
+static uint64_t recharge_running(struct supervisor *s, uint32_t number,
+                                 struct mu__closure *closure, uint64_t now_ms)
 {
     const struct worker_state *worker_state = &s->worker_states.items[number];
     const struct mu__function_time *time =
         mu__function_times_find(&s->times, closure->function);
     const struct mu__charge was = mu__sup_charge(closure).charge;
     uint64_t ran_us = UINT64_C(1000) * (uint32_t)((uint32_t)now_ms - closure->started_ms);
-    bool lasting = is_lasting(worker_state, time, ran_us);
+    bool lasting = is_run_lasting(worker_state, time, ran_us);
 
     closure->marks |= lasting ? MU__MARKS_RUNNING : MU__MARK_BEGUN;
     closure->cost =
@@ -98,7 +98,7 @@ static void note_primary(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
         return;
     mu__sup_note_round_trip(s, number, (uint32_t)now_ms - closure->started_ms, for_us);
     closure->started_ms = (uint32_t)(now_ms - for_ms);
-    review_within(ctx, s, recharge(s, number, closure, now_ms));
+    review_within(ctx, s, recharge_running(s, number, closure, now_ms));
     if (extra != NULL && extra->options.run_timeout_ms != 0)
         mu__sup_arm(ctx, s, closure);
 }
@@ -145,7 +145,7 @@ void mu__sup_note_all_begun(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
 
 /* ---- Time passes ---- */
 
-/* Of one worker. Returns as recharge() does. */
+/* Of one worker. Returns as recharge_running() does. */
 static uint64_t review_worker(struct mu__ctx *ctx, struct supervisor *s,
                               const struct mu__member_worker *worker)
 {
@@ -157,7 +157,8 @@ static uint64_t review_worker(struct mu__ctx *ctx, struct supervisor *s,
 
     while (closure != NULL && left > 0) {
         if ((closure->marks & MU__MARKS_RUNNING) == MU__MARK_BEGUN) {
-            uint64_t delay_ms = recharge(s, worker->number, closure, mu__now_ms(ctx));
+            uint64_t delay_ms =
+                recharge_running(s, worker->number, closure, mu__now_ms(ctx));
 
             next_ms = delay_ms < next_ms ? delay_ms : next_ms;
             left--;

@@ -44,7 +44,7 @@ static struct build *need_build(struct per_worker *pw,
     return build;
 }
 
-static bool is_quarantined(const struct per_worker *pw)
+static bool is_value_quarantined(const struct per_worker *pw)
 {
     return pw->losses >= QUARANTINE_CRASHES;
 }
@@ -66,7 +66,7 @@ struct sums {
     bool quarantined;       /* one that runs and is not slow */
 };
 
-static struct sums sum_up(const struct supervisor *s, uint32_t number)
+static struct sums sum_builds(const struct supervisor *s, uint32_t number)
 {
     struct sums sums = {0};
 
@@ -78,7 +78,7 @@ static struct sums sum_up(const struct supervisor *s, uint32_t number)
         sums.slow += state == SLOW;
         if (state == UNDER_WAY) {
             sums.first += pw->builds[number].first;
-            sums.quarantined = sums.quarantined || is_quarantined(pw);
+            sums.quarantined = sums.quarantined || is_value_quarantined(pw);
         }
     }
     return sums;
@@ -89,7 +89,7 @@ static struct sums sum_up(const struct supervisor *s, uint32_t number)
 static void update_hold(struct supervisor *s, uint32_t number)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    const struct sums sums = sum_up(s, number);
+    const struct sums sums = sum_builds(s, number);
     uint32_t threads = worker->threads == 0 ? 1 : worker->threads;
     bool holds = sums.first + sums.waiting > 0 || sums.slow >= threads;
 
@@ -99,7 +99,7 @@ static void update_hold(struct supervisor *s, uint32_t number)
         mu__membership_release(&s->members, number, MU__HOLD_BUILD);
 }
 
-static void watch(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+static void watch_slow_builds(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     if (s->worker_states.items[number].build_timer == 0)
         s->worker_states.items[number].build_timer =
@@ -135,23 +135,23 @@ static void begin_build(struct mu__ctx *ctx, struct supervisor *s, struct per_wo
     }
     build->state = UNDER_WAY;
     build->since_ms = mu__now_ms(ctx);
-    build->first = build->first || is_quarantined(pw);
-    watch(ctx, s, number);
+    build->first = build->first || is_value_quarantined(pw);
+    watch_slow_builds(ctx, s, number);
 }
 
 /* Begins all waiting builds; a quarantined one only when nothing else runs. */
 static void begin_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    struct sums sums = sum_up(s, number);
+    struct sums sums = sum_builds(s, number);
     struct per_worker *pw = first_value(s);
 
     for (; pw != NULL && !sums.quarantined; pw = next_value(pw)) {
         if (state_at(pw, number) != WAITING)
             continue;
-        if (is_quarantined(pw) && sums.running > sums.slow)
+        if (is_value_quarantined(pw) && sums.running > sums.slow)
             continue;
         begin_build(ctx, s, pw, number);
-        sums = sum_up(s, number);
+        sums = sum_builds(s, number);
     }
 }
 
@@ -195,14 +195,15 @@ void mu__sup_builds_make(struct mu__ctx *ctx, struct supervisor *s, struct per_w
 
 /* ---- Answers ---- */
 
-static void leave(struct supervisor *s, struct build *build, enum build_state state)
+static void leave_build_state(struct supervisor *s, struct build *build,
+                              enum build_state state)
 {
     s->per_worker.slow_builds -= build->state == SLOW;
     build->state = state;
     build->first = false;
 }
 
-static void go_on(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+static void continue_builds(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     begin_waiting(ctx, s, number);
     update_hold(s, number);
@@ -230,8 +231,8 @@ void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__m
     build = build_at(pw, worker->number);
     if (build == NULL || (build->state != UNDER_WAY && build->state != SLOW))
         return;
-    leave(s, build, ENDED);
-    go_on(ctx, s, worker->number);
+    leave_build_state(s, build, ENDED);
+    continue_builds(ctx, s, worker->number);
 }
 
 void mu__sup_builds_drop(struct mu__ctx *ctx, struct supervisor *s,
@@ -240,7 +241,7 @@ void mu__sup_builds_drop(struct mu__ctx *ctx, struct supervisor *s,
     for (uint32_t i = 0; i < pw->builds_size; i++) {
         if (mu__membership_get(&s->members, i) == NULL)
             continue;
-        leave(s, &pw->builds[i], ABSENT);
+        leave_build_state(s, &pw->builds[i], ABSENT);
         begin_waiting(ctx, s, i);
         update_hold(s, i);
     }
@@ -276,7 +277,7 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
         if (build == NULL)
             continue;
         ran = build->state == UNDER_WAY || build->state == SLOW;
-        leave(s, build, ABSENT);
+        leave_build_state(s, build, ABSENT);
         if (!ran || loss == MU__LOSS_REMOVED)
             continue;
         build->losses++;
@@ -338,7 +339,7 @@ static void note_slow(struct mu__ctx *ctx, struct supervisor *s, struct per_work
                       uint32_t number)
 {
     struct build *build = &pw->builds[number];
-    uint64_t timeout_ms = is_quarantined(pw) ? SLOW_EXCLUSIVE_MS : SLOW_MS;
+    uint64_t timeout_ms = is_value_quarantined(pw) ? SLOW_EXCLUSIVE_MS : SLOW_MS;
 
     if (build->state != UNDER_WAY || mu__now_ms(ctx) - build->since_ms < timeout_ms)
         return;
@@ -361,8 +362,8 @@ void mu__sup_builds_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
         if (build_at(pw, number) != NULL)
             note_slow(ctx, s, pw, number);
     take_back_users(ctx, s, number);
-    sums = sum_up(s, number);
+    sums = sum_builds(s, number);
     if (sums.running > sums.slow)
-        watch(ctx, s, number);
-    go_on(ctx, s, number);
+        watch_slow_builds(ctx, s, number);
+    continue_builds(ctx, s, number);
 }

@@ -37,7 +37,7 @@ static struct supervisor_client *client_new(struct supervisor *s, mu__pid pid)
     return client;
 }
 
-static struct supervisor_client *find_last(const struct supervisor *s, mu__pid pid)
+static struct supervisor_client *find_last_client(const struct supervisor *s, mu__pid pid)
 {
     return s->clients.last < s->clients.count &&
                    client_is(&s->clients.items[s->clients.last], pid)
@@ -47,7 +47,7 @@ static struct supervisor_client *find_last(const struct supervisor *s, mu__pid p
 
 struct supervisor_client *mu__sup_find_client(struct supervisor *s, mu__pid pid)
 {
-    struct supervisor_client *last = find_last(s, pid);
+    struct supervisor_client *last = find_last_client(s, pid);
 
     if (last != NULL)
         return last;
@@ -61,7 +61,7 @@ struct supervisor_client *mu__sup_find_client(struct supervisor *s, mu__pid pid)
 
 struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid)
 {
-    struct supervisor_client *client = find_last(s, pid);
+    struct supervisor_client *client = find_last_client(s, pid);
 
     if (client == NULL)
         client = mu__sup_find_client(s, pid);
@@ -114,7 +114,8 @@ static void visit_in_flight(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
 }
 
 /* Closures in the journal go on without a client. */
-static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
+static void forget_client_closure(struct mu__ctx *ctx, struct supervisor *s,
+                                  struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
@@ -138,8 +139,8 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
     client->slots_count = 0;
     mu__map_done(&client->tokens);
     mu__sup_room_leave(ctx, s, client);
-    visit_waiting(ctx, s, number, forget);
-    visit_in_flight(ctx, s, number, forget);
+    visit_waiting(ctx, s, number, forget_client_closure);
+    visit_in_flight(ctx, s, number, forget_client_closure);
     mu__sup_inputs_client_lost(ctx, s, client->pid);
     mu__sup_unread_drop(ctx, s, client);
 }
@@ -157,7 +158,7 @@ static void fail_waiting(struct mu__ctx *ctx, struct supervisor *s,
     }
     mu__sup_refuse(ctx, s->clients.items[closure->client].pid, closure->token,
                    -MU_EUNAVAILABLE, MU_ERROR_WORKER, s->worker_states.none_left);
-    forget(ctx, s, closure);
+    forget_client_closure(ctx, s, closure);
 }
 
 void mu__sup_fail_waiting(struct mu__ctx *ctx, struct supervisor *s)
@@ -222,7 +223,7 @@ static bool keep_args(struct mu__closure *closure, struct mu__msg *msg,
 
 /* Room for a client's tokens up to this one. Clients use tokens again, which are
  * therefore small: an array of twice the allowed closures suffices. */
-static bool has_slot(struct supervisor_client *client, uint64_t token)
+static bool reserve_token_slot(struct supervisor_client *client, uint64_t token)
 {
     uint64_t most = 2 * client->room.shares[MU__BOUND_CLOSURES].allowed;
     uint32_t count = client->slots_count == 0 ? SLOTS_FIRST : client->slots_count;
@@ -243,7 +244,7 @@ static void note_token(struct supervisor_client *client,
 {
     if (closure->token == 0)
         return;
-    if (has_slot(client, closure->token))
+    if (reserve_token_slot(client, closure->token))
         client->slots[closure->token - 1] = closure->index + 1;
     else
         (void)mu__map_set(&client->tokens, closure->token,
@@ -281,8 +282,9 @@ void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
 }
 
 /* NULL: out of memory. */
-static struct mu__closure *enqueue(struct supervisor *s, struct supervisor_client *client,
-                                   struct mu__msg *msg)
+static struct mu__closure *add_scheduled_closure(struct supervisor *s,
+                                                 struct supervisor_client *client,
+                                                 struct mu__msg *msg)
 {
     struct mu__schedule *body = mu__body(msg);
     uint64_t size = (uint64_t)body->args.head_size + body->args.tail_size;
@@ -319,7 +321,7 @@ void mu__sup_refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
     (void)mu__send_body(ctx, to, MU__RESOLVED, &body, sizeof body);
 }
 
-static bool has_options(const struct mu__schedule *body)
+static bool has_schedule_options(const struct mu__schedule *body)
 {
     return (body->flags | body->priority | body->attempts_max | body->worker |
             body->not_worker | body->name.size | body->inputs.size |
@@ -327,9 +329,9 @@ static bool has_options(const struct mu__schedule *body)
            (body->deadline_ms | body->run_timeout_ms) != 0;
 }
 
-static int take_options(struct mu__ctx *ctx, struct supervisor *s,
-                        struct mu__closure *closure, const struct mu__schedule *body,
-                        mu_error *ret_error)
+static int apply_schedule_options(struct mu__ctx *ctx, struct supervisor *s,
+                                  struct mu__closure *closure,
+                                  const struct mu__schedule *body, mu_error *ret_error)
 {
     struct closure_extra *extra = mu__closure_extras_take(&s->extras, closure);
     int rv;
@@ -360,13 +362,13 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* Into its queue, unless it waits for inputs. */
-static void begin(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                  const struct mu__schedule *body)
+static void begin_closure(struct mu__ctx *ctx, struct supervisor *s,
+                          struct mu__closure *closure, const struct mu__schedule *body)
 {
     struct closure_extra *extra;
     mu_error error;
 
-    if (take_options(ctx, s, closure, body, &error) != 0) {
+    if (apply_schedule_options(ctx, s, closure, body, &error) != 0) {
         mu__sup_resolve_error(ctx, s, closure, error.code, (uint32_t)error.kind,
                               error.message);
         return;
@@ -407,7 +409,7 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                        s->worker_states.none_left);
         return;
     }
-    closure = enqueue(s, client, msg);
+    closure = add_scheduled_closure(s, client, msg);
     if (closure == NULL) {
         mu__sup_refuse(ctx, msg->from, body->token, -MU_ENOMEM, MU_ERROR_OTHER,
                        "out of memory");
@@ -415,14 +417,14 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     if (s->watchdog.timer == 0)
         mu__sup_watchdog_watch(ctx, s);
-    if (has_options(body))
-        begin(ctx, s, closure, body);
+    if (has_schedule_options(body))
+        begin_closure(ctx, s, closure, body);
 }
 
 /* ---- Cancelling ---- */
 
-static void cancel_waiting(struct mu__ctx *ctx, struct supervisor *s,
-                           struct mu__closure *closure)
+static void cancel_waiting_closure(struct mu__ctx *ctx, struct supervisor *s,
+                                   struct mu__closure *closure)
 {
     mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
                           "cancelled before it ran, after another closure's error");
@@ -456,7 +458,7 @@ void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (client == NULL)
         return;
     number = (uint32_t)(client - s->clients.items);
-    visit_waiting(ctx, s, number, cancel_waiting);
+    visit_waiting(ctx, s, number, cancel_waiting_closure);
     visit_in_flight(ctx, s, number, request_stop);
 }
 

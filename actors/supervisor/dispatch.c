@@ -170,8 +170,8 @@ bool mu__sup_has_effect_number(const struct supervisor *s)
 
 /* Give a closure its effect number, if its effects are applied once. False: it is held,
  * since too many numbers are unsettled or the journal cannot be written. */
-static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
-                          struct mu__closure *closure, struct closure_extra *extra)
+static bool assign_effect_number(struct mu__ctx *ctx, struct supervisor *s,
+                                 struct mu__closure *closure, struct closure_extra *extra)
 {
     if ((extra->options.flags & MU__CLOSURE_ONCE) == 0 || extra->effect != 0)
         return true;
@@ -187,12 +187,12 @@ static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
 
 /* Prepare a closure that has an extra for its worker. False: it is held, or was resolved
  * with an error. */
-static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
-                    struct mu__closure *closure, struct mu__member_worker *worker)
+static bool prepare_attempt(struct mu__ctx *ctx, struct supervisor *s,
+                            struct mu__closure *closure, struct mu__member_worker *worker)
 {
     struct closure_extra *extra = mu__sup_extra(s, closure);
 
-    if (!number_effect(ctx, s, closure, extra))
+    if (!assign_effect_number(ctx, s, closure, extra))
         return false;
     if (s->journal.is_dirty)
         mu__sup_journal_secure(ctx, s);
@@ -201,8 +201,8 @@ static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* Move a closure to a worker's list, and add it to the worker's load. */
-static void charge(struct mu__ctx *ctx, struct supervisor *s,
-                   struct mu__closure *closure, uint32_t number)
+static void charge_worker(struct mu__ctx *ctx, struct supervisor *s,
+                          struct mu__closure *closure, uint32_t number)
 {
     closure->attempt = (uint16_t)(mu__sup_last_attempt(s, closure) + 1U);
     closure->started_ms = (uint32_t)mu__now_ms(ctx);
@@ -214,15 +214,15 @@ static void charge(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* False: the worker could not be reached; its NODE_DOWN is on its way. */
-static bool assign(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                 uint32_t number)
+static bool assign_to_worker(struct mu__ctx *ctx, struct supervisor *s,
+                             struct mu__closure *closure, uint32_t number)
 {
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
     if (mu__sup_waits_for_reader(s, closure) ||
-        (closure->extra != 0 && !prepare(ctx, s, closure, worker)))
+        (closure->extra != 0 && !prepare_attempt(ctx, s, closure, worker)))
         return true;
-    charge(ctx, s, closure, number);
+    charge_worker(ctx, s, closure, number);
     if (mu__sup_send_run(ctx, s, worker, closure, closure->attempt) != 0) {
         mu__membership_unload(&s->members, number, mu__closure_bytes(closure),
                               mu__sup_charge(closure).charge);
@@ -237,7 +237,7 @@ static bool assign(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     return true;
 }
 
-static bool is_quarantined(const struct mu__closure *closure)
+static bool is_closure_quarantined(const struct mu__closure *closure)
 {
     return closure->crashes >= QUARANTINE_CRASHES;
 }
@@ -247,7 +247,7 @@ struct requirements {
     const struct closure_extra *extra;        /* not NULL */
 };
 
-static bool suits(const struct mu__member_worker *worker, const void *arg)
+static bool suits_requirements(const struct mu__member_worker *worker, const void *arg)
 {
     const struct requirements *requirements = arg;
 
@@ -262,8 +262,8 @@ static uint32_t pick_suiting(struct supervisor *s, const struct closure_extra *e
 
     if (extra != NULL && (extra->options.not_worker != 0 || extra->avoided != 0 ||
                           (s->per_worker.slow_builds != 0 && extra->inputs.count != 0)))
-        return mu__membership_pick_fitting(&s->members, mu__sup_role(extra), suits,
-                                           &requirements);
+        return mu__membership_pick_fitting(&s->members, mu__sup_role(extra),
+                                           suits_requirements, &requirements);
     return extra == NULL || extra->options.role == 0
                ? mu__membership_pick(&s->members)
                : mu__membership_pick_role(&s->members, extra->options.role - 1U);
@@ -283,7 +283,7 @@ static uint32_t pick_exclusive(struct supervisor *s, const struct closure_extra 
     }
     worker = mu__membership_get(&s->members, s->exclusive_worker);
     return worker != NULL && worker->load == 0 && worker->holds == MU__HOLD_EXCLUSIVE &&
-                   (extra == NULL || suits(worker, &requirements))
+                   (extra == NULL || suits_requirements(worker, &requirements))
                ? s->exclusive_worker
                : 0;
 }
@@ -304,15 +304,16 @@ static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure
     const struct requirements requirements = {s, extra};
     const struct mu__member_worker *near;
 
-    if (is_quarantined(closure))
+    if (is_closure_quarantined(closure))
         return pick_exclusive(s, extra);
     near = mu__membership_get(&s->members, mu__sup_inputs_worker(s, extra));
-    if (near != NULL && is_near_enough(near, extra) && suits(near, &requirements))
+    if (near != NULL && is_near_enough(near, extra) &&
+        suits_requirements(near, &requirements))
         return near->number;
     return pick_suiting(s, extra);
 }
 
-/* False as assign(). */
+/* False as assign_to_worker(). */
 static bool dispatch_constrained(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_CONSTRAINED);
@@ -323,7 +324,7 @@ static bool dispatch_constrained(struct mu__ctx *ctx, struct supervisor *s)
         uint32_t number = pick_for(s, closure);
 
         if (number != 0)
-            given = assign(ctx, s, closure, number);
+            given = assign_to_worker(ctx, s, closure, number);
         else
             mu__closures_move_last(&s->closures, closure, MU__LIST_CONSTRAINED);
         closure = next;
@@ -358,7 +359,7 @@ static inline struct next_closure next_queued(struct supervisor *s)
         number == 0 ? NULL : mu__closures_first_queued(&s->closures), number};
 }
 
-/* False as assign(). */
+/* False as assign_to_worker(). */
 static bool dispatch_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct next_closure next;
@@ -366,14 +367,14 @@ static bool dispatch_queued(struct mu__ctx *ctx, struct supervisor *s)
     while ((next = next_queued(s)).closure != NULL) {
         struct mu__closure *closure = next.closure;
 
-        if (closure->extra != 0 || is_quarantined(closure)) {
+        if (closure->extra != 0 || is_closure_quarantined(closure)) {
             next.number = pick_for(s, closure);
             if (next.number == 0) {
                 mu__closures_move_last(&s->closures, closure, MU__LIST_CONSTRAINED);
                 continue;
             }
         }
-        if (!assign(ctx, s, closure, next.number))
+        if (!assign_to_worker(ctx, s, closure, next.number))
             return false;
     }
     return true;
@@ -381,7 +382,7 @@ static bool dispatch_queued(struct mu__ctx *ctx, struct supervisor *s)
 
 /* Ends with the first message that cannot be sent: until its NODE_DOWN the worker stays
  * in the lists, and would be picked again. */
-static void dispatch_all(struct mu__ctx *ctx, struct supervisor *s)
+static void dispatch_all_closures(struct mu__ctx *ctx, struct supervisor *s)
 {
     do {
         if (mu__closures_count(&s->closures, MU__LIST_CONSTRAINED) > 0 &&
@@ -404,7 +405,7 @@ void mu__sup_after_batch(struct mu__ctx *ctx, void *state)
 
     do {
         mu__sup_remove_unused_results(ctx, s);
-        dispatch_all(ctx, s);
+        dispatch_all_closures(ctx, s);
     } while (s->pinned.unused != NULL);
 }
 
@@ -418,7 +419,7 @@ static bool may_assign_affine(struct supervisor *s,
 
     if (is_held && s->exclusive_worker == worker->number)
         return false;
-    if (closure == NULL || !is_quarantined(closure)) {
+    if (closure == NULL || !is_closure_quarantined(closure)) {
         if (is_held && worker->load == 0)
             mu__membership_release(&s->members, worker->number, MU__HOLD_EXCLUSIVE);
         return closure != NULL && mu__membership_has_room(worker);
@@ -437,7 +438,8 @@ void mu__sup_dispatch_affine(struct mu__ctx *ctx, struct supervisor *s, uint32_t
 
     while ((worker = mu__membership_get(&s->members, number)) != NULL) {
         closure = mu__closures_first(&s->closures, mu__list_affine(number));
-        if (!may_assign_affine(s, worker, closure) || !assign(ctx, s, closure, number))
+        if (!may_assign_affine(s, worker, closure) ||
+            !assign_to_worker(ctx, s, closure, number))
             return;
     }
 }

@@ -37,8 +37,8 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
 }
 
 /* The worker of a number, of a role or of MU__ROLE_ANY; NULL: there is none. */
-static const struct mu__member_worker *known(const struct supervisor *s, uint32_t number,
-                                             uint32_t role)
+static const struct mu__member_worker *find_known_worker(const struct supervisor *s,
+                                                         uint32_t number, uint32_t role)
 {
     const struct mu__member_worker *worker = &s->members.workers[number];
 
@@ -66,7 +66,7 @@ static void describe_holds(const struct supervisor *s, uint32_t role, char *out,
         unsigned count = 0;
 
         for (uint32_t i = 1; i < s->members.workers_size; i++) {
-            const struct mu__member_worker *worker = known(s, i, role);
+            const struct mu__member_worker *worker = find_known_worker(s, i, role);
 
             count += worker != NULL && worker->present &&
                      (worker->holds & rows[row].hold) != 0;
@@ -77,13 +77,14 @@ static void describe_holds(const struct supervisor *s, uint32_t role, char *out,
 }
 
 /* How many workers are up, and how many of these have room. */
-static uint32_t count_up(const struct supervisor *s, uint32_t role, uint32_t *ret_room)
+static uint32_t count_present_workers(const struct supervisor *s, uint32_t role,
+                                      uint32_t *ret_room)
 {
     uint32_t count = 0;
 
     *ret_room = 0;
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
-        const struct mu__member_worker *worker = known(s, i, role);
+        const struct mu__member_worker *worker = find_known_worker(s, i, role);
 
         count += worker != NULL && worker->present;
         *ret_room += worker != NULL && mu__membership_has_room(worker);
@@ -97,7 +98,7 @@ static void describe_workers(const struct supervisor *s, uint32_t role, uint64_t
                         char *out, size_t size)
 {
     uint32_t room;
-    uint32_t count = count_up(s, role, &room);
+    uint32_t count = count_present_workers(s, role, &room);
     size_t used;
     unsigned shown = 0;
 
@@ -112,7 +113,7 @@ static void describe_workers(const struct supervisor *s, uint32_t role, uint64_t
         (void)snprintf(out, size, "none of %" PRIu32 " workers has room", count);
     describe_holds(s, role, out, size);
     for (uint32_t i = 1; i < s->members.workers_size && i < s->worker_states.size; i++) {
-        const struct mu__member_worker *worker = known(s, i, role);
+        const struct mu__member_worker *worker = find_known_worker(s, i, role);
 
         used = strlen(out);
         if (worker != NULL && !worker->present && shown++ < SHOWN_MAX)
@@ -265,8 +266,9 @@ static void describe_unread(const struct supervisor *s, const struct mu__closure
                    "for it", s->clients.items[closure->client].unread.bytes);
 }
 
-static void describe_wait(const struct supervisor *s, const struct mu__closure *closure,
-                     uint64_t now_ms, char *out, size_t size)
+static void describe_closure_wait(const struct supervisor *s,
+                                  const struct mu__closure *closure, uint64_t now_ms,
+                                  char *out, size_t size)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
@@ -286,7 +288,7 @@ static void describe_wait(const struct supervisor *s, const struct mu__closure *
         describe_queued(s, closure, now_ms, out, size);
 }
 
-static const char *state_of(const struct mu__closure *closure)
+static const char *get_closure_state(const struct mu__closure *closure)
 {
     if (mu__list_worker(closure->list) != 0)
         return (closure->marks & MU__MARK_BEGUN) != 0 ? "running" : "sent";
@@ -316,8 +318,8 @@ static void describe_extra(const struct supervisor *s, const struct closure_extr
     }
 }
 
-static mu_value *explanation(const struct supervisor *s,
-                             const struct mu__closure *closure, uint64_t now_ms)
+static mu_value *make_explanation(const struct supervisor *s,
+                                  const struct mu__closure *closure, uint64_t now_ms)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
     const struct mu__member_worker *worker =
@@ -331,7 +333,7 @@ static mu_value *explanation(const struct supervisor *s,
                                                         : extra->name));
     mu__view_copy(mu__names_view(&s->functions, closure->function), text, sizeof text);
     (void)mu_value_set(map, "function", mu_value_string(text));
-    (void)mu_value_set(map, "state", mu_value_string(state_of(closure)));
+    (void)mu_value_set(map, "state", mu_value_string(get_closure_state(closure)));
     (void)mu_value_set(map, "attempt", mu_value_int(mu__sup_runs(s, closure)));
     (void)mu_value_set(map, "crashes", mu_value_int(closure->crashes));
     (void)mu_value_set(map, "task",
@@ -341,7 +343,7 @@ static mu_value *explanation(const struct supervisor *s,
                        mu_value_int(worker == NULL ? 0
                                                    : (uint32_t)now_ms -
                                                          closure->started_ms));
-    describe_wait(s, closure, now_ms, text, sizeof text);
+    describe_closure_wait(s, closure, now_ms, text, sizeof text);
     (void)mu_value_set(map, "waits_for", mu_value_string(text));
     if (extra != NULL)
         describe_extra(s, extra, map);
@@ -404,7 +406,7 @@ void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *
 
     mu__sup_send_status(ctx, msg->from, body->token,
                         closure == NULL ? explanation_of_none(s, body->name)
-                                        : explanation(s, closure, mu__now_ms(ctx)));
+                                        : make_explanation(s, closure, mu__now_ms(ctx)));
 }
 
 /* ---- Watchdog ---- */
@@ -442,7 +444,7 @@ static void describe_roles(const struct supervisor *s, char *out, size_t size)
         uint32_t queued = mu__sup_role_queued(s, role);
         size_t used = strlen(out);
         uint32_t room;
-        uint32_t up = count_up(s, role, &room);
+        uint32_t up = count_present_workers(s, role, &room);
 
         if (queued > 0 && up == 0)
             (void)snprintf(out + used, size - used, "; %" PRIu32 " wait%s for a task of "

@@ -32,8 +32,8 @@ static void recharge_abandoned(struct supervisor *s, uint32_t number,
     abandoned->charge = lasting;
 }
 
-static void abandon(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                    struct abandoned_attempt *was)
+static void abandon_attempt(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            struct abandoned_attempt *was)
 {
     struct worker_state *worker_state = &s->worker_states.items[number];
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
@@ -106,7 +106,7 @@ void mu__sup_finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
             closure->attempt = (uint16_t)extra->backup.attempt;
             mu__sup_unload(ctx, s, backup, &backup_was);
         } else {
-            abandon(ctx, s, backup, &backup_was);
+            abandon_attempt(ctx, s, backup, &backup_was);
         }
     }
     if (number == 0)
@@ -114,7 +114,7 @@ void mu__sup_finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
     if (number == answered)
         mu__sup_unload(ctx, s, number, &was);
     else
-        abandon(ctx, s, number, &was);
+        abandon_attempt(ctx, s, number, &was);
 }
 
 /* ---- Times ---- */
@@ -169,8 +169,9 @@ static void hold_for(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- Trying again ---- */
 
-static void give_up(struct mu__ctx *ctx, struct supervisor *s,
-                    struct mu__closure *closure, const struct closure_outcome *outcome)
+static void give_up_closure(struct mu__ctx *ctx, struct supervisor *s,
+                            struct mu__closure *closure,
+                            const struct closure_outcome *outcome)
 {
     char text[MU__ERROR_TEXT_MAX + 1];
     struct closure_outcome last = *outcome;
@@ -196,8 +197,9 @@ static void note_failure(struct closure_extra *extra,
 
 /* The attempts of the closure have ended. `outcome` resolves it if it may not run
  * again. */
-static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                  const struct closure_outcome *outcome, uint64_t delay_ms)
+static void retry_closure(struct mu__ctx *ctx, struct supervisor *s,
+                          struct mu__closure *closure,
+                          const struct closure_outcome *outcome, uint64_t delay_ms)
 {
     struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t max = extra == NULL ? 0 : extra->options.attempts_max;
@@ -210,7 +212,7 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
     }
     if (mu__sup_runs(s, closure) >= (max == 0 ? s->config.retries_max : max) ||
         (max == 0 && extra != NULL && extra->stuck >= s->config.attempts_max)) {
-        give_up(ctx, s, closure, outcome);
+        give_up_closure(ctx, s, closure, outcome);
         return;
     }
     s->counts.retried++;
@@ -234,7 +236,7 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
         return;
     if (loss == MU__LOSS_REMOVED) {
         outcome.message = mu__view_str("its worker was removed from the cluster");
-        retry(ctx, s, closure, &outcome, 0);
+        retry_closure(ctx, s, closure, &outcome, 0);
         return;
     }
     if (closure->crashes < UINT8_MAX)
@@ -252,8 +254,8 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
         mu__sup_resolve(ctx, s, closure, &outcome);
         return;
     }
-    retry(ctx, s, closure, &outcome,
-          closure->crashes < 2 ? 0 : backoff_ms(closure->crashes - 2U));
+    retry_closure(ctx, s, closure, &outcome,
+                  closure->crashes < 2 ? 0 : backoff_ms(closure->crashes - 2U));
 }
 
 /* The run's own process was lost, and its worker lives: no other closure was affected, so
@@ -269,7 +271,7 @@ static void lost_process(struct mu__ctx *ctx, struct supervisor *s,
     struct closure_outcome last = *outcome;
 
     if (lost < s->config.attempts_max || (closure->marks & MU__MARK_CANCELLED) != 0) {
-        retry(ctx, s, closure, outcome, lost < 2 ? 0 : backoff_ms(lost - 2));
+        retry_closure(ctx, s, closure, outcome, lost < 2 ? 0 : backoff_ms(lost - 2));
         return;
     }
     (void)snprintf(text, sizeof text,
@@ -286,8 +288,10 @@ static void lost_process(struct mu__ctx *ctx, struct supervisor *s,
 
 /* The closure that a result is of, and the worker that ran it; NULL when the attempt is
  * not its present one, nor its backup. */
-static struct mu__closure *attempt_of(struct supervisor *s, const struct mu__msg *msg,
-                                      const struct mu__result *body, uint32_t *ret_number)
+static struct mu__closure *find_result_attempt(struct supervisor *s,
+                                               const struct mu__msg *msg,
+                                               const struct mu__result *body,
+                                               uint32_t *ret_number)
 {
     struct mu__closure *closure = mu__closures_find(&s->closures, body->closure);
     uint32_t number = closure == NULL ? 0 : mu__list_worker(closure->list);
@@ -308,7 +312,7 @@ static struct mu__closure *attempt_of(struct supervisor *s, const struct mu__msg
     return worker != NULL && worker->node == msg->from.node ? closure : NULL;
 }
 
-static bool read_server(struct mu__view task, uint32_t *ret_index)
+static bool parse_server_index(struct mu__view task, uint32_t *ret_index)
 {
     char text[MU__TASK_NAME_MAX + 1];
     char *end;
@@ -388,10 +392,10 @@ static bool is_cut_off(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* Whether an error is the closure's own, or transient trouble of what it ran on. */
-static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
-                          const struct mu__closure *closure,
-                          const struct mu__member_worker *worker,
-                          const struct closure_outcome *outcome)
+static enum verdict judge_outcome(struct mu__ctx *ctx, struct supervisor *s,
+                                  const struct mu__closure *closure,
+                                  const struct mu__member_worker *worker,
+                                  const struct closure_outcome *outcome)
 {
     uint64_t now_ms;
     uint32_t server;
@@ -401,14 +405,14 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
         return FINAL;
     now_ms = mu__now_ms(ctx);
     if ((outcome->code == -MU_EUNAVAILABLE || outcome->code == -MU_EABORTED) &&
-        read_server(outcome->task, &server)) {
+        parse_server_index(outcome->task, &server)) {
         if (is_cut_off(ctx, s, closure, worker, server))
             return ELSEWHERE;
         if (mu__server_failures_report(s->failures.servers, server, worker->number,
                                        now_ms))
             return FINAL;
         mu__log(ctx, MU__LOG_WARN, "%s reports that /job:ps/task:%" PRIu32
-                " fails: taken for passing, %" PRIu32 " of %" PRIu32,
+                " fails: treated as transient, %" PRIu32 " of %" PRIu32,
                 mu__sup_task(s, worker).text, server,
                 mu__server_failures_count(s->failures.servers, server, now_ms),
                 s->config.server_failures);
@@ -465,8 +469,9 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* Resolve a closure whose attempts have ended, by a worker's answer. */
-static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                   struct closure_outcome *outcome, uint32_t number)
+static void settle_closure(struct mu__ctx *ctx, struct supervisor *s,
+                           struct mu__closure *closure, struct closure_outcome *outcome,
+                           uint32_t number)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
@@ -492,9 +497,10 @@ static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     mu__sup_resolve(ctx, s, closure, outcome);
 }
 
-static void run_again(struct mu__ctx *ctx, struct supervisor *s,
-                      struct mu__closure *closure, const struct closure_outcome *outcome,
-                      enum verdict verdict, uint32_t number)
+static void retry_after_failure(struct mu__ctx *ctx, struct supervisor *s,
+                                struct mu__closure *closure,
+                                const struct closure_outcome *outcome,
+                                enum verdict verdict, uint32_t number)
 {
     uint32_t runs = mu__sup_runs(s, closure);
     struct closure_extra *extra =
@@ -502,12 +508,12 @@ static void run_again(struct mu__ctx *ctx, struct supervisor *s,
 
     if (extra != NULL)
         extra->avoided = (uint16_t)number;
-    retry(ctx, s, closure, outcome,
-          verdict != AGAIN && runs < 2 ? 0 : backoff_ms(runs - 1U));
+    retry_closure(ctx, s, closure, outcome,
+                  verdict != AGAIN && runs < 2 ? 0 : backoff_ms(runs - 1U));
 }
 
-static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg,
-                        struct mu__closure *closure, uint32_t number)
+static void handle_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg,
+                          struct mu__closure *closure, uint32_t number)
 {
     const struct mu__result *body = mu__body(msg);
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
@@ -535,14 +541,14 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
         }
     }
     note_result(ctx, s, closure, worker, body);
-    verdict = lost ? LOST : judge(ctx, s, closure, worker, &outcome);
+    verdict = lost ? LOST : judge_outcome(ctx, s, closure, worker, &outcome);
     mu__sup_finish_attempts(ctx, s, closure, number);
     if (verdict == FINAL)
-        settle(ctx, s, closure, &outcome, number);
+        settle_closure(ctx, s, closure, &outcome, number);
     else if (verdict == LOST)
         lost_process(ctx, s, closure, &outcome);
     else
-        run_again(ctx, s, closure, &outcome, verdict, number);
+        retry_after_failure(ctx, s, closure, &outcome, verdict, number);
     /* The worker has kept the result, perhaps for a closure that no longer needs it. */
     if (keeps && body->code == 0)
         mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
@@ -559,9 +565,9 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__sup_built(ctx, s, msg);
         return;
     }
-    closure = attempt_of(s, msg, body, &number);
+    closure = find_result_attempt(s, msg, body, &number);
     if (closure != NULL)
-        take_result(ctx, s, msg, closure, number);
+        handle_result(ctx, s, msg, closure, number);
     else if (!abandoned_answered(ctx, s, msg->from.node, body))
         s->counts.stale++;
     if (closure == NULL && body->code == 0)
@@ -570,8 +576,9 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Deadlines and timeouts of runs ---- */
 
-static void describe_where(const struct supervisor *s, const struct mu__closure *closure,
-                      uint32_t now_ms, char *out, size_t size)
+static void describe_attempt_worker(const struct supervisor *s,
+                                    const struct mu__closure *closure, uint32_t now_ms,
+                                    char *out, size_t size)
 {
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, mu__list_worker(closure->list));
@@ -603,12 +610,13 @@ static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_recall_all(ctx, s, number);
 }
 
-static void expire(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
+static void expire_closure(struct mu__ctx *ctx, struct supervisor *s,
+                           struct mu__closure *closure)
 {
     char where[128];
     char text[256];
 
-    describe_where(s, closure, (uint32_t)mu__now_ms(ctx), where, sizeof where);
+    describe_attempt_worker(s, closure, (uint32_t)mu__now_ms(ctx), where, sizeof where);
     (void)snprintf(text, sizeof text, "the closure's deadline has passed: %s", where);
     give_up_on(ctx, s, closure);
     mu__sup_resolve_error(ctx, s, closure, -MU_EDEADLINE, MU_ERROR_LIMIT, text);
@@ -633,11 +641,11 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
     if (extra->stuck < UINT8_MAX)
         extra->stuck++;
     give_up_on(ctx, s, closure);
-    retry(ctx, s, closure, &outcome, 0);
+    retry_closure(ctx, s, closure, &outcome, 0);
 }
 
-static bool is_stuck(struct mu__ctx *ctx, const struct closure_extra *extra,
-                     const struct mu__closure *closure)
+static bool is_run_stuck(struct mu__ctx *ctx, const struct closure_extra *extra,
+                         const struct mu__closure *closure)
 {
     return extra->options.run_timeout_ms != 0 && mu__list_worker(closure->list) != 0 &&
            (uint32_t)((uint32_t)mu__now_ms(ctx) - closure->started_ms) >=
@@ -666,7 +674,7 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
     if (extra->deadline_ms != 0 && now_ms >= extra->deadline_ms) {
         extra->deadline_ms = 0;
         if (!is_resolved) {
-            expire(ctx, s, closure);
+            expire_closure(ctx, s, closure);
             return;
         }
     }
@@ -674,7 +682,7 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
         extra->held_until_ms = 0;
         if (closure->list == MU__LIST_HELD && extra->inputs.missing == 0)
             mu__sup_queue_first(ctx, s, closure);
-    } else if (is_stuck(ctx, extra, closure)) {
+    } else if (is_run_stuck(ctx, extra, closure)) {
         give_up_stuck_or_request(ctx, s, closure);
         return;
     }

@@ -97,8 +97,8 @@ static int read_late(struct supervisor *s, const struct mu__journal_scheduled *b
 
 /* Whether the chief can run it. The values that it uses stand before it, unless they were
  * damaged, and a person has had the file repaired. */
-static bool is_whole(struct mu__ctx *ctx, const struct supervisor *s,
-                     const struct mu__journal_scheduled *body)
+static bool is_closure_runnable(struct mu__ctx *ctx, const struct supervisor *s,
+                                const struct mu__journal_scheduled *body)
 {
     if (mu__sup_inputs_are_there(s, body->inputs))
         return (body->flags & MU__JOURNAL_LATE) == 0 || body->inputs.size > 0;
@@ -109,8 +109,8 @@ static bool is_whole(struct mu__ctx *ctx, const struct supervisor *s,
 }
 
 /* Remove the closure that was queued for a name: it needs no further run. */
-static void unqueue(struct mu__ctx *ctx, struct supervisor *s,
-                    struct named_closure *named)
+static void unqueue_named_closure(struct mu__ctx *ctx, struct supervisor *s,
+                                  struct named_closure *named)
 {
     struct mu__closure *closure = mu__closures_find(&s->closures, named->closure);
 
@@ -129,7 +129,7 @@ struct reading {
     struct supervisor *s;
 };
 
-static int read_record(void *owner, struct mu__msg *msg)
+static int read_journal_record(void *owner, struct mu__msg *msg)
 {
     const struct reading *reading = owner;
     struct supervisor *s = reading->s;
@@ -155,14 +155,15 @@ static int read_record(void *owner, struct mu__msg *msg)
          * written. */
         named = mu__named_closures_find(&s->journal.named, body->name);
         if (named != NULL) {
-            unqueue(reading->ctx, s, named);
+            unqueue_named_closure(reading->ctx, s, named);
             mu__named_closures_remove(&s->journal.named, named);
         }
         finished = mu__finished_find(&s->journal.finished, body->name);
         if (finished != NULL)
             mu__finished_remove(&s->journal.finished, finished);
-        return is_whole(reading->ctx, s, body) ? read_scheduled(reading->ctx, s, body)
-                                               : read_late(s, body);
+        return is_closure_runnable(reading->ctx, s, body)
+                   ? read_scheduled(reading->ctx, s, body)
+                   : read_late(s, body);
     }
     case MU__JOURNAL_BODY:
         return mu__sup_per_worker_restore(s, mu__body(msg));
@@ -173,7 +174,7 @@ static int read_record(void *owner, struct mu__msg *msg)
         named = mu__named_closures_numbered(&s->journal.named, body->number);
         if (named == NULL)
             return 0;
-        unqueue(reading->ctx, s, named);
+        unqueue_named_closure(reading->ctx, s, named);
         rv = mu__sup_journal_keep(reading->ctx, s, named, &body->result);
         mu__named_closures_remove(&s->journal.named, named);
         return rv;
@@ -184,7 +185,7 @@ static int read_record(void *owner, struct mu__msg *msg)
         named = mu__named_closures_numbered(&s->journal.named, body->number);
         if (named == NULL)
             return 0;
-        unqueue(reading->ctx, s, named);
+        unqueue_named_closure(reading->ctx, s, named);
         mu__named_closures_remove(&s->journal.named, named);
         return 0;
     }
@@ -198,12 +199,13 @@ static int read_record(void *owner, struct mu__msg *msg)
  * Each takes its part of what is left of a turn's records. 0: it is over;
  * MU__STORAGE_NOT_YET: it goes on in the next turn; or an error. */
 
-static int read_part(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
-                     mu_error *ret_error)
+static int read_journal_part(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
+                             mu_error *ret_error)
 {
     struct journal_opening *opening = &s->opening;
     struct reading reading = {ctx, s};
-    const struct mu__journal_step step = {read_record, &reading, *left, TURN_BYTES};
+    const struct mu__journal_step step = {read_journal_record, &reading, *left,
+                                          TURN_BYTES};
     uint64_t before = opening->progress.records;
     struct mu__journal_reading *file = opening->reading;
     int rv = mu__journal_read_step(file, &step, ret_error, &opening->cut,
@@ -278,8 +280,8 @@ static int queue_some(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
     return opening->closures_left > 0 ? MU__STORAGE_NOT_YET : 0;
 }
 
-static int begin_epoch(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
-                       mu_error *ret_error)
+static int begin_journal_epoch(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
+                               mu_error *ret_error)
 {
     int rv = mu__sup_journal_settle(s);
 
@@ -303,13 +305,14 @@ static int begin_epoch(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
 
 static int (*const phases[])(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
                              mu_error *ret_error) = {
-    [JOURNAL_READ] = read_part,
+    [JOURNAL_READ] = read_journal_part,
     [JOURNAL_DROP_LATE] = drop_late,
     [JOURNAL_QUEUE] = queue_some,
-    [JOURNAL_BEGIN] = begin_epoch,
+    [JOURNAL_BEGIN] = begin_journal_epoch,
 };
 
-static int fail(struct mu__ctx *ctx, struct supervisor *s, int rv, const mu_error *error)
+static int fail_journal_reading(struct mu__ctx *ctx, struct supervisor *s, int rv,
+                                const mu_error *error)
 {
     mu_error *own = &s->opening.error;
 
@@ -334,12 +337,14 @@ static int open_some(struct mu__ctx *ctx, struct supervisor *s)
         if (rv == 0)
             opening->phase++;
     }
-    return rv == 0 || rv == MU__STORAGE_NOT_YET ? rv : fail(ctx, s, rv, &error);
+    return rv == 0 || rv == MU__STORAGE_NOT_YET
+               ? rv
+               : fail_journal_reading(ctx, s, rv, &error);
 }
 
 /* ---- Over many turns ---- */
 
-static unsigned percent(const struct mu__journal_progress *progress)
+static unsigned get_progress_percent(const struct mu__journal_progress *progress)
 {
     return progress->bytes_all == 0
                ? 100 : (unsigned)(progress->bytes * 100 / progress->bytes_all);
@@ -357,8 +362,10 @@ static void report_progress(struct mu__ctx *ctx, struct supervisor *s,
                                progress->bytes_all, error);
     if (error != NULL || now_ms - opening->said_ms < SAID_EACH_MS)
         return;
-    mu__log(ctx, MU__LOG_INFO, "the journal is being read, %u %% of %" PRIu64 " bytes: "
-            "closures wait until it is", percent(progress), progress->bytes_all);
+    mu__log(ctx, MU__LOG_INFO,
+            "the journal is being read, %u %% of %" PRIu64 " bytes: "
+            "closures wait until it is",
+            get_progress_percent(progress), progress->bytes_all);
     opening->said_ms = now_ms;
 }
 
@@ -367,7 +374,7 @@ static int plan_turn(struct mu__ctx *ctx, struct supervisor *s)
 {
     if (mu__timer_set(ctx, TURN_EACH_MS, timer_token(TIMER_OPENING, 0)) != 0)
         return MU__STORAGE_NOT_YET;
-    return fail(ctx, s, -MU_ENOMEM, &(mu_error){.code = 0});
+    return fail_journal_reading(ctx, s, -MU_ENOMEM, &(mu_error){.code = 0});
 }
 
 void mu__sup_journal_opening(struct mu__ctx *ctx, struct supervisor *s)

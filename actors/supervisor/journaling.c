@@ -56,7 +56,8 @@ int mu__sup_journal_settle(struct supervisor *s)
 }
 
 /* A mu__journal_describe_fn; `owner` is the supervisor. */
-static void describe(void *owner, uint64_t id, struct mu__journal_scheduled *record)
+static void describe_journaled_closure(void *owner, uint64_t id,
+                                       struct mu__journal_scheduled *record)
 {
     const struct supervisor *s = owner;
     const struct mu__closure *closure = mu__closures_find(&s->closures, id);
@@ -79,8 +80,8 @@ static void describe(void *owner, uint64_t id, struct mu__journal_scheduled *rec
 }
 
 /* Log, and tell clients once, that the journal cannot be written. The chief goes on. */
-static void report_failure(struct mu__ctx *ctx, struct supervisor *s,
-                           const mu_error *error)
+static void report_journal_failure(struct mu__ctx *ctx, struct supervisor *s,
+                                   const mu_error *error)
 {
     char text[MU__ERROR_TEXT_MAX + 1];
     bool is_known = s->journal.error[0] != '\0';
@@ -101,7 +102,7 @@ void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
     mu_error error;
 
     if (mu__closure_journal_flush(&s->journal, &error) != 0)
-        report_failure(ctx, s, &error);
+        report_journal_failure(ctx, s, &error);
     mu__sup_journal_plan(ctx, s);
 }
 
@@ -111,23 +112,24 @@ int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s)
 
     if (mu__closure_journal_reserve(&s->journal, &error) == 0)
         return 0;
-    report_failure(ctx, s, &error);
+    report_journal_failure(ctx, s, &error);
     return error.code == -MU_EEXHAUSTED ? -MU_EEXHAUSTED : -MU_EUNAVAILABLE;
 }
 
 /* ---- Scheduling ---- */
 
 /* An effect that is applied once needs its number in the journal. */
-static int number_effect(struct mu__ctx *ctx, struct supervisor *s,
-                         struct closure_extra *extra, mu_error *ret_error)
+static int number_journaled_effect(struct mu__ctx *ctx, struct supervisor *s,
+                                   struct closure_extra *extra, mu_error *ret_error)
 {
     int rv;
 
     if ((extra->options.flags & MU__CLOSURE_ONCE) == 0)
         return 0;
     if (!mu__sup_has_effect_number(s))
-        return mu_error_set(ret_error, -MU_EEXHAUSTED, "too many closures with effects "
-                            "are out beside one that does not end");
+        return mu_error_set(
+            ret_error, -MU_EEXHAUSTED,
+            "effect window full: one closure with effects has been running too long");
     rv = mu__sup_journal_reserve(ctx, s);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "the journal cannot be written, so the "
@@ -150,7 +152,7 @@ static int note_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     }
     if (rv != 0) {
         s->journal.is_behind = true;
-        report_failure(ctx, s, &error);
+        report_journal_failure(ctx, s, &error);
     }
     return 0;
 }
@@ -195,7 +197,7 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     mu__names_hold(&s->functions, named->function);
     named->is_late = is_late;
     extra->options.flags &= ~(uint32_t)MU__CLOSURE_KEEP;
-    rv = number_effect(ctx, s, extra, ret_error);
+    rv = number_journaled_effect(ctx, s, extra, ret_error);
     if (rv == 0 && !is_late)
         rv = note_scheduled(ctx, s, named, ret_error);
     if (rv != 0) {
@@ -215,8 +217,9 @@ void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s)
     mu__sup_journal_secure(ctx, s);
 }
 
-static void answer(struct mu__ctx *ctx, struct supervisor *s, mu__pid to, uint64_t token,
-                   const struct mu__packed *result, struct mu__buf *backing)
+static void answer_from_journal(struct mu__ctx *ctx, struct supervisor *s, mu__pid to,
+                                uint64_t token, const struct mu__packed *result,
+                                struct mu__buf *backing)
 {
     const struct mu__resolved body = {.token = token, .attempt = 1, .result = *result};
 
@@ -254,13 +257,15 @@ static void answer_finished(struct mu__ctx *ctx, struct supervisor *s,
     s->counts.scheduled++;
     s->counts.finished++;
     client->scheduled++;
-    answer(ctx, s, client->pid, token, &result, large == NULL ? copy : large);
+    answer_from_journal(ctx, s, client->pid, token, &result,
+                        large == NULL ? copy : large);
     mu__buf_unref(copy);
 }
 
-static void join(struct mu__ctx *ctx, struct supervisor *s,
-                 struct supervisor_client *client, const struct mu__schedule *body,
-                 struct named_closure *named)
+static void join_named_closure(struct mu__ctx *ctx, struct supervisor *s,
+                               struct supervisor_client *client,
+                               const struct mu__schedule *body,
+                               struct named_closure *named)
 {
     struct mu__closure *closure = mu__closures_find(&s->closures, named->closure);
 
@@ -295,7 +300,7 @@ bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
         mu__sup_refuse(ctx, client->pid, body->token, -MU_EEXISTS, MU_ERROR_OTHER,
                        "the journal has a closure of that name with another function");
     else if (named != NULL)
-        join(ctx, s, client, body, named);
+        join_named_closure(ctx, s, client, body, named);
     else
         answer_finished(ctx, s, client, body->token, finished);
     return true;
@@ -331,7 +336,7 @@ bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                                    has_finished ? &outcome->result : NULL, &error);
     if (rv != 0) {
         s->journal.is_behind = true;
-        report_failure(ctx, s, &error);
+        report_journal_failure(ctx, s, &error);
     }
     answer_joined(ctx, s, closure, named, outcome);
     mu__named_closures_remove(&s->journal.named, named);
@@ -340,7 +345,7 @@ bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* What the configuration says of old ones. */
-static void forget_old(struct mu__ctx *ctx, struct supervisor *s)
+static void forget_old_finished(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct finished_closures *finished = &s->journal.finished;
 
@@ -359,7 +364,7 @@ int mu__sup_journal_keep(struct mu__ctx *ctx, struct supervisor *s,
     int rv = mu__finished_add(&s->journal.finished, named->number, named->function, name,
                               result, mu__now_ms(ctx));
 
-    forget_old(ctx, s);
+    forget_old_finished(ctx, s);
     return rv;
 }
 
@@ -397,11 +402,11 @@ void mu__sup_journal_plan(struct mu__ctx *ctx, struct supervisor *s)
     compaction->timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_COMPACTION, 0));
 }
 
-static void end_compaction(struct mu__ctx *ctx, struct supervisor *s, int rv,
-                           bool was_behind, const mu_error *error)
+static void end_journal_compaction(struct mu__ctx *ctx, struct supervisor *s, int rv,
+                                   bool was_behind, const mu_error *error)
 {
     if (rv != 0 && was_behind) {
-        report_failure(ctx, s, error);
+        report_journal_failure(ctx, s, error);
     } else if (rv != 0) {
         mu__log(ctx, MU__LOG_WARN, "the journal could not be compacted: %s",
                 error->message);
@@ -431,7 +436,7 @@ void mu__sup_journal_step(struct mu__ctx *ctx, struct supervisor *s)
         rv = MU__STORAGE_NOT_YET;
     }
     if (rv != MU__STORAGE_NOT_YET)
-        end_compaction(ctx, s, rv, was_behind, &error);
+        end_journal_compaction(ctx, s, rv, was_behind, &error);
     mu__sup_journal_plan(ctx, s);
 }
 
@@ -440,7 +445,7 @@ void mu__sup_journal_init(struct supervisor *s)
     s->journal.named.functions = &s->functions;
     s->journal.finished.functions = &s->functions;
     s->journal.effects = &s->effects;
-    s->journal.describe = describe;
+    s->journal.describe = describe_journaled_closure;
     s->journal.content = mu__sup_per_worker_content;
     s->journal.owner = s;
 }

@@ -108,7 +108,7 @@ static void answer_make(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64_
     (void)mu__send_body(ctx, to, MU__PER_WORKER_MADE, &body, sizeof body);
 }
 
-static int hold(struct per_worker *pw, mu__pid client)
+static int add_value_holder(struct per_worker *pw, mu__pid client)
 {
     if (!mu__grow_for_one((void **)&pw->holders, &pw->holders_room, pw->holders_count,
                           sizeof *pw->holders))
@@ -136,7 +136,7 @@ static struct per_worker *per_worker_new(struct supervisor *s, uint64_t number,
         .sent.bytes = (uint64_t)body->args.head_size + body->args.tail_size,
     };
     if (read_make(s, body, pw, ret_error) == 0) {
-        if (hold(pw, client) == 0 &&
+        if (add_value_holder(pw, client) == 0 &&
             mu__map_set(&s->per_worker.by_number, number, pw) == 0) {
             mu__list_append(&s->per_worker.all, &pw->node);
             return pw;
@@ -154,7 +154,7 @@ static bool is_same_content(const struct mu__packed *a, const struct mu__packed 
            (a->tail_size == 0 || memcmp(a->tail, b->tail, a->tail_size) == 0);
 }
 
-static bool is_same(struct mu__view a, struct mu__view b)
+static bool has_same_bytes(struct mu__view a, struct mu__view b)
 {
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
@@ -165,7 +165,7 @@ static struct per_worker *find_shared(const struct supervisor *s,
 {
     for (struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw))
         if (pw->is_shared && is_same_content(&pw->args, &body->args) &&
-            is_same(mu__names_view(&s->functions, pw->function), body->function))
+            has_same_bytes(mu__names_view(&s->functions, pw->function), body->function))
             return pw;
     return NULL;
 }
@@ -184,7 +184,7 @@ void mu__sup_on_per_worker_make(struct mu__ctx *ctx, void *state, struct mu__msg
     else if (is_new)
         pw = per_worker_new(s, MU__PER_WORKER_BIT | (s->per_worker.next + 1), msg->from,
                             body, &error);
-    else if (hold(pw, msg->from) != 0)
+    else if (add_value_holder(pw, msg->from) != 0)
         (void)mu_error_set(&error, -MU_ENOMEM, "out of memory");
     answer_make(ctx, msg->from, body->token, error.code != 0 ? 0 : pw->number, &error);
     if (error.code != 0 || !is_new)

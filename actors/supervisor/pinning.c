@@ -76,7 +76,8 @@ static void serve_waiting(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- Pulling and computing anew ---- */
 
-static void pull(struct mu__ctx *ctx, struct supervisor *s, struct pinned_result *pinned)
+static void pull_pinned(struct mu__ctx *ctx, struct supervisor *s,
+                        struct pinned_result *pinned)
 {
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, pinned->holder);
@@ -92,8 +93,8 @@ static void pull(struct mu__ctx *ctx, struct supervisor *s, struct pinned_result
 /* The result's closure is queued again. It may lack inputs of its own: these are
  * requested when it is about to be given out, so that a chain is computed step by
  * step. */
-static void compute(struct mu__ctx *ctx, struct supervisor *s,
-                    struct pinned_result *pinned)
+static void recompute_pinned(struct mu__ctx *ctx, struct supervisor *s,
+                             struct pinned_result *pinned)
 {
     struct mu__closure *closure = mu__closures_find(&s->closures, pinned->number);
 
@@ -112,9 +113,9 @@ void mu__sup_pinned_request(struct mu__ctx *ctx, struct supervisor *s,
                             struct pinned_result *pinned)
 {
     if (pinned->holder != 0)
-        pull(ctx, s, pinned);
+        pull_pinned(ctx, s, pinned);
     else
-        compute(ctx, s, pinned);
+        recompute_pinned(ctx, s, pinned);
 }
 
 /* ---- Adding and removing ---- */
@@ -198,7 +199,7 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
     if (outcome->code == 0) {
         serve_waiting(ctx, s, pinned, NULL);
         if (pinned->fetches != NULL)
-            pull(ctx, s, pinned);
+            pull_pinned(ctx, s, pinned);
     } else {
         failure.kind = MU_ERROR_INPUT;
         answer_fetchers(ctx, s, pinned, &failure);
@@ -207,7 +208,7 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
     return true;
 }
 
-static struct closure_outcome content_of(const struct pinned_result *pinned)
+static struct closure_outcome get_pinned_outcome(const struct pinned_result *pinned)
 {
     return (struct closure_outcome){.result = pinned->content,
                                     .backing = pinned->backing};
@@ -221,12 +222,12 @@ void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct closure_outcome unknown = {
         .code = -MU_ENOTFOUND,
         .kind = MU_ERROR_INPUT,
-        .message = mu__view_str("the chief does not have that result any more"),
+        .message = mu__view_str("the chief no longer has that result"),
     };
     struct closure_outcome there;
 
     if (pinned != NULL && pinned->backing != NULL) {
-        there = content_of(pinned);
+        there = get_pinned_outcome(pinned);
         answer_fetch(ctx, s, msg->from, body->token, body->input, &there);
         return;
     }
@@ -239,7 +240,8 @@ void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 /* An empty content gets a buffer too: `backing` shows that the content is here. */
-static bool take_content(struct pinned_result *pinned, const struct mu__pulled *body)
+static bool store_pulled_content(struct pinned_result *pinned,
+                                 const struct mu__pulled *body)
 {
     if (body->content.head_size == 0 && body->content.tail_size == 0) {
         pinned->backing = mu__buf_new(1);
@@ -262,11 +264,11 @@ void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (worker == NULL || worker->node != msg->from.node || !pinned->pulling)
         return;
     pinned->pulling = false;
-    if (body->code != 0 || !take_content(pinned, body)) {
+    if (body->code != 0 || !store_pulled_content(pinned, body)) {
         pinned->holder = 0;
-        compute(ctx, s, pinned);
+        recompute_pinned(ctx, s, pinned);
     } else {
-        there = content_of(pinned);
+        there = get_pinned_outcome(pinned);
         answer_fetchers(ctx, s, pinned, &there);
         serve_waiting(ctx, s, pinned, NULL);
     }
@@ -300,6 +302,6 @@ void mu__sup_pinned_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
         pinned->pulling = false;
         if (pinned->backing == NULL &&
             (pinned->waiting_count > 0 || pinned->fetches != NULL))
-            compute(ctx, s, pinned);
+            recompute_pinned(ctx, s, pinned);
     }
 }

@@ -27,7 +27,8 @@ uint32_t mu__sup_runs(const struct supervisor *s, const struct mu__closure *clos
 
 /* Whether a closure in flight may be taken back: it has not begun, and may run
  * elsewhere. */
-static bool may_recall(const struct supervisor *s, const struct mu__closure *closure)
+static bool may_recall_closure(const struct supervisor *s,
+                               const struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
@@ -91,7 +92,8 @@ static uint32_t request_send(struct mu__ctx *ctx, struct supervisor *s, uint32_t
     return size / MU__ATTEMPT_BYTES;
 }
 
-static bool is_recalled(const struct supervisor *s, uint32_t number, uint64_t now_ms)
+static bool is_recall_pending(const struct supervisor *s, uint32_t number,
+                              uint64_t now_ms)
 {
     uint64_t recalled_ms = s->worker_states.items[number].recalled_ms;
 
@@ -100,8 +102,8 @@ static bool is_recalled(const struct supervisor *s, uint32_t number, uint64_t no
 
 /* The first closure in flight at a worker behind `stay` others, not counting those that
  * are known to have begun. NULL: there is none. */
-static const struct mu__closure *behind(const struct supervisor *s, uint32_t number,
-                                        uint32_t stay)
+static const struct mu__closure *find_closure_behind(const struct supervisor *s,
+                                                     uint32_t number, uint32_t stay)
 {
     const struct mu__closure *closure =
         mu__closures_first(&s->closures, mu__list_in_flight(number));
@@ -119,9 +121,9 @@ typedef bool (*suits_fn)(const struct supervisor *s, const struct mu__closure *c
 /* Ask a worker for the last ones, at most `most`, of the closures in flight there from
  * `first` on that `suits` accepts. Returns how many were asked for. `first` (none) and
  * `suits` (all) may be NULL. */
-static uint32_t recall_last(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                            const struct mu__closure *first, uint32_t most,
-                            suits_fn suits, void *arg)
+static uint32_t recall_last_closures(struct mu__ctx *ctx, struct supervisor *s,
+                                     uint32_t number, const struct mu__closure *first,
+                                     uint32_t most, suits_fn suits, void *arg)
 {
     uint32_t list = mu__list_in_flight(number);
     const struct mu__closure *closure =
@@ -132,7 +134,7 @@ static uint32_t recall_last(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
     if (closure == NULL || !request_begin(ctx, &request, most < count ? most : count))
         return 0;
     while (closure != NULL && request.room > 0) {
-        if ((suits == NULL || suits(s, closure, arg)) && may_recall(s, closure))
+        if ((suits == NULL || suits(s, closure, arg)) && may_recall_closure(s, closure))
             request_add(&request, closure);
         closure = closure == first ? NULL : mu__closures_prev(&s->closures, closure);
     }
@@ -141,7 +143,8 @@ static uint32_t recall_last(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
 
 void mu__sup_recall_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    (void)recall_last(ctx, s, number, behind(s, number, 0), MU__RECALL_MAX, NULL, NULL);
+    (void)recall_last_closures(ctx, s, number, find_closure_behind(s, number, 0),
+                               MU__RECALL_MAX, NULL, NULL);
 }
 
 void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
@@ -186,7 +189,8 @@ void mu__sup_recall_excess(struct mu__ctx *ctx, struct supervisor *s,
         running++;
         before_us += mu__sup_charge(closure).charge.cost_us;
     }
-    (void)recall_last(ctx, s, worker->number, closure, MU__RECALL_MAX, NULL, NULL);
+    (void)recall_last_closures(ctx, s, worker->number, closure, MU__RECALL_MAX, NULL,
+                               NULL);
 }
 
 void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -205,8 +209,8 @@ void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* ---- Closures that come back ---- */
 
 /* The attempt did not run, and is not held against the closure. */
-static void give_back(struct mu__ctx *ctx, struct supervisor *s,
-                      struct mu__closure *closure, uint32_t number)
+static void requeue_returned(struct mu__ctx *ctx, struct supervisor *s,
+                             struct mu__closure *closure, uint32_t number)
 {
     const struct abandoned_attempt was = mu__sup_charge(closure);
     struct closure_extra *extra;
@@ -228,14 +232,14 @@ static void give_back(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_queue_first(ctx, s, closure);
 }
 
-static void take_returned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                          const struct mu__attempt *reported)
+static void handle_returned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            const struct mu__attempt *reported)
 {
     struct mu__closure *closure = mu__closures_find(&s->closures, reported->closure);
 
     if (closure != NULL && mu__list_worker(closure->list) == number &&
         closure->attempt == reported->attempt)
-        give_back(ctx, s, closure, number);
+        requeue_returned(ctx, s, closure, number);
     else if (!mu__sup_abandoned_reported(ctx, s, number, reported->closure,
                                          reported->attempt, true))
         s->counts.stale++;
@@ -261,7 +265,7 @@ void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         struct mu__attempt reported =
             mu__attempts_at(body->returned, MU__ATTEMPT_BYTES, i);
 
-        take_returned(ctx, s, number, &reported);
+        handle_returned(ctx, s, number, &reported);
     }
     /* A large window is not emptied with one message. */
     if (body->returned.size == MU__RECALL_MAX * MU__ATTEMPT_BYTES &&
@@ -317,8 +321,8 @@ static uint32_t free_threads(const struct supervisor *s, uint32_t role)
 }
 
 /* Whether more waits at `a`; of two where as much does, the one that came first. */
-static bool is_fuller(const struct mu__member_worker *a,
-                      const struct mu__member_worker *b)
+static bool has_more_waiting(const struct mu__member_worker *a,
+                             const struct mu__member_worker *b)
 {
     return waiting_at(a) != waiting_at(b) ? waiting_at(a) > waiting_at(b)
                                           : a->number < b->number;
@@ -326,18 +330,19 @@ static bool is_fuller(const struct mu__member_worker *a,
 
 /* The worker where most closures wait, of those after `last` in this order; `last` NULL:
  * of all. */
-static const struct mu__member_worker *fullest(const struct supervisor *s,
-                                               const struct mu__member_worker *last,
-                                               uint64_t now_ms)
+static const struct mu__member_worker *
+find_fullest_worker(const struct supervisor *s, const struct mu__member_worker *last,
+                    uint64_t now_ms)
 {
     const struct mu__member_worker *best = NULL;
 
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
-        if (worker != NULL && waiting_at(worker) > 0 && !is_recalled(s, i, now_ms) &&
-            (last == NULL || is_fuller(last, worker)) &&
-            (best == NULL || is_fuller(worker, best)))
+        if (worker != NULL && waiting_at(worker) > 0 &&
+            !is_recall_pending(s, i, now_ms) &&
+            (last == NULL || has_more_waiting(last, worker)) &&
+            (best == NULL || has_more_waiting(worker, best)))
             best = worker;
     }
     return best;
@@ -372,13 +377,14 @@ static uint32_t steal_from(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t most = is_stuck ? waiting : (waiting + 1) / 2;
     struct steal steal_from_to = {idle, is_stuck};
 
-    return recall_last(ctx, s, worker->number, behind(s, worker->number, threads), most,
-                       suits_idle, &steal_from_to);
+    return recall_last_closures(ctx, s, worker->number,
+                                find_closure_behind(s, worker->number, threads), most,
+                                suits_idle, &steal_from_to);
 }
 
 /* Sent so long ago that its worker would have reported its begin. */
-static bool is_overdue(const struct supervisor *s, const struct mu__closure *closure,
-                       void *arg)
+static bool is_begin_overdue(const struct supervisor *s,
+                             const struct mu__closure *closure, void *arg)
 {
     (void)s;
     return (uint32_t)(*(uint32_t *)arg - closure->started_ms) >= LATE_MS;
@@ -387,7 +393,7 @@ static bool is_overdue(const struct supervisor *s, const struct mu__closure *clo
 /* A worker's threads may be taken by runs unknown to this chief: from before its link
  * broke, or of an earlier chief. Take back what waits there. Returns how many were asked
  * for. */
-static uint32_t take_overdue(struct mu__ctx *ctx, struct supervisor *s)
+static uint32_t recall_overdue(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint64_t now_ms = mu__now_ms(ctx);
     uint32_t low_ms = (uint32_t)now_ms;
@@ -397,11 +403,13 @@ static uint32_t take_overdue(struct mu__ctx *ctx, struct supervisor *s)
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
         const struct mu__closure *first;
 
-        if (worker == NULL || worker->load == worker->begun || is_recalled(s, i, now_ms))
+        if (worker == NULL || worker->load == worker->begun ||
+            is_recall_pending(s, i, now_ms))
             continue;
-        first = behind(s, i, 0);
-        if (first != NULL && is_overdue(s, first, &low_ms))
-            sent += recall_last(ctx, s, i, first, MU__RECALL_MAX, is_overdue, &low_ms);
+        first = find_closure_behind(s, i, 0);
+        if (first != NULL && is_begin_overdue(s, first, &low_ms))
+            sent += recall_last_closures(ctx, s, i, first, MU__RECALL_MAX,
+                                         is_begin_overdue, &low_ms);
     }
     return sent;
 }
@@ -417,7 +425,7 @@ static uint32_t steal_for(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t sent = 0;
 
     for (unsigned i = 0; i < STEALS_MAX && sent < free; i++) {
-        worker = fullest(s, worker, now_ms);
+        worker = find_fullest_worker(s, worker, now_ms);
         if (worker == NULL)
             break;
         sent += steal_from(ctx, s, worker, idle);
@@ -426,7 +434,7 @@ static uint32_t steal_for(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* How many were asked for. */
-static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
+static uint32_t steal_for_idle(struct mu__ctx *ctx, struct supervisor *s)
 {
     bool has_idle = false;
     uint32_t sent = 0;
@@ -439,14 +447,15 @@ static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
         has_idle = true;
         sent += steal_for(ctx, s, idle);
     }
-    return has_idle ? sent + take_overdue(ctx, s) : 0;
+    return has_idle ? sent + recall_overdue(ctx, s) : 0;
 }
 
 /* ---- Closures in front of more urgent ones ---- */
 
 /* The lower, the more urgent. At the same priority closures for one worker alone come
  * first. */
-static uint32_t rank_of(const struct supervisor *s, const struct mu__closure *closure)
+static uint32_t get_urgency_rank(const struct supervisor *s,
+                                 const struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
@@ -461,7 +470,7 @@ static bool is_in_front(const struct supervisor *s, const struct mu__closure *cl
                         void *arg)
 {
     uint32_t *best = arg;
-    uint32_t rank = rank_of(s, closure);
+    uint32_t rank = get_urgency_rank(s, closure);
 
     if (rank > *best)
         return true;
@@ -480,27 +489,27 @@ static uint32_t best_waiting(struct supervisor *s, const struct mu__member_worke
     uint32_t threads = mu__member_threads(worker);
 
     if (closure != NULL && *left > 0)
-        best = rank_of(s, closure);
+        best = get_urgency_rank(s, closure);
     closure = s->roles.has_queued ? mu__sup_role_first(s, worker->role) : NULL;
-    if (closure != NULL && rank_of(s, closure) < best)
-        return rank_of(s, closure);
+    if (closure != NULL && get_urgency_rank(s, closure) < best)
+        return get_urgency_rank(s, closure);
     closure = mu__closures_first(&s->closures, mu__list_affine(worker->number));
-    if (closure != NULL && rank_of(s, closure) < best)
-        return rank_of(s, closure);
+    if (closure != NULL && get_urgency_rank(s, closure) < best)
+        return get_urgency_rank(s, closure);
     if (best != UINT32_MAX)
         *left -= *left < threads ? *left : threads;
     return best;
 }
 
 /* Whether a worker's load takes long enough for the order to matter. */
-static bool takes_long(const struct mu__member_worker *worker)
+static bool is_load_long(const struct mu__member_worker *worker)
 {
     return worker->load_us >
            (uint64_t)MU__WINDOW_TIME_US * mu__member_soon_free_threads(worker);
 }
 
 /* How many were asked for. */
-static uint32_t let_urgent_pass(struct mu__ctx *ctx, struct supervisor *s)
+static uint32_t recall_for_urgent(struct mu__ctx *ctx, struct supervisor *s)
 {
     const struct mu__closure *first = mu__closures_first_queued(&s->closures);
     uint32_t left = first == NULL ? 0 : mu__closures_count(&s->closures, first->list);
@@ -511,19 +520,20 @@ static uint32_t let_urgent_pass(struct mu__ctx *ctx, struct supervisor *s)
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
         uint32_t best;
 
-        if (worker == NULL || waiting_at(worker) == 0 || !takes_long(worker) ||
-            is_recalled(s, i, now_ms))
+        if (worker == NULL || waiting_at(worker) == 0 || !is_load_long(worker) ||
+            is_recall_pending(s, i, now_ms))
             continue;
         best = best_waiting(s, worker, &left);
-        sent += recall_last(ctx, s, i, behind(s, i, mu__member_free_threads(worker)),
-                             MU__RECALL_MAX, is_in_front, &best);
+        sent += recall_last_closures(
+            ctx, s, i, find_closure_behind(s, i, mu__member_free_threads(worker)),
+            MU__RECALL_MAX, is_in_front, &best);
     }
     return sent;
 }
 
 /* ---- The timer ---- */
 
-static bool may_move(struct supervisor *s)
+static bool may_move_closures(struct supervisor *s)
 {
     return s->members.crowded > 0 && (s->recalls.has_ranks || has_idle_worker(s));
 }
@@ -542,11 +552,12 @@ void mu__sup_recall_look_within(struct mu__ctx *ctx, struct supervisor *s,
         set_timer(ctx, &s->recalls, delay_ms);
 }
 
-static void look_after(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
+static void schedule_next_check(struct mu__ctx *ctx, struct supervisor *s,
+                                uint64_t delay_ms)
 {
     struct recalls *recalls = &s->recalls;
 
-    recalls->is_late = !may_move(s);
+    recalls->is_late = !may_move_closures(s);
     if (recalls->is_late && s->members.load == 0)
         return;
     set_timer(ctx, recalls, recalls->is_late ? LATE_MS : delay_ms);
@@ -555,23 +566,23 @@ static void look_after(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay
 void mu__sup_recall_watch(struct mu__ctx *ctx, struct supervisor *s)
 {
     if (s->recalls.timer != 0) {
-        if (!may_move(s))
+        if (!may_move_closures(s))
             return;
         mu__timer_cancel(ctx, s->recalls.timer);
         s->recalls.timer = 0;
     }
     s->recalls.delay_ms = 0;
-    look_after(ctx, s, LOOK_MS);
+    schedule_next_check(ctx, s, LOOK_MS);
 }
 
 void mu__sup_recall_tick(struct mu__ctx *ctx, struct supervisor *s)
 {
-    uint32_t sent = steal(ctx, s) + let_urgent_pass(ctx, s);
+    uint32_t sent = steal_for_idle(ctx, s) + recall_for_urgent(ctx, s);
 
     s->recalls.timer = 0;
     s->recalls.delay_ms = sent > 0 ? LOOK_MS : 2 * s->recalls.delay_ms + LOOK_MS;
     if (s->recalls.delay_ms > LOOK_MAX_MS)
         s->recalls.delay_ms = LOOK_MAX_MS;
-    look_after(ctx, s, s->recalls.delay_ms);
+    schedule_next_check(ctx, s, s->recalls.delay_ms);
     mu__sup_review_begun(ctx, s);
 }

@@ -46,8 +46,9 @@ struct mu__worker_id mu__sup_named_worker(const struct supervisor *s,
     return (struct mu__worker_id){role, index};
 }
 
-static bool is_permitted(const struct supervisor *s, const struct closure_extra *extra,
-                         const struct mu__member_worker *worker)
+static bool is_worker_permitted(const struct supervisor *s,
+                                const struct closure_extra *extra,
+                                const struct mu__member_worker *worker)
 {
     if (extra->options.role != 0 && worker->role != extra->options.role - 1U)
         return false;
@@ -56,12 +57,14 @@ static bool is_permitted(const struct supervisor *s, const struct closure_extra 
 }
 
 /* Whether a worker is present that a closure need not avoid. */
-static bool has_other(const struct supervisor *s, const struct closure_extra *extra)
+static bool has_other_worker(const struct supervisor *s,
+                             const struct closure_extra *extra)
 {
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
-        if (worker != NULL && i != extra->avoided && is_permitted(s, extra, worker))
+        if (worker != NULL && i != extra->avoided &&
+            is_worker_permitted(s, extra, worker))
             return true;
     }
     return false;
@@ -71,8 +74,8 @@ bool mu__sup_role_suits(const struct supervisor *s, const struct closure_extra *
                         const struct mu__member_worker *worker)
 {
     return extra == NULL ||
-           (is_permitted(s, extra, worker) &&
-            (extra->avoided != worker->number || !has_other(s, extra)));
+           (is_worker_permitted(s, extra, worker) &&
+            (extra->avoided != worker->number || !has_other_worker(s, extra)));
 }
 
 void mu__sup_take_role(const struct supervisor *s, struct closure_extra *extra,

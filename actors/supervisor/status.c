@@ -311,8 +311,8 @@ void mu__sup_send_status(struct mu__ctx *ctx, mu__pid to, uint64_t token, mu_val
     mu_value_free(map);
 }
 
-static void answer(struct mu__ctx *ctx, struct supervisor *s,
-                   struct status_request *request)
+static void answer_status(struct mu__ctx *ctx, struct supervisor *s,
+                          struct status_request *request)
 {
     uint64_t now_ms = mu__now_ms(ctx);
     mu_value *map = mu_value_map();
@@ -376,7 +376,7 @@ static uint32_t waiting_of(const struct supervisor *s, uint32_t node)
 }
 
 /* Whether who asks may have a status, or a closure explained, and what that costs. */
-static bool is_affordable(struct mu__ctx *ctx, struct supervisor *s, uint32_t node)
+static bool is_status_affordable(struct mu__ctx *ctx, struct supervisor *s, uint32_t node)
 {
     struct live_node *peer = mu__live_nodes_find(&s->nodes, node);
     uint64_t now_ms = mu__now_ms(ctx);
@@ -404,16 +404,16 @@ static void log_refused(struct mu__ctx *ctx, struct supervisor *s)
     status->refused++;
     if (status->refused_ms != 0 && now_ms - status->refused_ms < REFUSED_SAID_MS)
         return;
-    mu__log(ctx, MU__LOG_WARN, "the status is asked for too often: %" PRIu32
-            " requests refused", status->refused);
+    mu__log(ctx, MU__LOG_WARN, "too many status requests: %" PRIu32 " refused",
+            status->refused);
     status->refused_ms = now_ms;
     status->refused = 0;
 }
 
-static void refuse(struct mu__ctx *ctx, struct supervisor *s, mu__pid to, uint64_t token)
+static void refuse_status(struct mu__ctx *ctx, struct supervisor *s, mu__pid to,
+                          uint64_t token)
 {
-    static const char words[] = "the status is asked for too often, or too many requests "
-                                "for it wait: ask again in a second";
+    static const char words[] = "too many status requests: try again in a second";
     const struct mu__status body = {
         .token = token, .code = MU_EEXHAUSTED, .message = mu__view_str(words)};
 
@@ -430,8 +430,8 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
     if ((!explains &&
          (request == NULL || waiting_of(s, msg->from.node) >= STATUS_OF_ONE_MAX)) ||
-        !is_affordable(ctx, s, msg->from.node)) {
-        refuse(ctx, s, msg->from, body->token);
+        !is_status_affordable(ctx, s, msg->from.node)) {
+        refuse_status(ctx, s, msg->from, body->token);
         return;
     }
     if (explains && !mu__sup_journal_is_open(s)) {
@@ -450,7 +450,7 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     };
     request_servers(ctx, s, request);
     if (request->missing == 0)
-        answer(ctx, s, request);
+        answer_status(ctx, s, request);
     else
         request->timer = mu__timer_set(ctx, STATUS_WAIT_MS,
                                         timer_token(TIMER_STATUS, request->number));
@@ -477,7 +477,7 @@ void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     request->missing--;
     if (request->missing == 0)
-        answer(ctx, s, request);
+        answer_status(ctx, s, request);
 }
 
 void mu__sup_status_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number)
@@ -485,5 +485,5 @@ void mu__sup_status_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t nu
     struct status_request *request = find_request(s, number);
 
     if (request != NULL)
-        answer(ctx, s, request);
+        answer_status(ctx, s, request);
 }

@@ -58,7 +58,7 @@ struct straggler {
     const struct closure_extra *extra;
 };
 
-static bool may_help(const struct mu__member_worker *worker, const void *arg)
+static bool can_run_backup(const struct mu__member_worker *worker, const void *arg)
 {
     const struct straggler *straggler = arg;
 
@@ -67,8 +67,8 @@ static bool may_help(const struct mu__member_worker *worker, const void *arg)
            mu__sup_role_suits(straggler->supervisor, straggler->extra, worker);
 }
 
-static bool is_straggler(const struct supervisor *s, const struct mu__closure *closure,
-                         uint32_t now_ms)
+static bool is_closure_straggling(const struct supervisor *s,
+                                  const struct mu__closure *closure, uint32_t now_ms)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t ran_ms = now_ms - closure->started_ms;
@@ -87,10 +87,10 @@ static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
 {
     struct closure_extra *extra = mu__closure_extras_take(&s->extras, closure);
     struct straggler straggler = {s, mu__list_worker(closure->list), extra};
-    uint32_t number = extra == NULL ? 0
-                                   : mu__membership_pick_fitting(&s->members,
-                                                                 mu__sup_role(extra),
-                                                                 may_help, &straggler);
+    uint32_t number = extra == NULL
+                          ? 0
+                          : mu__membership_pick_fitting(&s->members, mu__sup_role(extra),
+                                                        can_run_backup, &straggler);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
     if (worker == NULL || mu__sup_last_attempt(s, closure) >= s->config.retries_max ||
@@ -131,7 +131,7 @@ void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s)
 
         for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
             if (mu__closures_first_queued(&s->closures) == NULL &&
-                is_straggler(s, closure, now_ms))
+                is_closure_straggling(s, closure, now_ms))
                 run_backup(ctx, s, closure);
     }
     mu__sup_backup_watch(ctx, s);

@@ -25,8 +25,8 @@ void mu__sup_count_outcome(struct supervisor *s, int code)
 }
 
 /* Texts of an error get a backing buffer of the message's own. */
-static void copy_text(struct mu__msg *msg, struct mu__resolved *body,
-                       const struct closure_outcome *outcome)
+static void copy_error_texts(struct mu__msg *msg, struct mu__resolved *body,
+                              const struct closure_outcome *outcome)
 {
     size_t size = (size_t)body->message.size + body->task.size + body->function.size +
                   body->detail.size + body->error_data.size;
@@ -83,7 +83,7 @@ void mu__sup_answer(struct mu__ctx *ctx, struct supervisor *s,
             body->function = mu__names_view(&s->functions, closure->function);
         }
         if (body->result.head != NULL || outcome->code != 0)
-            copy_text(msg, body, outcome);
+            copy_error_texts(msg, body, outcome);
     }
     if (mu__sup_send_result(ctx, s, to, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "an answer could not be sent to its client");
@@ -149,7 +149,7 @@ void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- Node news ---- */
 
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_supervisor_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__node_up *body = mu__body(msg);
@@ -166,7 +166,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__sup_fence(ctx, s, body->node);
 }
 
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_supervisor_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__node_down *body = mu__body(msg);
@@ -182,7 +182,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Timers ---- */
 
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_supervisor_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__timer *body = mu__body(msg);
@@ -247,7 +247,7 @@ void mu__supervisor_counts(const void *state, uint32_t *ret_queued,
     *ret_in_flight = mu__sup_in_flight(s);
 }
 
-static void take_defaults(struct mu__supervisor_config *config)
+static void set_config_defaults(struct mu__supervisor_config *config)
 {
     if (config->queue_bytes_max == 0)
         config->queue_bytes_max = UINT64_C(1) << 30;
@@ -272,7 +272,7 @@ static bool init_sentinel_client(struct supervisor *s)
     return true;
 }
 
-static void done(struct mu__ctx *ctx, void *state)
+static void end_supervisor(struct mu__ctx *ctx, void *state)
 {
     struct supervisor *s = state;
 
@@ -334,13 +334,13 @@ bool mu__supervisor_reads(const void *state)
     return !mu__sup_journal_is_open(state);
 }
 
-static int init(struct mu__ctx *ctx, void *state, const void *arg)
+static int init_supervisor(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct supervisor *s = state;
     int rv = -MU_ENOMEM;
 
     s->config = *(const struct mu__supervisor_config *)arg;
-    take_defaults(&s->config);
+    set_config_defaults(&s->config);
     mu__sup_room_init(s);
     s->effects.origin = s->config.origin;
     s->functions.secret = mu__secret(ctx);
@@ -355,7 +355,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     if (rv == 0)
         rv = mu__watch_nodes(ctx);
     if (rv != 0)
-        done(ctx, s);
+        end_supervisor(ctx, s);
     return rv;
 }
 
@@ -382,15 +382,15 @@ static const struct mu__handler handlers[] = {
     {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
     {MU__TASK_ENDED, mu__sup_on_task_ended},
     {MU__JOB_DONE, mu__sup_on_job_done},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_UP, on_supervisor_node_up},
+    {MU__NODE_DOWN, on_supervisor_node_down},
     {MU__NODE_TROUBLE, mu__ignore},
-    {MU__TIMER, on_timer},
+    {MU__TIMER, on_supervisor_timer},
 };
 
 /* ---- While the journal is read ---- */
 
-static void hold(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void hold_message(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     (void)state;
     (void)msg;
@@ -408,32 +408,32 @@ static void on_node_down_early(struct mu__ctx *ctx, void *state, struct mu__msg 
 }
 
 static const struct mu__handler handlers_while_reading[] = {
-    {MU__SCHEDULE, hold},
-    {MU__ROOM_REQUEST, hold},
-    {MU__RESULT, hold},
-    {MU__BEGUN, hold},
-    {MU__RECALLED, hold},
-    {MU__CANCEL_ALL, hold},
-    {MU__CANCEL_CLOSURE, hold},
-    {MU__REGISTER, hold},
-    {MU__DRAIN, hold},
-    {MU__PER_WORKER_MAKE, hold},
-    {MU__FETCH, hold},
-    {MU__RELEASE, hold},
-    {MU__PULLED, hold},
-    {MU__FORGET, hold},
+    {MU__SCHEDULE, hold_message},
+    {MU__ROOM_REQUEST, hold_message},
+    {MU__RESULT, hold_message},
+    {MU__BEGUN, hold_message},
+    {MU__RECALLED, hold_message},
+    {MU__CANCEL_ALL, hold_message},
+    {MU__CANCEL_CLOSURE, hold_message},
+    {MU__REGISTER, hold_message},
+    {MU__DRAIN, hold_message},
+    {MU__PER_WORKER_MAKE, hold_message},
+    {MU__FETCH, hold_message},
+    {MU__RELEASE, hold_message},
+    {MU__PULLED, hold_message},
+    {MU__FORGET, hold_message},
     {MU__REPORT, mu__sup_on_report},
     {MU__STATUS_GET, mu__sup_on_status_get},
     {MU__STATUS, mu__sup_on_status},
     {MU__CALL, mu__sup_on_call},
-    {MU__CLUSTER_ADDED, hold},
-    {MU__CLUSTER_REMOVED, hold},
-    {MU__TASK_ENDED, hold},
-    {MU__JOB_DONE, hold},
-    {MU__NODE_UP, on_node_up},
+    {MU__CLUSTER_ADDED, hold_message},
+    {MU__CLUSTER_REMOVED, hold_message},
+    {MU__TASK_ENDED, hold_message},
+    {MU__JOB_DONE, hold_message},
+    {MU__NODE_UP, on_supervisor_node_up},
     {MU__NODE_DOWN, on_node_down_early},
     {MU__NODE_TROUBLE, mu__ignore},
-    {MU__TIMER, on_timer},
+    {MU__TIMER, on_supervisor_timer},
 };
 
 static const struct mu__behavior while_reading = {
@@ -441,7 +441,7 @@ static const struct mu__behavior while_reading = {
     .state_size = sizeof(struct supervisor),
     .handlers = handlers_while_reading,
     .handlers_count = sizeof handlers_while_reading / sizeof handlers_while_reading[0],
-    .done = done,
+    .done = end_supervisor,
 };
 
 const struct mu__behavior mu__supervisor = {
@@ -450,7 +450,7 @@ const struct mu__behavior mu__supervisor = {
     .mailbox_max = MU__MAILBOX_BY_SENDERS, /* a lost SCHEDULE would be a lost closure */
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
-    .init = init,
+    .init = init_supervisor,
     .after_batch = mu__sup_after_batch,
-    .done = done,
+    .done = end_supervisor,
 };

@@ -10,7 +10,7 @@ enum {
 /* ---- Keeping and sending ---- */
 
 /* False: there are too many timers, so that nothing may be kept. */
-static bool look_later(struct mu__ctx *ctx, struct supervisor *s)
+static bool arm_unread_timer(struct mu__ctx *ctx, struct supervisor *s)
 {
     if (s->clients.unread_timer == 0)
         s->clients.unread_timer =
@@ -31,7 +31,7 @@ int mu__sup_send_result(struct mu__ctx *ctx, struct supervisor *s, mu__pid to,
     if (is_behind || s->clients.unread_timer != 0)
         client = mu__sup_find_client(s, to);
     if (msg == NULL || client == NULL || (client->unread.first == NULL && !is_behind) ||
-        !look_later(ctx, s))
+        !arm_unread_timer(ctx, s))
         return mu__send(ctx, to, msg);
     mu__unread_add(&client->unread, msg);
     return 0;
@@ -47,7 +47,7 @@ static void send_unread(struct mu__ctx *ctx, struct supervisor *s,
     while (unread->first != NULL && unread->bytes > end &&
            !mu__is_behind(ctx, client->pid.node))
         (void)mu__send(ctx, client->pid, mu__unread_pop(unread));
-    if (unread->first == NULL || look_later(ctx, s))
+    if (unread->first == NULL || arm_unread_timer(ctx, s))
         return;
     while (unread->first != NULL)
         (void)mu__send(ctx, client->pid, mu__unread_pop(unread));

@@ -63,7 +63,8 @@ static void delay_start(struct mu__ctx *ctx, struct supervisor *s,
         mu__timer_set(ctx, delay_ms, timer_token(TIMER_WORKER, worker->number));
 }
 
-static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+static void settle_joined_worker(struct mu__ctx *ctx, struct supervisor *s,
+                                 uint32_t number)
 {
     struct worker_state *worker_state = &s->worker_states.items[number];
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
@@ -123,7 +124,7 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     if (mu__sup_is_adaptive(s))
         mu__membership_set_time(&s->members, number, MU__WINDOW_TIME_US);
-    settle_in(ctx, s, number);
+    settle_joined_worker(ctx, s, number);
     mu__log(ctx, MU__LOG_INFO, "%s takes closures (%" PRIu32 " threads, window %" PRIu32
             ")", mu__sup_task_of(s, id).text, body->threads,
             mu__sup_window(s, mu__membership_get(&s->members, number)));
@@ -143,7 +144,7 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
                                        timer_token(TIMER_WORKER, number));
 }
 
-static const char *fate(enum mu__loss loss, bool left, uint32_t in_flight)
+static const char *describe_fate(enum mu__loss loss, bool left, uint32_t in_flight)
 {
     if (loss == MU__LOSS_REMOVED)
         return "was removed from the cluster";
@@ -153,7 +154,7 @@ static const char *fate(enum mu__loss loss, bool left, uint32_t in_flight)
 static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
                      enum mu__loss loss, bool left)
 {
-    const char *how = fate(loss, left, count);
+    const char *how = describe_fate(loss, left, count);
 
     if (count == 0)
         mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task, how);
@@ -178,7 +179,7 @@ static void answer_requester(struct mu__ctx *ctx, struct drain_requester *reques
 }
 
 /* A draining worker has left: answer all who asked for that. */
-static void has_left(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+static void answer_drained(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     struct worker_state *worker_state = &s->worker_states.items[number];
 
@@ -193,15 +194,16 @@ static void add_requester(struct mu__ctx *ctx, struct worker_state *worker_state
 {
     struct drain_requester *requesters = worker_state->drain_requesters;
 
-    answer_requester(ctx, &requesters[0], -MU_EEXISTS,
-                 "the worker is being drained, and others have asked since");
+    answer_requester(
+        ctx, &requesters[0], -MU_EEXISTS,
+        "the worker is being drained, and later requests have replaced this one");
     for (uint32_t i = 1; i < MU__DRAIN_REQUESTERS_MAX; i++)
         requesters[i - 1] = requesters[i];
     requesters[MU__DRAIN_REQUESTERS_MAX - 1] = (struct drain_requester){pid, token};
 }
 
 /* An absent worker is not waited for any more; another one may get its number. */
-static void forget(struct supervisor *s, uint32_t number)
+static void forget_worker(struct supervisor *s, uint32_t number)
 {
     s->worker_states.items[number].lost_ms = 0;
     s->worker_states.items[number].was_here = false;
@@ -219,11 +221,11 @@ static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
         return;
     }
     stop_timer(ctx, &s->worker_states.items[number]);
-    forget(s, number);
+    forget_worker(s, number);
 }
 
 /* No worker is present: those that never were get as long to come as one that was. */
-static void await_all(struct mu__ctx *ctx, struct supervisor *s)
+static void await_all_workers(struct mu__ctx *ctx, struct supervisor *s)
 {
     for (uint32_t i = 1; i < s->members.workers_size; i++)
         if (mu__membership_get(&s->members, i) != NULL)
@@ -233,8 +235,9 @@ static void await_all(struct mu__ctx *ctx, struct supervisor *s)
             mu__sup_await_worker(ctx, s, i);
 }
 
-static void lose(struct mu__ctx *ctx, struct supervisor *s,
-                 const struct mu__member_worker *worker, enum mu__loss loss, bool left)
+static void lose_worker(struct mu__ctx *ctx, struct supervisor *s,
+                        const struct mu__member_worker *worker, enum mu__loss loss,
+                        bool left)
 {
     const struct mu__member_worker lost = *worker;
     const struct task_text task = mu__sup_task(s, worker);
@@ -262,9 +265,9 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     while ((closure = mu__closures_last(&s->closures, list)) != NULL)
         mu__sup_take_back(ctx, s, closure, mu__member_id(&lost), loss);
     await_or_forget(ctx, s, lost.number, loss);
-    await_all(ctx, s);
+    await_all_workers(ctx, s);
     if ((lost.holds & MU__HOLD_DRAIN) != 0)
-        has_left(ctx, s, lost.number);
+        answer_drained(ctx, s, lost.number);
 }
 
 void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
@@ -272,10 +275,10 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
 {
     bool is_drained = (worker->holds & MU__HOLD_DRAIN) != 0;
 
-    lose(ctx, s, worker, is_drained ? MU__LOSS_DRAINED : MU__LOSS, left);
+    lose_worker(ctx, s, worker, is_drained ? MU__LOSS_DRAINED : MU__LOSS, left);
 }
 
-static bool has_known(const struct supervisor *s)
+static bool has_known_workers(const struct supervisor *s)
 {
     for (uint32_t i = 1; i < s->members.workers_size; i++)
         if (s->members.workers[i].known)
@@ -297,8 +300,8 @@ static void none_is_left(struct mu__ctx *ctx, struct supervisor *s, const char *
 
 /* An absent worker is not waited for any more: what is for it alone ends, and with the
  * last worker all that waits. `what` says what became of it. */
-static void give_up(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                    const char *what)
+static void give_up_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                           const char *what)
 {
     uint32_t list = mu__list_affine(number);
     struct mu__closure *closure;
@@ -309,8 +312,8 @@ static void give_up(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                    what);
     while ((closure = mu__closures_first(&s->closures, list)) != NULL)
         mu__sup_resolve_error(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, text);
-    forget(s, number);
-    if (has_known(s))
+    forget_worker(s, number);
+    if (has_known_workers(s))
         mu__log(ctx, MU__LOG_INFO, "%s %s: the other workers go on", task.text, what);
     else
         none_is_left(ctx, s, task.text, what);
@@ -324,7 +327,7 @@ static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
     (void)snprintf(what, sizeof what, "has not come%s within %" PRIu64 " ms",
                    worker_state->was_here ? " back" : "",
                    mu__now_ms(ctx) - worker_state->lost_ms);
-    give_up(ctx, s, number, what);
+    give_up_worker(ctx, s, number, what);
 }
 
 /* Its process is known to have ended, whether its link is down yet or not. */
@@ -343,9 +346,9 @@ void mu__sup_on_task_ended(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     mu__view_copy(body->what, what, sizeof what);
     if (worker != NULL)
-        lose(ctx, s, worker, MU__LOSS, false);
+        lose_worker(ctx, s, worker, MU__LOSS, false);
     stop_timer(ctx, &s->worker_states.items[number]);
-    give_up(ctx, s, number, what);
+    give_up_worker(ctx, s, number, what);
 }
 
 void mu__sup_worker_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
@@ -468,8 +471,8 @@ void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t nod
     const struct mu__fence body = {s->effects.origin, s->effects.epoch};
 
     if (mu__send_body(ctx, (mu__pid){node, MU__PS}, MU__FENCE, &body, sizeof body) != 0)
-        mu__log(ctx, MU__LOG_WARN, "a parameter server was not told whose effects it may "
-                "apply");
+        mu__log(ctx, MU__LOG_WARN,
+                "failed to send the fence for effects to a parameter server");
 }
 
 /* ---- The cluster changes ---- */
@@ -510,7 +513,7 @@ void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg
     if (id.role == MU__ROLE_NONE || number == 0)
         return;
     if (worker != NULL)
-        lose(ctx, s, worker, MU__LOSS_REMOVED, false);
+        lose_worker(ctx, s, worker, MU__LOSS_REMOVED, false);
     else
         await_or_forget(ctx, s, number, MU__LOSS_REMOVED);
 }

@@ -106,7 +106,7 @@ void mu__run_set_failure(struct mu_run *run, const mu_error *error)
 
 /* An error that names a parameter server as its task is the server's; any other is the
  * function's. */
-static int kind_of(const mu_error *error)
+static int get_error_kind(const mu_error *error)
 {
     static const char servers[] = "/job:ps/";
 
@@ -130,7 +130,7 @@ int mu_run_fail_with(mu_run *run, const mu_error *error)
     own.detail[sizeof own.detail - 1] = '\0';
     mu__make_utf8(own.message);
     mu__make_utf8(own.detail);
-    own.kind = kind_of(&own);
+    own.kind = get_error_kind(&own);
     mu__run_set_failure(run, &own);
     return own.code;
 }
@@ -163,7 +163,7 @@ const char *mu_run_closure_name(const mu_run *run)
 }
 
 /* The length of a text cut to `room` bytes, without splitting a UTF-8 character. */
-static size_t cut(const char *text, size_t room)
+static size_t cut_utf8(const char *text, size_t room)
 {
     size_t size = strlen(text);
 
@@ -183,7 +183,7 @@ void mu_run_set_stack_trace(mu_run *run, const char *text)
 
     if (extra == NULL || text == NULL)
         return;
-    size = cut(text, MU__DETAIL_BYTES_MAX);
+    size = cut_utf8(text, MU__DETAIL_BYTES_MAX);
     memcpy(extra->stack, text, size);
     extra->stack[size] = '\0';
 }
@@ -267,7 +267,7 @@ void mu_run_log(mu_run *run, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    size = cut(line, LINE_BYTES_MAX);
+    size = cut_utf8(line, LINE_BYTES_MAX);
     while (size > 0 && line[size - 1] == '\n')
         size--;
     if (extra != NULL)
@@ -506,7 +506,7 @@ static int measure_result(struct mu_run *run)
     return fail_too_large(run);
 }
 
-static int call_function(struct mu_run *run)
+static int call_run_function(struct mu_run *run)
 {
     int code;
 
@@ -534,7 +534,7 @@ void mu__run_not_returned(struct mu_run *run)
     mu__effects_clear(&run->effects);
 }
 
-static int execute(struct mu_run *run)
+static int execute_run(struct mu_run *run)
 {
     int code;
 
@@ -542,7 +542,7 @@ static int execute(struct mu_run *run)
         return mu_run_fail(run, -MU_ECANCELLED, "cancelled before it began");
     code = unpack_args(run);
     if (code == 0)
-        code = call_function(run);
+        code = call_run_function(run);
     if (code == 0)
         code = mu__run_makes(run) ? measure_result(run) : pack_result(run);
     return code;
@@ -552,7 +552,7 @@ void mu__run_execute(struct mu__work *work)
 {
     struct mu_run *run = (struct mu_run *)work;
 
-    run->code = execute(run);
+    run->code = execute_run(run);
     if (run->code != 0)
         mu__effects_clear(&run->effects);
 }

@@ -51,7 +51,7 @@ struct mu__run_inputs {
     struct mu__run_input items[];   /* sorted by number, each once */
 };
 
-/* What few runs need. */
+/* Optional fields, allocated on demand. */
 struct mu__run_extra {
     char name[MU__CLOSURE_NAME_MAX + 1];
     char stack[MU__DETAIL_BYTES_MAX + 1];

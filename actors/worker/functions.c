@@ -25,8 +25,8 @@ struct mu__registered *mu__functions_find(const struct function_table *functions
     return find_exactly(functions, name);
 }
 
-static int check(const struct function_table *functions, bool is_serving,
-                 struct mu__function_call *call)
+static int check_function(const struct function_table *functions, bool is_serving,
+                          struct mu__function_call *call)
 {
     struct mu__view name = mu__view_str(call->name);
 
@@ -44,7 +44,7 @@ static int check(const struct function_table *functions, bool is_serving,
     return 0;
 }
 
-static int out_of_memory(struct mu__function_call *call)
+static int fail_function_memory(struct mu__function_call *call)
 {
     return mu_error_set(&call->call.error, -MU_ENOMEM, "no memory for function \"%s\"",
                         call->name);
@@ -56,13 +56,13 @@ int mu__functions_add(struct function_table *functions,
 {
     struct mu__view name = mu__view_str(call->name);
     struct mu__registered *f = NULL;
-    int rv = check(functions, is_serving, call);
+    int rv = check_function(functions, is_serving, call);
 
     if (rv != 0)
         return rv;
     if (functions->by_name.table.count == FUNCTIONS_MAX ||
         !mu__grow_array((void **)&f, 1, sizeof *f))
-        return out_of_memory(call);
+        return fail_function_memory(call);
     *f = (struct mu__registered){
         .function = call->function,
         .user = call->user,
@@ -76,11 +76,11 @@ int mu__functions_add(struct function_table *functions,
     if (mu__text_map_add(&functions->by_name, &f->named) == 0)
         return 0;
     mu__free_array(f);
-    return out_of_memory(call);
+    return fail_function_memory(call);
 }
 
-static bool is_running(const struct mu__list *running,
-                       const struct mu__registered *f)
+static bool is_function_running(const struct mu__list *running,
+                                const struct mu__registered *f)
 {
     const struct mu_run *run = mu__run_first(running);
 
@@ -98,7 +98,7 @@ void mu__functions_done(struct function_table *functions,
         struct mu__registered *f = (struct mu__registered *)next;
 
         next = mu__text_map_next(&functions->by_name, next);
-        if (!is_running(running, f))
+        if (!is_function_running(running, f))
             mu__free_array(f);
     }
     mu__text_map_done(&functions->by_name);

@@ -42,7 +42,7 @@ static struct mu__pinned_owner *make_owner(struct mu__pinned *pinned, uint32_t n
 
 /* ---- notes ---- */
 
-static void note(struct mu__pinned *pinned, uint32_t node, uint64_t number)
+static void add_owner_note(struct mu__pinned *pinned, uint32_t node, uint64_t number)
 {
     struct mu__pinned_owner *owner = make_owner(pinned, node);
 
@@ -52,7 +52,7 @@ static void note(struct mu__pinned *pinned, uint32_t node, uint64_t number)
     owner->notes_next = (owner->notes_next + 1) % MU__PINNED_NOTES_MAX;
 }
 
-static bool take_note(struct mu__pinned_owner *owner, uint64_t number)
+static bool remove_owner_note(struct mu__pinned_owner *owner, uint64_t number)
 {
     bool noted = false;
 
@@ -69,13 +69,13 @@ bool mu__pinned_take_note(struct mu__pinned *pinned, uint32_t owner, uint64_t nu
     struct mu__pinned_owner *found = find_owner(pinned, owner);
 
     assert(number != 0);
-    return found != NULL && take_note(found, number);
+    return found != NULL && remove_owner_note(found, number);
 }
 
 /* ---- items ---- */
 
 /* Drops an item's content. */
-static void empty(struct mu__pinned *pinned, struct mu__pinned_item *item)
+static void drop_item_content(struct mu__pinned *pinned, struct mu__pinned_item *item)
 {
     mu_value *value = item->value;
 
@@ -94,7 +94,7 @@ static void empty(struct mu__pinned *pinned, struct mu__pinned_item *item)
 static void free_item(struct mu__pinned *pinned, struct mu__pinned_item *item)
 {
     assert(mu__list_is_empty(&item->waits));
-    empty(pinned, item);
+    drop_item_content(pinned, item);
     item->owner->bytes -= ITEM_BYTES;
     free(item);
 }
@@ -115,7 +115,8 @@ struct mu__pinned_item *mu__pinned_find(const struct mu__pinned *pinned, uint32_
     return mu__map_get(&found->items, number);
 }
 
-static struct mu__pinned_item *add_item(struct mu__pinned_owner *owner, uint64_t number)
+static struct mu__pinned_item *add_pinned_item(struct mu__pinned_owner *owner,
+                                               uint64_t number)
 {
     struct mu__pinned_item *item = calloc(1, sizeof *item);
 
@@ -143,14 +144,14 @@ struct mu__pinned_item *mu__pinned_expect(struct mu__pinned *pinned, uint32_t ow
     made = make_owner(pinned, owner);
     if (made == NULL)
         return NULL;
-    (void)take_note(made, number);
-    return add_item(made, number);
+    (void)remove_owner_note(made, number);
+    return add_pinned_item(made, number);
 }
 
 void mu__pinned_build(struct mu__pinned *pinned, struct mu__pinned_item *item,
                     const void *builder)
 {
-    empty(pinned, item);
+    drop_item_content(pinned, item);
     item->state = MU__PINNED_BUILDING;
     item->builder = builder;
 }
@@ -159,7 +160,7 @@ void mu__pinned_succeed(struct mu__pinned *pinned, struct mu__pinned_item *item,
                         mu_value *value, uint64_t bytes)
 {
     assert(value != NULL);
-    empty(pinned, item);
+    drop_item_content(pinned, item);
     item->state = MU__PINNED_READY;
     item->value = value;
     item->bytes = bytes;
@@ -170,7 +171,7 @@ void mu__pinned_succeed(struct mu__pinned *pinned, struct mu__pinned_item *item,
 void mu__pinned_fail(struct mu__pinned *pinned, struct mu__pinned_item *item,
                    const mu_error *error)
 {
-    empty(pinned, item);
+    drop_item_content(pinned, item);
     item->state = MU__PINNED_FAILED;
     item->error = malloc(sizeof *item->error);
     if (item->error == NULL)
@@ -192,7 +193,7 @@ void mu__pinned_forget(struct mu__pinned *pinned, struct mu__pinned_item *item)
         remove_item(pinned, item);
         return;
     }
-    empty(pinned, item);
+    drop_item_content(pinned, item);
     item->state = MU__PINNED_EXPECTED;
 }
 
@@ -205,7 +206,7 @@ void mu__pinned_drop(struct mu__pinned *pinned, uint32_t owner, uint64_t number)
     if (number == 0)
         return;
     if (item == NULL || item->state == MU__PINNED_EXPECTED)
-        note(pinned, owner, number);
+        add_owner_note(pinned, owner, number);
     if (item != NULL)
         mu__pinned_forget(pinned, item);
 }

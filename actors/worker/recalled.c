@@ -22,7 +22,7 @@ bool mu__recall_answer_begin(struct mu__ctx *ctx, struct mu__recall_answer *answ
     return true;
 }
 
-static struct mu__attempt attempt_of(const struct mu_run *run, uint64_t now_ms)
+static struct mu__attempt get_run_attempt(const struct mu_run *run, uint64_t now_ms)
 {
     uint64_t begun_ms = atomic_load_explicit(&run->work.begun_ms, memory_order_relaxed);
 
@@ -36,7 +36,7 @@ static struct mu__attempt attempt_of(const struct mu_run *run, uint64_t now_ms)
 void mu__recall_answer_returned(struct mu__recall_answer *answer,
                                 const struct mu_run *run)
 {
-    struct mu__attempt attempt = attempt_of(run, 0);
+    struct mu__attempt attempt = get_run_attempt(run, 0);
 
     answer->returned = mu__attempts_put(answer->returned, MU__ATTEMPT_BYTES, &attempt);
 }
@@ -44,7 +44,7 @@ void mu__recall_answer_returned(struct mu__recall_answer *answer,
 void mu__recall_answer_begun(struct mu__recall_answer *answer, struct mu_run *run,
                              uint64_t now_ms)
 {
-    struct mu__attempt attempt = attempt_of(run, now_ms);
+    struct mu__attempt attempt = get_run_attempt(run, now_ms);
 
     run->reported_begun = true;
     answer->begun = mu__attempts_put(answer->begun, MU__ATTEMPT_TIMED_BYTES, &attempt);
@@ -64,8 +64,8 @@ int mu__recall_answer_send(struct mu__ctx *ctx, struct mu__recall_answer *answer
     return mu__send(ctx, to, answer->msg);
 }
 
-static bool is_attempt(const struct mu_run *run, mu__pid requester,
-                       const struct mu__attempt *target)
+static bool is_run_attempt(const struct mu_run *run, mu__pid requester,
+                           const struct mu__attempt *target)
 {
     return run->closure == target->closure && run->attempt == target->attempt &&
            mu__pid_equal(run->requester, requester);
@@ -77,14 +77,14 @@ struct mu_run *mu__recall_find(const struct mu__list *list, struct mu_run **at,
     struct mu_run *first = *at != NULL ? *at : mu__run_first(list);
     struct mu_run *run = first;
 
-    while (run != NULL && !is_attempt(run, requester, target))
+    while (run != NULL && !is_run_attempt(run, requester, target))
         run = mu__run_next(run);
     if (run == NULL) {
         run = mu__run_first(list);
-        while (run != first && !is_attempt(run, requester, target))
+        while (run != first && !is_run_attempt(run, requester, target))
             run = mu__run_next(run);
     }
-    if (run == NULL || !is_attempt(run, requester, target))
+    if (run == NULL || !is_run_attempt(run, requester, target))
         return NULL;
     *at = mu__run_next(run);
     return run;
@@ -92,30 +92,31 @@ struct mu_run *mu__recall_find(const struct mu__list *list, struct mu_run **at,
 
 /* ---- Runs that have begun ---- */
 
-static bool may_report(const struct mu_run *run, uint64_t now_ms, uint64_t least_ms)
+static bool is_run_reportable(const struct mu_run *run, uint64_t now_ms,
+                              uint64_t least_ms)
 {
-    return !run->reported_begun && attempt_of(run, now_ms).for_ms >= least_ms;
+    return !run->reported_begun && get_run_attempt(run, now_ms).for_ms >= least_ms;
 }
 
 /* How many runs of one chief may be reported, from `run` on. */
-static uint32_t count_of(const struct mu_run *run, mu__pid requester, uint64_t now_ms,
-                         uint64_t least_ms)
+static uint32_t count_reportable_runs(const struct mu_run *run, mu__pid requester,
+                                      uint64_t now_ms, uint64_t least_ms)
 {
     uint32_t count = 0;
 
     for (; run != NULL && mu__run_has_begun(run) && count < MU__RECALL_MAX;
          run = mu__run_next(run))
-        count +=
-            mu__pid_equal(run->requester, requester) && may_report(run, now_ms, least_ms);
+        count += mu__pid_equal(run->requester, requester) &&
+                 is_run_reportable(run, now_ms, least_ms);
     return count;
 }
 
 /* Report the runs of one chief from `run` on. False: out of memory. */
-static bool report(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
+static bool report_begun_runs(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
                  uint64_t least_ms)
 {
     mu__pid requester = run->requester;
-    uint32_t count = count_of(run, requester, now_ms, least_ms);
+    uint32_t count = count_reportable_runs(run, requester, now_ms, least_ms);
     struct mu__msg *msg = mu__msg_new(ctx, MU__BEGUN);
     struct mu__buf *buf =
         msg == NULL ? NULL : mu__buf_new((size_t)count * MU__ATTEMPT_TIMED_BYTES);
@@ -129,10 +130,10 @@ static bool report(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
     msg->backing = buf;
     at = buf->data;
     for (; count > 0; run = mu__run_next(run)) {
-        struct mu__attempt attempt = attempt_of(run, now_ms);
+        struct mu__attempt attempt = get_run_attempt(run, now_ms);
 
         if (!mu__pid_equal(run->requester, requester) ||
-            !may_report(run, now_ms, least_ms))
+            !is_run_reportable(run, now_ms, least_ms))
             continue;
         at = mu__attempts_put(at, MU__ATTEMPT_TIMED_BYTES, &attempt);
         run->reported_begun = true;
@@ -153,7 +154,8 @@ bool mu__recall_report_begun(struct mu__ctx *ctx, const struct mu__list *running
     uint32_t begun = 0;
 
     for (; run != NULL && mu__run_has_begun(run); run = mu__run_next(run)) {
-        if (may_report(run, now_ms, least_ms) && !report(ctx, run, now_ms, least_ms))
+        if (is_run_reportable(run, now_ms, least_ms) &&
+            !report_begun_runs(ctx, run, now_ms, least_ms))
             return true;
         some_left = some_left || !run->reported_begun;
         begun++;

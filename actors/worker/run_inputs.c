@@ -112,7 +112,7 @@ static int look_for_inputs(struct worker *w, struct mu_run *run)
 }
 
 /* Expect the run's own result. */
-static int begin_making(struct worker *w, struct mu_run *run)
+static int expect_run_result(struct worker *w, struct mu_run *run)
 {
     struct mu__pinned_item *item;
 
@@ -127,7 +127,7 @@ static int begin_making(struct worker *w, struct mu_run *run)
 
 void mu__worker_prepare(struct worker *w, struct mu_run *run)
 {
-    int rv = mu__run_makes(run) ? begin_making(w, run) : 0;
+    int rv = mu__run_makes(run) ? expect_run_result(w, run) : 0;
     bool is_ready;
 
     if (rv == 0)
@@ -140,7 +140,7 @@ void mu__worker_prepare(struct worker *w, struct mu_run *run)
 }
 
 /* The error of a run, for runs that need its result. */
-static mu_error error_of(const struct worker *w, const struct mu_run *run)
+static mu_error get_run_error(const struct worker *w, const struct mu_run *run)
 {
     struct mu__result reported = {0};
     mu_error error;
@@ -172,7 +172,7 @@ void mu__worker_settle(struct worker *w, struct mu_run *run)
                              run->result_packed.tail_size);
         run->result = NULL;
     } else if (builds && !mu_run_cancelled(run)) {
-        error = error_of(w, run);
+        error = get_run_error(w, run);
         mu__pinned_fail(&w->pinned, item, &error);
     } else {
         mu__pinned_forget(&w->pinned, item);
@@ -215,8 +215,8 @@ static int read_input(const struct mu__input *body, mu_value **ret_value, mu_err
 }
 
 /* Whether the sender may have `bytes` more here; else with an error that says why not. */
-static bool has_room(const struct worker *w, uint32_t owner, uint64_t bytes,
-                     mu_error *ret_error)
+static bool has_input_room(const struct worker *w, uint32_t owner, uint64_t bytes,
+                           mu_error *ret_error)
 {
     uint64_t has = mu__pinned_bytes_of(&w->pinned, owner);
 
@@ -230,7 +230,7 @@ static bool has_room(const struct worker *w, uint32_t owner, uint64_t bytes,
 }
 
 /* Even the error that there is no room needs some. */
-static bool is_flooded(struct mu__ctx *ctx, struct worker *w, uint32_t owner)
+static bool is_owner_flooded(struct mu__ctx *ctx, struct worker *w, uint32_t owner)
 {
     if (w->config.retained_bytes_max == 0 ||
         mu__pinned_bytes_of(&w->pinned, owner) <=
@@ -256,7 +256,7 @@ void mu__worker_on_input(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (body->input == 0 ||
         (bytes >= LATE_BYTES &&
          mu__pinned_take_note(&w->pinned, msg->from.node, body->input)) ||
-        is_flooded(ctx, w, msg->from.node))
+        is_owner_flooded(ctx, w, msg->from.node))
         return;
     item = mu__pinned_expect(&w->pinned, msg->from.node, body->input);
     if (item == NULL)
@@ -264,7 +264,7 @@ void mu__worker_on_input(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (item == NULL || item->state == MU__PINNED_READY ||
         item->state == MU__PINNED_FAILED)
         return;
-    if (has_room(w, msg->from.node, bytes, &error) &&
+    if (has_input_room(w, msg->from.node, bytes, &error) &&
         read_input(body, &value, &error) == 0)
         mu__pinned_succeed(&w->pinned, item, value, bytes);
     else

@@ -38,7 +38,7 @@ void mu__worker_fill_error(struct mu__result *body, const struct mu_run *run)
     body->origin = mu__view_str(failure->task);
 }
 
-static int send_result(struct mu__ctx *ctx, struct mu_run *run)
+static int send_run_result(struct mu__ctx *ctx, struct mu_run *run)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RESULT);
     struct mu__result *body;
@@ -65,6 +65,6 @@ static int send_result(struct mu__ctx *ctx, struct mu_run *run)
 /* A RESULT that cannot be sent because its chief is gone is dropped. */
 void mu__worker_send_outcome(struct mu__ctx *ctx, struct mu_run *run)
 {
-    if (send_result(ctx, run) == -MU_ENOMEM)
+    if (send_run_result(ctx, run) == -MU_ENOMEM)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a result is lost");
 }

@@ -15,7 +15,7 @@ enum {
 
 /* ---- Chiefs ---- */
 
-static void offer(struct mu__ctx *ctx, const struct worker *w, uint32_t chief)
+static void offer_worker(struct mu__ctx *ctx, const struct worker *w, uint32_t chief)
 {
     const struct mu__register body = {.threads = w->config.threads};
 
@@ -36,24 +36,24 @@ static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg
             (const char *)body->worker_types.data);
 }
 
-static void serve(struct mu__ctx *ctx, struct worker *w)
+static void begin_serving(struct mu__ctx *ctx, struct worker *w)
 {
     if (w->serving || !w->config.serves)
         return;
     w->serving = true;
     for (size_t i = 0; i < MU__WORKER_CHIEFS_MAX; i++)
         if (w->chiefs[i] != 0)
-            offer(ctx, w, w->chiefs[i]);
+            offer_worker(ctx, w, w->chiefs[i]);
 }
 
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_worker_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__call_msg *body = mu__body(msg);
     struct mu__call *call = body->call;
 
     if (call->operation == MU__WORKER_SERVE) {
-        serve(ctx, w);
+        begin_serving(ctx, w);
         mu__call_complete(call, 0);
         return;
     }
@@ -63,7 +63,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                                     (struct mu__function_call *)call));
 }
 
-static void note_chief(struct worker *w, uint32_t was, uint32_t is)
+static void replace_worker_chief(struct worker *w, uint32_t was, uint32_t is)
 {
     for (size_t i = 0; i < MU__WORKER_CHIEFS_MAX; i++)
         if (w->chiefs[i] == was) {
@@ -72,16 +72,16 @@ static void note_chief(struct worker *w, uint32_t was, uint32_t is)
         }
 }
 
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_worker_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__node_up *body = mu__body(msg);
 
     if (!mu__view_is(body->type, "chief") || body->index != 0)
         return;
-    note_chief(w, 0, body->node);
+    replace_worker_chief(w, 0, body->node);
     if (w->serving)
-        offer(ctx, w, body->node);
+        offer_worker(ctx, w, body->node);
 }
 
 /* ---- The lists and the memory of runs ---- */
@@ -98,7 +98,7 @@ void mu__worker_unlist_run(struct mu_run *run)
     run->list = NULL;
 }
 
-static struct mu_run *run_new(struct worker *w)
+static struct mu_run *worker_run_new(struct worker *w)
 {
     struct mu_run *run = mu__run_first(&w->spare);
 
@@ -112,7 +112,7 @@ static struct mu_run *run_new(struct worker *w)
     return run;
 }
 
-static void run_free(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
+static void worker_run_free(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
     mu__worker_forget_inputs(w, run);
     w->runs_bytes -= run->bytes;
@@ -126,7 +126,7 @@ static void run_free(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
     w->spare_count++;
 }
 
-static void cancel(struct mu_run *run)
+static void cancel_run(struct mu_run *run)
 {
     atomic_store_explicit(&run->cancelled, true, memory_order_relaxed);
 }
@@ -135,7 +135,7 @@ static void cancel(struct mu_run *run)
 
 /* End a run that is in no list any more. Runs that needed its result may be ready
  * then. */
-static void finish(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
+static void finish_worker_run(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
     if (mu__run_makes(run)) {
         if (run->code == 0 && mu_run_cancelled(run))
@@ -143,7 +143,7 @@ static void finish(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
         mu__worker_settle(w, run);
     }
     mu__worker_send_outcome(ctx, run);
-    run_free(ctx, w, run);
+    worker_run_free(ctx, w, run);
 }
 
 /* The variables actor uses the run's writes until EFFECTS_SENT. */
@@ -166,12 +166,12 @@ static void end_or_send(struct mu__ctx *ctx, struct worker *w, struct mu_run *ru
     int rv;
 
     if (run->code != 0 || run->effects.first == NULL) {
-        finish(ctx, w, run);
+        finish_worker_run(ctx, w, run);
         return;
     }
     if (mu_run_cancelled(run)) {
         run->code = mu_run_fail(run, -MU_ECANCELLED, "cancelled: nothing was written");
-        finish(ctx, w, run);
+        finish_worker_run(ctx, w, run);
         return;
     }
     rv = send_effects(ctx, run);
@@ -181,7 +181,7 @@ static void end_or_send(struct mu__ctx *ctx, struct worker *w, struct mu_run *ru
     }
     run->code = mu_run_fail(run, rv, "what the function wrote cannot be sent: %s",
                             mu_strerror(rv));
-    finish(ctx, w, run);
+    finish_worker_run(ctx, w, run);
 }
 
 /* Check soon which runs take long; one timer at a time. */
@@ -191,7 +191,7 @@ static void watch_begun(struct mu__ctx *ctx, struct worker *w)
         w->look_timer = mu__timer_set(ctx, LOOK_MS, 0);
 }
 
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_worker_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
 
@@ -202,7 +202,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 /* Start a run that is in no list: here if it is inline, else on the executor. */
-static void start(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
+static void start_run(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
     if ((run->registered->flags & MU_FUNCTION_INLINE) != 0) {
         mu__run_execute(&run->work);
@@ -223,9 +223,9 @@ void mu__worker_start_ready(struct mu__ctx *ctx, struct worker *w)
     while ((run = mu__run_first(&w->ready)) != NULL) {
         mu__worker_unlist_run(run);
         if (run->code != 0)
-            finish(ctx, w, run);
+            finish_worker_run(ctx, w, run);
         else
-            start(ctx, w, run);
+            start_run(ctx, w, run);
     }
 }
 
@@ -235,7 +235,7 @@ static void refuse_unknown(struct mu__ctx *ctx, struct worker *w, struct mu__msg
     char text[256];
 
     (void)snprintf(text, sizeof text,
-                   "no function \"%.*s\" on %s, which knows %" PRIu32
+                   "no function \"%.*s\" on %s, which has %" PRIu32
                    " (is its plugin loaded there?)",
                    (int)body->function.size, (const char *)body->function.data,
                    w->config.task, (uint32_t)w->functions.by_name.table.count);
@@ -261,7 +261,7 @@ static bool refuse_too_many(struct mu__ctx *ctx, struct worker *w, mu__pid reque
     return true;
 }
 
-static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_worker_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__run *body = mu__body(msg);
@@ -278,7 +278,7 @@ static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     if (refuse_too_many(ctx, w, msg->from, body, bytes))
         return;
-    run = run_new(w);
+    run = worker_run_new(w);
     if (run == NULL) {
         (void)mu__worker_send_refusal(ctx, msg->from, body, -MU_ENOMEM, NULL);
         return;
@@ -292,7 +292,7 @@ static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     w->runs_bytes += bytes;
     run->msg = mu__claim(ctx);
     if (body->inputs.size == 0 && !mu__run_makes(run)) {
-        start(ctx, w, run);
+        start_run(ctx, w, run);
         return;
     }
     mu__worker_prepare(w, run);
@@ -322,7 +322,7 @@ static void on_effects_sent(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
     assert(run->list == &w->sending);
     mu__worker_unlist_run(run);
-    finish(ctx, w, run);
+    finish_worker_run(ctx, w, run);
     mu__worker_start_ready(ctx, w);
 }
 
@@ -336,17 +336,17 @@ static struct mu_run *find_run(const struct mu__list *list, mu__pid requester,
 }
 
 /* A run that waits for inputs ends at once. */
-static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
-                           const struct mu__msg *msg, const struct mu__cancel *target)
+static void cancel_waiting_run(struct mu__ctx *ctx, struct worker *w,
+                               const struct mu__msg *msg, const struct mu__cancel *target)
 {
     struct mu_run *run = find_run(&w->waiting, msg->from, target);
 
     if (run == NULL)
         return;
-    cancel(run);
+    cancel_run(run);
     mu__worker_unlist_run(run);
     run->code = mu_run_fail(run, -MU_ECANCELLED, "cancelled while it waited for inputs");
-    finish(ctx, w, run);
+    finish_worker_run(ctx, w, run);
 }
 
 /* A run that waits for a thread ends at once; a running function sees
@@ -358,12 +358,12 @@ static void cancel_running(struct mu__ctx *ctx, struct worker *w,
 
     if (run == NULL)
         return;
-    cancel(run);
+    cancel_run(run);
     if (!mu__withdraw(ctx, &run->work))
         return;
     mu__worker_unlist_run(run);
     run->code = mu_run_fail(run, -MU_ECANCELLED, "cancelled before it began");
-    finish(ctx, w, run);
+    finish_worker_run(ctx, w, run);
 }
 
 static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -374,8 +374,8 @@ static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     cancel_running(ctx, w, msg, body);
     if (sending != NULL)
-        cancel(sending);
-    cancel_waiting(ctx, w, msg, body);
+        cancel_run(sending);
+    cancel_waiting_run(ctx, w, msg, body);
     mu__worker_start_ready(ctx, w);
 }
 
@@ -392,7 +392,7 @@ static void drop_run(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
     mu__worker_unlist_run(run);
     if (item != NULL && item->state == MU__PINNED_BUILDING && item->builder == run)
         mu__pinned_forget(&w->pinned, item);
-    run_free(ctx, w, run);
+    worker_run_free(ctx, w, run);
 }
 
 /* Each attempt is either given back or runs here; for one that is with the executor
@@ -441,7 +441,7 @@ static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__log(ctx, MU__LOG_INFO, "%s: %.*s", function->name, (int)body->line.size,
             (const char *)body->line.data);
     if (lost > 0)
-        mu__log(ctx, MU__LOG_WARN, "%s: %u lines came too fast and are not here",
+        mu__log(ctx, MU__LOG_WARN, "%s: %u log lines dropped (rate limit)",
                 function->name, lost);
 }
 
@@ -451,18 +451,18 @@ static void cancel_of(struct mu__list *list, uint32_t node)
 {
     for (struct mu_run *run = mu__run_first(list); run != NULL; run = mu__run_next(run))
         if (run->requester.node == node)
-            cancel(run);
+            cancel_run(run);
 }
 
 /* A lost chief's runs are withdrawn or cancelled, and all that was kept for it is
  * dropped. */
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_worker_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__node_down *body = mu__body(msg);
     struct mu_run *next;
 
-    note_chief(w, body->node, 0);
+    replace_worker_chief(w, body->node, 0);
     for (struct mu_run *run = mu__run_first(&w->running); run != NULL; run = next) {
         next = mu__run_next(run);
         if (run->requester.node == body->node && mu__withdraw(ctx, &run->work))
@@ -475,7 +475,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         if (run->requester.node != body->node)
             continue;
         mu__worker_unlist_run(run);
-        run_free(ctx, w, run);
+        worker_run_free(ctx, w, run);
     }
     mu__pinned_drop_owner(&w->pinned, body->node);
 }
@@ -503,10 +503,10 @@ void mu__worker_cancel_all(void *state)
 
     for (struct mu_run *run = mu__run_first(&w->running); run != NULL;
          run = mu__run_next(run))
-        cancel(run);
+        cancel_run(run);
 }
 
-static void forget_run(struct worker *w, struct mu__pool *pool, struct mu_run *run)
+static void forget_worker_run(struct worker *w, struct mu__pool *pool, struct mu_run *run)
 {
     mu__worker_unlist_run(run);
     mu__worker_forget_inputs(w, run);
@@ -519,7 +519,7 @@ static void forget_list(struct worker *w, struct mu__pool *pool,
                         struct mu__list *list)
 {
     while (mu__run_first(list) != NULL)
-        forget_run(w, pool, mu__run_first(list));
+        forget_worker_run(w, pool, mu__run_first(list));
 }
 
 void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__list unstarted)
@@ -529,7 +529,8 @@ void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__list unstar
 
     w->leaving = true;
     while ((node = mu__list_pop(&unstarted)) != NULL)
-        forget_run(w, pool, (struct mu_run *)MU__LIST_ENTRY(node, struct mu__work, node));
+        forget_worker_run(w, pool,
+                          (struct mu_run *)MU__LIST_ENTRY(node, struct mu__work, node));
     forget_list(w, pool, &w->waiting);
 }
 
@@ -542,7 +543,7 @@ void mu__worker_forget_runs(void *state, struct mu__pool *pool)
     forget_list(w, pool, &w->sending);
 }
 
-static int init(struct mu__ctx *ctx, void *state, const void *arg)
+static int init_worker(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct worker *w = state;
 
@@ -552,7 +553,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return mu__watch_nodes(ctx);
 }
 
-static void done(struct mu__ctx *ctx, void *state)
+static void end_worker(struct mu__ctx *ctx, void *state)
 {
     struct worker *w = state;
 
@@ -569,7 +570,7 @@ static void done(struct mu__ctx *ctx, void *state)
 }
 
 static const struct mu__handler handlers[] = {
-    {MU__RUN, on_run},
+    {MU__RUN, on_worker_run},
     {MU__CANCEL, on_cancel},
     {MU__RECALL, on_recall},
     {MU__INPUT, mu__worker_on_input},
@@ -577,12 +578,12 @@ static const struct mu__handler handlers[] = {
     {MU__PULL, mu__worker_on_pull},
     {MU__WORK_DONE, on_work_done},
     {MU__EFFECTS_SENT, on_effects_sent},
-    {MU__TIMER, on_timer},
+    {MU__TIMER, on_worker_timer},
     {MU__RUN_LOG, on_run_log},
     {MU__REGISTER_REFUSED, on_register_refused},
-    {MU__CALL, on_call},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
+    {MU__CALL, on_worker_call},
+    {MU__NODE_UP, on_worker_node_up},
+    {MU__NODE_DOWN, on_worker_node_down},
     {MU__NODE_TROUBLE, mu__ignore},
 };
 
@@ -592,6 +593,6 @@ const struct mu__behavior mu__worker = {
     .mailbox_max = MU__MAILBOX_BY_SENDERS, /* the supervisor's window bounds RUNs */
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
-    .init = init,
-    .done = done,
+    .init = init_worker,
+    .done = end_worker,
 };

@@ -91,7 +91,7 @@ static bool has_no_port(const char *url)
            strcmp(url + length - 2, ":0") == 0;
 }
 
-static int probe(struct cluster_check *check)
+static int probe_tasks(struct cluster_check *check)
 {
     size_t count = 0;
 
@@ -138,7 +138,7 @@ static void make_links(struct cluster_check *check)
 /* ---- results ---- */
 
 /* The text for a probe's state; NULL when a node answered. */
-static const char *words_of(const struct mu__probe *probe)
+static const char *get_probe_words(const struct mu__probe *probe)
 {
     static const char *const words[] = {
         [MU__PROBE_GREETS] = NULL,
@@ -171,9 +171,9 @@ static void judge_greeting(const struct cluster_check *check, struct check_task 
                        link->why[0] == '\0' ? "it was not asked who it is" : link->why);
 }
 
-static void judge(const struct cluster_check *check, struct check_task *task)
+static void judge_probe(const struct cluster_check *check, struct check_task *task)
 {
-    const char *words = task->probe == NULL ? NULL : words_of(task->probe);
+    const char *words = task->probe == NULL ? NULL : get_probe_words(task->probe);
     bool has_why;
 
     if (task->probe == NULL)
@@ -192,51 +192,51 @@ static void judge(const struct cluster_check *check, struct check_task *task)
 
 static int look_at_tasks(struct cluster_check *check, mu_error *error)
 {
-    if (list_tasks(check) != 0 || probe(check) != 0)
+    if (list_tasks(check) != 0 || probe_tasks(check) != 0)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
     make_links(check);
     mu__check_links(check);
     for (size_t i = 0; i < check->tasks_count; i++)
-        judge(check, &check->tasks[i]);
+        judge_probe(check, &check->tasks[i]);
     return 0;
 }
 
 /* ---- the report ---- */
 
-static void set_text(mu_value *map, const char *key, const char *text)
+static void set_report_text(mu_value *map, const char *key, const char *text)
 {
     (void)mu_value_set(map, key, mu_value_string(text));
 }
 
-static mu_value *task_value(const struct cluster_check *check,
-                            const struct check_task *task)
+static mu_value *make_task_report(const struct cluster_check *check,
+                                  const struct check_task *task)
 {
     static const char *const outcomes[] = {"answers", "wrong", "away", "not tried"};
     mu_value *map = mu_value_map();
     char words[CHECK_DOES_BYTES];
 
     mu__check_describe(check, task, words);
-    set_text(map, "task", task->name);
-    set_text(map, "address", task->address);
-    set_text(map, "does", words);
-    set_text(map, "resolves_to", task->probe == NULL ? "" : task->probe->found);
+    set_report_text(map, "task", task->name);
+    set_report_text(map, "address", task->address);
+    set_report_text(map, "does", words);
+    set_report_text(map, "resolves_to", task->probe == NULL ? "" : task->probe->found);
     if (task->probe != NULL && task->probe->others[0] != '\0') {
-        set_text(map, "at", task->probe->at);
-        set_text(map, "not_at", task->probe->others);
+        set_report_text(map, "at", task->probe->at);
+        set_report_text(map, "not_at", task->probe->others);
     }
-    set_text(map, "state", outcomes[task->outcome]);
-    set_text(map, "why", task->words);
+    set_report_text(map, "state", outcomes[task->outcome]);
+    set_report_text(map, "why", task->words);
     (void)mu_value_set(map, "took_ms", mu_value_int((int64_t)task->took_ms));
     return map;
 }
 
-static mu_value *report_value(struct cluster_check *check)
+static mu_value *make_check_report(struct cluster_check *check)
 {
     mu_value *map = mu_value_map();
     mu_value *tasks = mu_value_list();
 
     for (size_t i = 0; i < check->tasks_count; i++)
-        (void)mu_value_append(tasks, task_value(check, &check->tasks[i]));
+        (void)mu_value_append(tasks, make_task_report(check, &check->tasks[i]));
     (void)mu_value_set(map, "problems", problems_value(&check->problems));
     (void)mu_value_set(map, "tasks", tasks);
     (void)mu_value_set(map, "peers",
@@ -254,7 +254,7 @@ static void ignore_change(void *owner, const char *line)
     (void)line;
 }
 
-static int check_all(struct cluster_check *check, mu_error *error)
+static int check_whole_cluster(struct cluster_check *check, mu_error *error)
 {
     static const struct mu__own_proof_log log = {ignore_change, NULL};
     int rv =
@@ -286,9 +286,9 @@ int mu_cluster_check(const mu_node_options *options, int64_t timeout_ms,
 
     check.cluster = own.cluster;
     if (rv == 0)
-        rv = check_all(&check, ret_error);
+        rv = check_whole_cluster(&check, ret_error);
     if (rv == 0)
-        *ret_report = report_value(&check);
+        *ret_report = make_check_report(&check);
     mu__problems_done(&check.problems);
     mu__own_proof_close(check.proof);
     mu_value_free(check.peers);

@@ -35,15 +35,16 @@ static void add_work(const struct cluster_check *check, const struct check_task 
             add_words(out, ", ", works[i][1]);
 }
 
-static bool is_host(const struct cluster_check *check, const struct check_task *task)
+static bool is_service_host(const struct cluster_check *check,
+                            const struct check_task *task)
 {
     return check->hosts != NULL && check->hosts[0] != '\0' &&
            mu__service_is_host(check->hosts, task->type, task->index);
 }
 
 /* Whether a task dials tasks of a type, and there are any. */
-static bool dials(const struct cluster_check *check, const struct check_task *task,
-                  const char *type)
+static bool dials_type(const struct cluster_check *check, const struct check_task *task,
+                       const char *type)
 {
     return mu_cluster_task_count(check->cluster, type) > 0 &&
            mu__member_dials(check->cluster, &check->worker_types, task->type, task->index,
@@ -71,14 +72,14 @@ void mu__check_describe(const struct cluster_check *check, const struct check_ta
     add_work(check, task, out);
     if (mu__member_ends_job(check->cluster, task->type, task->index))
         add_words(out, ", ", "ends the job");
-    if (is_host(check, task))
+    if (is_service_host(check, task))
         add_words(out, ", ", "hosts the coordination service");
     for (size_t i = 0; (type = type_at(check, i)) != NULL; i++) {
-        if (!dials(check, task, type))
+        if (!dials_type(check, task, type))
             continue;
         add_words(out, dials_any ? ", " : "; dials ", type);
         dials_any = true;
     }
-    if (check->hosts != NULL && check->hosts[0] != '\0' && !is_host(check, task))
+    if (check->hosts != NULL && check->hosts[0] != '\0' && !is_service_host(check, task))
         add_words(out, dials_any ? ", " : "; dials ", "the service's host");
 }

@@ -20,7 +20,8 @@ enum {
 
 /* ---- opening ---- */
 
-static int open_node(struct cluster_check *check, mu_error *error, mu_node **ret_node)
+static int open_check_node(struct cluster_check *check, mu_error *error,
+                           mu_node **ret_node)
 {
     const char **urls = calloc(check->links_count + 1, sizeof *urls);
     const struct mu__node_extra extra = {.dials_each = urls};
@@ -92,8 +93,8 @@ static void note_link(struct cluster_check *check, const mu_value *peer,
     }
 }
 
-static int look(struct cluster_check *check, mu_node *node, uint32_t since_ms,
-                bool *ret_all)
+static int read_check_links(struct cluster_check *check, mu_node *node, uint32_t since_ms,
+                            bool *ret_all)
 {
     struct mu__peers_call call = {.call = {.operation = MU__PEERS_OWN, .timeout_ms = -1}};
     int rv = mu__node_call(node, MU__PEERS, &call.call, NULL);
@@ -114,14 +115,14 @@ static uint32_t ms_since(uint64_t begin)
     return (uint32_t)((uv_hrtime() - begin) / 1000000);
 }
 
-static void await_links(struct cluster_check *check, mu_node *node)
+static void await_check_links(struct cluster_check *check, mu_node *node)
 {
     const struct timespec moment = {0, LOOK_MS * 1000000};
     uint32_t timeout_ms = check->timeout_ms;
     uint64_t begin = uv_hrtime();
     bool all = false;
 
-    while (look(check, node, ms_since(begin), &all) == 0 && !all &&
+    while (read_check_links(check, node, ms_since(begin), &all) == 0 && !all &&
            ms_since(begin) < timeout_ms)
         (void)nanosleep(&moment, NULL);
     for (size_t i = 0; i < check->links_count; i++) {
@@ -162,13 +163,13 @@ void mu__check_links(struct cluster_check *check)
 
     if (check->links_count == 0)
         return;
-    if (open_node(check, &error, &node) != 0) {
+    if (open_check_node(check, &error, &node) != 0) {
         mu__problems_add(&check->problems, MU__PROBLEM_ERROR,
                          "tasks that answer cannot be asked who they are: %s",
                          error.message);
         return;
     }
-    await_links(check, node);
+    await_check_links(check, node);
     request_peers(check, node);
     (void)mu_node_close(node, CLOSE_MS, NULL);
 }

@@ -73,7 +73,7 @@ int mu__server_wait_open(const mu_node_options *options, mu_error *ret_error,
 {
     static const struct mu__node_extra extra = {
         .only = MU__OFFER_TYPE,
-        .only_why = "it waits to be told its cluster spec",
+        .only_why = "it waits for its cluster spec",
         .takes_offer = true,
     };
     mu_node_options waiting = *options;

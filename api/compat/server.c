@@ -94,7 +94,7 @@ static int check_words(const struct mu__server_request *o, mu_error *ret_error)
     return mu__session_config_check(&o->config, ret_error);
 }
 
-static int check_task(const struct mu__server_request *o, mu_error *ret_error)
+static int check_server_task(const struct mu__server_request *o, mu_error *ret_error)
 {
     if (o->node.cluster == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -111,7 +111,7 @@ static int check_task(const struct mu__server_request *o, mu_error *ret_error)
 
 /* ---- starting ---- */
 
-static void server_free(mu_server *server)
+static void compat_server_free(mu_server *server)
 {
     if (server->node != NULL)
         mu__node_unref(server->node);
@@ -121,7 +121,7 @@ static void server_free(mu_server *server)
     free(server);
 }
 
-static mu_server *server_new(const struct mu__server_request *o)
+static mu_server *compat_server_new(const struct mu__server_request *o)
 {
     mu_server *server = calloc(1, sizeof *server);
 
@@ -132,7 +132,7 @@ static mu_server *server_new(const struct mu__server_request *o)
     server->cluster = mu_cluster_copy(o->node.cluster);
     if (server->cluster == NULL ||
         mu__session_config_copy(&o->config, &server->config) != 0) {
-        server_free(server);
+        compat_server_free(server);
         return NULL;
     }
     server->index = o->node.task_index;
@@ -144,7 +144,7 @@ static mu_server *server_new(const struct mu__server_request *o)
 }
 
 /* "tcp://host:port" -> "grpc://host:port". */
-static void set_target(mu_server *server)
+static void set_server_target(mu_server *server)
 {
     static const char scheme[] = "tcp://";
     const char *address = mu_node_address(server->node);
@@ -174,8 +174,8 @@ int mu__server_settings(mu_node *node, const mu_session_config *config)
     return rv;
 }
 
-static int open_node(mu_server *server, const struct mu__server_request *o,
-                     struct mu__discovered *found, mu_error *ret_error)
+static int open_server_node(mu_server *server, const struct mu__server_request *o,
+                            struct mu__discovered *found, mu_error *ret_error)
 {
     mu_node_options options = o->node;
     mu_node *node;
@@ -193,7 +193,7 @@ static int open_node(mu_server *server, const struct mu__server_request *o,
     }
     mu__node_ref(node);
     server->node = node;
-    set_target(server);
+    set_server_target(server);
     return 0;
 }
 
@@ -202,20 +202,20 @@ int mu__server_start_discovered(const struct mu__server_request *o,
                                 mu_server **ret_server)
 {
     mu_server *server;
-    int rv = check_task(o, ret_error);
+    int rv = check_server_task(o, ret_error);
 
     if (rv == 0)
         rv = mu_cluster_validate(o->node.cluster, o->node.task_type, o->node.task_index,
                                  ret_error);
     if (rv != 0)
         return rv;
-    server = server_new(o);
+    server = compat_server_new(o);
     if (server == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a server");
     if (strcmp(server->environment, google) != 0)
-        rv = open_node(server, o, found, ret_error);
+        rv = open_server_node(server, o, found, ret_error);
     if (rv != 0)
-        server_free(server);
+        compat_server_free(server);
     else
         *ret_server = server;
     return rv;
@@ -399,7 +399,7 @@ static int wait_stopped(mu_server *server, int64_t timeout_ms, mu_error *ret_err
                                      server->task, timeout_ms);
 }
 
-static bool is_stopping(mu_server *server)
+static bool is_server_stopping(mu_server *server)
 {
     bool is_stopping;
 
@@ -418,14 +418,14 @@ int mu_server_join(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
     if (server->node == NULL)
         return wait_stopped(server, timeout_ms, ret_error);
     rv = mu_node_wait_job(server->node, timeout_ms, ret_error);
-    if (rv != -MU_ECLOSED || !is_stopping(server))
+    if (rv != -MU_ECLOSED || !is_server_stopping(server))
         return rv;
     if (ret_error != NULL)
         *ret_error = (mu_error){0};
     return 0;
 }
 
-static int close_node(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
+static int close_server_node(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
 
@@ -438,7 +438,7 @@ static int close_node(mu_server *server, int64_t timeout_ms, mu_error *ret_error
 }
 
 /* False: another thread stops it, or has. */
-static bool begin_stop(mu_server *server)
+static bool begin_stopping(mu_server *server)
 {
     bool is_first;
 
@@ -455,12 +455,13 @@ int mu_server_stop(mu_server *server, int64_t drain_timeout_ms, mu_error *ret_er
 
     int rv;
 
-    if (!is_stopping(server) && server->node != NULL && mu__node_on_loop(server->node))
+    if (!is_server_stopping(server) && server->node != NULL &&
+        mu__node_on_loop(server->node))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "a server is not stopped on its own loop's thread");
-    if (!begin_stop(server))
+    if (!begin_stopping(server))
         return wait_stopped(server, -1, ret_error);
-    rv = close_node(server, drain_timeout_ms, ret_error);
+    rv = close_server_node(server, drain_timeout_ms, ret_error);
     uv_mutex_lock(&server->lock);
     server->stopped = true;
     uv_cond_broadcast(&server->changed);
@@ -473,13 +474,14 @@ void mu_server_free(mu_server *server)
     if (server == NULL)
         return;
     (void)mu_server_stop(server, 0, NULL);
-    server_free(server);
+    compat_server_free(server);
 }
 
 /* ---- stopping others ---- */
 
 /* Exactly one task. */
-static int read_task(const char *text, mu_error *ret_error, struct mu__job_call *call)
+static int parse_server_task(const char *text, mu_error *ret_error,
+                             struct mu__job_call *call)
 {
     struct mu__task_set set;
     mu_error error;
@@ -511,7 +513,7 @@ int mu_server_stop_remote(mu_node *node, const char *task, const char *reason,
         .call.timeout_ms = timeout_ms,
         .message = words,
     };
-    int rv = read_task(task, ret_error, &call);
+    int rv = parse_server_task(task, ret_error, &call);
 
     if (rv != 0)
         return rv;

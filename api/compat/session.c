@@ -78,7 +78,7 @@ static int64_t spent_ms(const struct opening *opening)
     return (int64_t)((uv_hrtime() - opening->began_ns) / 1000000);
 }
 
-static int64_t left_ms(const struct opening *opening)
+static int64_t get_session_left_ms(const struct opening *opening)
 {
     return mu__deadline_left_ms(opening->deadline_ns);
 }
@@ -87,15 +87,15 @@ static int64_t left_ms(const struct opening *opening)
 static int64_t step_ms(const struct opening *opening)
 {
     int64_t step = opening->options->recovery_wait_ms;
-    int64_t left = left_ms(opening);
+    int64_t left = get_session_left_ms(opening);
 
     return left >= 0 && left < step ? left : step;
 }
 
 /* The code and error of one of the program's functions; a positive code becomes
  * -MU_EUNKNOWN. */
-static int hook(const struct opening *opening, const char *what, int rv,
-                const mu_error *error, mu_error *ret_error)
+static int check_hook_result(const struct opening *opening, const char *what, int rv,
+                             const mu_error *error, mu_error *ret_error)
 {
     if (rv == 0)
         return 0;
@@ -112,8 +112,9 @@ static int call_hook(const struct opening *opening, const char *what,
 
     if (function == NULL)
         return 0;
-    return hook(opening, what, function(opening->node, opening->options->user, &error),
-                &error, ret_error);
+    return check_hook_result(opening, what,
+                             function(opening->node, opening->options->user, &error),
+                             &error, ret_error);
 }
 
 /* Whether the program says that the parameters are ready: 0, or why not in `words`. */
@@ -131,7 +132,8 @@ static int request_ready(const struct opening *opening, char words[LINE_BYTES])
 
 /* ---- checks ---- */
 
-static int check_options(mu_node *node, const mu_session_options *o, mu_error *ret_error)
+static int check_session_options(mu_node *node, const mu_session_options *o,
+                                 mu_error *ret_error)
 {
     if (mu__node_on_loop(node))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
@@ -152,8 +154,8 @@ static int check_options(mu_node *node, const mu_session_options *o, mu_error *r
     return mu__session_config_check(o->config, ret_error);
 }
 
-static int read_options(const mu_session_options *options, mu_error *ret_error,
-                        struct opening *opening)
+static int read_session_options(const mu_session_options *options, mu_error *ret_error,
+                                struct opening *opening)
 {
     mu_session_options *own = &opening->own;
     int rv = MU__OPTIONS_READ(mu_session_options, options, ret_error, own);
@@ -163,11 +165,11 @@ static int read_options(const mu_session_options *options, mu_error *ret_error,
                               &opening->config);
     own->config = &opening->config;
     opening->options = own;
-    return rv == 0 ? check_options(opening->node, own, ret_error) : rv;
+    return rv == 0 ? check_session_options(opening->node, own, ret_error) : rv;
 }
 
-static int begin(mu_node *node, const mu_session_options *options, mu_error *ret_error,
-                 struct opening *ret_opening)
+static int begin_opening(mu_node *node, const mu_session_options *options,
+                         mu_error *ret_error, struct opening *ret_opening)
 {
     int rv;
 
@@ -176,7 +178,7 @@ static int begin(mu_node *node, const mu_session_options *options, mu_error *ret
         .began_ns = uv_hrtime(),
         .has_service = mu_agent_state(node, NULL) != MU_AGENT_UNINITIALIZED,
     };
-    rv = read_options(options, ret_error, ret_opening);
+    rv = read_session_options(options, ret_error, ret_opening);
     if (rv != 0)
         return rv;
     ret_opening->deadline_ns = mu__deadline_in(ret_opening->own.timeout_ms);
@@ -186,8 +188,8 @@ static int begin(mu_node *node, const mu_session_options *options, mu_error *ret
 }
 
 /* Takes opening->restored. */
-static int make(struct opening *opening, bool is_chief, mu_error *ret_error,
-                mu_session **ret_session)
+static int make_session(struct opening *opening, bool is_chief, mu_error *ret_error,
+                        mu_session **ret_session)
 {
     mu_session *session = calloc(1, sizeof *session);
 
@@ -216,7 +218,7 @@ static int set_restored(struct opening *opening, const char *path, mu_error *ret
                : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
 }
 
-static int restore(struct opening *opening, const char *path, mu_error *ret_error)
+static int restore_session(struct opening *opening, const char *path, mu_error *ret_error)
 {
     const mu_session_options *o = opening->options;
     mu_error error = {0};
@@ -225,15 +227,15 @@ static int restore(struct opening *opening, const char *path, mu_error *ret_erro
     mu__node_log(opening->node, MU_LOG_INFO, "session", "%s: restores %s",
                  opening->options->name, path);
     if (o->restore == NULL)
-        rv = mu_checkpoint_restore(opening->node, path, NULL, 0, left_ms(opening),
-                                   &error);
+        rv = mu_checkpoint_restore(opening->node, path, NULL, 0,
+                                   get_session_left_ms(opening), &error);
     else
         rv = o->restore(opening->node, path, o->user, &error);
-    rv = hook(opening, "restore", rv, &error, ret_error);
+    rv = check_hook_result(opening, "restore", rv, &error, ret_error);
     return rv == 0 ? set_restored(opening, path, ret_error) : rv;
 }
 
-static int initialize(struct opening *opening, mu_error *ret_error)
+static int initialize_parameters(struct opening *opening, mu_error *ret_error)
 {
     int rv;
 
@@ -251,20 +253,20 @@ static int restore_or_initialize(struct opening *opening, mu_error *ret_error)
     int rv;
 
     if (o->checkpoint_file != NULL)
-        return restore(opening, o->checkpoint_file, ret_error);
+        return restore_session(opening, o->checkpoint_file, ret_error);
     if (o->checkpoint_dir == NULL)
-        return initialize(opening, ret_error);
+        return initialize_parameters(opening, ret_error);
     rv = mu_checkpoint_latest(o->checkpoint_dir, o->checkpoint_name, ret_error, &path,
                               NULL);
     if (rv == -MU_ENOTFOUND)
-        return initialize(opening, ret_error);
+        return initialize_parameters(opening, ret_error);
     if (rv == 0)
-        rv = restore(opening, path, ret_error);
+        rv = restore_session(opening, path, ret_error);
     free(path);
     return rv;
 }
 
-static int make_ready(struct opening *opening, mu_error *ret_error)
+static int make_session_ready(struct opening *opening, mu_error *ret_error)
 {
     char words[LINE_BYTES];
     int rv = restore_or_initialize(opening, ret_error);
@@ -284,9 +286,9 @@ static int take_key_away(struct opening *opening, mu_error *ret_error)
 
     if (!opening->has_service)
         return 0;
-    rv = mu_agent_register(opening->node, 0, left_ms(opening), ret_error);
-    return rv == 0 ? mu_kv_delete(opening->node, opening->key, left_ms(opening),
-                                  ret_error, NULL)
+    rv = mu_agent_register(opening->node, 0, get_session_left_ms(opening), ret_error);
+    return rv == 0 ? mu_kv_delete(opening->node, opening->key,
+                                  get_session_left_ms(opening), ret_error, NULL)
                    : rv;
 }
 
@@ -296,11 +298,11 @@ static int put_key(struct opening *opening, mu_error *ret_error)
         return 0;
     return mu_kv_put(opening->node, opening->key, opening->restored,
                      strlen(opening->restored), MU_KV_OVERWRITE | MU_KV_LEASE, 0,
-                     left_ms(opening), ret_error, NULL);
+                     get_session_left_ms(opening), ret_error, NULL);
 }
 
 /* For the log of workers that wait. */
-static void report_failure(const struct opening *opening, const mu_error *error)
+static void report_session_failure(const struct opening *opening, const mu_error *error)
 {
     char key[KEY_BYTES + 8];
 
@@ -319,22 +321,22 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
     mu_error error = {0};
     struct opening opening;
     mu_session *session = NULL;
-    int rv = begin(node, options, ret_error, &opening);
+    int rv = begin_opening(node, options, ret_error, &opening);
 
     if (rv != 0)
         return rv;
     rv = take_key_away(&opening, ret_error);
     if (rv == 0) {
-        rv = make_ready(&opening, &error);
+        rv = make_session_ready(&opening, &error);
         if (rv != 0)
-            report_failure(&opening, &error);
+            report_session_failure(&opening, &error);
         if (rv != 0 && ret_error != NULL)
             *ret_error = error;
     }
     if (rv == 0)
         rv = put_key(&opening, ret_error);
     if (rv == 0)
-        rv = make(&opening, true, ret_error, &session);
+        rv = make_session(&opening, true, ret_error, &session);
     free(opening.restored);
     if (rv != 0)
         return rv;
@@ -387,7 +389,8 @@ static void look_for_chief(const struct opening *opening, int64_t timeout_ms, ch
     mu_value_free(states);
 }
 
-static int late(const struct opening *opening, const char *what, mu_error *ret_error)
+static int fail_late_session(const struct opening *opening, const char *what,
+                             mu_error *ret_error)
 {
     int64_t waited_ms = spent_ms(opening);
     char chief[320];
@@ -400,7 +403,7 @@ static int late(const struct opening *opening, const char *what, mu_error *ret_e
 
 static void describe_waiting(const struct opening *opening, const char *what)
 {
-    int64_t left = left_ms(opening);
+    int64_t left = get_session_left_ms(opening);
     char chief[320];
 
     look_for_chief(opening, left >= 0 && left < LOOKUP_MS ? left : LOOKUP_MS, chief,
@@ -414,14 +417,14 @@ static const char no_word[] = "the chief has not said that the parameters are re
 
 /* Whether the service has lost its state. The error of a failed task has the task's
  * name, that of the loss has none. */
-static bool is_loss(const struct opening *opening, int rv, const mu_error *error)
+static bool is_service_loss(const struct opening *opening, int rv, const mu_error *error)
 {
     return rv == -MU_EABORTED && error->task[0] == '\0' &&
            mu_agent_state(opening->node, NULL) == MU_AGENT_ERROR;
 }
 
 /* How long until the next look. */
-static int64_t look_ms(const struct opening *opening)
+static int64_t get_poll_ms(const struct opening *opening)
 {
     int64_t step = step_ms(opening);
 
@@ -432,10 +435,10 @@ static int64_t look_ms(const struct opening *opening)
 static int request_for_word(struct opening *opening, mu_error *ret_error,
                         mu_kv_item *ret_item)
 {
-    int rv = mu_agent_register(opening->node, 0, look_ms(opening), ret_error);
+    int rv = mu_agent_register(opening->node, 0, get_poll_ms(opening), ret_error);
 
-    return rv == 0 ? mu_kv_get(opening->node, opening->key, look_ms(opening), ret_error,
-                               ret_item)
+    return rv == 0 ? mu_kv_get(opening->node, opening->key, get_poll_ms(opening),
+                               ret_error, ret_item)
                    : rv;
 }
 
@@ -443,7 +446,7 @@ static int request_for_word(struct opening *opening, mu_error *ret_error,
  * same. */
 static void look_for_failure(struct opening *opening)
 {
-    int64_t timeout_ms = left_ms(opening);
+    int64_t timeout_ms = get_session_left_ms(opening);
     char key[KEY_BYTES + 8];
     mu_kv_item item;
 
@@ -464,7 +467,7 @@ static void look_for_failure(struct opening *opening)
     mu_kv_item_clear(&item);
 }
 
-static int is_over(const struct opening *opening, mu_error *ret_error)
+static int check_session_over(const struct opening *opening, mu_error *ret_error)
 {
     if (opening->over == NULL || !atomic_load(opening->over))
         return 0;
@@ -486,7 +489,7 @@ static int is_in_vain(const struct opening *opening, mu_error *ret_error)
 {
     const char *name = opening->options->name;
     mu_error job = {0};
-    int rv = is_over(opening, ret_error);
+    int rv = check_session_over(opening, ret_error);
 
     if (rv != 0)
         return rv;
@@ -500,25 +503,25 @@ static int is_in_vain(const struct opening *opening, mu_error *ret_error)
 }
 
 /* Log what is waited for: soon, and then from time to time. */
-static void note_waiting(struct opening *opening, const char *what)
+static void log_session_wait(struct opening *opening, const char *what)
 {
     int64_t step = opening->options->recovery_wait_ms;
 
     if (opening->line_ms == 0)
         opening->line_ms = step < FIRST_LINE_MS ? step : FIRST_LINE_MS;
-    if (spent_ms(opening) < opening->line_ms || left_ms(opening) == 0)
+    if (spent_ms(opening) < opening->line_ms || get_session_left_ms(opening) == 0)
         return;
     describe_waiting(opening, what);
     opening->line_ms = spent_ms(opening) + step;
 }
 
 /* A service that has lost its state is no failure for a worker that only waits. */
-static int wait_for_chief(struct opening *opening, mu_error *ret_error)
+static int wait_for_session_chief(struct opening *opening, mu_error *ret_error)
 {
     mu_kv_item item;
     mu_error error;
 
-    while (left_ms(opening) != 0) {
+    while (get_session_left_ms(opening) != 0) {
         int rv = request_for_word(opening, &error, &item);
 
         if (rv == 0) {
@@ -526,13 +529,13 @@ static int wait_for_chief(struct opening *opening, mu_error *ret_error)
             mu_kv_item_clear(&item);
             return rv;
         }
-        if (is_loss(opening, rv, &error)) {
+        if (is_service_loss(opening, rv, &error)) {
             mu__node_log(opening->node, MU_LOG_WARN, "session", "%s: waits anew: %s",
                          opening->options->name, error.message);
             rv = mu_agent_reset(opening->node, step_ms(opening), &error);
         } else if (rv == -MU_EDEADLINE) {
             look_for_failure(opening);
-            note_waiting(opening, no_word);
+            log_session_wait(opening, no_word);
             rv = is_in_vain(opening, &error);
         }
         if (rv != 0 && rv != -MU_EDEADLINE) {
@@ -541,16 +544,16 @@ static int wait_for_chief(struct opening *opening, mu_error *ret_error)
             return rv;
         }
     }
-    return late(opening, no_word, ret_error);
+    return fail_late_session(opening, no_word, ret_error);
 }
 
 /* Until the program is asked again whether the parameters are ready. */
-static int pause(const struct opening *opening, mu_error *ret_error)
+static int pause_before_retry(const struct opening *opening, mu_error *ret_error)
 {
     uint64_t until_ns = mu__deadline_in(step_ms(opening));
 
     while (uv_hrtime() < until_ns) {
-        int rv = is_over(opening, ret_error);
+        int rv = check_session_over(opening, ret_error);
 
         if (mu__node_refuses_calls(opening->node))
             rv = mu_error_set(ret_error, -MU_ECLOSED, "%s is being closed",
@@ -568,10 +571,10 @@ static int wait_until_ready(struct opening *opening, mu_error *ret_error)
     int rv;
 
     while (request_ready(opening, words) != 0) {
-        if (left_ms(opening) == 0)
-            return late(opening, words, ret_error);
+        if (get_session_left_ms(opening) == 0)
+            return fail_late_session(opening, words, ret_error);
         describe_waiting(opening, words);
-        rv = pause(opening, ret_error);
+        rv = pause_before_retry(opening, ret_error);
         if (rv != 0)
             return rv;
     }
@@ -590,7 +593,7 @@ int mu__session_open_worker(mu_node *node, const mu_session_options *options,
                             mu_session **ret_session)
 {
     struct opening opening;
-    int rv = begin(node, options, ret_error, &opening);
+    int rv = begin_opening(node, options, ret_error, &opening);
 
     if (rv != 0)
         return rv;
@@ -600,13 +603,13 @@ int mu__session_open_worker(mu_node *node, const mu_session_options *options,
                             "session %s: there is no coordination service, by which the "
                             "chief could say that the parameters are ready: see option "
                             "service_hosts", opening.own.name);
-    rv = wait_for_chief(&opening, ret_error);
+    rv = wait_for_session_chief(&opening, ret_error);
     if (rv == 0)
         rv = call_hook(&opening, "local_init", opening.own.local_init, ret_error);
     if (rv == 0)
         rv = wait_until_ready(&opening, ret_error);
     if (rv == 0)
-        rv = make(&opening, false, ret_error, ret_session);
+        rv = make_session(&opening, false, ret_error, ret_session);
     free(opening.restored);
     return rv;
 }

@@ -67,7 +67,7 @@ static void make_call(struct mu_context *context)
     end_call(context);
 }
 
-static void thread_main(void *arg)
+static void run_call_thread(void *arg)
 {
     struct mu_context *context = arg;
     struct mu__distribution *run = context->run;
@@ -102,7 +102,7 @@ static void await_ends(struct mu__distribution *run, bool evaluates, int64_t tim
 }
 
 /* The workers, then the evaluator, whose function learns by `trained` to return. */
-static void await_all(struct mu__distribution *run)
+static void await_all_calls(struct mu__distribution *run)
 {
     uv_mutex_lock(&run->lock);
     await_ends(run, false, -1);
@@ -111,7 +111,7 @@ static void await_all(struct mu__distribution *run)
     uv_mutex_unlock(&run->lock);
 }
 
-static void leave_behind(struct mu__distribution *run, struct mu_context *context)
+static void leave_call_behind(struct mu__distribution *run, struct mu_context *context)
 {
     mu_error error;
 
@@ -126,7 +126,7 @@ static void leave_behind(struct mu__distribution *run, struct mu_context *contex
 }
 
 /* Join the threads that have ended; returns how many have not. */
-static size_t join_all(struct mu__distribution *run)
+static size_t join_call_threads(struct mu__distribution *run)
 {
     size_t left = 0;
 
@@ -143,7 +143,7 @@ static size_t join_all(struct mu__distribution *run)
             (void)uv_thread_join(&context->thread);
             continue;
         }
-        leave_behind(run, context);
+        leave_call_behind(run, context);
         (void)pthread_detach(context->thread);
         left++;
     }
@@ -152,13 +152,13 @@ static size_t join_all(struct mu__distribution *run)
 
 /* ---- all calls ---- */
 
-static int start_thread(struct mu_context *context, mu_error *error)
+static int start_call_thread(struct mu_context *context, mu_error *error)
 {
     struct mu__distribution *run = context->run;
 
     atomic_fetch_add(&run->holds, 1);
     context->started = true;
-    if (uv_thread_create(&context->thread, thread_main, context) == 0)
+    if (uv_thread_create(&context->thread, run_call_thread, context) == 0)
         return 0;
     context->started = false;
     atomic_fetch_sub(&run->holds, 1);
@@ -172,11 +172,11 @@ static size_t call_in_threads(struct mu__distribution *run)
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < run->plan.runs_count; i++)
-        rv = start_thread(&run->contexts[i], &error);
+        rv = start_call_thread(&run->contexts[i], &error);
     if (rv != 0)
         mu__distribution_failed(run, &error);
-    await_all(run);
-    return join_all(run);
+    await_all_calls(run);
+    return join_call_threads(run);
 }
 
 /* One after the other, until an error. */

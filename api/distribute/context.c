@@ -27,7 +27,7 @@ static int make_strategy(struct mu_context *context, mu_error *ret_error)
 
 /* The session_master of TF_CONFIG is the target of this process alone, not of threads
  * that stand for other tasks. */
-static void set_target(struct mu_context *context)
+static void set_context_target(struct mu_context *context)
 {
     const struct mu__distribution *run = context->run;
     const struct mu__plan_run *plan = context->plan;
@@ -54,7 +54,7 @@ int mu__context_init(struct mu__distribution *run, size_t i, mu_error *ret_error
         if (context->cluster == NULL)
             return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a context");
     }
-    set_target(context);
+    set_context_target(context);
     return make_strategy(context, ret_error);
 }
 
@@ -68,7 +68,7 @@ void mu__context_done(struct mu_context *context)
 }
 
 /* The error of a function's code: as the function has set it, if it has for this code. */
-static int judge(struct mu_context *context, int rv, mu_error *ret_error)
+static int set_function_error(struct mu_context *context, int rv, mu_error *ret_error)
 {
     mu_error *own = &context->error;
 
@@ -98,7 +98,7 @@ int mu__context_call(struct mu_context *context, mu_error *ret_error)
     current = NULL;
     mu_session_close(context->session);
     context->session = NULL;
-    return judge(context, rv, ret_error);
+    return set_function_error(context, rv, ret_error);
 }
 
 /* ---- the task ---- */

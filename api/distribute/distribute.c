@@ -63,7 +63,7 @@ void mu__distribution_say(struct mu__distribution *run, int level, const char *f
             node != NULL ? mu_node_task(node) : "", who, line);
 }
 
-static void warn(struct mu__distribution *run)
+static void log_plan_warnings(struct mu__distribution *run)
 {
     static const struct {
         unsigned bit;
@@ -102,7 +102,7 @@ static int make_plan(const mu_distribute_options *o, const mu_tf_config *spec,
 
 /* ---- the run's memory ---- */
 
-static void run_free(struct mu__distribution *run)
+static void distribution_free(struct mu__distribution *run)
 {
     for (size_t i = 0; i < run->plan.runs_count; i++)
         mu__context_done(&run->contexts[i]);
@@ -120,7 +120,7 @@ static void run_free(struct mu__distribution *run)
 void mu__distribution_unhold(struct mu__distribution *run)
 {
     if (atomic_fetch_sub(&run->holds, 1) == 1)
-        run_free(run);
+        distribution_free(run);
 }
 
 /* The barrier of threads, with the names of its participants. */
@@ -160,9 +160,9 @@ static int fill_run(struct mu__distribution *run, mu_error *error)
 }
 
 /* Takes the spec and the plan, whatever is returned. */
-static int run_new(const mu_distribute_options *o, struct mu__spec *spec,
-                   struct mu__plan *plan, mu_error *error,
-                   struct mu__distribution **ret_run)
+static int distribution_new(const mu_distribute_options *o, struct mu__spec *spec,
+                            struct mu__plan *plan, mu_error *error,
+                            struct mu__distribution **ret_run)
 {
     struct mu__distribution *run =
         calloc(1, sizeof *run + plan->runs_count * sizeof(struct mu_context));
@@ -195,7 +195,7 @@ static int run_new(const mu_distribute_options *o, struct mu__spec *spec,
 /* ---- the server ---- */
 
 /* The session config of this process's server is the strategy's for its task. */
-static int configure_own(struct mu__distribution *run, mu_error *error)
+static int copy_own_strategy(struct mu__distribution *run, mu_error *error)
 {
     bool evaluates = strcmp(run->spec.task_type, "evaluator") == 0;
     const mu_strategy_task task = {
@@ -291,12 +291,12 @@ static int use_node(struct mu__distribution *run, mu_error *error)
     return 0;
 }
 
-static int prepare(struct mu__distribution *run, mu_error *error)
+static int prepare_distribution(struct mu__distribution *run, mu_error *error)
 {
     int rv = 0;
 
     if (run->plan.serves)
-        rv = configure_own(run, error);
+        rv = copy_own_strategy(run, error);
     if (rv == 0 && run->options.node != NULL)
         rv = use_node(run, error);
     else if (rv == 0 && run->plan.serves)
@@ -314,7 +314,8 @@ static int prepare(struct mu__distribution *run, mu_error *error)
 
 /* ---- the end ---- */
 
-static int end_job(struct mu__distribution *run, const mu_error *why, mu_error *error)
+static int end_distributed_job(struct mu__distribution *run, const mu_error *why,
+                               mu_error *error)
 {
     bool has_chief = mu_cluster_task_count(run->spec.cluster, "chief") > 0;
 
@@ -343,8 +344,8 @@ static int close_nodes(struct mu__distribution *run, size_t left, mu_error *erro
 }
 
 /* The first error counts; a later one is logged. */
-static int first_of(struct mu__distribution *run, int rv, int later, const mu_error *why,
-                    mu_error *ret_error)
+static int pick_first_error(struct mu__distribution *run, int rv, int later,
+                            const mu_error *why, mu_error *ret_error)
 {
     if (later == 0 || later == -MU_ECLOSED)
         return rv;
@@ -356,13 +357,13 @@ static int first_of(struct mu__distribution *run, int rv, int later, const mu_er
     return rv;
 }
 
-static int carry_out(struct mu__distribution *run, mu_error *ret_error, size_t *ret_left)
+static int run_plan(struct mu__distribution *run, mu_error *ret_error, size_t *ret_left)
 {
     int rv;
 
     if (run->plan.joins)
         return mu__tasks_join(run, ret_error);
-    warn(run);
+    log_plan_warnings(run);
     rv = mu__distribution_call_all(run, ret_error, ret_left);
     if (run->plan.leads && run->reports)
         rv = mu__tasks_gather(run, ret_error);
@@ -373,19 +374,20 @@ static int run_and_end(struct mu__distribution *run, mu_error *ret_error)
 {
     mu_error why = {0};
     size_t left = 0;
-    int rv = prepare(run, ret_error);
+    int rv = prepare_distribution(run, ret_error);
 
     if (rv == 0) {
-        rv = carry_out(run, ret_error, &left);
+        rv = run_plan(run, ret_error, &left);
         if (rv == 0)
             ret_error->code = 0;
-        rv = first_of(run, rv, end_job(run, ret_error, &why), &why, ret_error);
+        rv = pick_first_error(run, rv, end_distributed_job(run, ret_error, &why), &why,
+                              ret_error);
     }
     mu__tasks_close(run);
-    return first_of(run, rv, close_nodes(run, left, &why), &why, ret_error);
+    return pick_first_error(run, rv, close_nodes(run, left, &why), &why, ret_error);
 }
 
-static void take_results(struct mu__distribution *run, mu_value **ret_results)
+static void hand_over_results(struct mu__distribution *run, mu_value **ret_results)
 {
     mu_value *results;
 
@@ -431,12 +433,12 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
         mu__spec_drop(&spec);
         return rv;
     }
-    rv = run_new(&own, &spec, &plan, ret_error, &run);
+    rv = distribution_new(&own, &spec, &plan, ret_error, &run);
     if (rv != 0)
         return rv;
     rv = run_and_end(run, &error);
     mu__spec_leave(&run->spec_origin, run->node == NULL);
-    take_results(run, ret_results);
+    hand_over_results(run, ret_results);
     mu__distribution_unhold(run);
     if (rv != 0 && ret_error != NULL)
         *ret_error = error;

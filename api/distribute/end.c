@@ -37,7 +37,7 @@ static int await_end(struct mu__task_news *news, int64_t timeout_ms, mu_error *r
 }
 
 /* Whether only this task is connected; also when the service does not answer. */
-static bool is_alone(mu_node *node)
+static bool is_only_connected_task(mu_node *node)
 {
     const char *self = mu_node_task(node);
     mu_value *states = NULL;
@@ -84,7 +84,7 @@ static void host_to_the_end(mu_node *node, int64_t timeout_ms)
 
     if (!hosts_service(node))
         return;
-    while (!is_alone(node) && uv_hrtime() < deadline_ns)
+    while (!is_only_connected_task(node) && uv_hrtime() < deadline_ns)
         uv_sleep(PAUSE_MS);
 }
 
@@ -202,8 +202,8 @@ static uint64_t count_connected(mu_node *node, const struct mu__task_set *tasks)
 
 /* The same by this task's own links: the service answers no task in error, and a run that
  * has failed brings its leading task into that state. */
-static int await_links(mu_node *node, const char *text, int64_t timeout_ms,
-                       mu_error *ret_error)
+static int await_task_links(mu_node *node, const char *text, int64_t timeout_ms,
+                            mu_error *ret_error)
 {
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     struct mu__task_set tasks = {0};
@@ -231,7 +231,8 @@ void mu__tasks_await_joining(struct mu__distribution *run)
     if (tasks != NULL && tasks[0] != '\0' && mu__tasks_have_service(run->node)) {
         rv = await_states(run->node, tasks, deadline_ns, &error);
         if (rv != 0 && rv != -MU_EDEADLINE && rv != -MU_ECLOSED)
-            rv = await_links(run->node, tasks, mu__deadline_left_ms(deadline_ns), &error);
+            rv = await_task_links(run->node, tasks, mu__deadline_left_ms(deadline_ns),
+                                  &error);
     }
     if (rv != 0)
         mu__distribution_say(run, MU_LOG_WARN,

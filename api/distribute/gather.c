@@ -20,7 +20,7 @@ struct awaited {
 
 /* Whether a task is connected. When it has failed and no other process of it will come,
  * its error; else ret_error is not changed. */
-static bool is_connected(mu_node *node, const char *task, mu_error *ret_error)
+static bool is_task_connected(mu_node *node, const char *task, mu_error *ret_error)
 {
     mu_value *states = NULL;
     const mu_value *map;
@@ -54,14 +54,14 @@ static int refuse_to_wait(const struct mu__distribution *run,
 /* Whether to go on waiting: 0, or the error. A task that is connected is waited for
  * without end, unless the run has failed or it is the evaluator, which is not needed any
  * more: then from *hurry_ns on for end_timeout_ms. */
-static int look_after(struct mu__distribution *run, struct awaited *awaited,
-                      uint64_t *hurry_ns, mu_error *ret_error)
+static int check_awaited_task(struct mu__distribution *run, struct awaited *awaited,
+                              uint64_t *hurry_ns, mu_error *ret_error)
 {
     const uint64_t limit_ns = (uint64_t)run->options.end_timeout_ms * MS_NS;
     const uint64_t now_ns = uv_hrtime();
     mu_error failure = {0};
 
-    if (is_connected(run->node, awaited->name, &failure))
+    if (is_task_connected(run->node, awaited->name, &failure))
         awaited->away_ns = 0;
     else if (awaited->away_ns == 0)
         awaited->away_ns = now_ns;
@@ -94,15 +94,15 @@ static int await_result(struct mu__distribution *run, struct awaited *awaited,
             return rv;
         }
         if (rv == -MU_EDEADLINE)
-            rv = look_after(run, awaited, hurry_ns, ret_error);
+            rv = check_awaited_task(run, awaited, hurry_ns, ret_error);
         if (rv != 0)
             return rv;
     }
 }
 
 /* The result of one task, whose error fails the run. */
-static void gather_one(struct mu__distribution *run, struct awaited *awaited,
-                       uint64_t *hurry_ns)
+static void gather_result(struct mu__distribution *run, struct awaited *awaited,
+                          uint64_t *hurry_ns)
 {
     mu_value *result = NULL;
     mu_error error = {0};
@@ -116,8 +116,8 @@ static void gather_one(struct mu__distribution *run, struct awaited *awaited,
         mu__distribution_failed(run, &error);
 }
 
-static bool is_awaited(const struct mu__distribution *run, const char *type, int index,
-                       bool evaluates)
+static bool is_result_awaited(const struct mu__distribution *run, const char *type,
+                              int index, bool evaluates)
 {
     if (strcmp(type, "evaluator") == 0)
         return evaluates;
@@ -138,12 +138,12 @@ static void gather_kind(struct mu__distribution *run, bool evaluates, uint64_t *
         struct awaited awaited = {.evaluates = evaluates};
         char what[KEY_BYTES / 2];
 
-        if (!is_awaited(run, type, index, evaluates))
+        if (!is_result_awaited(run, type, index, evaluates))
             continue;
         (void)snprintf(awaited.name, sizeof awaited.name, "/job:%s/task:%d", type, index);
         (void)snprintf(what, sizeof what, "result%s", awaited.name);
         mu__tasks_key(run->news, what, awaited.key);
-        gather_one(run, &awaited, hurry_ns);
+        gather_result(run, &awaited, hurry_ns);
     }
 }
 

@@ -40,13 +40,13 @@ struct news_request {
 
 /* ---- life ---- */
 
-static struct mu__task_news *hold(struct mu__task_news *news)
+static struct mu__task_news *hold_news(struct mu__task_news *news)
 {
     atomic_fetch_add(&news->holds, 1);
     return news;
 }
 
-static void unhold(struct mu__task_news *news)
+static void release_news(struct mu__task_news *news)
 {
     if (atomic_fetch_sub(&news->holds, 1) != 1)
         return;
@@ -82,7 +82,8 @@ void mu__tasks_key(const struct mu__task_news *news, const char *what, char *out
 /* ---- keys of other tasks ---- */
 
 /* The error in a key's value; when it has none, of code `otherwise` (0: no error). */
-static void read_error(const mu_kv_response *answer, int otherwise, mu_error *ret_error)
+static void read_result_error(const mu_kv_response *answer, int otherwise,
+                              mu_error *ret_error)
 {
     mu_value *result = NULL;
 
@@ -97,7 +98,7 @@ static void read_error(const mu_kv_response *answer, int otherwise, mu_error *re
 
 static void note_failed(struct mu__task_news *news, const mu_kv_response *answer)
 {
-    read_error(answer, -MU_EABORTED, &news->why);
+    read_result_error(answer, -MU_EABORTED, &news->why);
     if (news->run != NULL)
         atomic_store(&news->run->over, true);
 }
@@ -111,7 +112,7 @@ static void note_trained(struct mu__task_news *news, const mu_kv_response *answe
 
 static void note_ended(struct mu__task_news *news, const mu_kv_response *answer)
 {
-    read_error(answer, 0, &news->job);
+    read_result_error(answer, 0, &news->job);
 }
 
 static void note_lost(struct mu__task_news *news, const mu_kv_response *answer)
@@ -124,7 +125,7 @@ static void note_lost(struct mu__task_news *news, const mu_kv_response *answer)
 
 /* On the loop's thread. A request that ends with an error counts for nothing: its node is
  * closing, or its agent in error, which the wait for the job shows, too. */
-static void on_answer(void *user, const mu_kv_response *answer)
+static void on_news_answer(void *user, const mu_kv_response *answer)
 {
     static void (*const notes[NEWS_COUNT])(struct mu__task_news *,
                                            const mu_kv_response *) = {
@@ -143,7 +144,7 @@ static void on_answer(void *user, const mu_kv_response *answer)
         uv_cond_broadcast(&news->moved);
     }
     uv_mutex_unlock(&news->lock);
-    unhold(news);
+    release_news(news);
     free(request);
 }
 
@@ -161,12 +162,12 @@ static int listen_to(struct mu__distribution *run, const char *key, int about,
 
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
-    *request = (struct news_request){hold(run->news), about};
-    rv = mu__kv_post(run->node, &get, on_answer, request, NULL,
+    *request = (struct news_request){hold_news(run->news), about};
+    rv = mu__kv_post(run->node, &get, on_news_answer, request, NULL,
                      &run->news->requests[about]);
     if (rv == 0)
         return 0;
-    unhold(request->news);
+    release_news(request->news);
     free(request);
     return mu_error_set(ret_error, rv, "key \"%s\" cannot be asked for: %s", key,
                         mu_strerror(rv));
@@ -196,7 +197,7 @@ static void on_job_wait(struct mu__pending *pending)
     if (news->run != NULL && error->code == -MU_ECLOSED)
         mu__distribution_failed(news->run, error);
     uv_mutex_unlock(&news->lock);
-    unhold(news);
+    release_news(news);
     free(wait);
 }
 
@@ -207,14 +208,14 @@ int mu__tasks_begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
 
     if (wait == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to wait for the job");
-    wait->news = hold(run->news);
+    wait->news = hold_news(run->news);
     wait->call.call.operation = MU__JOB_WAIT;
     wait->call.call.timeout_ms = -1;
     rv = mu__node_call_later(run->node, MU__JOB, &wait->pending, &wait->call.call,
                              on_job_wait);
     if (rv == 0)
         return 0;
-    unhold(wait->news);
+    release_news(wait->news);
     free(wait);
     return mu_error_set(ret_error, rv, "the job cannot be waited for: %s",
                         mu_strerror(rv));
@@ -278,7 +279,7 @@ void mu__tasks_close(struct mu__distribution *run)
     for (int i = 0; i < NEWS_COUNT; i++)
         if (news->requests[i] != 0)
             (void)mu_kv_cancel(run->node, news->requests[i]);
-    unhold(news);
+    release_news(news);
 }
 
 /* ---- the barrier ---- */
@@ -293,7 +294,7 @@ struct meeting {
 };
 
 /* Called with the lock, which it releases. */
-static void leave_meeting(struct meeting *meeting)
+static void release_meeting(struct meeting *meeting)
 {
     struct mu__task_news *news = meeting->news;
     bool last = --meeting->holds == 0;
@@ -302,7 +303,7 @@ static void leave_meeting(struct meeting *meeting)
     if (!last)
         return;
     free(meeting);
-    unhold(news);
+    release_news(news);
 }
 
 static void on_met(void *user, int code, const mu_error *error)
@@ -315,7 +316,7 @@ static void on_met(void *user, int code, const mu_error *error)
     if (code != 0 && error != NULL)
         meeting->error = *error;
     uv_cond_broadcast(&meeting->news->moved);
-    leave_meeting(meeting);
+    release_meeting(meeting);
 }
 
 /* The job has ended with an error. Then the host of the key "failed" may have left. */
@@ -380,7 +381,7 @@ static void await_meeting(struct mu__distribution *run, struct meeting *meeting,
 }
 
 /* The error of a barrier that was cancelled since a task has ended. */
-static void explain_lost(struct mu__task_news *news, int code, mu_error *error)
+static void explain_lost_task(struct mu__task_news *news, int code, mu_error *error)
 {
     uv_mutex_lock(&news->lock);
     if (news->heard[NEWS_LOST] && (code == -MU_ECANCELLED || code == -MU_EABORTED)) {
@@ -405,14 +406,14 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t timeout_ms, mu_error *r
 
     if (meeting == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a barrier");
-    *meeting = (struct meeting){.news = hold(news), .holds = 2};
+    *meeting = (struct meeting){.news = hold_news(news), .holds = 2};
     mu_barrier_options_init(&options);
     options.tasks = news->tasks;
     options.timeout_ms = timeout_ms;
     mu__tasks_key(news, "barrier", name);
     rv = mu_barrier_wait_async(run->node, name, &options, on_met, meeting);
     if (rv != 0) {
-        unhold(news);
+        release_news(news);
         free(meeting);
         return mu_error_set(ret_error, rv, "the barrier of chief and workers: %s",
                             mu_strerror(rv));
@@ -424,11 +425,11 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t timeout_ms, mu_error *r
     interrupted = rv != 0 && news->interrupted.code != 0;
     if (interrupted)
         error = news->interrupted;
-    leave_meeting(meeting);
+    release_meeting(meeting);
     if (rv == 0)
         return 0;
     if (!interrupted && !mu__tasks_failure(run, &error))
-        explain_lost(news, rv, &error);
+        explain_lost_task(news, rv, &error);
     if (error.code == 0)
         (void)mu_error_set(&error, rv, "the barrier of chief and workers: %s",
                            mu_strerror(rv));
@@ -477,7 +478,7 @@ int mu__tasks_put(mu_node *node, const char *key, const mu_value *result, unsign
     return rv;
 }
 
-static void report_failure(struct mu__distribution *run, const mu_error *error)
+static void report_run_failure(struct mu__distribution *run, const mu_error *error)
 {
     mu_value *result = mu__result_make(error->code, NULL, error);
     char key[KEY_BYTES];
@@ -489,7 +490,7 @@ static void report_failure(struct mu__distribution *run, const mu_error *error)
         rv = mu__tasks_put(run->node, key, result, 0, report_timeout_ms(run), &inner);
     mu_value_free(result);
     if (rv != 0 && rv != -MU_EEXISTS)
-        mu__distribution_say(run, MU_LOG_WARN, "the others do not hear of its error: %s",
+        mu__distribution_say(run, MU_LOG_WARN, "its error was not sent to the others: %s",
                              inner.message);
 }
 
@@ -535,7 +536,7 @@ static void report_result(struct mu__distribution *run, const struct mu_context 
         mu_value_free(result);
     }
     if (rv != 0)
-        mu__distribution_say(run, MU_LOG_WARN, "its result was not told: %s",
+        mu__distribution_say(run, MU_LOG_WARN, "its result was not sent: %s",
                              inner.message);
 }
 
@@ -545,7 +546,7 @@ void mu__tasks_report(struct mu__distribution *run, const struct mu_context *con
                     const mu_error *error)
 {
     if (error->code != 0)
-        report_failure(run, error);
+        report_run_failure(run, error);
     else if (context->plan->meets)
         report_end(run, context);
     if (run->plan.leads)

@@ -14,7 +14,7 @@ enum {
 
 /* ---- maps ---- */
 
-static int set_text(mu_value *map, const char *key, const char *text)
+static int set_result_text(mu_value *map, const char *key, const char *text)
 {
     mu_value *value = mu_value_string(text);
 
@@ -34,11 +34,11 @@ mu_value *mu__result_make(int code, const mu_value *value, const mu_error *error
         rv = mu_value_set(map, "value",
                           value == NULL ? mu_value_nil() : mu_value_ref(value));
     if (rv == 0 && code != 0) {
-        rv = set_text(map, "error", mu_err_name(code));
+        rv = set_result_text(map, "error", mu_err_name(code));
         if (rv == 0)
-            rv = set_text(map, "message", error->message);
+            rv = set_result_text(map, "message", error->message);
         if (rv == 0)
-            rv = set_text(map, "task", error->task);
+            rv = set_result_text(map, "task", error->task);
     }
     if (rv == 0)
         return map;
@@ -46,7 +46,7 @@ mu_value *mu__result_make(int code, const mu_value *value, const mu_error *error
     return NULL;
 }
 
-static const char *text_in(const mu_value *map, const char *key)
+static const char *get_result_text(const mu_value *map, const char *key)
 {
     const char *text = "";
     size_t size;
@@ -63,9 +63,9 @@ void mu__result_error(const mu_value *result, mu_error *ret_error)
     (void)mu_value_get_int(mu_value_find(result, "code"), &code);
     if (code >= 0 || code < -255)
         return;
-    (void)mu_error_set(ret_error, (int)code, "%s", text_in(result, "message"));
+    (void)mu_error_set(ret_error, (int)code, "%s", get_result_text(result, "message"));
     (void)snprintf(ret_error->task, sizeof ret_error->task, "%s",
-                   text_in(result, "task"));
+                   get_result_text(result, "task"));
 }
 
 void mu__result_keep(struct mu__distribution *run, const char *name, mu_value *result)

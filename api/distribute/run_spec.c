@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int set_text(char *out, size_t size, const char *what, const char *text,
-                    mu_error *error)
+static int copy_spec_text(char *out, size_t size, const char *what, const char *text,
+                          mu_error *error)
 {
     if (text == NULL)
         return 0;
@@ -22,8 +22,8 @@ static int set_text(char *out, size_t size, const char *what, const char *text,
 }
 
 /* The local mode is that of one process, whatever cluster it is in. */
-static int read_tf_config(const mu_distribute_options *o, mu_error *error,
-                          mu_tf_config *ret_config)
+static int read_spec_tf_config(const mu_distribute_options *o, mu_error *error,
+                               mu_tf_config *ret_config)
 {
     bool is_read = !o->ignore_environment && o->mode != MU_MODE_LOCAL;
     const char *text = is_read ? getenv("TF_CONFIG") : NULL;
@@ -35,8 +35,8 @@ static int read_tf_config(const mu_distribute_options *o, mu_error *error,
 }
 
 /* With the caller's cluster, the task is the caller's, too. */
-static int take_cluster(const mu_distribute_options *o, mu_tf_config *spec,
-                        mu_error *error)
+static int copy_caller_cluster(const mu_distribute_options *o, mu_tf_config *spec,
+                               mu_error *error)
 {
     mu_cluster_free(spec->cluster);
     spec->cluster = mu_cluster_copy(o->cluster);
@@ -68,8 +68,8 @@ static int request_strategy(const mu_strategy *strategy, mu_tf_config *spec,
 
 /* Takes the resolution's cluster. Only a fixed master is taken: other masters are made of
  * the task's address, as mu__plan_target does. */
-static int take_resolution(const mu_resolution *found, mu_tf_config *spec,
-                           mu_error *error)
+static int apply_resolution(const mu_resolution *found, mu_tf_config *spec,
+                            mu_error *error)
 {
     mu_cluster_free(spec->cluster);
     spec->cluster = found->cluster;
@@ -81,14 +81,14 @@ static int take_resolution(const mu_resolution *found, mu_tf_config *spec,
         memcpy(spec->environment, found->environment, sizeof spec->environment);
     if (found->master_fixed == 0)
         return 0;
-    return set_text(spec->session_master, sizeof spec->session_master,
-                    "resolver: its master", found->master, error);
+    return copy_spec_text(spec->session_master, sizeof spec->session_master,
+                          "resolver: its master", found->master, error);
 }
 
 /* A server's way to its cluster, which listens and announces the task, if the resolver
  * takes announcements. */
-static int find_spec(const mu_distribute_options *o, struct mu__spec *spec,
-                      mu_error *error)
+static int discover_spec(const mu_distribute_options *o, struct mu__spec *spec,
+                          mu_error *error)
 {
     mu_node_options *options = &spec->node_options;
     mu_resolution resolution;
@@ -108,12 +108,12 @@ static int find_spec(const mu_distribute_options *o, struct mu__spec *spec,
     resolution.cluster = mu_cluster_copy(spec->found->cluster);
     if (resolution.cluster == NULL)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    rv = take_resolution(&resolution, &spec->config, error);
+    rv = apply_resolution(&resolution, &spec->config, error);
     spec->config.task_index = options->task_index;
     return rv;
 }
 
-static bool is_server(const mu_distribute_options *o)
+static bool starts_server(const mu_distribute_options *o)
 {
     if (o->node != NULL || (o->task_type != NULL && strcmp(o->task_type, "client") == 0))
         return false;
@@ -139,14 +139,14 @@ static int request_resolver(const mu_distribute_options *o, const mu_server *ser
         return 0;
     if (server != NULL)
         return take_from_server(server, &spec->config, error);
-    if (is_server(o))
-        return find_spec(o, spec, error);
+    if (starts_server(o))
+        return discover_spec(o, spec, error);
     rv = mu_resolver_resolve(o->resolver, spec->node_options.resolve_ms, error,
                              &resolution);
     if (rv != 0)
         return rv;
     memcpy(spec->cluster_name, resolution.cluster_name, sizeof spec->cluster_name);
-    return take_resolution(&resolution, &spec->config, error);
+    return apply_resolution(&resolution, &spec->config, error);
 }
 
 /* ---- all sources ---- */
@@ -154,12 +154,12 @@ static int request_resolver(const mu_distribute_options *o, const mu_server *ser
 static int read_sources(const mu_distribute_options *o, const mu_server *server,
                         struct mu__spec *spec, mu_error *error)
 {
-    int rv = read_tf_config(o, error, &spec->config);
+    int rv = read_spec_tf_config(o, error, &spec->config);
 
     if (rv != 0)
         return rv;
     if (!mu_cluster_is_empty(o->cluster))
-        return take_cluster(o, &spec->config, error);
+        return copy_caller_cluster(o, &spec->config, error);
     if (mu_cluster_is_empty(spec->config.cluster))
         rv = request_resolver(o, server, spec, error);
     if (rv == 0 && mu_cluster_is_empty(spec->config.cluster))
@@ -168,9 +168,9 @@ static int read_sources(const mu_distribute_options *o, const mu_server *server,
 }
 
 /* Task, layer and environment by the options, wherever the cluster is from. */
-static int read_options(const mu_distribute_options *o,
-                        const struct mu__discovered *found, mu_tf_config *spec,
-                        mu_error *error)
+static int read_spec_options(const mu_distribute_options *o,
+                             const struct mu__discovered *found, mu_tf_config *spec,
+                             mu_error *error)
 {
     int rv;
 
@@ -178,14 +178,14 @@ static int read_options(const mu_distribute_options *o,
         (void)snprintf(spec->rpc_layer, sizeof spec->rpc_layer, "grpc");
     if (o->task_type != NULL && found == NULL)
         spec->task_index = o->task_index;
-    rv = set_text(spec->task_type, sizeof spec->task_type, "task_type", o->task_type,
-                  error);
+    rv = copy_spec_text(spec->task_type, sizeof spec->task_type, "task_type",
+                        o->task_type, error);
     if (rv == 0)
-        rv = set_text(spec->rpc_layer, sizeof spec->rpc_layer, "rpc_layer", o->rpc_layer,
-                      error);
+        rv = copy_spec_text(spec->rpc_layer, sizeof spec->rpc_layer, "rpc_layer",
+                            o->rpc_layer, error);
     if (rv == 0)
-        rv = set_text(spec->environment, sizeof spec->environment, "environment",
-                      o->environment, error);
+        rv = copy_spec_text(spec->environment, sizeof spec->environment, "environment",
+                            o->environment, error);
     if (rv == 0 && spec->environment[0] != '\0' &&
         strcmp(spec->environment, "google") != 0)
         rv = mu_error_set(error, -MU_EINVALID,
@@ -205,7 +205,7 @@ int mu__spec_read(const mu_distribute_options *o, const mu_server *server,
     if (rv == 0)
         rv = read_sources(o, server, &spec, error);
     if (rv == 0)
-        rv = read_options(o, spec.found, &spec.config, error);
+        rv = read_spec_options(o, spec.found, &spec.config, error);
     if (rv == 0)
         *ret_spec = spec;
     else

@@ -37,7 +37,7 @@ enum {
 static int signal_pipe[2] = {-1, -1};
 static pid_t signal_owner;
 
-static uint64_t now_ms(void)
+static uint64_t get_now_ms(void)
 {
     return uv_hrtime() / 1000000;
 }
@@ -52,7 +52,7 @@ static void notify_watcher(int number)
 
 /* A process that a function has forked shares the pipe: its signals take their default
  * action there. */
-static void on_signal(int number)
+static void on_task_signal(int number)
 {
     int saved = errno;
 
@@ -82,7 +82,7 @@ static mu_node *hold_node(struct task_main *task)
 /* ---- tasks whose processes have ended for good ---- */
 
 /* "worker:1 was killed by signal 9 (Killed), and is not started again" */
-static void take_line(struct task_main *task, const char *line)
+static void handle_parent_line(struct task_main *task, const char *line)
 {
     mu_node *node = hold_node(task);
     char type[16];
@@ -111,7 +111,7 @@ static void read_parent(struct task_main *task)
 
         parent->line[parent->used] = is_end ? '\0' : bytes[i];
         if (is_end)
-            take_line(task, parent->line);
+            handle_parent_line(task, parent->line);
         parent->used = is_end ? 0 : parent->used + (parent->used + 1 < sizeof bytes);
     }
 }
@@ -124,7 +124,7 @@ void mu__task_hear_parent(struct task_main *task)
 
 /* ---- signals ---- */
 
-static void reopen_log(struct task_main *task)
+static void reopen_task_log(struct task_main *task)
 {
     const mu_task_options *options = task->options;
     int number = options->reopen_log == NULL ? 0 : options->reopen_log(options->user);
@@ -173,15 +173,15 @@ static int read_signal(struct task_main *task, int timeout_ms)
 }
 
 /* The same for the signals that end the task. */
-static int next_signal(struct task_main *task, int timeout_ms)
+static int next_task_signal(struct task_main *task, int timeout_ms)
 {
-    uint64_t end_ms = now_ms() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms);
+    uint64_t end_ms = get_now_ms() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms);
     int number = read_signal(task, timeout_ms);
 
     while (number == SIGHUP) {
-        uint64_t time_ms = now_ms();
+        uint64_t time_ms = get_now_ms();
 
-        reopen_log(task);
+        reopen_task_log(task);
         reread_proof(task);
         if (timeout_ms >= 0)
             timeout_ms = time_ms < end_ms ? (int)(end_ms - time_ms) : 0;
@@ -202,7 +202,7 @@ static void begin_end(mu_node *node, int grace_ms)
 
 /* Let a worker finish its closures for half of the grace period; the rest is for its
  * functions to end once they are cancelled. False: some were not finished. */
-static bool drain(struct task_main *task)
+static bool drain_task(struct task_main *task)
 {
     mu_node *node = hold_node(task);
     mu_error error;
@@ -219,7 +219,7 @@ static bool drain(struct task_main *task)
     return rv != -MU_EDEADLINE;
 }
 
-static void leave_run(struct task_main *task)
+static void leave_job_run(struct task_main *task)
 {
     mu_node *node = hold_node(task);
 
@@ -232,16 +232,16 @@ static void leave_run(struct task_main *task)
 static void *end_task(void *arg)
 {
     struct task_main *task = arg;
-    uint64_t began_ms = now_ms();
+    uint64_t began_ms = get_now_ms();
     int left_ms = task->grace_ms;
     bool in_order = true;
 
     if (atomic_load(&task->drains)) {
-        in_order = drain(task);
-        left_ms -= (int)(now_ms() - began_ms);
+        in_order = drain_task(task);
+        left_ms -= (int)(get_now_ms() - began_ms);
     }
     atomic_store(&task->in_order, in_order);
-    leave_run(task);
+    leave_job_run(task);
     atomic_store(&task->closing_ms, left_ms < 0 ? 0 : left_ms);
     pthread_mutex_lock(&task->lock);
     if (task->node != NULL)
@@ -266,7 +266,7 @@ int mu__task_signal_code(const struct task_main *task, int rv)
  * end of the grace period. */
 static void watch_end(struct task_main *task)
 {
-    int number = next_signal(task, task->grace_ms + CLOSING_MS);
+    int number = next_task_signal(task, task->grace_ms + CLOSING_MS);
 
     if (number > 0) {
         mu__task_say(task, MU_LOG_WARN, "signal %d (%s) again: ends at once", number,
@@ -280,7 +280,7 @@ static void watch_end(struct task_main *task)
     }
 }
 
-static void *give_notice(void *arg)
+static void *notify_preemption(void *arg)
 {
     struct task_main *task = arg;
     mu_node *node = hold_node(task);
@@ -304,17 +304,17 @@ static void *give_notice(void *arg)
 /* Give the preemption notice, and wait for the program to end within the grace period.
  * Returns 0 when the task has ended by itself, else the signal with which to stop it (at
  * once when the notice cannot be given). */
-static int preempt(struct task_main *task)
+static int preempt_task(struct task_main *task)
 {
     int number;
 
     mu__task_say(task, MU_LOG_INFO,
                  "SIGTERM: all tasks agree on a step to stop at, within %d ms",
                  task->grace_ms);
-    task->notifies = mu__thread_start(give_notice, task, &task->notifier) == 0;
+    task->notifies = mu__thread_start(notify_preemption, task, &task->notifier) == 0;
     if (!task->notifies)
         return SIGTERM;
-    number = next_signal(task, task->grace_ms);
+    number = next_task_signal(task, task->grace_ms);
     return number < 0 ? SIGTERM : number;
 }
 
@@ -323,7 +323,7 @@ static int preempt(struct task_main *task)
 static void end_opening(struct task_main *task, int number)
 {
     if (mu__discover_stop(&task->find_stop)) {
-        if (next_signal(task, task->grace_ms + CLOSING_MS) == 0)
+        if (next_task_signal(task, task->grace_ms + CLOSING_MS) == 0)
             return;
         mu__task_say(task, MU_LOG_WARN,
                      "ends at once: others may look for it for a while");
@@ -331,15 +331,15 @@ static void end_opening(struct task_main *task, int number)
     _exit(MU_EXIT_SIGNAL + number);
 }
 
-static void *watch(void *arg)
+static void *watch_task_signals(void *arg)
 {
     struct task_main *task = arg;
-    int number = next_signal(task, -1);
+    int number = next_task_signal(task, -1);
     pthread_t job_owner;
 
     if (number == SIGTERM && !atomic_load(&task->opens) &&
         task->options->preempt_on_sigterm != 0)
-        number = preempt(task);
+        number = preempt_task(task);
     if (number <= 0)
         return NULL;
     atomic_store(&task->signal, number);
@@ -363,7 +363,7 @@ int mu__task_watch_signals(struct task_main *task, mu_error *ret_error)
 {
     static const int numbers[] = {SIGTERM, SIGINT,  SIGHUP, SIGQUIT,
                                   SIGUSR1, SIGUSR2, SIGALRM};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_task_signal, .sa_flags = SA_RESTART};
     int rv;
 
     (void)sigemptyset(&action.sa_mask);
@@ -373,7 +373,7 @@ int mu__task_watch_signals(struct task_main *task, mu_error *ret_error)
         fcntl(signal_pipe[1], F_SETFD, FD_CLOEXEC) != 0)
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
                             strerror(errno));
-    rv = mu__thread_start(watch, task, &task->watcher);
+    rv = mu__thread_start(watch_task_signals, task, &task->watcher);
     if (rv != 0)
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
                             strerror(rv));

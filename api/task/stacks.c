@@ -21,7 +21,7 @@ enum { FRAMES_MAX = 64, HANDLER_FRAMES = 2, THREAD_MS = 500, NAME_BYTES = 32 };
 static int stacks_fd;
 static sem_t stacks_written;
 
-static void write_own(int number)
+static void write_own_stack(int number)
 {
     void *frames[FRAMES_MAX];
     int saved = errno;
@@ -35,7 +35,7 @@ static void write_own(int number)
 }
 
 /* "muster-loop": what the system calls the thread. */
-static void name_thread(long id, char *out)
+static void read_thread_name(long id, char *out)
 {
     char path[64];
     FILE *file;
@@ -55,7 +55,7 @@ static void write_thread(long id)
     char name[NAME_BYTES];
     struct timespec end;
 
-    name_thread(id, name);
+    read_thread_name(id, name);
     (void)dprintf(stacks_fd, "thread %ld (%s):\n", id, name);
     (void)clock_gettime(CLOCK_REALTIME, &end);
     end.tv_nsec += THREAD_MS * 1000000L;
@@ -72,7 +72,7 @@ static void write_thread(long id)
 
 void mu__write_stacks(int fd)
 {
-    struct sigaction action = {.sa_handler = write_own, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = write_own_stack, .sa_flags = SA_RESTART};
     DIR *folder = opendir("/proc/self/task");
     const struct dirent *entry;
     void *frame[1];

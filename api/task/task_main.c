@@ -66,7 +66,7 @@ static int open_code(int rv)
                : MU_EXIT_USAGE;
 }
 
-static void name_task(struct task_main *task, int which)
+static void name_node_task(struct task_main *task, int which)
 {
     struct mu__worker_types types = {0};
 
@@ -93,7 +93,7 @@ static int become_found(struct task_main *task, mu_node *node, mu_error *error)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
     memcpy(task->type, node->member.type, sizeof task->type);
     task->index = node->offer.own.index;
-    name_task(task, 1);
+    name_node_task(task, 1);
     if (node->visible_devices[0] == '\0')
         return 0;
     mu__task_say(task, MU_LOG_INFO, "CUDA_VISIBLE_DEVICES is %s", node->visible_devices);
@@ -112,7 +112,7 @@ static mu_node_options options_of(const struct task_main *task)
     return options;
 }
 
-static int open_node(struct task_main *task, mu_error *error)
+static int open_task_node(struct task_main *task, mu_error *error)
 {
     const mu_node_options options = options_of(task);
     mu_node *node;
@@ -139,7 +139,7 @@ static int open_node(struct task_main *task, mu_error *error)
     return MU_EXIT_FINE;
 }
 
-static int prepare(struct task_main *task, mu_error *error)
+static int prepare_task(struct task_main *task, mu_error *error)
 {
     const mu_task_options *options = task->options;
 
@@ -151,7 +151,7 @@ static int prepare(struct task_main *task, mu_error *error)
 
 /* ---- running the task ---- */
 
-static bool is_task(const mu_value *map, const char *type, int index)
+static bool is_task_entry(const mu_value *map, const char *type, int index)
 {
     const char *text = "";
     int64_t number = -1;
@@ -162,10 +162,10 @@ static bool is_task(const mu_value *map, const char *type, int index)
     return strcmp(text, type) == 0 && number == index;
 }
 
-static bool is_up(const mu_value *tasks, const char *type, int index)
+static bool is_task_connected_now(const mu_value *tasks, const char *type, int index)
 {
     for (size_t i = 0; i < mu_value_count(tasks); i++)
-        if (is_task(mu_value_at(tasks, i), type, index))
+        if (is_task_entry(mu_value_at(tasks, i), type, index))
             return true;
     return false;
 }
@@ -179,7 +179,7 @@ static bool all_are_up(const struct task_main *task, const mu_value *tasks)
     for (size_t i = 0; mu_cluster_task_at(task->cluster, i, &type, &index, &address) == 0;
          i++)
         if (strcmp(type, "chief") != 0 && strcmp(type, "client") != 0 &&
-            !is_up(tasks, type, index))
+            !is_task_connected_now(tasks, type, index))
             return false;
     return true;
 }
@@ -207,7 +207,7 @@ static void await_tasks(const struct task_main *task)
 
 /* The chief's program has ended: end the job. A distributed program
  * (mu_node_set_distribute) has waited for the other tasks itself. */
-static void end_job(struct task_main *task, int rv, const mu_error *why)
+static void end_chief_job(struct task_main *task, int rv, const mu_error *why)
 {
     mu_error error;
     int code = rv < -255 ? -MU_EUNKNOWN : rv;
@@ -222,7 +222,7 @@ static void end_job(struct task_main *task, int rv, const mu_error *why)
 
 /* Whether this is a chief whose program failed because a server is unavailable, and which
  * restart_exit_code has restarted: then the job is not ended. */
-static bool needs_restart(const struct task_main *task, int rv)
+static bool needs_chief_restart(const struct task_main *task, int rv)
 {
     return rv == -MU_EUNAVAILABLE && strcmp(task->type, "chief") == 0 &&
            task->options->restart_exit_code >= 0;
@@ -230,7 +230,7 @@ static bool needs_restart(const struct task_main *task, int rv)
 
 /* Log a failure: as an error on the task where it happened, as information on the
  * others. */
-static void say_failure(struct task_main *task, const char *why)
+static void log_task_failure(struct task_main *task, const char *why)
 {
     if (task->node->program.reasons.by_job) {
         mu__task_say(task, MU_LOG_INFO, "the job has failed: %s", why);
@@ -241,14 +241,14 @@ static void say_failure(struct task_main *task, const char *why)
     mu__supervision_report(MU_SUPERVISION_REASON, why);
 }
 
-static int work(struct task_main *task)
+static int run_open_task(struct task_main *task)
 {
     mu_error error = {0};
-    int rv = prepare(task, &error);
+    int rv = prepare_task(task, &error);
     int number;
 
     if (rv != 0 && atomic_load(&task->signal) == 0) {
-        say_failure(task, error.message);
+        log_task_failure(task, error.message);
         return MU_EXIT_USAGE;
     }
     /* After a signal that came before the node was open, nothing else ends the node. */
@@ -262,22 +262,23 @@ static int work(struct task_main *task)
     if (number != 0)
         return mu__task_signal_code(task, rv);
     if (rv != 0)
-        say_failure(task, error.message[0] == '\0' ? mu_strerror(rv) : error.message);
+        log_task_failure(task,
+                         error.message[0] == '\0' ? mu_strerror(rv) : error.message);
     atomic_store(&task->node->lifecycle.fails, rv != 0);
     if (task->node->lifecycle.superseded_by[0] != '\0') {
         atomic_store(&task->node->lifecycle.keeps_run, true);
         return MU_EXIT_ADDRESS;
     }
-    if (needs_restart(task, rv)) {
+    if (needs_chief_restart(task, rv)) {
         atomic_store(&task->node->lifecycle.keeps_run, true);
         return task->options->restart_exit_code;
     }
     if (strcmp(task->type, "chief") == 0)
-        end_job(task, rv, &error);
+        end_chief_job(task, rv, &error);
     return rv == 0 ? MU_EXIT_FINE : MU_EXIT_FAILED;
 }
 
-static int close_node(struct task_main *task)
+static int close_task_node(struct task_main *task)
 {
     mu_node *node = task->node;
     mu_error error;
@@ -299,7 +300,7 @@ static int become_offered(struct task_main *task, mu_error *error)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
     memcpy(task->type, task->offered.type, sizeof task->type);
     task->index = task->offered.index;
-    name_task(task, 1);
+    name_node_task(task, 1);
     return 0;
 }
 
@@ -316,12 +317,12 @@ static int wait_for_cluster(struct task_main *task, mu_error *error)
     if (rv != 0)
         return open_code(rv);
     show_node(task, node);
-    mu__task_say(task, MU_LOG_INFO, "waits at %s to be told its cluster",
+    mu__task_say(task, MU_LOG_INFO, "waits at %s for its cluster spec",
                  mu_node_address(node));
     rv = atomic_load(&task->signal) != 0
              ? -MU_ECLOSED
              : mu__server_take(node, -1, error, &task->offered);
-    (void)close_node(task);
+    (void)close_task_node(task);
     if (atomic_load(&task->signal) != 0)
         return MU_EXIT_SIGNAL + atomic_load(&task->signal);
     if (rv == 0)
@@ -340,7 +341,7 @@ static int open_and_work(struct task_main *task)
     if (code > MU_EXIT_SIGNAL)
         return code;
     if (code == MU_EXIT_FINE)
-        code = open_node(task, &error);
+        code = open_task_node(task, &error);
     if (code != MU_EXIT_FINE && atomic_load(&task->signal) != 0)
         return MU_EXIT_SIGNAL + atomic_load(&task->signal);
     if (code != MU_EXIT_FINE) {
@@ -348,18 +349,18 @@ static int open_and_work(struct task_main *task)
         mu__supervision_report(MU_SUPERVISION_REASON, error.message);
         return code;
     }
-    code = work(task);
-    return close_node(task) == 0 ? code : MU_EXIT_UNENDED;
+    code = run_open_task(task);
+    return close_task_node(task) == 0 ? code : MU_EXIT_UNENDED;
 }
 
 /* Watch signals before the node is opened: they may also end the opening. */
-static int run_node(struct task_main *task)
+static int run_task_node(struct task_main *task)
 {
     mu_error error;
     int code;
 
     if (task->type[0] != '\0')
-        name_task(task, 0);
+        name_node_task(task, 0);
     if (mu__task_watch_signals(task, &error) != 0) {
         mu__task_say(task, MU_LOG_ERROR, "%s", error.message);
         return MU_EXIT_FAILED;
@@ -370,7 +371,7 @@ static int run_node(struct task_main *task)
 }
 
 /* Take cluster and task from the options; what they leave open the node finds. */
-static int begin(struct task_main *task)
+static int begin_task_main(struct task_main *task)
 {
     const mu_node_options *options = task->options->node;
 
@@ -399,8 +400,8 @@ void mu_task_options_init_sized(mu_task_options *options, size_t size)
 }
 
 /* The caller's options, and those of its node, as this library knows them. */
-static int read_options(const mu_task_options *options, mu_error *ret_error,
-                        mu_task_options *ret_own, mu_node_options *ret_node)
+static int read_task_options(const mu_task_options *options, mu_error *ret_error,
+                             mu_task_options *ret_own, mu_node_options *ret_node)
 {
     int rv = MU__OPTIONS_READ(mu_task_options, options, ret_error, ret_own);
 
@@ -425,15 +426,15 @@ int mu_task_main(const mu_task_options *options)
 
     if (options == NULL || options->node == NULL)
         return MU_EXIT_USAGE;
-    if (read_options(options, &error, &own, &node) != 0) {
+    if (read_task_options(options, &error, &own, &node) != 0) {
         (void)fprintf(stderr, "muster: %s\n", error.message);
         return MU_EXIT_USAGE;
     }
     task.grace_ms = (int)own.grace_ms;
     atomic_store(&task.closing_ms, task.grace_ms);
     tune_memory();
-    if (begin(&task) == 0)
-        code = run_node(&task);
+    if (begin_task_main(&task) == 0)
+        code = run_task_node(&task);
     mu_cluster_free(task.cluster);
     mu__server_offered_done(&task.offered);
     return code;

@@ -77,13 +77,13 @@ static void print_does(const struct check *check)
 
 /* ---- pairs ---- */
 
-static const char *name_of(const mu_value *map, char *out)
+static const char *format_task_name(const mu_value *map, char *out)
 {
     cmd_task_name(out, cmd_map_text(map, "type"), (int)cmd_map_number(map, "index"));
     return out;
 }
 
-static bool is_up(const mu_value *peer)
+static bool is_peer_up(const mu_value *peer)
 {
     return strcmp(cmd_map_text(peer, "state"), "up") == 0;
 }
@@ -101,18 +101,19 @@ size_t check_pairs(const struct check *check, check_pair_fn visit, void *user)
         for (size_t j = 0; j < mu_value_count(peers); j++) {
             const mu_value *peer = mu_value_at(peers, j);
 
-            if (!cmd_map_bool(peer, "dialled") || is_up(peer))
+            if (!cmd_map_bool(peer, "dialled") || is_peer_up(peer))
                 continue;
             count++;
             if (visit != NULL)
-                visit(user, name_of(from, names[0]), name_of(peer, names[1]), peer);
+                visit(user, format_task_name(from, names[0]),
+                      format_task_name(peer, names[1]), peer);
         }
     }
     return count;
 }
 
 /* Why a peer is not reached. */
-static const char *why_of(const mu_value *peer)
+static const char *get_unreached_reason(const mu_value *peer)
 {
     const char *why = cmd_map_text(peer, "why");
 
@@ -132,7 +133,7 @@ static void print_pair(void *user, const char *from, const char *to, const mu_va
         return;
     (*left)--;
     (void)printf("  %s cannot reach %s at %s: %s (for %s)\n", from, to,
-                 cmd_map_text(peer, "address"), why_of(peer),
+                 cmd_map_text(peer, "address"), get_unreached_reason(peer),
                  cmd_duration(cmd_map_number(peer, "for_ms"), duration, sizeof duration));
 }
 
@@ -146,7 +147,7 @@ static const mu_value *answer_of(const struct check *check, const char *name)
     for (size_t i = 0; i < mu_value_count(list); i++) {
         const mu_value *map = mu_value_at(list, i);
 
-        if (strcmp(name_of(map, other), name) == 0)
+        if (strcmp(format_task_name(map, other), name) == 0)
             return map;
     }
     return NULL;
@@ -160,8 +161,8 @@ static const char *cell_of(const mu_value *peers, const char *to)
     for (size_t i = 0; i < mu_value_count(peers); i++) {
         const mu_value *peer = mu_value_at(peers, i);
 
-        if (strcmp(name_of(peer, other), to) == 0)
-            return is_up(peer) ? "ok" : "NO";
+        if (strcmp(format_task_name(peer, other), to) == 0)
+            return is_peer_up(peer) ? "ok" : "NO";
     }
     return "-";
 }
@@ -171,7 +172,7 @@ static const char *name_at(const struct check *check, size_t i)
     return cmd_map_text(mu_value_at(check_tasks(check), i), "task");
 }
 
-static void print_row(const struct check *check, size_t row)
+static void print_matrix_row(const struct check *check, size_t row)
 {
     const mu_value *answer = answer_of(check, name_at(check, row));
     const mu_value *peers = mu_value_find(answer, "peers");
@@ -199,7 +200,7 @@ static void print_matrix(const struct check *check)
     }
     (void)printf("\n");
     for (size_t i = 0; i < mu_value_count(check_tasks(check)); i++)
-        print_row(check, i);
+        print_matrix_row(check, i);
     (void)printf("  (row reaches column: ok, NO; -: no link is wanted; ?: not heard)\n");
 }
 
@@ -251,7 +252,7 @@ static void print_problems(const struct check *check)
 
 /* Print a task's result. If its name has several addresses: the one with this result, and
  * the results of the others. */
-static void print_outcome(const mu_value *task)
+static void print_probe_outcome(const mu_value *task)
 {
     const char *at = cmd_map_text(task, "at");
     int64_t took_ms = cmd_map_number(task, "took_ms");
@@ -265,7 +266,7 @@ static void print_outcome(const mu_value *task)
                  cmd_map_text(task, "not_at"));
 }
 
-static void print_task(const mu_value *task)
+static void print_check_task(const mu_value *task)
 {
     const char *address = cmd_map_text(task, "address");
     const char *found = cmd_map_text(task, "resolves_to");
@@ -276,7 +277,7 @@ static void print_task(const mu_value *task)
     if (check_is(task, "not tried"))
         (void)printf(": %s\n", cmd_map_text(task, "why"));
     else
-        print_outcome(task);
+        print_probe_outcome(task);
 }
 
 /* Tasks with the same result. */
@@ -288,7 +289,7 @@ struct alike {
     size_t left;
 };
 
-static const char *words_of(const mu_value *task)
+static const char *get_outcome_words(const mu_value *task)
 {
     return cmd_map_text(task, check_is(task, "answers") ? "state" : "why");
 }
@@ -296,7 +297,7 @@ static const char *words_of(const mu_value *task)
 /* The row for a task's result; the last row is for results without one. */
 static struct alike *alike_of(const mu_value *task, struct alike *rows)
 {
-    const char *words = words_of(task);
+    const char *words = get_outcome_words(task);
     size_t i = 0;
 
     while (i < ALIKE_MAX && rows[i].words != NULL && strcmp(rows[i].words, words) != 0)
@@ -318,7 +319,7 @@ static void print_left(const struct alike *row)
 
 /* In a long list, print the first tasks of each result, and how many more there are.
  * Returns how many tasks do not answer as expected. */
-static size_t print_tasks(const struct check *check)
+static size_t print_check_tasks(const struct check *check)
 {
     const mu_value *tasks = check_tasks(check);
     size_t count = mu_value_count(tasks);
@@ -335,7 +336,7 @@ static size_t print_tasks(const struct check *check)
         bad += !check_is(task, "answers");
         if (row->printed < most) {
             row->printed++;
-            print_task(task);
+            print_check_task(task);
             continue;
         }
         row->last = cmd_map_text(task, "task");
@@ -374,7 +375,7 @@ void check_print_text(const struct check *check)
     print_problems(check);
     if (count > 0)
         print_does(check);
-    bad = print_tasks(check);
+    bad = print_check_tasks(check);
     print_reach(check);
     if (errors == 0 && bad == 0 && pairs == 0 && !check->is_incomplete)
         (void)printf("\nall is well\n");
@@ -396,7 +397,7 @@ static void add_pair(void *user, const char *from, const char *to, const mu_valu
     cmd_json_add_text(map, "to", to);
     cmd_json_add_text(map, "address", cmd_map_text(peer, "address"));
     cmd_json_add_text(map, "state", cmd_map_text(peer, "state"));
-    cmd_json_add_text(map, "why", why_of(peer));
+    cmd_json_add_text(map, "why", get_unreached_reason(peer));
     cmd_json_add_int(map, "for_ms", cmd_map_number(peer, "for_ms"));
     (void)cJSON_AddItemToArray(user, map);
 }

@@ -22,7 +22,7 @@ static void add_problem(struct check *check, const char *grade, const char *text
     (void)mu_value_append(check->problems, map);
 }
 
-static void take_spec(struct check *check, const struct cmd_spec *spec)
+static void copy_own_task(struct check *check, const struct cmd_spec *spec)
 {
     memcpy(check->own_type, spec->type, sizeof check->own_type);
     check->own_index = spec->index;
@@ -30,8 +30,8 @@ static void take_spec(struct check *check, const struct cmd_spec *spec)
 
 /* Parse a text and list all its errors. If there are any, the task comes from the flags
  * only. */
-static int read_text(struct check *check, const struct cmd_spec_text *text,
-                     mu_error *error)
+static int read_spec_text(struct check *check, const struct cmd_spec_text *text,
+                          mu_error *error)
 {
     struct cmd_spec spec = {0};
     bool is_right;
@@ -47,7 +47,7 @@ static int read_text(struct check *check, const struct cmd_spec_text *text,
     is_right = check_problems(check, "error") == 0;
     if ((is_right ? cmd_spec_find : cmd_spec_task)(check->options, error, &spec) != 0)
         add_problem(check, "error", error->message);
-    take_spec(check, &spec);
+    copy_own_task(check, &spec);
     cmd_spec_done(&spec);
     return 0;
 }
@@ -71,7 +71,8 @@ static void expect_none(const struct check *check, mu_resolver *resolver)
 
 /* Resolve the tasks that are present. `error` names the missing ones, and becomes a
  * warning. */
-static int find_part(struct check *check, mu_error *error, struct cmd_spec *ret_spec)
+static int resolve_present_tasks(struct check *check, mu_error *error,
+                                 struct cmd_spec *ret_spec)
 {
     struct cmd_spec spec = {0};
     mu_resolver *resolver = NULL;
@@ -102,11 +103,11 @@ static int read_found(struct check *check, mu_error *error)
     int rv = cmd_spec_find(check->options, error, &spec);
 
     if ((rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE) &&
-        find_part(check, error, &spec) == 0)
+        resolve_present_tasks(check, error, &spec) == 0)
         rv = 0;
     if (rv != 0)
         return rv;
-    take_spec(check, &spec);
+    copy_own_task(check, &spec);
     check->cluster = spec.cluster;
     spec.cluster = NULL;
     (void)snprintf(check->source, sizeof check->source, "%s", spec.source);
@@ -114,21 +115,21 @@ static int read_found(struct check *check, mu_error *error)
     return check->cluster != NULL ? 0 : cmd_spec_none(error);
 }
 
-static int read_cluster(struct check *check, mu_error *error)
+static int read_checked_cluster(struct check *check, mu_error *error)
 {
     struct cmd_spec_text text = {0};
     int rv = cmd_spec_text(check->options, error, &text);
 
     if (rv == 0)
-        rv =
-            text.text != NULL ? read_text(check, &text, error) : read_found(check, error);
+        rv = text.text != NULL ? read_spec_text(check, &text, error)
+                               : read_found(check, error);
     free(text.content);
     return rv;
 }
 
 /* ---- the verb ---- */
 
-static int code_of(const struct check *check)
+static int get_check_exit_code(const struct check *check)
 {
     const mu_value *tasks = check_tasks(check);
     bool is_away = false;
@@ -166,9 +167,9 @@ static int check_answers(struct check *check, mu_error *error)
     return rv;
 }
 
-static int check_all(struct check *check, mu_error *error)
+static int run_check(struct check *check, mu_error *error)
 {
-    int rv = read_cluster(check, error);
+    int rv = read_checked_cluster(check, error);
 
     if (rv != 0)
         return rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE ? CMD_UNREACHED : CMD_USAGE;
@@ -180,7 +181,7 @@ static int check_all(struct check *check, mu_error *error)
         check_print_text(check);
     else if (check_print_json(check) != 0)
         return CMD_FAILED;
-    return code_of(check);
+    return get_check_exit_code(check);
 }
 
 int cmd_check(struct cmd_options *options)
@@ -194,7 +195,7 @@ int cmd_check(struct cmd_options *options)
     int code = CMD_USAGE;
 
     if (cmd_log_open_client(options, &error, &check.log) == 0) {
-        code = check_all(&check, &error);
+        code = run_check(&check, &error);
         cmd_log_close(&check.log);
     }
     if (code != CMD_FINE && error.message[0] != '\0')

@@ -18,7 +18,7 @@ enum { LOOK_MS = 20, END_MS = 5000 };
 
 /* ---- the command's process ---- */
 
-static void die_with(pid_t parent)
+static void die_with_client(pid_t parent)
 {
 #ifdef __linux__
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -28,7 +28,7 @@ static void die_with(pid_t parent)
 }
 
 /* Unblock the signals that this process waits for on a thread. */
-static void take_signals(void)
+static void reset_signal_mask(void)
 {
     sigset_t none;
 
@@ -38,19 +38,19 @@ static void take_signals(void)
 
 /* In the child. Writes the errno of a failure to the pipe `out`, which execvp() closes
  * otherwise. */
-static void become(const struct cmd_command *command, pid_t parent, int out)
+static void exec_held_command(const struct cmd_command *command, pid_t parent, int out)
 {
     int code;
 
-    die_with(parent);
-    take_signals();
+    die_with_client(parent);
+    reset_signal_mask();
     (void)execvp(command->arguments[0], command->arguments);
     code = errno;
     (void)!write(out, &code, sizeof code);
     _exit(CMD_NOT_STARTED);
 }
 
-static int refuse(const struct cmd_command *command, int number, mu_error *error)
+static int refuse_start(const struct cmd_command *command, int number, mu_error *error)
 {
     return mu_error_set(error, number == ENOENT ? CMD_NOT_FOUND : CMD_NOT_STARTED,
                         "%.200s cannot be started: %s", command->arguments[0],
@@ -58,7 +58,8 @@ static int refuse(const struct cmd_command *command, int number, mu_error *error
 }
 
 /* Fork and exec the command. Returns 0, or the exit code for a failure. */
-static int start(const struct cmd_command *command, mu_error *error, pid_t *ret_pid)
+static int start_held_command(const struct cmd_command *command, mu_error *error,
+                              pid_t *ret_pid)
 {
     pid_t parent = getpid();
     int number = 0;
@@ -67,30 +68,30 @@ static int start(const struct cmd_command *command, mu_error *error, pid_t *ret_
     for (const char *const *at = command->variables; *at != NULL; at += 2)
         (void)setenv(at[0], at[1], 1);
     if (pipe(ends) != 0)
-        return refuse(command, errno, error);
+        return refuse_start(command, errno, error);
     (void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     (void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     *ret_pid = fork();
     if (*ret_pid == 0)
-        become(command, parent, ends[1]);
+        exec_held_command(command, parent, ends[1]);
     if (*ret_pid < 0)
         number = errno;
     (void)close(ends[1]);
     if (number == 0 && read(ends[0], &number, sizeof number) > 0)
         (void)waitpid(*ret_pid, NULL, 0);
     (void)close(ends[0]);
-    return number == 0 ? 0 : refuse(command, number, error);
+    return number == 0 ? 0 : refuse_start(command, number, error);
 }
 
 /* ---- while it runs ---- */
 
-static void nap(void)
+static void sleep_shortly(void)
 {
     (void)nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
 }
 
 /* Leaves the zombie, so that the pid is not reused before it is reaped. */
-static bool has_ended(pid_t pid)
+static bool has_process_ended(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};
 
@@ -98,7 +99,7 @@ static bool has_ended(pid_t pid)
            info.si_pid == pid;
 }
 
-static int reap(struct cmd_client *client, pid_t pid)
+static int reap_command(struct cmd_client *client, pid_t pid)
 {
     int status = 0;
     pid_t reaped;
@@ -111,14 +112,14 @@ static int reap(struct cmd_client *client, pid_t pid)
     return WIFSIGNALED(status) ? CMD_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void end(pid_t pid)
+static void end_process(pid_t pid)
 {
     uint64_t until_ms = cmd_now_ms() + END_MS;
 
     (void)kill(pid, SIGTERM);
-    while (!has_ended(pid) && cmd_now_ms() < until_ms)
-        nap();
-    if (!has_ended(pid))
+    while (!has_process_ended(pid) && cmd_now_ms() < until_ms)
+        sleep_shortly();
+    if (!has_process_ended(pid))
         (void)kill(pid, SIGKILL);
 }
 
@@ -130,15 +131,15 @@ int cmd_command_run(struct cmd_client *client, const struct cmd_command *command
     int code;
 
     cmd_hold_signals(client);
-    code = start(command, error, &pid);
+    code = start_held_command(command, error, &pid);
     cmd_forward_signals(client, code == 0 ? pid : 0);
     if (code != 0)
         return code;
-    while (!has_ended(pid) && !lost)
+    while (!has_process_ended(pid) && !lost)
         lost = command->lost(command->held, LOOK_MS, error) != -MU_EDEADLINE;
     if (lost)
-        end(pid);
-    code = reap(client, pid);
+        end_process(pid);
+    code = reap_command(client, pid);
     if (!lost)
         error->message[0] = '\0';
     return lost ? CMD_FAILED : code;

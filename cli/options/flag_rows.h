@@ -68,7 +68,7 @@ OPTION(START_DELAY_MS, NODES,
        "chief: worker i gets its first closure i times this after it joined")
 OPTION(START_DELAY_MAX_MS, NODES, "chief: the longest such delay; 0: no cap")
 OPTION(SERVER_FAILURES, NODES,
-       "chief: reports of a failing parameter server that are taken for passing")
+       "chief: reports of a failing parameter server that count as transient")
 OPTION(SERVER_FAILURES_MS, NODES, "chief: for how long such a report counts")
 OPTION(SERVER_LOST_MS, NODES,
        "a parameter server that was up and is away for so long is unavailable to every "

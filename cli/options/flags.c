@@ -34,7 +34,7 @@ const char *cmd_flag_name(enum cmd_flag flag)
     return names[flag];
 }
 
-static bool ends_with(const char *text, const char *end)
+static bool has_ending(const char *text, const char *end)
 {
     size_t length = strlen(text);
 
@@ -47,8 +47,8 @@ const char *cmd_flag_word(enum cmd_flag flag)
 
     if (spec->word != NULL)
         return spec->word;
-    return ends_with(spec->option->name, "_ms")   ? "MS"
-           : ends_with(spec->option->name, "_us") ? "US"
+    return has_ending(spec->option->name, "_ms")   ? "MS"
+           : has_ending(spec->option->name, "_us") ? "US"
            : spec->option->high == 1              ? "0|1"
                                                   : "N";
 }
@@ -139,8 +139,8 @@ const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, ch
     return out;
 }
 
-static int refuse(const struct cmd_options *options, enum cmd_flag flag,
-                  const char *expected, mu_error *error)
+static int refuse_flag(const struct cmd_options *options, enum cmd_flag flag,
+                       const char *expected, mu_error *error)
 {
     char origin[CMD_ORIGIN_BYTES];
     char got[MU__QUOTE_BYTES];
@@ -151,7 +151,8 @@ static int refuse(const struct cmd_options *options, enum cmd_flag flag,
                         cmd_origin(options, flag, origin, sizeof origin), expected, got);
 }
 
-static int read_number(struct cmd_options *options, enum cmd_flag flag, mu_error *error)
+static int parse_flag_number(struct cmd_options *options, enum cmd_flag flag,
+                             mu_error *error)
 {
     const struct cmd_flag_spec *spec = &cmd_flags[flag];
     struct cmd_value *value = &options->values[flag];
@@ -168,7 +169,7 @@ static int read_number(struct cmd_options *options, enum cmd_flag flag, mu_error
     }
     (void)snprintf(expected, sizeof expected, "a whole number of %u to %u", spec->low,
                    spec->high);
-    return refuse(options, flag, expected, error);
+    return refuse_flag(options, flag, expected, error);
 }
 
 static int read_choice(struct cmd_options *options, enum cmd_flag flag, mu_error *error)
@@ -188,10 +189,10 @@ static int read_choice(struct cmd_options *options, enum cmd_flag flag, mu_error
         at = bar == NULL ? NULL : bar + 1;
     }
     (void)snprintf(expected, sizeof expected, "one of %s", cmd_flags[flag].choices);
-    return refuse(options, flag, expected, error);
+    return refuse_flag(options, flag, expected, error);
 }
 
-static int add_item(struct cmd_value *value, const char *text, size_t length)
+static int add_flag_item(struct cmd_value *value, const char *text, size_t length)
 {
     char **items = realloc(value->items, (value->items_count + 1) * sizeof *items);
     char *item;
@@ -206,7 +207,7 @@ static int add_item(struct cmd_value *value, const char *text, size_t length)
     return 0;
 }
 
-static int read_list(struct cmd_value *value)
+static int parse_flag_list(struct cmd_value *value)
 {
     const char *at = value->text;
     int rv = 0;
@@ -215,7 +216,7 @@ static int read_list(struct cmd_value *value)
         size_t length = strcspn(at, ";");
 
         if (length > 0)
-            rv = add_item(value, at, length);
+            rv = add_flag_item(value, at, length);
         at = at[length] == ';' ? at + length + 1 : NULL;
     }
     return rv;
@@ -235,14 +236,15 @@ static int read_option(struct cmd_options *options, enum cmd_flag flag, mu_error
     return rv;
 }
 
-static int read_value(struct cmd_options *options, enum cmd_flag flag, mu_error *error)
+static int parse_flag_value(struct cmd_options *options, enum cmd_flag flag,
+                            mu_error *error)
 {
     if (cmd_flags[flag].option != NULL)
         return read_option(options, flag, error);
     switch (cmd_flags[flag].kind) {
     case CMD_NUMBER:
     case CMD_SWITCH:
-        return read_number(options, flag, error);
+        return parse_flag_number(options, flag, error);
     case CMD_CHOICE:
         return read_choice(options, flag, error);
     default:
@@ -303,9 +305,9 @@ static int read_rest_flag(struct cmd_options *options, enum cmd_flag flag,
         };
     if (value->text == NULL)
         return 0;
-    if (spec->kind == CMD_LIST && read_list(value) != 0)
+    if (spec->kind == CMD_LIST && parse_flag_list(value) != 0)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    return read_value(options, flag, error);
+    return parse_flag_value(options, flag, error);
 }
 
 static int read_rest(struct cmd_options *options, mu_error *error)
@@ -369,7 +371,7 @@ static int find_flag(const struct cmd_options *options, const char *argument,
 /* In a verb's `operands`, the begin of a command, which is not an operand. */
 #define COMMAND_BEGIN "[-- "
 
-static bool takes_command(const struct cmd_verb *verb)
+static bool has_command_operand(const struct cmd_verb *verb)
 {
     return verb->operands != NULL && strstr(verb->operands, COMMAND_BEGIN) != NULL;
 }
@@ -419,7 +421,7 @@ static int check_operands(const struct cmd_options *options, mu_error *error)
 }
 
 /* "-" and negative numbers are not flags. */
-static bool is_flag(const char *text)
+static bool is_flag_text(const char *text)
 {
     return text[0] == '-' && text[1] != '\0' && (text[1] < '0' || text[1] > '9');
 }
@@ -435,7 +437,7 @@ static int read_argument(struct cmd_options *options, char **arguments, mu_error
     int rv;
 
     *ret_used = 1;
-    if (!is_flag(arguments[0]))
+    if (!is_flag_text(arguments[0]))
         return read_operand(options, arguments[0], error);
     rv = find_flag(options, arguments[0], error, &flag, &text);
     if (rv != 0)
@@ -454,8 +456,8 @@ static int read_argument(struct cmd_options *options, char **arguments, mu_error
     value->source = CMD_FROM_LINE;
     value->text = text;
     if (cmd_flags[flag].kind != CMD_LIST)
-        return read_value(options, (enum cmd_flag)flag, error);
-    return add_item(value, text, strlen(text)) == 0
+        return parse_flag_value(options, (enum cmd_flag)flag, error);
+    return add_flag_item(value, text, strlen(text)) == 0
                ? 0
                : mu_error_set(error, -MU_ENOMEM, "out of memory");
 }
@@ -470,7 +472,7 @@ static int read_arguments(struct cmd_options *options, char **arguments, mu_erro
         rv = read_argument(options, arguments, error, &used);
     if (rv == 0 && *arguments != NULL)
         arguments++;
-    if (rv == 0 && takes_command(options->verb)) {
+    if (rv == 0 && has_command_operand(options->verb)) {
         options->command = *arguments == NULL ? NULL : arguments;
         return 0;
     }
@@ -479,7 +481,7 @@ static int read_arguments(struct cmd_options *options, char **arguments, mu_erro
     return rv;
 }
 
-static bool has_help(char **arguments)
+static bool has_help_flag(char **arguments)
 {
     for (size_t i = 0; arguments[i] != NULL && strcmp(arguments[i], "--") != 0; i++)
         if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0)
@@ -493,7 +495,7 @@ int cmd_options_parse(const struct cmd_verb *verb, char **arguments, mu_error *r
     int rv;
 
     *ret_options = (struct cmd_options){.verb = verb};
-    if (has_help(arguments)) {
+    if (has_help_flag(arguments)) {
         ret_options->help = true;
         return 0;
     }

@@ -205,7 +205,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster devices --address tcp://127.0.0.1:4000\n", NULL},
     {"preempt", CMD_PREEMPT, SERVICE(cmd_preempt),
      "give notice: all tasks agree on a step to stop at",
-     "Gives notice that a machine will be gone in --grace-ms. Prints the step that the\n"
+     "Gives notice that a machine will be preempted in --grace-ms. Prints the step that "
+     "the\n"
      "programs stop at: one more than the largest that any of them has reached.\n",
      "  muster preempt \"rack 7 is moved\" --grace-ms 30000 --cluster @cluster.json\n",
      "REASON"},
@@ -315,7 +316,7 @@ const struct cmd_verb *cmd_verb_find(char *const *arguments, int *ret_words)
 }
 
 /* Whether a verb is "kv get" for the word "kv". */
-static bool is_of(const struct cmd_verb *verb, const char *word, size_t length)
+static bool is_verb_of_group(const struct cmd_verb *verb, const char *word, size_t length)
 {
     return strncmp(verb->name, word, length) == 0 && verb->name[length] == ' ';
 }
@@ -323,7 +324,7 @@ static bool is_of(const struct cmd_verb *verb, const char *word, size_t length)
 bool cmd_verb_begins(const char *word)
 {
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
-        if (is_of(verb, word, strlen(word)))
+        if (is_verb_of_group(verb, word, strlen(word)))
             return true;
     return false;
 }
@@ -432,7 +433,7 @@ static void help_verb(const struct cmd_verb *verb)
     (void)printf("\nexamples:\n%s", verb->examples);
 }
 
-static void help_all(void)
+static void help_overview(void)
 {
     (void)printf("muster: runs functions on a cluster of tasks\n\n"
                  "  muster VERB [flags]\n\nverbs:\n");
@@ -456,12 +457,12 @@ static void help_group(const char *word)
 {
     (void)printf("muster %s: its verbs\n\n", word);
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
-        if (is_of(verb, word, strlen(word)))
+        if (is_verb_of_group(verb, word, strlen(word)))
             (void)printf("  %-16s%s\n", verb->name, verb->summary);
     (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
                  "\nexamples:\n");
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
-        if (is_of(verb, word, strlen(word)))
+        if (is_verb_of_group(verb, word, strlen(word)))
             (void)printf("%s", verb->examples);
 }
 
@@ -473,10 +474,11 @@ static void help_exit_codes(void)
 }
 
 /* Whether all verbs of a verb's group have a flag. */
-static bool has_group(const struct cmd_flag_spec *spec, const char *name, size_t length)
+static bool has_group_flag(const struct cmd_flag_spec *spec, const char *name,
+                           size_t length)
 {
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
-        if (is_of(verb, name, length) && (spec->verbs & verb->bit) == 0)
+        if (is_verb_of_group(verb, name, length) && (spec->verbs & verb->bit) == 0)
             return false;
     return true;
 }
@@ -488,10 +490,12 @@ static void print_users(const struct cmd_flag_spec *spec)
 
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
         size_t length = strcspn(verb->name, " ");
-        bool is_group = verb->name[length] == ' ' && has_group(spec, verb->name, length);
+        bool is_group =
+            verb->name[length] == ' ' && has_group_flag(spec, verb->name, length);
 
         if ((spec->verbs & verb->bit) == 0 ||
-            (is_group && verb > cmd_verbs && is_of(verb - 1, verb->name, length)))
+            (is_group && verb > cmd_verbs &&
+             is_verb_of_group(verb - 1, verb->name, length)))
             continue;
         (void)printf("%s%.*s", comma, is_group ? (int)length : (int)strlen(verb->name),
                      verb->name);
@@ -549,7 +553,7 @@ int cmd_help(const char *topic)
     const char *near;
 
     if (topic == NULL) {
-        help_all();
+        help_overview();
         return CMD_FINE;
     }
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)

@@ -19,7 +19,7 @@ enum { LINE_BYTES = 2048, FILE_MODE = 0644 };
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static const char *const level_heads[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
 
-static int open_file(const char *path)
+static int open_log_file(const char *path)
 {
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, FILE_MODE);
 }
@@ -31,7 +31,7 @@ int cmd_log_open(const struct cmd_options *options, mu_error *ret_error,
     int fd = STDERR_FILENO;
 
     if (path != NULL)
-        fd = open_file(path);
+        fd = open_log_file(path);
     if (fd < 0)
         return mu_error_set(ret_error, -MU_EINVALID, "log file \"%s\": %s", path,
                             strerror(errno));
@@ -63,7 +63,7 @@ int cmd_log_reopen(struct cmd_log *log)
 
     if (log->path == NULL)
         return 0;
-    fd = open_file(log->path);
+    fd = open_log_file(log->path);
     if (fd < 0 || dup3(fd, log->fd, O_CLOEXEC) < 0)
         number = errno;
     if (fd >= 0)
@@ -95,7 +95,7 @@ int cmd_write_all(int fd, const void *data, size_t size)
 }
 
 /* Errors are ignored: the process works on when its log cannot be written. */
-static void put(const struct cmd_log *log, const char *text, size_t size)
+static void write_log(const struct cmd_log *log, const char *text, size_t size)
 {
     (void)cmd_write_all(log->fd, text, size);
 }
@@ -123,7 +123,7 @@ static void put_json(const struct cmd_log *log, const struct timespec *now, int 
         return;
     used = strlen(text);
     text[used] = '\n';      /* replaces the zero byte; the size is passed along */
-    put(log, text, used + 1);
+    write_log(log, text, used + 1);
     cJSON_free(text);
 }
 
@@ -146,7 +146,7 @@ static void put_text(const struct cmd_log *log, const struct timespec *now, int 
         used = sizeof text - 1;
         text[used - 1] = '\n';
     }
-    put(log, text, used);
+    write_log(log, text, used);
 }
 
 void cmd_log_line(void *user, int level, const char *task, const char *who,

@@ -143,7 +143,7 @@ cJSON *cmd_json_value(const mu_value *value)
     return makers[mu_value_type(value)](value);
 }
 
-static int print(cJSON *item, char *text)
+static int print_json_text(cJSON *item, char *text)
 {
     cJSON_Delete(item);
     if (text == NULL)
@@ -155,17 +155,17 @@ static int print(cJSON *item, char *text)
 
 int cmd_json_print(cJSON *item)
 {
-    return print(item, item == NULL ? NULL : cJSON_Print(item));
+    return print_json_text(item, item == NULL ? NULL : cJSON_Print(item));
 }
 
 int cmd_json_line(cJSON *item)
 {
-    return print(item, item == NULL ? NULL : cJSON_PrintUnformatted(item));
+    return print_json_text(item, item == NULL ? NULL : cJSON_PrintUnformatted(item));
 }
 
 /* ---- values of keys ---- */
 
-static bool is_text(const char *bytes, size_t size)
+static bool is_utf8_text(const char *bytes, size_t size)
 {
     const char *end = bytes + size;
 
@@ -183,7 +183,7 @@ void cmd_json_add_value(cJSON *map, const char *bytes, size_t size)
 {
     char *encoded;
 
-    if (is_text(bytes, size)) {
+    if (is_utf8_text(bytes, size)) {
         (void)cJSON_AddItemToObject(map, "value", cmd_json_text(bytes, size));
         return;
     }

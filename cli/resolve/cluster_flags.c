@@ -39,9 +39,9 @@ static int read_to_end(int fd, uint64_t due_ms, char *text, size_t *ret_size)
     return 0;
 }
 
-static int read_file(const struct cmd_options *options, const char *path,
-                     const char *origin, mu_error *error, char **ret_text,
-                     size_t *ret_size)
+static int read_spec_file(const struct cmd_options *options, const char *path,
+                          const char *origin, mu_error *error, char **ret_text,
+                          size_t *ret_size)
 {
     uint64_t due_ms = cmd_now_ms() + cmd_number(options, CMD_FLAG_RESOLVE_MS);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -78,7 +78,8 @@ static int text_of_flag(const struct cmd_options *options, mu_error *error,
 
     (void)cmd_origin(options, CMD_FLAG_CLUSTER, found.source, sizeof found.source);
     if (text[strspn(text, " \t\r\n")] != '{') {
-        rv = read_file(options, path, found.source, error, &found.content, &found.size);
+        rv = read_spec_file(options, path, found.source, error, &found.content,
+                            &found.size);
         if (rv != 0)
             return rv;
         found.text = found.content;
@@ -129,7 +130,8 @@ int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
 
 /* ---- TF_CONFIG and resolvers ---- */
 
-static int parse_tf_config(const char *text, mu_error *error, mu_resolution *ret_found)
+static int parse_spec_tf_config(const char *text, mu_error *error,
+                                mu_resolution *ret_found)
 {
     mu_tf_config config;
     int rv = mu_tf_config_parse(text, strlen(text), error, &config);
@@ -171,7 +173,7 @@ static int resolve_cluster(const struct cmd_options *options, mu_error *error,
     const char *text = tf_config(options);
 
     if (text != NULL)
-        return parse_tf_config(text, error, ret_found);
+        return parse_spec_tf_config(text, error, ret_found);
     if (!cmd_resolver_is_given(options) &&
         (options->values[CMD_FLAG_ADDRESS].text != NULL ||
          cmd_text(options, CMD_FLAG_CLUSTER) != NULL)) {
@@ -221,8 +223,8 @@ static int set_type(struct cmd_spec *spec, const char *name, const char *origin,
 }
 
 /* Parse "worker:1", or "chief" for index 0. */
-static int read_task(struct cmd_spec *spec, const char *text, const char *origin,
-                     mu_error *error)
+static int parse_task_flag(struct cmd_spec *spec, const char *text, const char *origin,
+                           mu_error *error)
 {
     const char *colon = strchr(text, ':');
     size_t length = colon == NULL ? strlen(text) : (size_t)(colon - text);
@@ -258,7 +260,7 @@ int cmd_spec_task(const struct cmd_options *options, mu_error *ret_error,
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "--task and --type say the same: expected one of them");
         (void)cmd_origin(options, CMD_FLAG_TASK, origin, sizeof origin);
-        return read_task(ret_spec, task->text, origin, ret_error);
+        return parse_task_flag(ret_spec, task->text, origin, ret_error);
     }
     if (type->text == NULL) {
         if (index->source == CMD_FROM_LINE)
@@ -295,8 +297,8 @@ int cmd_spec_validate(const mu_cluster *cluster, const char *type, int index,
                                   index, inner.message);
 }
 
-static int check(const struct cmd_options *options, const struct cmd_spec *spec,
-                 mu_error *error)
+static int check_resolved_spec(const struct cmd_options *options,
+                               const struct cmd_spec *spec, mu_error *error)
 {
     if (spec->cluster == NULL)
         return cmd_spec_none(error);
@@ -467,8 +469,8 @@ static void open_index(struct cmd_spec *spec)
 
 /* The node runs the resolver itself: it announces its address through it, and watches it
  * for changes. */
-static int leave_to_node(const struct cmd_options *options, mu_error *error,
-                         struct cmd_spec *ret_spec)
+static int defer_to_node_resolver(const struct cmd_options *options, mu_error *error,
+                                  struct cmd_spec *ret_spec)
 {
     struct cmd_spec spec = {0};
     int rv = cmd_spec_task(options, error, &spec);
@@ -493,13 +495,13 @@ int cmd_spec_read(const struct cmd_options *options, mu_error *ret_error,
     if (cmd_mode(options) == MU_MODE_LOCAL)
         return read_local(ret_error, ret_spec);
     if (cmd_text(options, CMD_FLAG_CLUSTER) == NULL && tf_config(options) == NULL)
-        return leave_to_node(options, ret_error, ret_spec);
+        return defer_to_node_resolver(options, ret_error, ret_spec);
     rv = cmd_spec_find(options, ret_error, &spec);
     if (rv != 0)
         return rv;
     if (spec.type[0] == '\0' && cmd_mode(options) == MU_MODE_STANDALONE)
         (void)snprintf(spec.type, sizeof spec.type, "client");
-    rv = check(options, &spec, ret_error);
+    rv = check_resolved_spec(options, &spec, ret_error);
     if (rv != 0) {
         cmd_spec_done(&spec);
         return rv;

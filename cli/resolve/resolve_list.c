@@ -49,7 +49,7 @@ int resolve_list(const struct cmd_options *options)
 
 /* ---- the tables of docs/resolvers.md ---- */
 
-static void print_row(const mu_value *kind, const mu_value *setting)
+static void print_setting_row(const mu_value *kind, const mu_value *setting)
 {
     const char *variable = cmd_map_text(setting, "variable");
     const char *initial = cmd_map_text(setting, "default");
@@ -87,7 +87,7 @@ void resolve_help(void)
         const mu_value *settings = mu_value_find(kind, "settings");
 
         for (size_t j = 0; j < mu_value_count(settings); j++)
-            print_row(kind, mu_value_at(settings, j));
+            print_setting_row(kind, mu_value_at(settings, j));
     }
     mu_value_free(kinds);
 }

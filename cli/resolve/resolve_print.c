@@ -98,7 +98,7 @@ static cJSON *cluster_json(const mu_cluster *cluster)
     return item;
 }
 
-static cJSON *task_json(const mu_resolution *found)
+static cJSON *make_found_task_json(const mu_resolution *found)
 {
     cJSON *map;
 
@@ -119,7 +119,7 @@ static cJSON *found_json(const mu_resolution *found)
     find_master(found, master);
     cmd_json_add_text(map, "source", found->source);
     (void)cJSON_AddItemToObject(map, "cluster", cluster_json(found->cluster));
-    (void)cJSON_AddItemToObject(map, "task", task_json(found));
+    (void)cJSON_AddItemToObject(map, "task", make_found_task_json(found));
     cmd_json_add_text(map, "master", master);
     cmd_json_add_text(map, "rpc_layer", found->rpc_layer);
     cmd_json_add_text(map, "environment", found->environment);
@@ -182,7 +182,7 @@ int resolve_print_tf_config(const struct resolve *resolve)
     if (!mu_cluster_is_empty(found->cluster))
         (void)cJSON_AddItemToObject(map, "cluster", cluster_json(found->cluster));
     if (found->task_type[0] != '\0' && found->task_index >= 0)
-        (void)cJSON_AddItemToObject(map, "task", task_json(found));
+        (void)cJSON_AddItemToObject(map, "task", make_found_task_json(found));
     if (found->rpc_layer[0] != '\0')
         cmd_json_add_text(map, "rpc_layer", found->rpc_layer);
     if (found->environment[0] != '\0')

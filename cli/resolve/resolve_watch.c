@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int print_event(const struct resolve *resolve, const char *event,
-                       const char *type, int index, const char *address)
+static int print_task_event(const struct resolve *resolve, const char *event,
+                            const char *type, int index, const char *address)
 {
     cJSON *map;
 
@@ -37,14 +37,14 @@ static int print_those_of(const struct resolve *resolve, const mu_cluster *one,
         const char *there = mu_cluster_address(other, type, index);
 
         if (there == NULL)
-            rv = print_event(resolve, event, type, index, address);
+            rv = print_task_event(resolve, event, type, index, address);
         else if (moved != NULL && strcmp(there, address) != 0)
-            rv = print_event(resolve, moved, type, index, address);
+            rv = print_task_event(resolve, moved, type, index, address);
     }
     return rv;
 }
 
-static int print_task(const struct resolve *resolve, const mu_resolution *before)
+static int print_own_task(const struct resolve *resolve, const mu_resolution *before)
 {
     const mu_resolution *found = &resolve->found;
     const char *address = mu_cluster_address(found->cluster, found->task_type,
@@ -53,11 +53,12 @@ static int print_task(const struct resolve *resolve, const mu_resolution *before
     if (strcmp(before->task_type, found->task_type) == 0 &&
         before->task_index == found->task_index)
         return 0;
-    return print_event(resolve, "this task is", found->task_type, found->task_index,
-                       address == NULL ? "no address" : address);
+    return print_task_event(resolve, "this task is", found->task_type, found->task_index,
+                            address == NULL ? "no address" : address);
 }
 
-static int print_changes(const struct resolve *resolve, const mu_resolution *before)
+static int print_cluster_changes(const struct resolve *resolve,
+                                 const mu_resolution *before)
 {
     const mu_cluster *cluster = resolve->found.cluster;
     int rv;
@@ -70,12 +71,12 @@ static int print_changes(const struct resolve *resolve, const mu_resolution *bef
     if (rv == 0)
         rv = print_those_of(resolve, cluster, before->cluster, "new", "moved");
     if (rv == 0)
-        rv = print_task(resolve, before);
+        rv = print_own_task(resolve, before);
     return rv;
 }
 
 /* Print an error on standard error, unless it is the same as the last one. */
-static void say_once(const mu_error *error, char *said, size_t size)
+static void print_error_once(const mu_error *error, char *said, size_t size)
 {
     if (strcmp(said, error->message) == 0)
         return;
@@ -98,12 +99,12 @@ int resolve_watch(struct resolve *resolve)
         (void)mu_resolver_watch_wait(watch, NULL);
         mu_resolution_init(&resolve->found);
         if (resolve_find(resolve, &error) != 0) {
-            say_once(&error, said, sizeof said);
+            print_error_once(&error, said, sizeof said);
             resolve->found = before;
             continue;
         }
         said[0] = '\0';
-        rv = print_changes(resolve, &before);
+        rv = print_cluster_changes(resolve, &before);
         mu_cluster_free(before.cluster);
     }
     mu_resolver_watch_close(watch);

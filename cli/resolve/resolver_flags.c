@@ -27,7 +27,7 @@ int64_t cmd_resolve_timeout_ms(const struct cmd_options *options)
     return options->verb->bit == CMD_CHECK ? 0 : TIMEOUT_MS;
 }
 
-static void say_progress(void *user, const char *line)
+static void print_progress(void *user, const char *line)
 {
     const struct cmd_options *options = user;
 
@@ -35,8 +35,8 @@ static void say_progress(void *user, const char *line)
 }
 
 /* Set an error whose message begins with the flag or variable. */
-static int blame(const struct cmd_options *options, enum cmd_flag flag, int code,
-                 const mu_error *why, mu_error *ret_error)
+static int set_flag_error(const struct cmd_options *options, enum cmd_flag flag, int code,
+                          const mu_error *why, mu_error *ret_error)
 {
     char origin[CMD_ORIGIN_BYTES];
 
@@ -56,11 +56,12 @@ static int make_members(const struct cmd_options *options, struct members *membe
         if (members->count == MEMBERS_MAX) {
             (void)snprintf(inner.message, sizeof inner.message,
                            "expected at most %d resolvers", MEMBERS_MAX);
-            return blame(options, CMD_FLAG_RESOLVER, -MU_EINVALID, &inner, error);
+            return set_flag_error(options, CMD_FLAG_RESOLVER, -MU_EINVALID, &inner,
+                                  error);
         }
         rv = mu_resolver_new(names->items[i], &inner, &members->rows[members->count]);
         if (rv != 0)
-            return blame(options, CMD_FLAG_RESOLVER, rv, &inner, error);
+            return set_flag_error(options, CMD_FLAG_RESOLVER, rv, &inner, error);
         members->names[members->count++] = names->items[i];
     }
     return 0;
@@ -90,8 +91,9 @@ static mu_resolver *find_member(const struct members *members, const char **sett
     return members->count == 1 ? members->rows[0] : NULL;
 }
 
-static int apply(const struct cmd_options *options, const struct members *members,
-                 const char *text, mu_error *error)
+static int apply_resolver_setting(const struct cmd_options *options,
+                                  const struct members *members, const char *text,
+                                  mu_error *error)
 {
     const char *equals = strchr(text, '=');
     const char *setting;
@@ -103,7 +105,8 @@ static int apply(const struct cmd_options *options, const struct members *member
     if (equals == NULL || equals == text || (size_t)(equals - text) >= sizeof name) {
         (void)snprintf(inner.message, sizeof inner.message,
                        "expected SETTING=VALUE, got \"%.100s\"", text);
-        return blame(options, CMD_FLAG_RESOLVER_SET, -MU_EINVALID, &inner, error);
+        return set_flag_error(options, CMD_FLAG_RESOLVER_SET, -MU_EINVALID, &inner,
+                              error);
     }
     (void)snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
     setting = name;
@@ -113,28 +116,30 @@ static int apply(const struct cmd_options *options, const struct members *member
                        "there are several resolvers: expected NAME.SETTING=VALUE, got "
                        "\"%.100s=...\"",
                        name);
-        return blame(options, CMD_FLAG_RESOLVER_SET, -MU_EINVALID, &inner, error);
+        return set_flag_error(options, CMD_FLAG_RESOLVER_SET, -MU_EINVALID, &inner,
+                              error);
     }
     rv = mu_resolver_set(resolver, setting, equals + 1, &inner);
-    return rv == 0 ? 0 : blame(options, CMD_FLAG_RESOLVER_SET, rv, &inner, error);
+    return rv == 0 ? 0
+                   : set_flag_error(options, CMD_FLAG_RESOLVER_SET, rv, &inner, error);
 }
 
-static int apply_all(const struct cmd_options *options, const struct members *members,
-                     mu_error *error)
+static int apply_resolver_settings(const struct cmd_options *options,
+                                   const struct members *members, mu_error *error)
 {
     const struct cmd_value *settings = &options->values[CMD_FLAG_RESOLVER_SET];
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < settings->items_count; i++)
-        rv = apply(options, members, settings->items[i], error);
+        rv = apply_resolver_setting(options, members, settings->items[i], error);
     return rv;
 }
 
 /* ---- the resolver ---- */
 
 /* Takes ownership of the members on success. */
-static int join(const struct cmd_options *options, struct members *members,
-                mu_error *error, mu_resolver **ret_resolver)
+static int join_members(const struct cmd_options *options, struct members *members,
+                        mu_error *error, mu_resolver **ret_resolver)
 {
     mu_error inner;
     int rv;
@@ -144,7 +149,7 @@ static int join(const struct cmd_options *options, struct members *members,
         return 0;
     }
     rv = mu_resolver_new_union(members->rows, members->count, &inner, ret_resolver);
-    return rv == 0 ? 0 : blame(options, CMD_FLAG_RESOLVER, rv, &inner, error);
+    return rv == 0 ? 0 : set_flag_error(options, CMD_FLAG_RESOLVER, rv, &inner, error);
 }
 
 int cmd_resolver_open(const struct cmd_options *options, mu_error *ret_error,
@@ -154,11 +159,11 @@ int cmd_resolver_open(const struct cmd_options *options, mu_error *ret_error,
     int rv = make_members(options, &members, ret_error);
 
     if (rv == 0)
-        rv = apply_all(options, &members, ret_error);
+        rv = apply_resolver_settings(options, &members, ret_error);
     if (rv == 0)
-        rv = join(options, &members, ret_error, ret_resolver);
+        rv = join_members(options, &members, ret_error, ret_resolver);
     if (rv == 0)
-        mu_resolver_on_progress(*ret_resolver, say_progress, (void *)options);
+        mu_resolver_on_progress(*ret_resolver, print_progress, (void *)options);
     else
         for (size_t i = 0; i < members.count; i++)
             mu_resolver_free(members.rows[i]);

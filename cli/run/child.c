@@ -18,7 +18,7 @@
 enum { READS_MAX = 16, EXIT_NOT_STARTED = 127 };
 
 /* The executable of the embedding program, or this one. */
-static const char *own_program(void)
+static const char *get_own_program(void)
 {
     const char *const *host = cmd_host()->command;
 
@@ -28,7 +28,7 @@ static const char *own_program(void)
 /* ---- starting ---- */
 
 /* If the parent has exited before prctl, no signal will come: exit at once. */
-static void die_with(pid_t parent)
+static void die_with_run(pid_t parent)
 {
 #ifdef __linux__
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
@@ -66,18 +66,18 @@ static pid_t fork_quietly(sigset_t *ret_mask)
     return pid;
 }
 
-static void become(int out, int supervision, pid_t parent, char *const *arguments,
-                   char *const *environment)
+static void exec_child(int out, int supervision, pid_t parent, char *const *arguments,
+                       char *const *environment)
 {
     int null = open("/dev/null", O_RDONLY);
 
-    die_with(parent);
+    die_with_run(parent);
     (void)setpgid(0, 0);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(out, STDERR_FILENO) < 0 || dup2(supervision, CMD_SUPERVISION_FD) < 0 ||
         fcntl(CMD_SUPERVISION_FD, F_SETFD, 0) != 0)
         _exit(EXIT_NOT_STARTED);
-    (void)execve(own_program(), arguments, environment);
+    (void)execve(get_own_program(), arguments, environment);
     _exit(EXIT_NOT_STARTED);
 }
 
@@ -114,7 +114,7 @@ static int start_with(struct cmd_child *child, const int out[2], const int super
     pid_t pid = fork_quietly(&mask);
 
     if (pid == 0)
-        become(out[1], supervision[1], parent, arguments, environment);
+        exec_child(out[1], supervision[1], parent, arguments, environment);
     if (pid < 0)
         return -1;
     (void)close(out[1]);
@@ -152,7 +152,7 @@ int cmd_child_start(struct cmd_child *child, char *const *arguments,
 
 /* ---- the supervision pipe ---- */
 
-static void take_report(struct cmd_child *child, const char *line)
+static void store_child_report(struct cmd_child *child, const char *line)
 {
     char *to = line[0] == MU_SUPERVISION_LOADING  ? child->loading
                : line[0] == MU_SUPERVISION_REASON ? child->reason
@@ -187,7 +187,7 @@ void cmd_child_read_reports(struct cmd_child *child)
         if (byte != '\n')
             continue;
         line[used] = '\0';
-        take_report(child, line);
+        store_child_report(child, line);
         used = 0;
     }
     if (child->supervision_fd >= 0)
@@ -197,8 +197,8 @@ void cmd_child_read_reports(struct cmd_child *child)
 
 /* ---- lines ---- */
 
-static void take_byte(struct cmd_child *child, char byte, cmd_child_line_fn on_line,
-                      void *user)
+static void read_child_byte(struct cmd_child *child, char byte, cmd_child_line_fn on_line,
+                            void *user)
 {
     if (byte == '\n') {
         on_line(user, child, child->line, child->used, false);
@@ -237,7 +237,7 @@ void cmd_child_read(struct cmd_child *child, cmd_child_line_fn on_line, void *us
             child->fd = -1;
         }
         for (ssize_t at = 0; at < size; at++)
-            take_byte(child, bytes[at], on_line, user);
+            read_child_byte(child, bytes[at], on_line, user);
     }
 }
 

@@ -22,7 +22,8 @@ static int policy_of(const char *text, size_t length)
 
 /* Whether --restart may name a type: one of the cluster, except chief and client, or one
  * of the default types, even if the cluster has none. */
-static bool may_restart(const mu_cluster *cluster, const char *name, size_t length)
+static bool is_restartable_type(const mu_cluster *cluster, const char *name,
+                                size_t length)
 {
     static const char *const defaults[] = {"worker", "ps", "evaluator"};
     char type[16];
@@ -53,7 +54,7 @@ static int find_policy(const mu_cluster *cluster, const char *text, const char *
         size_t word = text[name] == '=' ? strcspn(text + name + 1, ",") : 0;
 
         policy = word == 0 ? -1 : policy_of(text + name + 1, word);
-        if (policy < 0 || !may_restart(cluster, text, name))
+        if (policy < 0 || !is_restartable_type(cluster, text, name))
             return -1;
         if (strlen(type) == name && strncmp(text, type, name) == 0)
             *ret_policy = (enum cmd_restart)policy;
@@ -133,7 +134,7 @@ static cJSON *children_json(const struct cmd_child *children, size_t count)
 
 /* Written to a temporary file and renamed, so that a reader never sees a part. Returns 0
  * or an errno. */
-static int write_file(const char *path, const char *text)
+static int write_status_file(const char *path, const char *text)
 {
     char beside[4096];
     FILE *file;
@@ -158,7 +159,7 @@ int cmd_children_write(const struct cmd_child *children, size_t count, const cha
 {
     cJSON *root = children_json(children, count);
     char *text = root == NULL ? NULL : cJSON_Print(root);
-    int rv = text == NULL ? ENOMEM : write_file(path, text);
+    int rv = text == NULL ? ENOMEM : write_status_file(path, text);
 
     cJSON_free(text);
     cJSON_Delete(root);

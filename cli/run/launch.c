@@ -74,8 +74,8 @@ static void name_run(char out[CLI_RUN_NAME_BYTES])
 
 /* This process's environment, without the variables that identify its task; the last
  * element is for each child's TF_CONFIG. */
-static int make_environment(struct cmd_launch *launch,
-                            const struct cmd_options *options)
+static int make_child_environment(struct cmd_launch *launch,
+                                  const struct cmd_options *options)
 {
     static char progress[] = "MUSTER_PROGRESS=1";
     static char pipe_name[48];
@@ -113,8 +113,8 @@ bool cmd_is_quiet(const struct cmd_options *options)
 }
 
 /* Pass on the flags that `muster node` has; variables are inherited. */
-static int make_arguments(struct cmd_launch *launch,
-                          const struct cmd_options *options, mu_error *error)
+static int make_child_arguments(struct cmd_launch *launch,
+                                const struct cmd_options *options, mu_error *error)
 {
     static char own[] = "muster";
     static char verb[] = "node";
@@ -140,9 +140,9 @@ static int make_arguments(struct cmd_launch *launch,
 int cmd_launch_init(struct cmd_launch *launch, const struct cmd_options *options,
                     mu_error *ret_error)
 {
-    int rv = make_arguments(launch, options, ret_error);
+    int rv = make_child_arguments(launch, options, ret_error);
 
-    if (rv == 0 && make_environment(launch, options) != 0)
+    if (rv == 0 && make_child_environment(launch, options) != 0)
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     return rv;
 }

@@ -37,7 +37,7 @@ struct ports {
     int count;
 };
 
-static int take_port(struct ports *ports, char *ret_address)
+static int reserve_port(struct ports *ports, char *ret_address)
 {
     struct sockaddr_in own = {
         .sin_family = AF_INET,
@@ -63,7 +63,7 @@ static int assign_address(mu_cluster *cluster, struct ports *ports, const char *
 
     if (folder[0] != '\0')
         (void)snprintf(address, sizeof address, "ipc://%s/%s-%d", folder, type, index);
-    else if (take_port(ports, address) != 0)
+    else if (reserve_port(ports, address) != 0)
         return mu_error_set(error, -MU_EEXHAUSTED, "no free port for %s/%d: %s", type,
                             index, strerror(errno));
     return mu_cluster_add(cluster, type, index, address, error);
@@ -201,12 +201,12 @@ struct own_types {
 };
 
 /* Whether a name is valid for a type of the program: not one of muster's types. */
-static bool is_own(const char *name)
+static bool is_own_type_name(const char *name)
 {
     return strcmp(name, "worker") != 0 && cmd_is_worker_type(name);
 }
 
-static bool is_there(const struct own_types *own, const char *name)
+static bool has_own_type(const struct own_types *own, const char *name)
 {
     for (size_t i = 0; i < own->count; i++)
         if (strcmp(own->names[i], name) == 0)
@@ -215,7 +215,7 @@ static bool is_there(const struct own_types *own, const char *name)
 }
 
 /* Parse one "gpu=2". Returns false when it is not valid. */
-static bool read_count(struct own_types *own, const char *text, size_t size)
+static bool parse_type_count(struct own_types *own, const char *text, size_t size)
 {
     size_t length = strcspn(text, "=");
     char *name = own->names[own->count];
@@ -228,14 +228,14 @@ static bool read_count(struct own_types *own, const char *text, size_t size)
     (void)snprintf(name, sizeof own->names[0], "%.*s", (int)length, text);
     count = strtoul(text + length + 1, &end, 10);
     if (end != text + size || count < 1 || count > TASKS_MAX ||
-        !is_own(name) || is_there(own, name))
+        !is_own_type_name(name) || has_own_type(own, name))
         return false;
     own->counts[own->count++] = (struct task_count){name, (int)count};
     return true;
 }
 
-static int read_counts(const struct cmd_options *options, mu_error *error,
-                       struct own_types *own)
+static int parse_type_counts(const struct cmd_options *options, mu_error *error,
+                             struct own_types *own)
 {
     const char *text = cmd_text(options, CMD_FLAG_COUNTS);
     char origin[64];
@@ -243,7 +243,7 @@ static int read_counts(const struct cmd_options *options, mu_error *error,
 
     for (const char *at = text; at != NULL; at = strchr(at, ',')) {
         at += at != text;
-        if (read_count(own, at, strcspn(at, ",")))
+        if (parse_type_count(own, at, strcspn(at, ",")))
             continue;
         mu__quote(got, sizeof got, text, strlen(text));
         return mu_error_set(error, -MU_EINVALID,
@@ -294,7 +294,7 @@ int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error
     int rv = cmd_worker_types_check(options, ret_error);
 
     if (rv == 0)
-        rv = read_counts(options, ret_error, &own);
+        rv = parse_type_counts(options, ret_error, &own);
     if (rv == 0)
         rv = add_counts(options, &own, counts, ret_error);
     return rv != 0

@@ -22,14 +22,15 @@ void cmd_output_init(struct cmd_output *output, int fd, int width, bool colours)
     };
 }
 
-static void put(const struct cmd_output *output, const char *text, size_t size)
+static void write_task_output(const struct cmd_output *output, const char *text,
+                              size_t size)
 {
     (void)cmd_write_all(output->fd, text, size);
 }
 
 /* Write the prefix "worker/1 | ", coloured if requested. Returns its bytes. */
-static size_t head(const struct cmd_output *output, const char *name, unsigned colour,
-                   char *out)
+static size_t make_line_prefix(const struct cmd_output *output, const char *name,
+                               unsigned colour, char *out)
 {
     static const char *const codes[] = {"36", "32", "33", "35", "34", "96", "92", "95"};
     int used;
@@ -75,27 +76,27 @@ static size_t bytes_of_columns(const char *text, int columns)
 
 static void show_progress(const struct cmd_output *output)
 {
-    put(output, clear_line, sizeof clear_line - 1);
-    put(output, output->progress,
-        bytes_of_columns(output->progress, columns_of(output)));
+    write_task_output(output, clear_line, sizeof clear_line - 1);
+    write_task_output(output, output->progress,
+                      bytes_of_columns(output->progress, columns_of(output)));
     if (output->colours)
-        put(output, "\033[0m", 4);
+        write_task_output(output, "\033[0m", 4);
 }
 
 void cmd_output_line(struct cmd_output *output, const char *name, unsigned colour,
                      const char *text, size_t size)
 {
     char start[HEAD_BYTES];
-    size_t start_size = head(output, name, colour, start);
+    size_t start_size = make_line_prefix(output, name, colour, start);
     bool below = output->terminal && output->progress[0] != '\0';
     bool is_object = size > 1 && text[0] == '{' && text[size - 1] == '}';
 
     if (below)
-        put(output, clear_line, sizeof clear_line - 1);
+        write_task_output(output, clear_line, sizeof clear_line - 1);
     if (!output->json || !is_object)
-        put(output, start, start_size);
-    put(output, text, size);
-    put(output, "\n", 1);
+        write_task_output(output, start, start_size);
+    write_task_output(output, text, size);
+    write_task_output(output, "\n", 1);
     if (below)
         show_progress(output);
 }
@@ -103,7 +104,7 @@ void cmd_output_line(struct cmd_output *output, const char *name, unsigned colou
 void cmd_output_progress(struct cmd_output *output, const char *name, unsigned colour,
                          const char *text, size_t size, uint64_t now_ms)
 {
-    size_t used = head(output, name, colour, output->progress);
+    size_t used = make_line_prefix(output, name, colour, output->progress);
 
     if (size > sizeof output->progress - 1 - used)
         size = sizeof output->progress - 1 - used;
@@ -120,8 +121,8 @@ static void flush_progress(struct cmd_output *output)
         show_progress(output);
         return;
     }
-    put(output, output->progress, strlen(output->progress));
-    put(output, "\n", 1);
+    write_task_output(output, output->progress, strlen(output->progress));
+    write_task_output(output, "\n", 1);
 }
 
 int cmd_output_tick(struct cmd_output *output, uint64_t now_ms)
@@ -142,6 +143,6 @@ void cmd_output_end(struct cmd_output *output)
     if (output->progress_due)
         flush_progress(output);
     if (output->terminal && output->progress[0] != '\0')
-        put(output, "\n", 1);
+        write_task_output(output, "\n", 1);
     output->progress[0] = '\0';
 }

@@ -86,7 +86,7 @@ MU_PRINTF(3, 4) static void say(struct run *run, int level, const char *format, 
 
 /* ---- signals ---- */
 
-static void on_signal(int number)
+static void on_run_signal(int number)
 {
     unsigned char byte = (unsigned char)number;
     int saved = errno;
@@ -97,10 +97,10 @@ static void on_signal(int number)
     errno = saved;
 }
 
-static int watch_signals(void)
+static int watch_run_signals(void)
 {
     static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_run_signal, .sa_flags = SA_RESTART};
 
     if (pipe(signal_pipe) != 0)
         return -1;
@@ -130,7 +130,7 @@ static void write_status(struct run *run)
 }
 
 /* Check that the status file can be written, before any task is started. */
-static int check_status(const struct run *run, mu_error *error)
+static int check_status_file(const struct run *run, mu_error *error)
 {
     const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
     char origin[CMD_ORIGIN_BYTES];
@@ -220,7 +220,7 @@ static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
     }
 }
 
-static void stop(struct run *run)
+static void stop_run(struct run *run)
 {
     begin_phase(run, STOPPING, run->stop_ms);
 }
@@ -230,7 +230,7 @@ static void next_phase(struct run *run)
     if (run->phase == RUNNING || cmd_now_ms() < run->phase_ends_ms)
         return;
     if (run->phase == LEAVING) {
-        stop(run);
+        stop_run(run);
         return;
     }
     if (run->phase == KILLING)
@@ -243,7 +243,7 @@ static void next_phase(struct run *run)
     begin_phase(run, KILLING, 0);
 }
 
-static void interrupted(struct run *run, int number)
+static void handle_interrupt(struct run *run, int number)
 {
     if (run->phase == STOPPING || run->phase == KILLING) {
         say(run, MU_LOG_WARN, "signal %d (%s) again: the tasks are killed", number,
@@ -254,7 +254,7 @@ static void interrupted(struct run *run, int number)
     say(run, MU_LOG_WARN, "signal %d (%s): the tasks are stopped", number,
         strsignal(number));
     run->result = CMD_SIGNAL + number;
-    stop(run);
+    stop_run(run);
 }
 
 /* ---- ends of tasks ---- */
@@ -271,12 +271,12 @@ static void on_line(void *user, struct cmd_child *child, const char *text, size_
         cmd_output_line(&run->output, child->name, child->colour, text, size);
 }
 
-static int code_of(int status)
+static int get_exit_code(int status)
 {
     return WIFSIGNALED(status) ? CMD_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void describe(int status, char *out, size_t size)
+static void describe_exit(int status, char *out, size_t size)
 {
     if (WIFSIGNALED(status))
         (void)snprintf(out, size, "was killed by signal %d (%s)", WTERMSIG(status),
@@ -286,7 +286,7 @@ static void describe(int status, char *out, size_t size)
 }
 
 /* Whether a task is restarted; not after a usage error, which would only repeat. */
-static bool needs_restart(struct run *run, const struct cmd_child *child)
+static bool needs_child_restart(struct run *run, const struct cmd_child *child)
 {
     if (run->phase != RUNNING || child->code == CMD_USAGE)
         return false;
@@ -329,7 +329,7 @@ static void chief_ended(struct run *run, const struct cmd_child *chief)
     if (chief->code == CMD_FINE || chief->code == CMD_FAILED)
         begin_phase(run, LEAVING, run->grace_ms);
     else
-        stop(run);
+        stop_run(run);
 }
 
 /* A standalone client makes the calls of all tasks. The others are its servers, which are
@@ -340,7 +340,7 @@ static void client_ended(struct run *run, const struct cmd_child *client)
         return;
     run->result = client->code;
     run->stops_well = client->code == CMD_FINE;
-    stop(run);
+    stop_run(run);
 }
 
 /* Whether this is a server of a standalone client, which regularly ends by SIGTERM once
@@ -381,7 +381,7 @@ static void leader_ended(struct run *run, struct cmd_child *child)
         (void)snprintf(child->reason, sizeof child->reason, "%s %s, and is not started "
                        "again", name, child->end);
     run->result = child->code;
-    stop(run);
+    stop_run(run);
 }
 
 /* A task is ended for good: those that wait for it would wait without end. */
@@ -417,9 +417,8 @@ static void note_workers_done(struct run *run)
         others += !run->children[i].ended;
     }
     if (run->phase == RUNNING && workers > 0 && others > 0)
-        say(run, MU_LOG_WARN, "all workers have ended; %zu other task%s stopped (Ctrl-C)",
-            others, others == 1 ? " runs on until it ends, or is"
-                                : "s run on until they end, or are");
+        say(run, MU_LOG_WARN,
+            "all workers have ended; other tasks running: %zu (stop: Ctrl-C)", others);
 }
 
 /* The task ended inside a plugin's mu_plugin_open: log that, and use it as the reason
@@ -439,8 +438,8 @@ static void note_loading(struct run *run, struct cmd_child *child)
 static void child_ended(struct run *run, struct cmd_child *child, int status)
 {
     child->pid = 0;
-    child->code = code_of(status);
-    describe(status, child->end, sizeof child->end);
+    child->code = get_exit_code(status);
+    describe_exit(status, child->end, sizeof child->end);
     cmd_child_drain(child, on_line, run);
     cmd_child_read_reports(child);
     if (child->loading[0] != '\0')
@@ -453,7 +452,7 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     }
     if (child->code == CMD_UNENDED)
         run->unended = true;
-    if (needs_restart(run, child)) {
+    if (needs_child_restart(run, child)) {
         arrange_restart(run, child);
     } else {
         child->ended = true;
@@ -470,7 +469,7 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     write_status(run);
 }
 
-static void reap(struct run *run)
+static void reap_children(struct run *run)
 {
     int status;
     pid_t pid;
@@ -490,11 +489,11 @@ static void handle_signals(struct run *run)
 
     for (ssize_t i = 0; i < size; i++)
         if (bytes[i] != SIGCHLD)
-            interrupted(run, bytes[i]);
-    reap(run);
+            handle_interrupt(run, bytes[i]);
+    reap_children(run);
 }
 
-static int sooner(int a_ms, uint64_t due_ms)
+static int min_wait_ms(int a_ms, uint64_t due_ms)
 {
     uint64_t now = cmd_now_ms();
     int b_ms = due_ms <= now ? 0 : (int)(due_ms - now);
@@ -502,15 +501,15 @@ static int sooner(int a_ms, uint64_t due_ms)
     return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
 }
 
-static int next_due(struct run *run)
+static int get_poll_timeout(struct run *run)
 {
     int wait_ms = cmd_output_tick(&run->output, cmd_now_ms());
 
     if (run->phase == LEAVING || run->phase == STOPPING)
-        wait_ms = sooner(wait_ms, run->phase_ends_ms);
+        wait_ms = min_wait_ms(wait_ms, run->phase_ends_ms);
     for (size_t i = 0; i < run->count; i++)
         if (run->children[i].restart_ms != 0)
-            wait_ms = sooner(wait_ms, run->children[i].restart_ms);
+            wait_ms = min_wait_ms(wait_ms, run->children[i].restart_ms);
     return wait_ms;
 }
 
@@ -531,7 +530,7 @@ static void restart_due(struct run *run)
     }
 }
 
-static bool is_over(const struct run *run)
+static bool is_run_over(const struct run *run)
 {
     if (running_count(run) > 0)
         return false;
@@ -541,14 +540,14 @@ static bool is_over(const struct run *run)
     return true;
 }
 
-static void turn(struct run *run, struct pollfd *polled)
+static void run_turn(struct run *run, struct pollfd *polled)
 {
     int rv;
 
     polled[0] = (struct pollfd){.fd = signal_pipe[0], .events = POLLIN};
     for (size_t i = 0; i < run->count; i++)
         polled[i + 1] = (struct pollfd){.fd = run->children[i].fd, .events = POLLIN};
-    rv = poll(polled, run->count + 1, next_due(run));
+    rv = poll(polled, run->count + 1, get_poll_timeout(run));
     for (size_t i = 0; rv > 0 && i < run->count; i++)
         if (polled[i + 1].revents != 0)
             cmd_child_read(&run->children[i], on_line, run);
@@ -559,7 +558,7 @@ static void turn(struct run *run, struct pollfd *polled)
 }
 
 /* The exit code: the chief's, or without a chief the first one that is not CMD_FINE. */
-static int result_of(const struct run *run)
+static int get_run_result(const struct run *run)
 {
     int result = run->result;
 
@@ -574,7 +573,7 @@ static int result_of(const struct run *run)
 }
 
 /* When the log is quiet, print one line at the start, and one at the end. */
-static void say_start(const struct run *run)
+static void print_start_line(const struct run *run)
 {
     if (run->level < MU_LOG_WARN)
         return;
@@ -603,7 +602,7 @@ static const char *reason_for(const struct run *run, int code)
     return reason;
 }
 
-static void say_end(const struct run *run, int code)
+static void print_end_line(const struct run *run, int code)
 {
     const char *reason = reason_for(run, code);
     uint64_t took_ms = cmd_now_ms() - run->began_ms;
@@ -616,7 +615,7 @@ static void say_end(const struct run *run, int code)
                   reason[0] == '\0' ? "" : ": ", reason);
 }
 
-static int run_all(struct run *run)
+static int run_all_children(struct run *run)
 {
     struct pollfd *polled = calloc(run->count + 1, sizeof *polled);
 
@@ -625,15 +624,15 @@ static int run_all(struct run *run)
     for (size_t i = 0; i < run->count; i++)
         if (run->phase == RUNNING && start_child(run, &run->children[i]) != 0) {
             run->result = CMD_FAILED;
-            stop(run);
+            stop_run(run);
         }
-    say_start(run);
+    print_start_line(run);
     write_status(run);
-    while (!is_over(run))
-        turn(run, polled);
+    while (!is_run_over(run))
+        run_turn(run, polled);
     free(polled);
     cmd_output_end(&run->output);
-    return result_of(run);
+    return get_run_result(run);
 }
 
 /* ---- the verb ---- */
@@ -652,7 +651,7 @@ static void init_output(struct run *run)
     run->output.json = cmd_number(run->options, CMD_FLAG_LOG_FORMAT) == 1;
 }
 
-static int prepare(struct run *run, mu_error *error)
+static int prepare_run(struct run *run, mu_error *error)
 {
     int rv = cmd_settings_check(run->options, error);
 
@@ -663,10 +662,10 @@ static int prepare(struct run *run, mu_error *error)
                               &run->count);
     if (rv == 0)
         rv = cmd_launch_init(&run->launch, run->options, error);
-    if (rv == 0 && watch_signals() != 0)
+    if (rv == 0 && watch_run_signals() != 0)
         rv = mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
                           strerror(errno));
-    return rv == 0 ? check_status(run, error) : rv;
+    return rv == 0 ? check_status_file(run, error) : rv;
 }
 
 int cmd_run(struct cmd_options *options)
@@ -681,14 +680,14 @@ int cmd_run(struct cmd_options *options)
     };
     mu_error error;
     bool preempts = cmd_number(options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1;
-    int rv = prepare(&run, &error);
+    int rv = prepare_run(&run, &error);
     int code = rv == -MU_EINVALID ? CMD_USAGE : CMD_FAILED;
 
     run.stop_ms = run.grace_ms * (preempts ? 2 : 1) + KILL_AFTER_MS;
     if (rv == 0) {
         init_output(&run);
-        code = run_all(&run);
-        say_end(&run, code);
+        code = run_all_children(&run);
+        print_end_line(&run, code);
     } else {
         (void)fprintf(stderr, "muster run: %s\n", error.message);
     }

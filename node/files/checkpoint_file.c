@@ -43,7 +43,7 @@ struct mu__ckpt_writer {
 /* ---- writing ---- */
 
 /* Locked, and still there: before the lock another writer may have removed it. */
-static bool is_ours(int fd)
+static bool lock_existing_file(int fd)
 {
     struct stat about;
 
@@ -66,7 +66,7 @@ static int open_under(struct mu__ckpt_writer *writer)
         fd = open(writer->under, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST)
             return -1;
-        if (fd >= 0 && is_ours(fd))
+        if (fd >= 0 && lock_existing_file(fd))
             return fd;
         if (fd >= 0)
             (void)close(fd);
@@ -275,31 +275,31 @@ void mu__ckpt_writer_free(struct mu__ckpt_writer *writer)
 
 /* ---- reading ---- */
 
-static int broken(const char *path, const char *why, mu_error *ret_error)
+static int refuse_checkpoint(const char *path, const char *why, mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_EDATALOSS,
                         "\"%.200s\" is no checkpoint that was saved: %s", path, why);
 }
 
-static int read_part(const struct mu__ckpt_reader *reader, void *data, uint64_t size,
-                     uint64_t offset, mu_error *ret_error)
+static int read_checkpoint_bytes(const struct mu__ckpt_reader *reader, void *data,
+                                 uint64_t size, uint64_t offset, mu_error *ret_error)
 {
     int number = mu__file_read_all(reader->fd, data, size, offset);
 
     if (number < 0)
-        return broken(reader->path, "the file is cut short", ret_error);
+        return refuse_checkpoint(reader->path, "the file is cut short", ret_error);
     return number == 0 ? 0 : mu__file_error(reader->path, "read", number, ret_error);
 }
 
-static int explain(const struct mu__ckpt_reader *reader, int rv, const char *why,
-                   mu_error *ret_error)
+static int explain_read_error(const struct mu__ckpt_reader *reader, int rv,
+                              const char *why, mu_error *ret_error)
 {
     if (rv == -MU_ENOMEM)
         return mu_error_set(ret_error, rv, "no memory to read \"%.200s\"", reader->path);
-    return rv == 0 ? 0 : broken(reader->path, why, ret_error);
+    return rv == 0 ? 0 : refuse_checkpoint(reader->path, why, ret_error);
 }
 
-static int read_header(struct mu__ckpt_reader *reader, mu_error *ret_error)
+static int read_checkpoint_header(struct mu__ckpt_reader *reader, mu_error *ret_error)
 {
     uint8_t bytes[MU__CKPT_HEADER_BYTES] = {0};
     char why[MU__CKPT_WHY_BYTES];
@@ -310,30 +310,30 @@ static int read_header(struct mu__ckpt_reader *reader, mu_error *ret_error)
     if (fstat(reader->fd, &about) != 0)
         return mu__file_error(reader->path, "read", errno, ret_error);
     if (!S_ISREG(about.st_mode))
-        return broken(reader->path, "it is no file", ret_error);
+        return refuse_checkpoint(reader->path, "it is no file", ret_error);
     size = (uint64_t)about.st_size;
-    rv = read_part(reader, bytes, size < sizeof bytes ? size : sizeof bytes, 0,
-                   ret_error);
+    rv = read_checkpoint_bytes(reader, bytes, size < sizeof bytes ? size : sizeof bytes,
+                               0, ret_error);
     if (rv != 0)
         return rv;
     rv = mu__ckpt_header_read(&reader->crc, bytes, size, why, &reader->header);
-    return explain(reader, rv, why, ret_error);
+    return explain_read_error(reader, rv, why, ret_error);
 }
 
-static int read_index(struct mu__ckpt_reader *reader, mu_error *ret_error)
+static int read_checkpoint_index(struct mu__ckpt_reader *reader, mu_error *ret_error)
 {
     uint8_t *bytes = malloc((size_t)reader->header.index_size + 1);
     char why[MU__CKPT_WHY_BYTES];
     int rv;
 
     if (bytes == NULL)
-        return explain(reader, -MU_ENOMEM, "", ret_error);
-    rv = read_part(reader, bytes, reader->header.index_size, reader->header.index_offset,
-                   ret_error);
+        return explain_read_error(reader, -MU_ENOMEM, "", ret_error);
+    rv = read_checkpoint_bytes(reader, bytes, reader->header.index_size,
+                               reader->header.index_offset, ret_error);
     if (rv == 0) {
         rv = mu__ckpt_index_read(&reader->crc, &reader->header, bytes, why,
                                  &reader->parts);
-        rv = explain(reader, rv, why, ret_error);
+        rv = explain_read_error(reader, rv, why, ret_error);
     }
     free(bytes);
     return rv;
@@ -347,7 +347,7 @@ static int damaged_part(const struct mu__ckpt_reader *reader,
     (void)snprintf(why, sizeof why, "%s%.200s is damaged",
                    part->name[0] == '\0' ? "what is beside the variables" : "variable ",
                    part->name);
-    return broken(reader->path, why, ret_error);
+    return refuse_checkpoint(reader->path, why, ret_error);
 }
 
 static int check_content(const struct mu__ckpt_reader *reader,
@@ -360,7 +360,7 @@ static int check_content(const struct mu__ckpt_reader *reader,
 
     while (left > 0) {
         uint64_t size = left < CHUNK_BYTES ? left : CHUNK_BYTES;
-        int rv = read_part(reader, chunk, size, offset, ret_error);
+        int rv = read_checkpoint_bytes(reader, chunk, size, offset, ret_error);
 
         if (rv != 0)
             return rv;
@@ -377,7 +377,7 @@ static int check_contents(const struct mu__ckpt_reader *reader, mu_error *ret_er
     int rv = 0;
 
     if (chunk == NULL)
-        return explain(reader, -MU_ENOMEM, "", ret_error);
+        return explain_read_error(reader, -MU_ENOMEM, "", ret_error);
     for (uint32_t i = 0; rv == 0 && i < reader->header.parts_count; i++)
         rv = check_content(reader, &reader->parts[i], chunk, ret_error);
     free(chunk);
@@ -400,9 +400,9 @@ int mu__ckpt_reader_open(const char *path, mu_error *ret_error,
     else
         rv = mu__file_open(path, ret_error, &reader->fd);
     if (rv == 0)
-        rv = read_header(reader, ret_error);
+        rv = read_checkpoint_header(reader, ret_error);
     if (rv == 0)
-        rv = read_index(reader, ret_error);
+        rv = read_checkpoint_index(reader, ret_error);
     if (rv == 0)
         rv = check_contents(reader, ret_error);
     if (rv == 0)
@@ -441,8 +441,8 @@ int mu__ckpt_reader_content(const struct mu__ckpt_reader *reader,
     int rv;
 
     if (content == NULL)
-        return explain(reader, -MU_ENOMEM, "", ret_error);
-    rv = read_part(reader, content, size, part->offset, ret_error);
+        return explain_read_error(reader, -MU_ENOMEM, "", ret_error);
+    rv = read_checkpoint_bytes(reader, content, size, part->offset, ret_error);
     if (rv == 0 && mu__crc32c_add(&reader->crc, 0, content, (size_t)size) != part->sum)
         rv = damaged_part(reader, part, ret_error);
     if (rv == 0)
@@ -469,7 +469,7 @@ int mu__ckpt_reader_value(const struct mu__ckpt_reader *reader, mu_error *ret_er
     }
     rv = mu__value_unpack(&packed, why, sizeof why, ret_value);
     free(content);
-    return explain(reader, rv, why, ret_error);
+    return explain_read_error(reader, rv, why, ret_error);
 }
 
 void mu__ckpt_reader_close(struct mu__ckpt_reader *reader)
@@ -515,7 +515,7 @@ int mu__ckpt_path(const char *directory, const char *name, uint64_t step,
 }
 
 /* "NAME-17.ckpt" -> 17. Steps have no zeros before them: each has one file. */
-static bool read_step(const char *file, const char *name, uint64_t *ret_step)
+static bool parse_step(const char *file, const char *name, uint64_t *ret_step)
 {
     size_t length = strlen(name);
     char text[32];
@@ -535,7 +535,7 @@ static bool read_step(const char *file, const char *name, uint64_t *ret_step)
     return true;
 }
 
-static int compare_down(const void *a, const void *b)
+static int compare_steps_descending(const void *a, const void *b)
 {
     uint64_t one = *(const uint64_t *)a;
     uint64_t two = *(const uint64_t *)b;
@@ -543,8 +543,8 @@ static int compare_down(const void *a, const void *b)
     return one < two ? 1 : one > two ? -1 : 0;
 }
 
-static int collect(DIR *directory, const char *name, uint64_t **ret_steps,
-                   size_t *ret_count)
+static int collect_steps(DIR *directory, const char *name, uint64_t **ret_steps,
+                         size_t *ret_count)
 {
     uint64_t *steps = NULL;
     size_t count = 0;
@@ -553,7 +553,7 @@ static int collect(DIR *directory, const char *name, uint64_t **ret_steps,
     uint64_t step;
 
     while ((entry = readdir(directory)) != NULL) {
-        if (!read_step(entry->d_name, name, &step))
+        if (!parse_step(entry->d_name, name, &step))
             continue;
         if (count == size) {
             size = size == 0 ? 16 : size * 2;
@@ -565,7 +565,7 @@ static int collect(DIR *directory, const char *name, uint64_t **ret_steps,
         steps[count++] = step;
     }
     if (count > 1)
-        qsort(steps, count, sizeof *steps, compare_down);
+        qsort(steps, count, sizeof *steps, compare_steps_descending);
     *ret_steps = steps;
     *ret_count = count;
     return 0;
@@ -579,13 +579,13 @@ int mu__ckpt_steps(const char *directory, const char *name, mu_error *ret_error,
 
     if (opened == NULL)
         return mu__file_error(directory, "read", errno, ret_error);
-    rv = collect(opened, name, ret_steps, ret_count);
+    rv = collect_steps(opened, name, ret_steps, ret_count);
     (void)closedir(opened);
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "no memory to read \"%.200s\"",
                                       directory);
 }
 
-static int make_one(const char *path, mu_error *ret_error)
+static int make_checkpoint_folder(const char *path, mu_error *ret_error)
 {
     if (mkdir(path, 0777) == 0 || errno == EEXIST)
         return 0;
@@ -607,7 +607,7 @@ int mu__ckpt_make_directory(const char *directory, mu_error *ret_error)
         if (directory[i] != '/' && directory[i] != '\0')
             continue;
         (void)snprintf(path, sizeof path, "%.*s", (int)i, directory);
-        rv = make_one(path, ret_error);
+        rv = make_checkpoint_folder(path, ret_error);
         if (rv != 0)
             return rv;
     }

@@ -39,7 +39,7 @@ static const char magic[] = "mu data\n";
 /* ---- parts ---- */
 
 /* FNV-1a: against damage, not against malice. */
-static uint64_t checksum(const uint8_t *data, size_t size)
+static uint64_t compute_checksum(const uint8_t *data, size_t size)
 {
     uint64_t sum = UINT64_C(0xCBF29CE484222325);
 
@@ -50,7 +50,8 @@ static uint64_t checksum(const uint8_t *data, size_t size)
 
 /* ---- writing ---- */
 
-static int write_file(const char *path, const uint8_t *header, const struct mu__buf *buf)
+static int write_dataset_file(const char *path, const uint8_t *header,
+                              const struct mu__buf *buf)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     int number;
@@ -75,7 +76,7 @@ static void make_header(uint8_t *header, const struct mu__buf *buf,
     mu__store_little(header + AT_FORMAT, FORMAT, 4);
     mu__store_little(header + AT_HEAD, packed->head_size, 4);
     mu__store_little(header + AT_TAIL, packed->tail_size, 4);
-    mu__store_little(header + AT_CHECKSUM, checksum(buf->data, buf->size), 8);
+    mu__store_little(header + AT_CHECKSUM, compute_checksum(buf->data, buf->size), 8);
 }
 
 int mu__dataset_file_write(const char *path, const mu_value *value, mu_error *ret_error)
@@ -92,7 +93,7 @@ int mu__dataset_file_write(const char *path, const mu_value *value, mu_error *re
     if (buf == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to save \"%.200s\"", path);
     make_header(header, buf, &packed);
-    number = write_file(beside, header, buf);
+    number = write_dataset_file(beside, header, buf);
     mu__buf_unref(buf);
     if (number != 0)
         return mu__file_error(beside, "written", number, ret_error);
@@ -104,14 +105,14 @@ int mu__dataset_file_write(const char *path, const mu_value *value, mu_error *re
 
 /* ---- reading ---- */
 
-static int broken(const char *path, const char *why, mu_error *error)
+static int refuse_dataset(const char *path, const char *why, mu_error *error)
 {
     return mu_error_set(error, -MU_EDATALOSS,
                         "\"%.200s\" is no dataset that was saved: %s", path, why);
 }
 
-static int unpack(const char *path, const uint8_t *header, struct mu__buf *buf,
-                  mu_error *error, mu_value **ret_value)
+static int unpack_dataset(const char *path, const uint8_t *header, struct mu__buf *buf,
+                          mu_error *error, mu_value **ret_value)
 {
     struct mu__packed packed = {
         .head_size = mu__load_little32(header + AT_HEAD),
@@ -120,14 +121,14 @@ static int unpack(const char *path, const uint8_t *header, struct mu__buf *buf,
     char why[128];
     int rv;
 
-    if (checksum(buf->data, buf->size) != mu__load_little64(header + AT_CHECKSUM))
-        return broken(path, "the checksum is another one", error);
+    if (compute_checksum(buf->data, buf->size) != mu__load_little64(header + AT_CHECKSUM))
+        return refuse_dataset(path, "the checksum is another one", error);
     packed.head = buf->data + buf->size - packed.head_size;
     packed.tail = packed.tail_size == 0 ? NULL : buf->data;
     rv = mu__value_unpack(&packed, why, sizeof why, ret_value);
     if (rv == -MU_ENOMEM)
         return mu_error_set(error, rv, "no memory to read \"%.200s\"", path);
-    return rv == 0 ? 0 : broken(path, why, error);
+    return rv == 0 ? 0 : refuse_dataset(path, why, error);
 }
 
 static int read_content(const char *path, int fd, const uint8_t *header, mu_error *error,
@@ -144,7 +145,7 @@ static int read_content(const char *path, int fd, const uint8_t *header, mu_erro
     if (fstat(fd, &about) != 0)
         return mu__file_error(path, "read", errno, error);
     if (size > CONTENT_BYTES_MAX || (uint64_t)about.st_size != HEADER_BYTES + size)
-        return broken(path, "it has another size than its header says", error);
+        return refuse_dataset(path, "it has another size than its header says", error);
     buf = mu__buf_new(size);
     if (buf == NULL)
         return mu_error_set(error, -MU_ENOMEM, "no memory to read \"%.200s\"", path);
@@ -153,9 +154,9 @@ static int read_content(const char *path, int fd, const uint8_t *header, mu_erro
     if (number > 0)
         rv = mu__file_error(path, "read", number, error);
     else if (number < 0)
-        rv = broken(path, "it is cut short", error);
+        rv = refuse_dataset(path, "it is cut short", error);
     else
-        rv = unpack(path, header, buf, error, ret_value);
+        rv = unpack_dataset(path, header, buf, error, ret_value);
     mu__buf_unref(buf);
     return rv;
 }
@@ -168,9 +169,9 @@ static int read_open(const char *path, int fd, mu_error *error, mu_value **ret_v
     if (number > 0)
         return mu__file_error(path, "read", number, error);
     if (number < 0 || memcmp(header, magic, sizeof magic - 1) != 0)
-        return broken(path, "it does not begin like one", error);
+        return refuse_dataset(path, "it does not begin like one", error);
     if (mu__load_little32(header + AT_FORMAT) != FORMAT)
-        return broken(path, "it has another format than 1", error);
+        return refuse_dataset(path, "it has another format than 1", error);
     return read_content(path, fd, header, error, ret_value);
 }
 

@@ -21,7 +21,7 @@ enum {
 
 /* A process of root may be given anybody's files; to all others only root and their own
  * user are none to be wary of. */
-static bool is_trusted(uid_t owner)
+static bool is_trusted_owner(uid_t owner)
 {
     return owner == 0 || geteuid() == 0 || owner == geteuid();
 }
@@ -38,7 +38,7 @@ static int check_folder(const char *path, mu_error *ret_error)
     (void)snprintf(folder, sizeof folder, "%.*s", length, slash == NULL ? "." : path);
     if (stat(folder, &status) != 0)
         return mu__file_error(folder, "read", errno, ret_error);
-    if (is_trusted(status.st_uid) &&
+    if (is_trusted_owner(status.st_uid) &&
         ((status.st_mode & S_IWOTH) == 0 || (status.st_mode & S_ISVTX) != 0))
         return 0;
     return mu_error_set(ret_error, -MU_EPERMISSION,
@@ -50,7 +50,7 @@ static int check_folder(const char *path, mu_error *ret_error)
 
 int mu__secret_check(const char *path, const struct stat *status, mu_error *ret_error)
 {
-    if (!is_trusted(status->st_uid))
+    if (!is_trusted_owner(status->st_uid))
         return mu_error_set(ret_error, -MU_EPERMISSION,
                             "\"%s\" belongs to user %u, and this process is user %u's: "
                             "who has written it knows the secret",
@@ -110,7 +110,7 @@ int mu__key_file_write(const char *path, const void *data, size_t size,
 /* ---- the user's key ---- */
 
 /* Relative paths count as absent, as the rules for XDG_CONFIG_HOME have it. */
-static const char *absolute(const char *variable)
+static const char *get_absolute_path(const char *variable)
 {
     const char *path = getenv(variable);
 
@@ -134,8 +134,8 @@ static bool home_of_list(char *ret_home, size_t size)
 
 int mu__user_key_path(mu_error *ret_error, char ret_path[MU__KEY_PATH_BYTES])
 {
-    const char *config = absolute("XDG_CONFIG_HOME");
-    const char *home = absolute("HOME");
+    const char *config = get_absolute_path("XDG_CONFIG_HOME");
+    const char *home = get_absolute_path("HOME");
     char listed[MU__KEY_PATH_BYTES];
     int size;
 
@@ -171,7 +171,8 @@ static int make_folders(const char *path, mu_error *ret_error)
 }
 
 /* The file appears whole, or not at all: it is written under another name, and linked. */
-static int write_whole(const char *path, const struct mu__key *key, mu_error *ret_error)
+static int write_key_whole(const char *path, const struct mu__key *key,
+                           mu_error *ret_error)
 {
     char other[MU__KEY_PATH_BYTES + 40];
     int rv;
@@ -201,7 +202,7 @@ int mu__user_key_make(const char *path, mu_error *ret_error)
         return rv;
     rv = mu__key_new(ret_error, &key);
     if (rv == 0)
-        rv = write_whole(path, &key, ret_error);
+        rv = write_key_whole(path, &key, ret_error);
     mu__key_clear(&key);
     return rv;
 }

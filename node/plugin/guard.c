@@ -32,7 +32,7 @@ static struct mu__plugin_guard *own_guard(void)
 /* ---- The process ends ---- */
 
 /* Append to a line what fits of a text. */
-static size_t put(char *line, size_t size, size_t used, const char *text)
+static size_t append_fitting(char *line, size_t size, size_t used, const char *text)
 {
     size_t length = strlen(text);
 
@@ -44,7 +44,7 @@ static size_t put(char *line, size_t size, size_t used, const char *text)
 
 /* Called by the handlers of exit and signals. One write, so that no other line of this
  * process gets into it. */
-static void say_ended(const struct mu__plugin_guard *guard, const char *how)
+static void print_load_ended(const struct mu__plugin_guard *guard, const char *how)
 {
     const char *parts[] = {"muster: plugin \"", guard->path, "\" ", how,
                            " while it was being loaded\n"};
@@ -52,7 +52,7 @@ static void say_ended(const struct mu__plugin_guard *guard, const char *how)
     size_t used = 0;
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        used = put(line, sizeof line, used, parts[i]);
+        used = append_fitting(line, sizeof line, used, parts[i]);
     (void)!write(STDERR_FILENO, line, used);
 }
 
@@ -63,7 +63,7 @@ static void on_exit(void)
 
     if (guard == NULL)
         return;
-    say_ended(guard, "ended the process");
+    print_load_ended(guard, "ended the process");
     _exit(MU__PLUGIN_EXIT_CODE);
 }
 
@@ -90,7 +90,7 @@ static void on_crash(int number)
     struct mu__plugin_guard *first = atomic_load(&current);
 
     if (guard != NULL)
-        say_ended(guard, crash_of(number));
+        print_load_ended(guard, crash_of(number));
     while (first != NULL && first->outer != NULL)
         first = first->outer;
     for (size_t i = 0; first != NULL && i < MU__PLUGIN_SIGNALS; i++)
@@ -99,7 +99,7 @@ static void on_crash(int number)
     (void)raise(number);
 }
 
-static void watch_signals(struct mu__plugin_guard *guard)
+static void watch_crash_signals(struct mu__plugin_guard *guard)
 {
     struct sigaction action = {.sa_handler = on_crash};
 
@@ -125,7 +125,7 @@ static uint64_t passed_ms(const struct mu__plugin_guard *guard)
     return (uv_hrtime() - guard->began_ns) / 1000000;
 }
 
-static void give_up(const struct mu__plugin_guard *guard)
+static void end_stuck_load(const struct mu__plugin_guard *guard)
 {
     mu__node_log(guard->node, MU_LOG_ERROR, "plugin",
                  "plugin \"%.300s\" is not loaded after %" PRIu64
@@ -145,7 +145,7 @@ static uint64_t next_ms(const struct mu__plugin_guard *guard, uint64_t report_ms
     return report_ms > now_ms ? report_ms - now_ms : 1;
 }
 
-static void watch(void *arg)
+static void watch_plugin_load(void *arg)
 {
     struct mu__plugin_guard *guard = arg;
     uint64_t timeout_ms = guard->node->program.plugin_timeout_ms;
@@ -158,7 +158,7 @@ static void watch(void *arg)
         if (guard->over)
             break;
         if (timeout_ms != 0 && passed_ms(guard) >= timeout_ms)
-            give_up(guard);
+            end_stuck_load(guard);
         if (passed_ms(guard) >= report_ms) {
             mu__node_log(guard->node, MU_LOG_WARN, "plugin",
                          "still loading plugin \"%.300s\" for %" PRIu64 " s",
@@ -173,12 +173,12 @@ static void begin_watch(struct mu__plugin_guard *guard)
 {
     if (mu__lock_init(&guard->lock, &guard->changed) != 0)
         return;
-    guard->watched = uv_thread_create(&guard->watcher, watch, guard) == 0;
+    guard->watched = uv_thread_create(&guard->watcher, watch_plugin_load, guard) == 0;
     if (!guard->watched)
         mu__lock_destroy(&guard->lock, &guard->changed);
 }
 
-static void end_watch(struct mu__plugin_guard *guard)
+static void end_load_watch(struct mu__plugin_guard *guard)
 {
     if (!guard->watched)
         return;
@@ -192,7 +192,7 @@ static void end_watch(struct mu__plugin_guard *guard)
 
 /* ---- Begin and end ---- */
 
-static void prepare(void)
+static void init_load_mutex(void)
 {
     pthread_mutexattr_t attributes;
 
@@ -206,7 +206,7 @@ static void prepare(void)
 void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
                             const char *path)
 {
-    (void)pthread_once(&prepared, prepare);
+    (void)pthread_once(&prepared, init_load_mutex);
     (void)pthread_mutex_lock(&one_at_a_time);
     *guard = (struct mu__plugin_guard){
         .outer = atomic_load(&current),
@@ -218,7 +218,7 @@ void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
     mu__node_log(node, MU_LOG_INFO, "plugin", "loading plugin \"%.300s\"", path);
     mu__supervision_report(MU_SUPERVISION_LOADING, path);
     begin_watch(guard);
-    watch_signals(guard);
+    watch_crash_signals(guard);
     atomic_store(&current, guard);
 }
 
@@ -226,7 +226,7 @@ void mu__plugin_guard_end(struct mu__plugin_guard *guard)
 {
     atomic_store(&current, guard->outer);
     restore_signals(guard);
-    end_watch(guard);
+    end_load_watch(guard);
     mu__supervision_report(MU_SUPERVISION_LOADING,
                            guard->outer == NULL ? "" : guard->outer->path);
     mu__node_log(guard->node, MU_LOG_DEBUG, "plugin",

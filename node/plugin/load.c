@@ -19,7 +19,7 @@
 /* ---- The interface ---- */
 
 /* Whether the ELF type of a symbol fits. False when the system does not say it. */
-static bool is_type(void *symbol, bool (*fits)(unsigned type))
+static bool is_symbol_of_type(void *symbol, bool (*fits)(unsigned type))
 {
 #ifdef __GLIBC__
     const ElfW(Sym) *entry = NULL;
@@ -34,23 +34,23 @@ static bool is_type(void *symbol, bool (*fits)(unsigned type))
     return false;
 }
 
-static bool is_data(unsigned type)
+static bool is_data_symbol(unsigned type)
 {
     return type == STT_OBJECT || type == STT_COMMON || type == STT_TLS;
 }
 
-static bool is_code(unsigned type)
+static bool is_code_symbol(unsigned type)
 {
     return type == STT_FUNC || type == STT_GNU_IFUNC;
 }
 
-static int check_version(void *handle, const char *path, mu_error *ret_error)
+static int check_plugin_version(void *handle, const char *path, mu_error *ret_error)
 {
     const unsigned *version = dlsym(handle, "mu_plugin_api_version");
 
     if (version == NULL)
         return 0;
-    if (is_type((void *)(uintptr_t)version, is_code))
+    if (is_symbol_of_type((void *)(uintptr_t)version, is_code_symbol))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "plugin \"%s\": mu_plugin_api_version is a function: "
                             "expected the number that MU_PLUGIN defines", path);
@@ -70,7 +70,7 @@ static int find_open(void *handle, const char *path, mu_error *ret_error,
     if (symbol == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "plugin \"%s\" has no function \"mu_plugin_open\"", path);
-    if (is_type(symbol, is_data))
+    if (is_symbol_of_type(symbol, is_data_symbol))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "plugin \"%s\": \"mu_plugin_open\" is data: expected a "
                             "function", path);
@@ -133,7 +133,7 @@ static int check_whole(const char *path, uint64_t size, mu_error *ret_error)
 }
 
 /* A plugin stays loaded: its functions may still be running when a node is closed. */
-static int load(mu_node *node, const char *path, mu_error *ret_error)
+static int load_plugin(mu_node *node, const char *path, mu_error *ret_error)
 {
     mu_plugin_open_fn open_plugin = NULL;
     struct stat status;
@@ -152,7 +152,7 @@ static int load(mu_node *node, const char *path, mu_error *ret_error)
     handle = open_library(path);
     if (handle == NULL)
         return cannot_load(path, ret_error);
-    rv = check_version(handle, path, ret_error);
+    rv = check_plugin_version(handle, path, ret_error);
     if (rv == 0)
         rv = find_open(handle, path, ret_error, &open_plugin);
     if (rv != 0) {
@@ -175,7 +175,7 @@ int mu_node_load_plugin(mu_node *node, const char *path, mu_error *ret_error)
     int rv;
 
     mu__plugin_guard_begin(&guard, node, path);
-    rv = load(node, path, ret_error);
+    rv = load_plugin(node, path, ret_error);
     mu__plugin_guard_end(&guard);
     return rv;
 }

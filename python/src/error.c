@@ -9,7 +9,7 @@
 static PyObject *from_fields;   /* muster.errors._from_fields */
 
 /* Takes `data`, which may be NULL: None. */
-static PyObject *bytes_of(mu_value *data)
+static PyObject *make_data_bytes(mu_value *data)
 {
     const void *bytes = NULL;
     size_t size = 0;
@@ -46,7 +46,7 @@ static PyObject *own_names(PyObject *module, PyObject *text)
     return text;
 }
 
-static PyObject *words_of(const char *message)
+static PyObject *make_error_words(const char *message)
 {
     PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message),
                                           "replace");
@@ -69,12 +69,12 @@ PyObject *mupy_exception_with(const mu_error *error, const char *function, mu_va
     if (function != NULL && *function == ':')
         function++;
     return PyObject_CallFunction(
-        make, "iNissKINN", -error->code, words_of(error->message), error->kind,
+        make, "iNissKINN", -error->code, make_error_words(error->message), error->kind,
         error->task, function != NULL ? function : error->function,
         (unsigned long long)error->closure, (unsigned)error->attempt,
         PyUnicode_DecodeUTF8(error->detail, (Py_ssize_t)strlen(error->detail),
                              "replace"),
-        bytes_of(data));
+        make_data_bytes(data));
 }
 
 PyObject *mupy_exception(const mu_error *error, const char *function)
@@ -137,9 +137,9 @@ void mupy_run_exception(mu_error *ret_error, mu_value **ret_data)
     PyObject *type;
     PyObject *exception;
     PyObject *traceback;
-    PyObject *told = NULL;
+    PyObject *fields = NULL;
     mu_error error = {.code = -MU_EUNKNOWN};
-    const char *message = "an exception that cannot be told";
+    const char *message = "an exception that cannot be described";
     const char *detail = "";
     const char *task = "";
     const char *data = NULL;
@@ -150,9 +150,9 @@ void mupy_run_exception(mu_error *ret_error, mu_value **ret_data)
     if (traceback != NULL && exception != NULL)
         (void)PyException_SetTraceback(exception, traceback);
     if (exception != NULL && mupy_import(&failure, "muster._worker", "failure") != NULL)
-        told = PyObject_CallFunctionObjArgs(failure, exception, NULL);
-    if (told == NULL || !PyArg_ParseTuple(told, "iiyyyy#", &error.code, &error.kind,
-                                          &message, &detail, &task, &data, &size)) {
+        fields = PyObject_CallFunctionObjArgs(failure, exception, NULL);
+    if (fields == NULL || !PyArg_ParseTuple(fields, "iiyyyy#", &error.code, &error.kind,
+                                            &message, &detail, &task, &data, &size)) {
         PyErr_Clear();
         error.code = -MU_EUNKNOWN;
     }
@@ -160,7 +160,7 @@ void mupy_run_exception(mu_error *ret_error, mu_value **ret_data)
     (void)strncpy(error.detail, detail, sizeof error.detail - 1);
     (void)strncpy(error.task, task, sizeof error.task - 1);
     *ret_data = size == 0 ? NULL : mu_value_bytes(data, (size_t)size);
-    Py_XDECREF(told);
+    Py_XDECREF(fields);
     Py_XDECREF(type);
     Py_XDECREF(exception);
     Py_XDECREF(traceback);

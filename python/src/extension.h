@@ -280,10 +280,10 @@ struct mupy_waiter *mupy_waiter_new(void);      /* NULL with an exception */
 void mupy_waiter_unref(struct mupy_waiter *waiter);
 
 /* Send the number, and release the sender's reference. Any thread, once. */
-void mupy_waiter_tell(struct mupy_waiter *waiter, int what);
+void mupy_waiter_post(struct mupy_waiter *waiter, int what);
 
 /* The number that was sent; waits for it when another thread is about to send it. */
-int mupy_waiter_said(struct mupy_waiter *waiter);
+int mupy_waiter_outcome(struct mupy_waiter *waiter);
 
 /* Wait: 0: the number was sent; 1: the timeout has passed; -1 with the exception of a
  * signal handler. */
@@ -298,12 +298,12 @@ void mupy_drop_later(PyObject *object);
 /* Release these references now; with the GIL. */
 void mupy_drop_now(void);
 
-/* A notice in the queue of the thread that drains notices, which calls `tell` with the
- * GIL. `tell` may handle following notices, too: it returns the first one that it did not
- * handle. */
+/* A notice in the queue of the thread that drains notices, which calls `deliver`
+ * with the GIL. `deliver` may handle following notices, too: it returns the first one
+ * that it did not handle. */
 struct mupy_notice {
     struct mupy_notice *next;
-    struct mupy_notice *(*tell)(struct mupy_notice *notice);
+    struct mupy_notice *(*deliver)(struct mupy_notice *notice);
 };
 
 /* Put a notice into the queue; any thread. */

@@ -40,7 +40,7 @@ static int load_module(mu_node *node, const char *module, void *user, mu_error *
     return rv;
 }
 
-static char **words_of(PyObject *list)
+static char **make_argument_words(PyObject *list)
 {
     Py_ssize_t count = PyList_Size(list);
     char **words = calloc((size_t)count + 1, sizeof *words);
@@ -72,8 +72,8 @@ static PyObject *run_command(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!:run_command", &PyList_Type, &command, &PyList_Type,
                           &arguments))
         return NULL;
-    command_words = words_of(command);
-    words = command_words == NULL ? NULL : words_of(arguments);
+    command_words = make_argument_words(command);
+    words = command_words == NULL ? NULL : make_argument_words(arguments);
     if (words == NULL)
         return NULL;
     mu_main_options_init(&options);

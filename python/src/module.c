@@ -67,7 +67,7 @@ PyObject *mupy_import(PyObject **cache, const char *module, const char *name)
     return mupy_keep_first(cache, found);
 }
 
-static int fill_in(PyObject *module)
+static int fill_module(PyObject *module)
 {
     static bool filled;
 
@@ -88,7 +88,7 @@ PyMODINIT_FUNC PyInit__muster(void);
 PyMODINIT_FUNC PyInit__muster(void)
 {
     static struct PyModuleDef_Slot slots[] = {
-        {Py_mod_exec, (void *)fill_in},
+        {Py_mod_exec, (void *)fill_module},
 #ifdef Py_GIL_DISABLED
         {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif

@@ -94,7 +94,7 @@ void mupy_notice_post(struct mupy_notice *notice)
 
 /* ---- callbacks ---- */
 
-static struct mupy_notice *call_back(struct mupy_notice *notice)
+static struct mupy_notice *call_notice_function(struct mupy_notice *notice)
 {
     struct callback *callback = (struct callback *)notice;
     struct mupy_notice *next = notice->next;
@@ -118,7 +118,7 @@ struct mupy_notice *mupy_notice_new(PyObject *function, PyObject *argument)
     }
     Py_INCREF(function);
     Py_INCREF(argument);
-    *callback = (struct callback){{NULL, call_back}, function, argument};
+    *callback = (struct callback){{NULL, call_notice_function}, function, argument};
     return &callback->notice;
 }
 
@@ -133,7 +133,7 @@ void mupy_notice_free(struct mupy_notice *notice)
 
 /* ---- log lines ---- */
 
-static bool may_log(void)
+static bool reserve_log_line(void)
 {
     bool may;
 
@@ -147,12 +147,12 @@ static bool may_log(void)
     return may;
 }
 
-static PyObject *text_of(const char *text)
+static PyObject *decode_text(const char *text)
 {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-static struct mupy_notice *tell_line(struct mupy_notice *notice)
+static struct mupy_notice *log_notice_line(struct mupy_notice *notice)
 {
     struct line *line = (struct line *)notice;
     struct mupy_notice *next = notice->next;
@@ -161,8 +161,8 @@ static struct mupy_notice *tell_line(struct mupy_notice *notice)
 
     if (mupy_import(&log_function, "muster._notices", "log") != NULL)
         result = PyObject_CallFunction(log_function, "iNNNI", line->level,
-                                       text_of(line->text), text_of(who),
-                                       text_of(who + strlen(who) + 1), lost_before);
+                                       decode_text(line->text), decode_text(who),
+                                       decode_text(who + strlen(who) + 1), lost_before);
     if (result == NULL)
         PyErr_WriteUnraisable(log_function);
     lost_before = 0;
@@ -178,12 +178,12 @@ void mupy_notice_log(void *user, int level, const char *task, const char *who,
     struct line *line;
 
     (void)user;
-    if (!may_log())
+    if (!reserve_log_line())
         return;
     line = malloc(sizeof *line + sizes[0] + sizes[1] + sizes[2]);
     if (line == NULL)
         return;
-    *line = (struct line){{NULL, tell_line}, level};
+    *line = (struct line){{NULL, log_notice_line}, level};
     memcpy(line->text, task, sizes[0]);
     memcpy(line->text + sizes[0], who, sizes[1]);
     memcpy(line->text + sizes[0] + sizes[1], words, sizes[2]);
@@ -192,7 +192,7 @@ void mupy_notice_log(void *user, int level, const char *task, const char *who,
 
 /* ---- the thread that drains notices ---- */
 
-static struct mupy_notice *take_all(unsigned *ret_lost, bool *ret_stopping)
+static struct mupy_notice *take_notices(unsigned *ret_lost, bool *ret_stopping)
 {
     struct mupy_notice *notices;
 
@@ -211,7 +211,7 @@ static struct mupy_notice *take_all(unsigned *ret_lost, bool *ret_stopping)
 }
 
 /* drain_notices(): returns False after stop_notices(). */
-static PyObject *drain(PyObject *module, PyObject *unused)
+static PyObject *drain_notices(PyObject *module, PyObject *unused)
 {
     struct mupy_notice *notices;
     unsigned lost;
@@ -220,16 +220,16 @@ static PyObject *drain(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     Py_BEGIN_ALLOW_THREADS
-    notices = take_all(&lost, &stops);
+    notices = take_notices(&lost, &stops);
     Py_END_ALLOW_THREADS
     mupy_drop_now();
     lost_before += lost;
     while (notices != NULL)
-        notices = notices->tell(notices);
+        notices = notices->deliver(notices);
     return PyBool_FromLong(!stops);
 }
 
-static PyObject *stop(PyObject *module, PyObject *unused)
+static PyObject *stop_notices(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
@@ -242,7 +242,7 @@ static PyObject *stop(PyObject *module, PyObject *unused)
 
 /* In a forked child: the parent's threads may have held the lock, and the queued notices
  * are the parent's. */
-static PyObject *after_fork(PyObject *module, PyObject *unused)
+static PyObject *reset_notices(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
@@ -270,10 +270,10 @@ int mupy_notice_start(void)
 int mupy_notice_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"drain_notices", drain, METH_NOARGS,
+        {"drain_notices", drain_notices, METH_NOARGS,
          "Wait for notices, and run their callbacks."},
-        {"stop_notices", stop, METH_NOARGS, "Make drain_notices() return False."},
-        {"notices_after_fork", after_fork, METH_NOARGS,
+        {"stop_notices", stop_notices, METH_NOARGS, "Make drain_notices() return False."},
+        {"notices_after_fork", reset_notices, METH_NOARGS,
          "Drop the parent's notices."},
         {NULL, NULL, 0, NULL},
     };

@@ -137,7 +137,7 @@ static struct helper *helper_new(void)
 }
 
 /* A forked child does not have its parent's helpers. */
-static struct helper *take_helper(void)
+static struct helper *take_idle_helper(void)
 {
     struct helper *helper;
 
@@ -191,7 +191,7 @@ static bool wait_piece(struct helper *helper)
 
 /* Abandon the call to its helper. True when it has just returned: then it is still the
  * caller's. */
-static bool leave(struct helper *helper)
+static bool leave_to_helper(struct helper *helper)
 {
     bool over;
 
@@ -208,7 +208,7 @@ int mupy_call_run(struct mupy_call *call)
     bool over = false;
 
     if (PyThread_get_thread_ident() == main_thread)
-        helper = take_helper();
+        helper = take_idle_helper();
     if (helper == NULL) {
         mupy_call_run_here(call);
         return 0;
@@ -222,7 +222,7 @@ int mupy_call_run(struct mupy_call *call)
         over = wait_piece(helper);
         Py_END_ALLOW_THREADS
         if (!over && PyErr_CheckSignals() != 0) {
-            if (!leave(helper))
+            if (!leave_to_helper(helper))
                 return -1;
             give_helper_back(helper);
             if (call->drop != NULL)
@@ -251,7 +251,7 @@ PyObject *mupy_call_finish(struct mupy_call *call)
     }
 }
 
-static void drop_value(struct mupy_call *call)
+static void drop_call_value(struct mupy_call *call)
 {
     mu_value_free(call->made);
 }
@@ -260,7 +260,7 @@ PyObject *mupy_call_value(struct mupy_call *call)
 {
     PyObject *object = NULL;
 
-    call->drop = drop_value;
+    call->drop = drop_call_value;
     if (mupy_call_run(call) != 0)
         return NULL;
     if (call->rv != 0)

@@ -9,9 +9,9 @@
 #include <time.h>
 
 struct mupy_waiter {
-    sem_t told;
+    sem_t posted;
     atomic_int holders;
-    atomic_int told_what;   /* 0: nothing yet */
+    atomic_int outcome;   /* 0: nothing yet */
 };
 
 struct mupy_waiter *mupy_waiter_new(void)
@@ -22,7 +22,7 @@ struct mupy_waiter *mupy_waiter_new(void)
         PyErr_NoMemory();
         return NULL;
     }
-    (void)sem_init(&waiter->told, 0, 0);
+    (void)sem_init(&waiter->posted, 0, 0);
     atomic_init(&waiter->holders, 2);
     return waiter;
 }
@@ -31,26 +31,26 @@ void mupy_waiter_unref(struct mupy_waiter *waiter)
 {
     if (atomic_fetch_sub(&waiter->holders, 1) != 1)
         return;
-    (void)sem_destroy(&waiter->told);
+    (void)sem_destroy(&waiter->posted);
     free(waiter);
 }
 
-void mupy_waiter_tell(struct mupy_waiter *waiter, int what)
+void mupy_waiter_post(struct mupy_waiter *waiter, int what)
 {
-    atomic_store(&waiter->told_what, what);
-    (void)sem_post(&waiter->told);
+    atomic_store(&waiter->outcome, what);
+    (void)sem_post(&waiter->posted);
     mupy_waiter_unref(waiter);
 }
 
-int mupy_waiter_said(struct mupy_waiter *waiter)
+int mupy_waiter_outcome(struct mupy_waiter *waiter)
 {
-    while (atomic_load(&waiter->told_what) == 0)
-        (void)sem_wait(&waiter->told);
-    return atomic_load(&waiter->told_what);
+    while (atomic_load(&waiter->outcome) == 0)
+        (void)sem_wait(&waiter->posted);
+    return atomic_load(&waiter->outcome);
 }
 
 /* Returns early when a signal was handled on this thread. */
-static bool wait_until(struct mupy_waiter *waiter, int64_t piece_ms)
+static bool wait_on_semaphore(struct mupy_waiter *waiter, int64_t piece_ms)
 {
     struct timespec until;
 
@@ -61,8 +61,8 @@ static bool wait_until(struct mupy_waiter *waiter, int64_t piece_ms)
         until.tv_nsec -= 1000000000L;
         until.tv_sec++;
     }
-    (void)sem_clockwait(&waiter->told, CLOCK_MONOTONIC, &until);
-    return atomic_load(&waiter->told_what) != 0;
+    (void)sem_clockwait(&waiter->posted, CLOCK_MONOTONIC, &until);
+    return atomic_load(&waiter->outcome) != 0;
 }
 
 int mupy_waiter_wait(struct mupy_waiter *waiter, struct mupy_pieces *pieces)
@@ -72,7 +72,7 @@ int mupy_waiter_wait(struct mupy_waiter *waiter, struct mupy_pieces *pieces)
         bool over;
 
         Py_BEGIN_ALLOW_THREADS
-        over = wait_until(waiter, piece_ms);
+        over = wait_on_semaphore(waiter, piece_ms);
         Py_END_ALLOW_THREADS
         if (over)
             return 0;

@@ -49,7 +49,7 @@ static void fetch_ahead(const struct mu__msg *msg)
     __builtin_prefetch(at + 2 * LINE_BYTES);
 }
 
-static struct mu__msg *take(struct mu__kernel *kernel, struct actor *actor)
+static struct mu__msg *pop_message(struct mu__kernel *kernel, struct actor *actor)
 {
     struct mu__msg *msg = actor->first;
 
@@ -283,7 +283,7 @@ static void forget(struct mu__kernel *kernel, struct actor *actor)
 {
     release_held(kernel, actor);
     while (actor->first != NULL)
-        (void)dead_letter(kernel, take(kernel, actor), 0);
+        (void)dead_letter(kernel, pop_message(kernel, actor), 0);
     mu__timers_drop(&kernel->timers, actor->number, &kernel->pool);
     mu__monitors_drop_remote(kernel, actor->number);
     if (actor->ready)
@@ -438,7 +438,7 @@ static int run_actor(struct mu__kernel *kernel, struct actor *actor, int budget)
 
     kernel->running = actor;
     while (count < budget && actor->first != NULL && !actor->stopping) {
-        struct mu__msg *msg = take(kernel, actor);
+        struct mu__msg *msg = pop_message(kernel, actor);
 
         if (kernel->behind_count == 0 || !mu__reads_hold(kernel, msg))
             handle(&ctx, actor, msg);

@@ -51,7 +51,8 @@ static void append(struct mu__kernel *kernel, struct reads_waiting *reads,
     kernel->reads_count++;
 }
 
-static struct mu__msg *pop(struct mu__kernel *kernel, struct reads_waiting *reads)
+static struct mu__msg *pop_waiting_read(struct mu__kernel *kernel,
+                                        struct reads_waiting *reads)
 {
     struct mu__msg *msg = reads->first;
 
@@ -117,7 +118,7 @@ static int run_node(struct mu__kernel *kernel, struct reads_waiting *reads)
     int count = 0;
 
     while (count < RUN_BATCH && reads->count > 0 && !is_behind(reads)) {
-        run(kernel, pop(kernel, reads));
+        run(kernel, pop_waiting_read(kernel, reads));
         count++;
     }
     set_full(kernel, reads);
@@ -150,7 +151,7 @@ void mu__reads_free(struct mu__kernel *kernel, struct node *node)
     if (node->reads == NULL)
         return;
     while (node->reads->count > 0)
-        mu__pool_put(&kernel->pool, pop(kernel, node->reads));
+        mu__pool_put(&kernel->pool, pop_waiting_read(kernel, node->reads));
     free(node->reads);
     node->reads = NULL;
     kernel->behind_count--;

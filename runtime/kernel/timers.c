@@ -114,7 +114,7 @@ uint64_t mu__timers_set(struct mu__timers *timers, uint64_t due_ms, struct mu__m
     return body->timer;
 }
 
-static struct mu__msg *take(struct mu__timers *timers, uint32_t index)
+static struct mu__msg *take_timer_message(struct mu__timers *timers, uint32_t index)
 {
     struct mu__timer_slot *slot = &timers->slots[index];
     struct mu__msg *msg = slot->msg;
@@ -143,7 +143,7 @@ struct mu__msg *mu__timers_cancel(struct mu__timers *timers, uint64_t timer)
     if (index >= timers->capacity || timers->slots[index].msg == NULL ||
         timers->slots[index].generation != (uint32_t)(timer >> 32))
         return NULL;
-    return take(timers, index);
+    return take_timer_message(timers, index);
 }
 
 struct mu__msg *mu__timers_fire(struct mu__timers *timers, uint64_t now_ms,
@@ -157,7 +157,7 @@ struct mu__msg *mu__timers_fire(struct mu__timers *timers, uint64_t now_ms,
     if (timers->slots[index].due_ms > now_ms ||
         timers->slots[index].order >= order_limit)
         return NULL;
-    return take(timers, index);
+    return take_timer_message(timers, index);
 }
 
 uint64_t mu__timers_next_ms(const struct mu__timers *timers)
@@ -169,5 +169,5 @@ void mu__timers_drop(struct mu__timers *timers, uint32_t actor, struct mu__pool 
 {
     for (uint32_t i = 0; i < timers->capacity && timers->count > 0; i++)
         if (timers->slots[i].msg != NULL && timers->slots[i].msg->to.actor == actor)
-            mu__pool_put(pool, take(timers, i));
+            mu__pool_put(pool, take_timer_message(timers, i));
 }

@@ -35,7 +35,7 @@ static void notify_down(struct mu__kernel *kernel, struct monitor *monitor)
     free(monitor);
 }
 
-static struct monitor *pop(struct mu__list *monitors)
+static struct monitor *pop_monitor(struct mu__list *monitors)
 {
     struct mu__list_node *node = mu__list_pop(monitors);
 
@@ -52,7 +52,7 @@ void mu__monitors_notify(struct mu__kernel *kernel, struct mu__list *monitors)
 {
     struct monitor *monitor;
 
-    while ((monitor = pop(monitors)) != NULL)
+    while ((monitor = pop_monitor(monitors)) != NULL)
         notify_down(kernel, monitor);
 }
 
@@ -60,7 +60,7 @@ void mu__monitors_free(struct mu__kernel *kernel, struct mu__list *monitors)
 {
     struct monitor *monitor;
 
-    while ((monitor = pop(monitors)) != NULL)
+    while ((monitor = pop_monitor(monitors)) != NULL)
         monitor_free(kernel, monitor);
 }
 

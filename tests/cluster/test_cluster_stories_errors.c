@@ -143,7 +143,7 @@ TEST(test_unknown_function)
     call = cluster_ask(cluster->chief, MU__CLIENT_JOIN, -1);
     assert_int_equal(cluster_wait(call), -MU_ENOTFOUND);
     assert_string_equal(call->of.call.error.message,
-        "no function \"sqare\" on /job:worker/task:0, which knows 8 (is its plugin "
+        "no function \"sqare\" on /job:worker/task:0, which has 8 (is its plugin "
           "loaded there?)");
     assert_string_equal(call->of.call.error.task, "/job:worker/task:0");
     end(cluster);

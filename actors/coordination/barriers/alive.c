@@ -99,7 +99,7 @@ void mu__coord_alive_free(struct coord_alive *alive)
 }
 
 /* Take the round out of those that run; it is the caller's. */
-static void take_round(struct coord_alive *alive, struct round *round)
+static void unlist_round(struct coord_alive *alive, struct round *round)
 {
     struct round **at = &alive->rounds;
 
@@ -112,9 +112,9 @@ static void take_round(struct coord_alive *alive, struct round *round)
         alive->requests_count--;
 }
 
-static void end_round(struct coord_alive *alive, struct round *round)
+static void end_alive_round(struct coord_alive *alive, struct round *round)
 {
-    take_round(alive, round);
+    unlist_round(alive, round);
     free_round(round);
 }
 
@@ -125,7 +125,7 @@ static void keep_round(const struct coordination *c, struct coord_alive *alive,
 {
     struct round **at = &alive->over;
 
-    take_round(alive, round);
+    unlist_round(alive, round);
     round->list = list;
     round->version = c->roster->version;
     round->next = alive->over;
@@ -137,7 +137,7 @@ static void keep_round(const struct coordination *c, struct coord_alive *alive,
 
 /* ---- counting ---- */
 
-static bool is_missing(const struct member *member)
+static bool has_not_requested(const struct member *member)
 {
     return member->connected && member->requests == 0;
 }
@@ -146,10 +146,10 @@ static bool is_missing(const struct member *member)
 static void count_member(struct round *round, struct member *member, bool connected,
                          uint32_t requests)
 {
-    round->missing -= is_missing(member);
+    round->missing -= has_not_requested(member);
     member->connected = connected;
     member->requests = requests;
-    round->missing += is_missing(member);
+    round->missing += has_not_requested(member);
 }
 
 static struct member *member_of(const struct round *round, uint32_t slot)
@@ -183,7 +183,7 @@ static void drop_requests(struct coord_alive *alive, struct round *round,
 
 /* ---- answering ---- */
 
-static mu_value *describe(const struct mu__roster_task *task)
+static mu_value *describe_alive_task(const struct mu__roster_task *task)
 {
     mu_value *map = mu_value_map();
     char incarnation[24];
@@ -202,15 +202,16 @@ static mu_value *list_of(const struct coordination *c, const struct round *round
 
     for (uint32_t i = 0; list != NULL && i < round->count; i++)
         if (round->members[i].connected &&
-            mu_value_append(list, describe(c->roster->tasks[round->members[i].slot]))) {
+            mu_value_append(
+                list, describe_alive_task(c->roster->tasks[round->members[i].slot]))) {
             mu_value_free(list);
             list = NULL;
         }
     return list;
 }
 
-static void say(struct mu__ctx *ctx, struct coordination *c,
-                const struct alive_request *request, const mu_value *list)
+static void send_alive_list(struct mu__ctx *ctx, struct coordination *c,
+                            const struct alive_request *request, const mu_value *list)
 {
     const struct mu__roster_task *task = c->roster->tasks[request->member->slot];
     mu_error error;
@@ -237,18 +238,19 @@ static void answer_when_complete(struct mu__ctx *ctx, struct coordination *c,
         return;
     list = list_of(c, round);
     for (const struct alive_request *at = round->request; at != NULL; at = at->next)
-        say(ctx, c, at, list);
+        send_alive_list(ctx, c, at, list);
     if (list != NULL)
         keep_round(c, alive, round, list);
     else
-        end_round(alive, round);
+        end_alive_round(alive, round);
 }
 
 /* The round in which this request was answered already; NULL: none. A new request has a
  * higher token than its task's former ones, so the many requests of a round are searched
  * for repeated ones only. */
-static const struct round *find_over(const struct coord_alive *alive,
-                                     const struct mu__roster_task *task, uint64_t token)
+static const struct round *find_answered_round(const struct coord_alive *alive,
+                                               const struct mu__roster_task *task,
+                                               uint64_t token)
 {
     for (const struct round *round = alive->over; round != NULL; round = round->next) {
         const struct member *member = member_of(round, task->slot);
@@ -293,9 +295,9 @@ static int add_members(const struct coordination *c, struct round *round,
 }
 
 /* Takes the set's text. */
-static int begin_round(const struct coordination *c, struct coord_alive *alive,
-                       struct coord_set *set, mu_error *ret_error,
-                       struct round **ret_round)
+static int begin_alive_round(const struct coordination *c, struct coord_alive *alive,
+                             struct coord_set *set, mu_error *ret_error,
+                             struct round **ret_round)
 {
     struct round *round;
     uint32_t *slots;
@@ -330,8 +332,8 @@ static int begin_round(const struct coordination *c, struct coord_alive *alive,
     return 0;
 }
 
-static bool has_requested(const struct round *round, const struct member *member,
-                          uint64_t token)
+static bool has_alive_request(const struct round *round, const struct member *member,
+                              uint64_t token)
 {
     for (const struct alive_request *at = round->request; at != NULL; at = at->next)
         if (at->member == member && at->token == token)
@@ -348,7 +350,7 @@ static int add_request(struct mu__ctx *ctx, struct coordination *c,
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct alive_request *request;
 
-    if (member->requests > 0 && has_requested(round, member, get->token))
+    if (member->requests > 0 && has_alive_request(round, member, get->token))
         return 0;
     if (alive->requests_count >= MU__ALIVE_REQUESTS_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
@@ -388,12 +390,12 @@ static int request_in_round(struct mu__ctx *ctx, struct coordination *c,
     int rv = 0;
 
     if (round == NULL)
-        rv = begin_round(c, alive, set, ret_error, &round);
+        rv = begin_alive_round(c, alive, set, ret_error, &round);
     if (rv != 0)
         return rv;
     rv = add_request(ctx, c, alive, round, member_of(round, task->slot), get, ret_error);
     if (rv != 0 && round->request == NULL)
-        end_round(alive, round);
+        end_alive_round(alive, round);
     else
         answer_when_complete(ctx, c, alive, round);
     return rv;
@@ -403,7 +405,7 @@ void mu__coord_alive_request(struct mu__ctx *ctx, struct coordination *c,
                              struct coord_alive *alive, struct mu__roster_task *task,
                              const struct mu__tasks_get *get)
 {
-    const struct round *over = find_over(alive, task, get->token);
+    const struct round *over = find_answered_round(alive, task, get->token);
     struct coord_set set = {.text = NULL};
     mu_error error;
     int rv;
@@ -454,11 +456,12 @@ static bool waits_for(void *user, const struct mu__roster_task *task)
 {
     const struct member *member = member_of(user, task->slot);
 
-    return member != NULL && is_missing(member);
+    return member != NULL && has_not_requested(member);
 }
 
-static void time_out(struct mu__ctx *ctx, struct coordination *c, struct round *round,
-                     const struct alive_request *request)
+static void time_out_alive_request(struct mu__ctx *ctx, struct coordination *c,
+                                   struct round *round,
+                                   const struct alive_request *request)
 {
     const struct mu__roster_task *task = c->roster->tasks[request->member->slot];
     char missing[256];
@@ -488,7 +491,7 @@ void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
         next = round->next;
         while (*at != NULL) {
             if ((*at)->due_ms != 0 && now_ms >= (*at)->due_ms) {
-                time_out(ctx, c, round, *at);
+                time_out_alive_request(ctx, c, round, *at);
                 remove_request(alive, round, at);
                 continue;
             }
@@ -497,7 +500,7 @@ void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
             at = &(*at)->next;
         }
         if (round->request == NULL)
-            end_round(alive, round);
+            end_alive_round(alive, round);
     }
 }
 

@@ -70,7 +70,7 @@ static void left_key(const struct coordination *c, const struct mu__roster_task 
                    task->index);
 }
 
-static bool has_left(struct coordination *c, const struct mu__roster_task *task)
+static bool is_leave_recorded(struct coordination *c, const struct mu__roster_task *task)
 {
     struct mu__key_value entry;
     char key[MU__RUN_KEY_MAX];
@@ -87,7 +87,7 @@ void mu__coord_barriers_registered(struct mu__ctx *ctx, struct coordination *c,
 
     if (!c->config.store->lasting)
         return;
-    if (has_left(c, task)) {
+    if (is_leave_recorded(c, task)) {
         left_key(c, task, key);
         (void)mu__coord_keys_delete_own(ctx, c, key);
     }
@@ -117,19 +117,19 @@ void mu__coord_barriers_left(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- what shows that not all will come ---- */
 
-static bool has_ended(struct coordination *c, const struct mu__roster_task *task,
-                      uint64_t now_ms)
+static bool has_participant_ended(struct coordination *c,
+                                  const struct mu__roster_task *task, uint64_t now_ms)
 {
     if (mu__coord_task_is_connected(task))
         return false;
     return task->failure.ended != NULL || task->left ||
-           (now_ms - c->barriers->read_ms >= HELD_LEFT_MS && has_left(c, task));
+           (now_ms - c->barriers->read_ms >= HELD_LEFT_MS && is_leave_recorded(c, task));
 }
 
 /* Whether one who is missing at what is held waits elsewhere for one who is there, at
  * what was not passed before it. */
-static bool is_waited_for(const struct mu__barrier *held,
-                          const struct mu__barrier *other)
+static bool waits_at_other_barrier(const struct mu__barrier *held,
+                                   const struct mu__barrier *other)
 {
     bool waits = false;
     bool is_missed = false;
@@ -155,7 +155,7 @@ static bool is_waited_for_anywhere(const struct coordination *c,
     for (const struct mu__barrier *at = mu__barrier_first(&c->barriers->table.running);
          at != NULL && *looks > at->seats_count; at = mu__barrier_next(at)) {
         *looks -= at->seats_count + 1;
-        if (is_waited_for(held, at))
+        if (waits_at_other_barrier(held, at))
             return true;
     }
     return false;
@@ -172,7 +172,7 @@ bool mu__coord_barrier_hold_is_over(struct coordination *c, struct mu__barrier *
 
         if ((seat->past & 1) == 0 || seat->arrived)
             continue;
-        if (has_ended(c, task, now_ms))
+        if (has_participant_ended(c, task, now_ms))
             return true;
         all_are_here = all_are_here && mu__coord_task_is_connected(task);
     }

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t key_of(const struct mu__barriers *barriers, struct mu__view name)
+static uint64_t hash_barrier_name(const struct mu__barriers *barriers,
+                                  struct mu__view name)
 {
     return mu__sip_hash(barriers->secret, name.data, name.size);
 }
 
-static bool is_named(const struct mu__barrier *barrier, struct mu__view name)
+static bool has_barrier_name(const struct mu__barrier *barrier, struct mu__view name)
 {
     return barrier->name_size == name.size &&
            memcmp(barrier->name, name.data, name.size) == 0;
@@ -22,9 +23,10 @@ static bool is_named(const struct mu__barrier *barrier, struct mu__view name)
 struct mu__barrier *mu__barriers_find(const struct mu__barriers *barriers,
                                       struct mu__view name)
 {
-    struct mu__barrier *at = mu__map_get(&barriers->names, key_of(barriers, name));
+    struct mu__barrier *at =
+        mu__map_get(&barriers->names, hash_barrier_name(barriers, name));
 
-    while (at != NULL && !is_named(at, name))
+    while (at != NULL && !has_barrier_name(at, name))
         at = at->chain;
     return at;
 }
@@ -67,7 +69,7 @@ struct mu__barrier *mu__barrier_new_barrier(struct mu__barriers *barriers,
                                             struct mu__view name)
 {
     struct mu__barrier *barrier = calloc(1, sizeof *barrier + name.size + 1);
-    uint64_t key = key_of(barriers, name);
+    uint64_t key = hash_barrier_name(barriers, name);
 
     if (barrier == NULL)
         return NULL;
@@ -82,9 +84,10 @@ struct mu__barrier *mu__barrier_new_barrier(struct mu__barriers *barriers,
 }
 
 /* Take a barrier out of the table of names. */
-static void unname(struct mu__barriers *barriers, const struct mu__barrier *barrier)
+static void unlist_barrier_name(struct mu__barriers *barriers,
+                                const struct mu__barrier *barrier)
 {
-    uint64_t key = key_of(barriers, mu__barrier_name(barrier));
+    uint64_t key = hash_barrier_name(barriers, mu__barrier_name(barrier));
     struct mu__barrier *at = mu__map_get(&barriers->names, key);
 
     if (at == barrier && at->chain == NULL) {
@@ -103,12 +106,12 @@ static void unname(struct mu__barriers *barriers, const struct mu__barrier *barr
 
 void mu__barrier_discard(struct mu__barriers *barriers, struct mu__barrier *barrier)
 {
-    unname(barriers, barrier);
+    unlist_barrier_name(barriers, barrier);
     barriers->seats -= barrier->seats_count;
     free_barrier(barrier);
 }
 
-static void drop(struct mu__barriers *barriers, struct mu__barrier *barrier)
+static void drop_barrier(struct mu__barriers *barriers, struct mu__barrier *barrier)
 {
     if (barriers->dropped != NULL)
         barriers->dropped(barriers->user, barrier);
@@ -121,11 +124,11 @@ uint64_t mu__barriers_forget_over(struct mu__barriers *barriers)
     uint64_t count = 0;
 
     for (; barriers->over.count > 0; count++)
-        drop(barriers, mu__barrier_first(&barriers->over));
+        drop_barrier(barriers, mu__barrier_first(&barriers->over));
     return count;
 }
 
-static void free_list(struct mu__barrier_list *list)
+static void free_barrier_list(struct mu__barrier_list *list)
 {
     struct mu__barrier *next;
 
@@ -138,8 +141,8 @@ static void free_list(struct mu__barrier_list *list)
 
 void mu__barriers_done(struct mu__barriers *barriers)
 {
-    free_list(&barriers->running);
-    free_list(&barriers->over);
+    free_barrier_list(&barriers->running);
+    free_barrier_list(&barriers->over);
     mu__map_done(&barriers->names);
     mu__map_done(&barriers->begun);
     barriers->seats = 0;
@@ -164,7 +167,7 @@ int mu__barrier_make_room(struct mu__barriers *barriers, const struct mu__barrie
                 "places are remembered", barriers->running.count, barriers->over.count,
                 MU__BARRIER_KEEP_MS / 1000, barriers->seats, MU__BARRIERS_MAX,
                 MU__BARRIER_SEATS_MAX);
-        drop(barriers, oldest);
+        drop_barrier(barriers, oldest);
     }
     return 0;
 }

@@ -17,7 +17,7 @@
 
 static const char hex[] = "0123456789ABCDEF";
 
-static bool is_plain(unsigned char byte)
+static bool is_unescaped_byte(unsigned char byte)
 {
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
            (byte >= 'A' && byte <= 'Z') || byte == '_' || byte == '-' || byte == '.' ||
@@ -25,13 +25,14 @@ static bool is_plain(unsigned char byte)
 }
 
 /* A name may have bytes that a key may not: "a/b" is "a%2Fb" in a key. */
-static void key_of(const struct coordination *c, struct mu__view name, char out[1024])
+static void make_outcome_key(const struct coordination *c, struct mu__view name,
+                             char out[1024])
 {
     const unsigned char *at = name.data;
     size_t used = mu__coord_run_key(c, "barrier/", out);
 
     for (uint32_t i = 0; i < name.size; i++) {
-        if (is_plain(at[i])) {
+        if (is_unescaped_byte(at[i])) {
             out[used++] = (char)at[i];
             continue;
         }
@@ -42,7 +43,7 @@ static void key_of(const struct coordination *c, struct mu__view name, char out[
     out[used] = '\0';
 }
 
-static bool take_hex(const char *at, const char *end, unsigned char *ret_byte)
+static bool parse_hex_byte(const char *at, const char *end, unsigned char *ret_byte)
 {
     const char *high = end - at < 2 ? NULL : memchr(hex, at[0], 16);
     const char *low = end - at < 2 ? NULL : memchr(hex, at[1], 16);
@@ -54,8 +55,8 @@ static bool take_hex(const char *at, const char *end, unsigned char *ret_byte)
 }
 
 /* The name in a key, behind `skip` bytes; false: the key is of another form. */
-static bool name_of(struct mu__view key, size_t skip, char out[MU__BARRIER_NAME_MAX],
-                    struct mu__view *ret_name)
+static bool parse_barrier_name(struct mu__view key, size_t skip,
+                               char out[MU__BARRIER_NAME_MAX], struct mu__view *ret_name)
 {
     const char *at = key.data;
     const char *end = at + key.size;
@@ -68,7 +69,7 @@ static bool name_of(struct mu__view key, size_t skip, char out[MU__BARRIER_NAME_
         unsigned char byte = (unsigned char)*at++;
 
         if (byte == '%') {
-            if (!take_hex(at, end, &byte))
+            if (!parse_hex_byte(at, end, &byte))
                 return false;
             at += 2;
         }
@@ -87,7 +88,7 @@ static void write_outcome(struct mu__ctx *ctx, struct coordination *c,
 
     if (!c->config.store->lasting)
         return;
-    key_of(c, mu__barrier_name(barrier), key);
+    make_outcome_key(c, mu__barrier_name(barrier), key);
     rv = mu__coord_keys_put_own(ctx, c, key, text, mu__barrier_write(barrier, text));
     if (rv != 0)
         mu__log(ctx, MU__LOG_ERROR, "barrier \"%s\": its outcome cannot be stored: %s",
@@ -101,7 +102,7 @@ void mu__coord_barrier_on_dropped(void *user, const struct mu__barrier *barrier)
 
     if (!barriers->owner->config.store->lasting)
         return;
-    key_of(barriers->owner, mu__barrier_name(barrier), key);
+    make_outcome_key(barriers->owner, mu__barrier_name(barrier), key);
     (void)mu__coord_keys_delete_own(barriers->calling, barriers->owner, key);
 }
 
@@ -124,7 +125,7 @@ void mu__coord_barrier_read_outcomes(struct mu__ctx *ctx, struct coordination *c
 
         if (!mu__key_is_below(entry.key, directory))
             return;
-        if (name_of(entry.key, directory.size + 1, name, &found))
+        if (parse_barrier_name(entry.key, directory.size + 1, name, &found))
             rv = mu__barriers_read(&barriers->table, found, entry.value,
                                    mu__coord_clock(ctx, c));
         if (rv == 0)
@@ -229,7 +230,7 @@ void mu__coord_barrier_renew(struct mu__ctx *ctx, struct coordination *c,
     write_outcome(ctx, c, barrier);
 }
 
-static bool is_missing(void *user, const struct mu__roster_task *task)
+static bool has_not_arrived(void *user, const struct mu__roster_task *task)
 {
     const struct mu__barrier_seat *seat = mu__barrier_seat(user, task->slot);
 
@@ -243,8 +244,8 @@ static void explain_missing(struct mu__ctx *ctx, const struct coordination *c,
     char missing[256];
     char first[96] = "";
 
-    (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), is_missing, barrier,
-                              BARRIER_NAMED_MAX, missing, sizeof missing);
+    (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), has_not_arrived,
+                              barrier, BARRIER_NAMED_MAX, missing, sizeof missing);
     if (barrier->arrived > 0)
         (void)snprintf(first, sizeof first, ", %s first",
                        c->roster->tasks[barrier->first]->name);
@@ -300,7 +301,7 @@ void mu__coord_barrier_explain_removed(const struct mu__barrier *barrier,
 
 /* Whether barriers fail without this task: it is not recoverable, or has itself reported
  * a failure. */
-static bool is_fatal(const struct mu__roster_task *task)
+static bool is_fatal_to_barriers(const struct mu__roster_task *task)
 {
     return !task->recoverable ||
            (task->state == MU__TASK_FAILED && task->failure.self_reported);
@@ -313,7 +314,7 @@ struct mu__roster_task *mu__coord_barrier_find_failed(const struct coordination 
         struct mu__roster_task *task = c->roster->tasks[barrier->seats[i].slot];
 
         if ((barrier->seats[i].past & 1) != 0 && task->state == MU__TASK_FAILED &&
-            is_fatal(task))
+            is_fatal_to_barriers(task))
             return task;
     }
     return NULL;
@@ -330,7 +331,7 @@ void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
         next = mu__barrier_next(at);
         if (mu__barrier_seat(at, task->slot) == NULL)
             continue;
-        if (!is_fatal(task)) {
+        if (!is_fatal_to_barriers(task)) {
             (void)mu__barrier_uncount(at, task->slot);
             continue;
         }

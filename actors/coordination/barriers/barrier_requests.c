@@ -37,8 +37,8 @@ struct arriving {
 /* Refuse an arrival. Unless `alone`, the generation that runs ends for all with the same
  * error, which is this arrival's outcome, too, if it was for that generation. Otherwise
  * the answer tells which generation is to come. */
-static void refuse(struct mu__ctx *ctx, struct arriving *a, int code, bool alone,
-                   const char *message)
+static void refuse_arrival(struct mu__ctx *ctx, struct arriving *a, int code, bool alone,
+                           const char *message)
 {
     struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
                                                     a->arrival.name);
@@ -76,7 +76,7 @@ static void refuse_order(struct mu__ctx *ctx, struct arriving *a, bool is_slow)
                    a->task->name, is_slow ? "slow, or was restarted" : "quick",
                    a->arrival.generation, barrier->generation,
                    barrier->running ? "runs" : "is next");
-    refuse(ctx, a, -MU_EINTERNAL, false, message);
+    refuse_arrival(ctx, a, -MU_EINTERNAL, false, message);
 }
 
 static void refuse_set(struct mu__ctx *ctx, struct arriving *a)
@@ -86,15 +86,14 @@ static void refuse_set(struct mu__ctx *ctx, struct arriving *a)
     char message[400];
 
     (void)snprintf(message, sizeof message,
-                   "%s names other tasks (%.100s) than the first "
-                   "who came (%.100s)",
+                   "%s names other tasks (%.100s) than the first participant (%.100s)",
                    a->task->name, a->arrival.set,
                    barrier->of_all ? a->c->barriers->all : barrier->set);
-    refuse(ctx, a, -MU_EINVALID, false, message);
+    refuse_arrival(ctx, a, -MU_EINVALID, false, message);
 }
 
 /* Many tasks may be added or removed at once: their text is made when it is needed. */
-static int renew_all(struct coordination *c, mu_error *ret_error)
+static int renew_all_tasks_text(struct coordination *c, mu_error *ret_error)
 {
     struct coord_barriers *barriers = c->barriers;
     char *all;
@@ -127,7 +126,7 @@ static int read_set(struct arriving *a, mu_error *ret_error)
     const struct coord_barriers *barriers = a->c->barriers;
     const struct mu__barrier *barrier = mu__barriers_find(&barriers->table,
                                                           a->arrival.name);
-    int rv = renew_all(a->c, ret_error);
+    int rv = renew_all_tasks_text(a->c, ret_error);
 
     if (rv != 0)
         return rv;
@@ -157,7 +156,7 @@ static void warn_of_many(struct mu__ctx *ctx, struct coord_barriers *barriers)
 }
 
 /* Begin a generation with its first arrival. False: the arrival was refused. */
-static bool begin(struct mu__ctx *ctx, struct arriving *a)
+static bool begin_generation(struct mu__ctx *ctx, struct arriving *a)
 {
     struct coordination *c = a->c;
     struct mu__barrier *barrier;
@@ -174,7 +173,7 @@ static bool begin(struct mu__ctx *ctx, struct arriving *a)
         free(slots);
     }
     if (rv != 0) {
-        refuse(ctx, a, rv, true, error.message);
+        refuse_arrival(ctx, a, rv, true, error.message);
         return false;
     }
     if (a->timeout_ms != 0)
@@ -201,7 +200,8 @@ static void send_replaced(struct mu__ctx *ctx, struct arriving *a, uint64_t toke
 }
 
 /* The arrival has counted. With the first one, a failed participant ends the barrier. */
-static void count_in(struct mu__ctx *ctx, struct arriving *a, bool is_first, bool is_last)
+static void count_arrival(struct mu__ctx *ctx, struct arriving *a, bool is_first,
+                          bool is_last)
 {
     struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
                                                     a->arrival.name);
@@ -227,7 +227,7 @@ static void end_hold_of_others(struct mu__ctx *ctx, struct arriving *a)
         (void)mu__coord_barrier_finish(ctx, a->c, barrier, NULL);
 }
 
-static void arrive(struct mu__ctx *ctx, struct arriving *a)
+static void handle_arrival(struct mu__ctx *ctx, struct arriving *a)
 {
     struct mu__barriers *table = &a->c->barriers->table;
     const struct mu__barrier_outcome *outcome = NULL;
@@ -237,7 +237,7 @@ static void arrive(struct mu__ctx *ctx, struct arriving *a)
     struct barrier_answer answer;
 
     if (is_first) {
-        if (!begin(ctx, a))
+        if (!begin_generation(ctx, a))
             return;
         how = mu__barriers_arrive(table, &a->arrival, &outcome, &replaced);
     }
@@ -253,12 +253,12 @@ static void arrive(struct mu__ctx *ctx, struct arriving *a)
     } else if (how == MU__ARRIVED_SLOW || how == MU__ARRIVED_QUICK) {
         refuse_order(ctx, a, how == MU__ARRIVED_SLOW);
     } else {
-        count_in(ctx, a, is_first, how == MU__ARRIVED_LAST);
+        count_arrival(ctx, a, is_first, how == MU__ARRIVED_LAST);
     }
 }
 
 /* Names are shown in messages and logs: no control characters. */
-static bool is_name(struct mu__view name)
+static bool is_printable_name(struct mu__view name)
 {
     const unsigned char *at = name.data;
 
@@ -294,9 +294,10 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     a.arrival.anew = strcmp(task->type, "client") == 0;
     a.arrival.since = task->since;
     a.arrival.incarnation = task->incarnation;
-    if (!is_name(body->name) || body->generation > NUMBER_MAX) {
-        refuse(ctx, &a, -MU_EINVALID, true, "a name of 1 to 255 bytes, none below 32, "
-               "and a generation below 2^62 are expected");
+    if (!is_printable_name(body->name) || body->generation > NUMBER_MAX) {
+        refuse_arrival(ctx, &a, -MU_EINVALID, true,
+                       "a name of 1 to 255 bytes, none below 32, "
+                       "and a generation below 2^62 are expected");
         return;
     }
     mu__coord_barrier_read_outcomes(ctx, c);
@@ -305,16 +306,17 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     rv = read_set(&a, &error);
     a.arrival.is_held = rv == 0 && mu__coord_barrier_holds(c, &a.arrival, &a.set.set);
     if (rv == 0)
-        arrive(ctx, &a);
+        handle_arrival(ctx, &a);
     else
-        refuse(ctx, &a, rv, rv == -MU_ENOMEM, error.message);
+        refuse_arrival(ctx, &a, rv, rv == -MU_ENOMEM, error.message);
     mu__coord_set_done(&a.set);
 }
 
 /* ---- cancelling ---- */
 
-static void cancel(struct mu__ctx *ctx, struct coordination *c,
-                   struct mu__barrier *barrier, const struct mu__roster_task *task)
+static void cancel_barrier(struct mu__ctx *ctx, struct coordination *c,
+                           struct mu__barrier *barrier,
+                           const struct mu__roster_task *task)
 {
     mu_error error;
 
@@ -329,8 +331,8 @@ static void explain_no_cancel(const struct mu__barrier *barrier, uint64_t genera
                               mu_error *ret_error)
 {
     if (barrier == NULL)
-        (void)mu_error_set(ret_error, -MU_EPRECONDITION, "nobody has come to a barrier "
-                           "of this name");
+        (void)mu_error_set(ret_error, -MU_EPRECONDITION,
+                           "no task has arrived at a barrier of this name");
     else if (!barrier->running || barrier->generation > generation)
         (void)mu_error_set(ret_error, -MU_EPRECONDITION,
                            "barrier \"%.120s\": generation %" PRIu64 " is over",
@@ -342,8 +344,8 @@ static void explain_no_cancel(const struct mu__barrier *barrier, uint64_t genera
 }
 
 /* Whether this is a repeated request, whose answer was lost. */
-static bool was_cancelled(const struct mu__barrier *barrier, uint64_t generation,
-                          const struct mu__roster_task *task)
+static bool was_cancelled_by(const struct mu__barrier *barrier, uint64_t generation,
+                             const struct mu__roster_task *task)
 {
     const struct mu__barrier_outcome *outcome =
         barrier == NULL ? NULL : mu__barrier_outcome(barrier, generation);
@@ -369,8 +371,8 @@ void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__ms
         (void)mu__coord_barrier_finish(ctx, c, barrier, NULL);
     if (barrier != NULL && mu__barrier_may_cancel(barrier, task->slot, task->incarnation,
                                                   body->generation))
-        cancel(ctx, c, barrier, task);
-    else if (!was_cancelled(barrier, body->generation, task)) {
+        cancel_barrier(ctx, c, barrier, task);
+    else if (!was_cancelled_by(barrier, body->generation, task)) {
         explain_no_cancel(barrier, body->generation, &error);
         mu__coord_answer(ctx, c, msg->from.node, body->token, &error);
         return;
@@ -436,7 +438,7 @@ void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_alive_forget(c->barriers->alive);
 }
 
-static char *canonical(const char *tasks)
+static char *normalize_task_set(const char *tasks)
 {
     struct mu__task_set set;
     char *text;
@@ -449,8 +451,9 @@ static char *canonical(const char *tasks)
 }
 
 /* A barrier of all gets a participant more or less. */
-static int follow(struct mu__ctx *ctx, struct coordination *c,
-                  struct mu__barrier *barrier, const struct mu__roster_task *task)
+static int update_participant(struct mu__ctx *ctx, struct coordination *c,
+                              struct mu__barrier *barrier,
+                              const struct mu__roster_task *task)
 {
     int rv = 0;
 
@@ -485,7 +488,7 @@ void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
          at != NULL; at = next) {
         next = mu__barrier_next(at);
         if (at->of_all) {
-            rv = follow(ctx, c, at, task);
+            rv = update_participant(ctx, c, at, task);
             if (rv == 0)
                 continue;
             (void)mu_error_set(&error, rv, "barrier \"%.120s\": no memory to note that "
@@ -510,7 +513,7 @@ int mu__coord_barriers_init(struct mu__ctx *ctx, struct coordination *c)
     barriers->warn_at = RUNNING_WARN;
     barriers->table.dropped = mu__coord_barrier_on_dropped;
     barriers->table.user = barriers;
-    barriers->all = canonical(c->config.tasks);
+    barriers->all = normalize_task_set(c->config.tasks);
     barriers->alive = mu__coord_alive_new();
     c->barriers = barriers;
     return barriers->all == NULL || barriers->alive == NULL ? -MU_ENOMEM : 0;
@@ -540,7 +543,7 @@ void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
     struct mu__tasks_get named = *get;
     mu_error error;
 
-    if (renew_all(c, &error) != 0) {
+    if (renew_all_tasks_text(c, &error) != 0) {
         mu__coord_answer(ctx, c, task->link.node, get->token, &error);
         return;
     }

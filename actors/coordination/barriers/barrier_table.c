@@ -51,10 +51,10 @@ static bool took_part(const struct mu__barrier *barrier,
 
 /* Whether an earlier incarnation took part, and not this one. Who has never arrived here
  * may have been at a former host: at what that one read, or held, which is a success. */
-static bool is_later(const struct mu__barrier *barrier,
-                     const struct mu__barrier_seat *seat,
-                     const struct mu__barrier_arrival *arrival,
-                     const struct mu__barrier_outcome *outcome)
+static bool is_later_incarnation(const struct mu__barrier *barrier,
+                                 const struct mu__barrier_seat *seat,
+                                 const struct mu__barrier_arrival *arrival,
+                                 const struct mu__barrier_outcome *outcome)
 {
     if (seat == NULL || seat->incarnation == 0)
         return (outcome->generation < barrier->read_end || outcome->code == 0) &&
@@ -63,8 +63,8 @@ static bool is_later(const struct mu__barrier *barrier,
 }
 
 /* Whether an outcome is not for younger processes. */
-static bool is_quiet(const struct mu__barriers *barriers,
-                     const struct mu__barrier_outcome *outcome)
+static bool is_quiet_outcome(const struct mu__barriers *barriers,
+                             const struct mu__barrier_outcome *outcome)
 {
     return barriers->quiet_revision != 0 &&
            outcome->revision <= barriers->quiet_revision;
@@ -82,9 +82,9 @@ known_outcome(const struct mu__barriers *barriers, const struct mu__barrier *bar
 
     if (outcome == NULL || !took_part(barrier, seat, generation))
         return NULL;
-    if (!is_later(barrier, seat, arrival, outcome))
+    if (!is_later_incarnation(barrier, seat, arrival, outcome))
         return seat != NULL && generation < seat->generation ? NULL : outcome;
-    if (is_quiet(barriers, outcome) || arrival->anew || arrival->is_held ||
+    if (is_quiet_outcome(barriers, outcome) || arrival->anew || arrival->is_held ||
         barrier->running || generation + 1 != barrier->generation)
         return NULL;
     return outcome;
@@ -98,7 +98,7 @@ bool mu__barrier_is_late(const struct mu__barriers *barriers,
 
     return !barrier->running && barrier->read_end == barrier->generation &&
            arrival->generation + 1 == barrier->generation && last->code == 0 &&
-           last->revision < arrival->since && !is_quiet(barriers, last) &&
+           last->revision < arrival->since && !is_quiet_outcome(barriers, last) &&
            !arrival->anew;
 }
 
@@ -142,9 +142,9 @@ static bool is_other_set(const struct mu__barrier *barrier,
            strcmp(set, arrival->set) != 0;
 }
 
-static enum mu__arrived take_seat(struct mu__barrier *barrier,
-                                  const struct mu__barrier_arrival *arrival,
-                                  uint64_t *ret_token)
+static enum mu__arrived mark_arrival(struct mu__barrier *barrier,
+                                     const struct mu__barrier_arrival *arrival,
+                                     uint64_t *ret_token)
 {
     struct mu__barrier_seat *seat = mu__barrier_seat(barrier, arrival->slot);
     bool is_again;
@@ -195,9 +195,10 @@ static bool missed_nothing(const struct mu__barrier *barrier,
 }
 
 /* Whether an arrival for a former generation joins the present one. */
-static bool may_join(const struct mu__barrier *barrier,
-                     const struct mu__barrier_seat *seat,
-                     const struct mu__barrier_arrival *arrival, uint64_t generation)
+static bool may_join_generation(const struct mu__barrier *barrier,
+                                const struct mu__barrier_seat *seat,
+                                const struct mu__barrier_arrival *arrival,
+                                uint64_t generation)
 {
     return arrival->recoverable || arrival->anew ||
            missed_nothing(barrier, seat, arrival, generation);
@@ -225,7 +226,8 @@ enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
         enum mu__arrived arrived =
             arrive_late(barriers, barrier, seat, arrival, generation, ret_outcome);
 
-        if (arrived != MU__ARRIVED_SLOW || !may_join(barrier, seat, arrival, generation))
+        if (arrived != MU__ARRIVED_SLOW ||
+            !may_join_generation(barrier, seat, arrival, generation))
             return arrived;
         generation = barrier->generation;
     }
@@ -233,7 +235,7 @@ enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
         return MU__ARRIVED_QUICK;
     if (!barrier->running)
         return MU__ARRIVED_FIRST;
-    return take_seat(barrier, arrival, ret_token);
+    return mark_arrival(barrier, arrival, ret_token);
 }
 
 bool mu__barrier_uncount(struct mu__barrier *barrier, uint32_t slot)
@@ -293,9 +295,9 @@ static int add_seat(struct mu__barriers *barriers, struct mu__barrier *barrier,
 }
 
 /* Take all memory that this generation will need, up to its outcome. */
-static int furnish(struct mu__barriers *barriers, struct mu__barrier *barrier,
-                   const struct mu__barrier_arrival *arrival, const uint32_t *slots,
-                   uint32_t count)
+static int reserve_generation(struct mu__barriers *barriers, struct mu__barrier *barrier,
+                              const struct mu__barrier_arrival *arrival,
+                              const uint32_t *slots, uint32_t count)
 {
     size_t size = strlen(arrival->set) + 1;
     char *copy;
@@ -317,7 +319,8 @@ static int furnish(struct mu__barriers *barriers, struct mu__barrier *barrier,
     return 0;
 }
 
-static void seat_all(struct mu__barrier *barrier, const uint32_t *slots, uint32_t count)
+static void seat_participants(struct mu__barrier *barrier, const uint32_t *slots,
+                              uint32_t count)
 {
     for (uint32_t i = 0; i < barrier->seats_count; i++) {
         barrier->seats[i].past = (uint16_t)(barrier->seats[i].past << 1);
@@ -348,7 +351,7 @@ static int count_begun(struct mu__barriers *barriers, uint32_t slot, int more,
 }
 
 /* From now on it is known who took part in the last generation: the seats. */
-static void hold(struct mu__barrier *barrier)
+static void hold_barrier(struct mu__barrier *barrier)
 {
     barrier->read_end = --barrier->generation;
     barrier->here_ms = 0;
@@ -373,7 +376,7 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     if (known == NULL)
         barrier = mu__barrier_new_barrier(barriers, arrival->name);
     rv = barrier == NULL ? -MU_ENOMEM
-                         : furnish(barriers, barrier, arrival, slots, count);
+                         : reserve_generation(barriers, barrier, arrival, slots, count);
     if (rv != 0)
         (void)count_begun(barriers, arrival->slot, -1, NULL);
     if (barrier == NULL)
@@ -388,9 +391,9 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     else
         mu__barrier_unlink(&barriers->over, barrier);
     if (arrival->is_held)
-        hold(barrier);
+        hold_barrier(barrier);
     mu__barrier_append(&barriers->running, barrier);
-    seat_all(barrier, slots, count);
+    seat_participants(barrier, slots, count);
     barrier->beginner = arrival->slot;
     barrier->running = true;
     barrier->since_ms = now_ms;
@@ -464,7 +467,8 @@ static void note_seats(struct mu__barrier_outcome *outcome, struct mu__barrier *
 }
 
 /* Add an outcome as the last one; the oldest of too many is freed. */
-static void remember(struct mu__barrier *barrier, struct mu__barrier_outcome *outcome)
+static void store_outcome(struct mu__barrier *barrier,
+                          struct mu__barrier_outcome *outcome)
 {
     struct mu__barrier_outcome **at = &barrier->outcomes;
 
@@ -494,7 +498,7 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
         outcome->generation = barrier->generation;
         if (error != NULL)
             mu__barrier_describe(outcome, error);
-        remember(barrier, outcome);
+        store_outcome(barrier, outcome);
     }
     (void)count_begun(barriers, barrier->beginner, -1, NULL);
     barrier->running = barrier->held = false;
@@ -507,7 +511,7 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
 
 /* ---- checking ---- */
 
-static bool check_barrier(const struct mu__barrier *barrier)
+static bool is_barrier_consistent(const struct mu__barrier *barrier)
 {
     uint32_t expected = 0;
     uint32_t arrived = 0;
@@ -540,7 +544,7 @@ bool mu__barriers_check(const struct mu__barriers *barriers)
 
         for (struct mu__barrier *at = mu__barrier_first(lists[i]); at != NULL;
              at = mu__barrier_next(at)) {
-            if (at->running != (i == 0) || !check_barrier(at) ||
+            if (at->running != (i == 0) || !is_barrier_consistent(at) ||
                 mu__barriers_find(barriers, mu__barrier_name(at)) != at)
                 return false;
             seats += at->seats_count;

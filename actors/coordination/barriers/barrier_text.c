@@ -40,7 +40,7 @@ struct outcome_reader {
 };
 
 /* A decimal number and the space behind it. */
-static uint64_t take_number(struct outcome_reader *reader, uint64_t max)
+static uint64_t parse_outcome_number(struct outcome_reader *reader, uint64_t max)
 {
     const char *begin = reader->at;
     uint64_t number = 0;
@@ -58,7 +58,8 @@ static uint64_t take_number(struct outcome_reader *reader, uint64_t max)
 }
 
 /* Some bytes and the one behind them. */
-static struct mu__view take_bytes(struct outcome_reader *reader, size_t size, char behind)
+static struct mu__view parse_outcome_bytes(struct outcome_reader *reader, size_t size,
+                                           char behind)
 {
     const char *begin = reader->at;
 
@@ -70,13 +71,13 @@ static struct mu__view take_bytes(struct outcome_reader *reader, size_t size, ch
     return (struct mu__view){.data = begin, .size = (uint32_t)size};
 }
 
-static struct mu__view take_word(struct outcome_reader *reader)
+static struct mu__view parse_outcome_word(struct outcome_reader *reader)
 {
     size_t size = 0;
 
     while (reader->at + size < reader->end && reader->at[size] != ' ')
         size++;
-    return take_bytes(reader, size, ' ');
+    return parse_outcome_bytes(reader, size, ' ');
 }
 
 static void read_joined(struct outcome_reader *reader,
@@ -89,24 +90,25 @@ static void read_joined(struct outcome_reader *reader,
             return;
         }
         outcome->joined[outcome->joined_count++] =
-            take_number(reader, UINT64_C(1) << 62);
-        (void)take_bytes(reader, 0, '\n');
+            parse_outcome_number(reader, UINT64_C(1) << 62);
+        (void)parse_outcome_bytes(reader, 0, '\n');
     }
 }
 
 static struct mu__barrier_outcome *read_outcome(struct outcome_reader *reader)
 {
-    uint64_t generation = take_number(reader, UINT64_C(1) << 62);
-    uint64_t revision = take_number(reader, UINT64_C(1) << 62);
-    mu_error error = {.code = -(int)take_number(reader, 255)};
+    uint64_t generation = parse_outcome_number(reader, UINT64_C(1) << 62);
+    uint64_t revision = parse_outcome_number(reader, UINT64_C(1) << 62);
+    mu_error error = {.code = -(int)parse_outcome_number(reader, 255)};
     struct mu__barrier_outcome *outcome;
     struct mu__view task;
     size_t size;
 
-    error.kind = (int)take_number(reader, 255);
-    task = take_word(reader);
-    size = (size_t)take_number(reader, sizeof error.message - 1);
-    mu__view_copy(take_bytes(reader, size, '\n'), error.message, sizeof error.message);
+    error.kind = (int)parse_outcome_number(reader, 255);
+    task = parse_outcome_word(reader);
+    size = (size_t)parse_outcome_number(reader, sizeof error.message - 1);
+    mu__view_copy(parse_outcome_bytes(reader, size, '\n'), error.message,
+                  sizeof error.message);
     if (!mu__view_is(task, "-"))
         mu__view_copy(task, error.task, sizeof error.task);
     if (reader->bad)

@@ -34,7 +34,7 @@ int mu__coord_set_read(struct mu__view text, const struct mu__roster_task *task,
     return 0;
 }
 
-static int unknown(mu_error *ret_error, const char *type, uint32_t index)
+static int refuse_unknown_task(mu_error *ret_error, const char *type, uint32_t index)
 {
     return mu_error_set(ret_error, -MU_EINVALID,
                         "/job:%s/task:%" PRIu32 " is not known to the cluster", type,
@@ -58,7 +58,7 @@ int mu__coord_set_slots(const struct coordination *c, const struct coord_set *se
 
             if (task == NULL) {
                 free(slots);
-                return unknown(ret_error, range->type, index);
+                return refuse_unknown_task(ret_error, range->type, index);
             }
             slots[count++] = task->slot;
         }

@@ -3,7 +3,7 @@
 #include "actors/coordination/keys/key_map.h"
 
 /* A decimal number of 64 bits, all of the text. */
-static bool read_number(struct mu__view text, int64_t *ret_number)
+static bool parse_counter(struct mu__view text, int64_t *ret_number)
 {
     const char *at = text.data;
     bool negative = text.size > 0 && at[0] == '-';
@@ -48,12 +48,12 @@ int mu__coord_key_sum(const struct mu__key_value *before, int64_t by, mu_error *
 {
     int64_t number = 0;
 
-    if (before != NULL && !read_number(before->value, &number))
+    if (before != NULL && !parse_counter(before->value, &number))
         return mu__coord_key_error(ret_error, -MU_EPRECONDITION, entry->key, "has no "
                                    "decimal number of 64 bits to increment");
     if (!sum_fits(number, by))
-        return mu__coord_key_error(ret_error, -MU_ERANGE, entry->key, "would not fit 64 "
-                                   "bits any more");
+        return mu__coord_key_error(ret_error, -MU_ERANGE, entry->key,
+                                   "would exceed 64 bits");
     entry->value = write_number(number + by, text);
     entry->owner = before == NULL ? 0 : before->owner;
     *ret_sum = number + by;

@@ -43,9 +43,9 @@ int mu__coord_key_admit(const struct coordination *c, mu_error *ret_error)
 {
     if (c->commits.later_count < COORD_LATER_REQUESTS)
         return 0;
-    return mu_error_set(ret_error, -MU_EEXHAUSTED, "%" PRIu32 " answers wait for the "
-                        "store of %s: no more is taken", c->commits.later_count,
-                        c->config.task);
+    return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                        "rejected: %" PRIu32 " answers wait already for the store of %s",
+                        c->commits.later_count, c->config.task);
 }
 
 void mu__coord_key_send_refusal(struct mu__ctx *ctx, struct coordination *c,
@@ -98,7 +98,7 @@ struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
 
 /* ---- Changes: in memory, in the store, and to gets and watches ---- */
 
-static bool is_persistent(const struct coordination *c)
+static bool are_keys_persistent(const struct coordination *c)
 {
     return c->config.store->lasting;
 }
@@ -127,7 +127,7 @@ static int write_change(struct mu__ctx *ctx, struct coordination *c,
 static void announce_change(struct mu__ctx *ctx, struct coordination *c,
                             const struct mu__key_value *entry, bool deleted)
 {
-    if (is_persistent(c))
+    if (are_keys_persistent(c))
         (void)write_change(ctx, c, entry, deleted);
 }
 
@@ -154,14 +154,14 @@ int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c,
         rv = mu__key_values_check_last_eighth(c->keys->kv, ret_error);
     if (rv != 0)
         return rv;
-    if (!is_persistent(c) || ops->reserve == NULL)
+    if (!are_keys_persistent(c) || ops->reserve == NULL)
         return 0;
     bytes += mu__key_values_bytes(c->keys->kv) + RECORD_BYTES * c->records;
     return ops->reserve(c->store, ctx, bytes, ret_error);
 }
 
-static int check_room(struct mu__ctx *ctx, struct coordination *c,
-                      const struct mu__key_value *entry, struct coord_change *a)
+static int check_change_room(struct mu__ctx *ctx, struct coordination *c,
+                             const struct mu__key_value *entry, struct coord_change *a)
 {
     return mu__coord_key_check_room(ctx, c, a->task, (uint64_t)entry->key.size +
                                     entry->value.size, &a->error);
@@ -230,8 +230,8 @@ uint64_t mu__coord_keys_drop(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- Once ---- */
 
-static void send_result(struct mu__ctx *ctx, struct coordination *c,
-                        const struct coord_change *a)
+static void send_change_result(struct mu__ctx *ctx, struct coordination *c,
+                               const struct coord_change *a)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_DONE);
     struct mu__key_done *body;
@@ -250,13 +250,13 @@ static void send_result(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_send(ctx, c, a->node, msg);
 }
 
-static void send_again(struct mu__ctx *ctx, struct coordination *c,
-                       struct coord_change *a)
+static void resend_change_result(struct mu__ctx *ctx, struct coordination *c,
+                                 struct coord_change *a)
 {
     if (a->result.code != 0)
         (void)mu_error_set(&a->error, a->result.code, "%s, as was answered before",
                            mu_strerror(a->result.code));
-    send_result(ctx, c, a);
+    send_change_result(ctx, c, a);
 }
 
 bool mu__coord_key_begin(struct mu__ctx *ctx, struct coordination *c,
@@ -282,7 +282,7 @@ bool mu__coord_key_begin(struct mu__ctx *ctx, struct coordination *c,
     mu__results_acknowledge(a->agent, done);
     state = mu__results_find(a->agent, token, &a->result);
     if (state == MU__REQUEST_ANSWERED)
-        send_again(ctx, c, a);
+        resend_change_result(ctx, c, a);
     if (state != MU__REQUEST_NEW)
         return false;
     if (mu__coord_key_admit(c, &a->error) == 0 &&
@@ -311,9 +311,10 @@ void mu__coord_key_write_result(struct mu__ctx *ctx, struct coordination *c,
 
 /* A refusal depends on the content of the store: while that is uncertain, the refusal
  * waits for a commit, as a change does. */
-static bool is_written(struct mu__ctx *ctx, const struct coordination *c, int code)
+static bool is_result_written(struct mu__ctx *ctx, const struct coordination *c, int code)
 {
-    return is_persistent(c) && (code == 0 || !c->store->ops->may_read(c->store, ctx));
+    return are_keys_persistent(c) &&
+           (code == 0 || !c->store->ops->may_read(c->store, ctx));
 }
 
 void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
@@ -324,10 +325,10 @@ void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
     if (code != -MU_EEXHAUSTED) {
         mu__results_add(a->agent, &a->result);
         note_records(c);
-        if (is_written(ctx, c, code))
+        if (is_result_written(ctx, c, code))
             mu__coord_key_write_result(ctx, c, a->task->incarnation, done, &a->result);
     }
-    send_result(ctx, c, a);
+    send_change_result(ctx, c, a);
 }
 
 int mu__coord_key_check(struct mu__view key, mu_error *error)
@@ -382,7 +383,7 @@ static int make_put(struct mu__ctx *ctx, struct coordination *c,
     entry.key = body->key;
     entry.value = body->value;
     entry.owner = (body->flags & MU__PUT_LEASE) != 0 ? a->task->incarnation : 0;
-    rv = check_room(ctx, c, &entry, a);
+    rv = check_change_room(ctx, c, &entry, a);
     if (rv == 0)
         rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c),
                                &a->error);
@@ -424,7 +425,7 @@ static int make_increment(struct mu__ctx *ctx, struct coordination *c,
     rv = mu__coord_key_sum(exists ? &before : NULL, body->by, &a->error, text, &entry,
                            &sum);
     if (rv == 0)
-        rv = check_room(ctx, c, &entry, a);
+        rv = check_change_room(ctx, c, &entry, a);
     if (rv == 0)
         rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c),
                                &a->error);
@@ -488,7 +489,7 @@ static void forget_results(struct mu__ctx *ctx, struct coordination *c, uint64_t
     uint64_t forgotten = mu__results_agent_closed(c->keys->results, agent, most);
 
     note_records(c);
-    if (forgotten != 0 && is_persistent(c))
+    if (forgotten != 0 && are_keys_persistent(c))
         mu__coord_key_write_result(ctx, c, forgotten, UINT64_MAX,
                                    &(struct mu__request_result){0});
 }

@@ -96,7 +96,7 @@ int mu__key_normalize(struct mu__view key, bool may_be_empty, mu_error *ret_erro
 #define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 /* Whether eight bytes are neither slashes nor below 32. */
-static bool are_plain(const uint8_t *at)
+static bool are_bytes_plain(const uint8_t *at)
 {
     uint64_t word;
     uint64_t slashes;
@@ -115,7 +115,7 @@ bool mu__key_is_normal(struct mu__view key)
     if (key.size > MU__KEY_MAX)
         return false;
     for (uint32_t i = 0; i < key.size; i++) {
-        if (i + 8 <= key.size && are_plain(at + i)) {
+        if (i + 8 <= key.size && are_bytes_plain(at + i)) {
             slash = false;
             i += 7;
             continue;
@@ -137,30 +137,30 @@ bool mu__key_is_below(struct mu__view key, struct mu__view directory)
            memcmp(at, directory.data, directory.size) == 0;
 }
 
-static uint64_t hash_of(const struct mu__key_values *kv, struct mu__view key)
+static uint64_t hash_key(const struct mu__key_values *kv, struct mu__view key)
 {
     return mu__sip_hash(kv->secret, key.data, key.size);
 }
 
-static bool is_key(const struct key_entry *entry, struct mu__view key)
+static bool is_entry_key(const struct key_entry *entry, struct mu__view key)
 {
     return entry->key_size == key.size &&
            (key.size == 0 || memcmp(entry->key, key.data, key.size) == 0);
 }
 
-static struct key_entry *find(const struct mu__key_values *kv, uint64_t hash,
-                              struct mu__view key)
+static struct key_entry *find_key_entry(const struct mu__key_values *kv, uint64_t hash,
+                                        struct mu__view key)
 {
     struct key_entry *entry = mu__map_get(&kv->hashes, hash);
 
-    while (entry != NULL && !is_key(entry, key))
+    while (entry != NULL && !is_entry_key(entry, key))
         entry = entry->same_hash;
     return entry;
 }
 
 /* Replace the value of a key in a map. The old one is removed first, so that this takes
  * no memory. */
-static void replace(struct mu__map *map, uint64_t key, void *value)
+static void replace_map_value(struct mu__map *map, uint64_t key, void *value)
 {
     int rv;
 
@@ -174,7 +174,7 @@ static int add_to_hashes(struct mu__key_values *kv, struct key_entry *entry)
     entry->same_hash = mu__map_get(&kv->hashes, entry->hash);
     if (entry->same_hash == NULL)
         return mu__map_set(&kv->hashes, entry->hash, entry);
-    replace(&kv->hashes, entry->hash, entry);
+    replace_map_value(&kv->hashes, entry->hash, entry);
     return 0;
 }
 
@@ -189,14 +189,14 @@ static void take_from_hashes(struct mu__key_values *kv, struct key_entry *entry)
     } else if (entry->same_hash == NULL) {
         (void)mu__map_remove(&kv->hashes, entry->hash);
     } else {
-        replace(&kv->hashes, entry->hash, entry->same_hash);
+        replace_map_value(&kv->hashes, entry->hash, entry->same_hash);
     }
 }
 
 /* ---- The order ---- */
 
 /* A key's byte as a number of nine bits, in the order of keys: the end, '/', the rest. */
-static inline unsigned digit(struct mu__view key, uint32_t offset)
+static inline unsigned get_key_digit(struct mu__view key, uint32_t offset)
 {
     uint8_t byte;
 
@@ -210,10 +210,10 @@ static inline unsigned bit_at(struct mu__view key, uint32_t position)
 {
     unsigned which = position & ((1u << POSITION_SHIFT) - 1);
 
-    return digit(key, position >> POSITION_SHIFT) >> (DIGIT_BITS - which) & 1;
+    return get_key_digit(key, position >> POSITION_SHIFT) >> (DIGIT_BITS - which) & 1;
 }
 
-static struct mu__view key_of(const struct key_entry *entry)
+static struct mu__view get_entry_key(const struct key_entry *entry)
 {
     return (struct mu__view){entry->key, entry->key_size};
 }
@@ -230,7 +230,7 @@ static uint32_t first_difference(struct mu__view a, struct mu__view b)
 
     while (offset < least && left[offset] == right[offset])
         offset++;
-    differ = digit(a, offset) ^ digit(b, offset);
+    differ = get_key_digit(a, offset) ^ get_key_digit(b, offset);
     if (differ == 0)
         return 0;
     while (differ >> (DIGIT_BITS - which) == 0)
@@ -239,7 +239,7 @@ static uint32_t first_difference(struct mu__view a, struct mu__view b)
 }
 
 /* A leaf that agrees with the key in all bits that the nodes on the way test. */
-static struct key_entry *closest(const struct mu__key_values *kv, struct mu__view key)
+static struct key_entry *find_leaf(const struct mu__key_values *kv, struct mu__view key)
 {
     struct key_entry *at = kv->root;
     uint32_t last = 0;
@@ -262,7 +262,7 @@ int mu__key_compare(struct mu__view a, struct mu__view b)
 
 static void add_to_order(struct mu__key_values *kv, struct key_entry *entry)
 {
-    struct mu__view key = key_of(entry);
+    struct mu__view key = get_entry_key(entry);
     struct key_entry **link = &kv->root;
     uint32_t last = 0;
     uint32_t position;
@@ -273,7 +273,7 @@ static void add_to_order(struct mu__key_values *kv, struct key_entry *entry)
         kv->root = entry;
         return;
     }
-    position = first_difference(key, key_of(closest(kv, key)));
+    position = first_difference(key, get_entry_key(find_leaf(kv, key)));
     assert(position > 0);
     while ((*link)->position > last && (*link)->position < position) {
         last = (*link)->position;
@@ -304,7 +304,7 @@ static void keep_room(struct key_entry *removed, struct key_entry *parent,
 
 static void take_from_order(struct mu__key_values *kv, struct key_entry *entry)
 {
-    struct mu__view key = key_of(entry);
+    struct mu__view key = get_entry_key(entry);
     struct key_entry **link = &kv->root;
     struct key_entry **parent_link = NULL;
     struct key_entry **node_link = NULL;
@@ -340,8 +340,8 @@ static const struct key_entry *first_below(const struct key_entry *at, uint32_t 
 
 /* The first leaf behind all that agree with the key in the bits before `position`, which
  * is 0 for all bits. NULL: none. */
-static const struct key_entry *behind_all(const struct mu__key_values *kv,
-                                          struct mu__view key, uint32_t position)
+static const struct key_entry *find_first_behind(const struct mu__key_values *kv,
+                                                 struct mu__view key, uint32_t position)
 {
     const struct key_entry *at = kv->root;
     const struct key_entry *turn = NULL;    /* the last node where the key goes left */
@@ -372,21 +372,21 @@ static const struct key_entry *first_like(const struct mu__key_values *kv,
     return first_below(at, last);
 }
 
-static const struct key_entry *next(const struct mu__key_values *kv, struct mu__view from,
-                                    bool behind)
+static const struct key_entry *find_next_entry(const struct mu__key_values *kv,
+                                               struct mu__view from, bool behind)
 {
     const struct key_entry *near;
     uint32_t position;
 
     if (kv->root == NULL)
         return NULL;
-    near = closest(kv, from);
-    position = first_difference(from, key_of(near));
+    near = find_leaf(kv, from);
+    position = first_difference(from, get_entry_key(near));
     if (position == 0)
-        return behind ? behind_all(kv, from, 0) : near;
+        return behind ? find_first_behind(kv, from, 0) : near;
     if (bit_at(from, position) == 0)
         return first_like(kv, from, position);
-    return behind_all(kv, from, position);
+    return find_first_behind(kv, from, position);
 }
 
 /* ---- Owners: a list of the entries of each owner, the first one in the map ---- */
@@ -400,14 +400,14 @@ static void take_from_owner(struct mu__key_values *kv, struct key_entry *entry)
     if (entry->owned_before != NULL)
         entry->owned_before->owned_next = entry->owned_next;
     else if (entry->owned_next != NULL)
-        replace(&kv->owners, entry->owner, entry->owned_next);
+        replace_map_value(&kv->owners, entry->owner, entry->owned_next);
     else
         (void)mu__map_remove(&kv->owners, entry->owner);
     entry->owner = 0;
 }
 
 /* -MU_ENOMEM: nothing has changed. */
-static int give_to(struct mu__key_values *kv, struct key_entry *entry, uint64_t owner)
+static int set_owner(struct mu__key_values *kv, struct key_entry *entry, uint64_t owner)
 {
     struct key_entry *first;
 
@@ -418,7 +418,7 @@ static int give_to(struct mu__key_values *kv, struct key_entry *entry, uint64_t 
         return -MU_ENOMEM;
     take_from_owner(kv, entry);
     if (first != NULL) {
-        replace(&kv->owners, owner, entry);
+        replace_map_value(&kv->owners, owner, entry);
         first->owned_before = entry;
     }
     entry->owner = owner;
@@ -453,7 +453,8 @@ static int room_for(const struct key_entry *entry, uint32_t size,
     return 0;
 }
 
-static void fill(struct key_entry *entry, struct mu__buf *room, struct mu__view value)
+static void fill_value(struct key_entry *entry, struct mu__buf *room,
+                       struct mu__view value)
 {
     if (room != NULL) {
         memcpy(room->data, value.data, value.size);
@@ -484,12 +485,12 @@ static struct key_entry *make_entry(uint64_t hash, const struct mu__key_value *f
         free(entry);
         return NULL;
     }
-    fill(entry, room, from->value);
+    fill_value(entry, room, from->value);
     return entry;
 }
 
-static int check_bytes(const struct mu__key_values *kv, uint64_t less, uint64_t more,
-                       mu_error *error)
+static int check_key_bytes(const struct mu__key_values *kv, uint64_t less, uint64_t more,
+                           mu_error *error)
 {
     if (kv->bytes - less + more <= kv->bytes_max)
         return 0;
@@ -498,38 +499,38 @@ static int check_bytes(const struct mu__key_values *kv, uint64_t less, uint64_t 
                         " more", kv->bytes, kv->bytes_max, more - less);
 }
 
-static int refuse_memory(mu_error *error)
+static int refuse_key_memory(mu_error *error)
 {
     return mu_error_set(error, -MU_ENOMEM, "no memory for a key");
 }
 
-static int change(struct mu__key_values *kv, struct key_entry *entry,
-                  const struct mu__key_value *to, mu_error *error)
+static int change_key_entry(struct mu__key_values *kv, struct key_entry *entry,
+                            const struct mu__key_value *to, mu_error *error)
 {
     uint32_t size = value_size(entry);
     struct mu__buf *room;
-    int rv = check_bytes(kv, size, to->value.size, error);
+    int rv = check_key_bytes(kv, size, to->value.size, error);
 
     if (rv != 0)
         return rv;
     if (room_for(entry, to->value.size, &room) != 0)
-        return refuse_memory(error);
-    if (give_to(kv, entry, to->owner) != 0) {
+        return refuse_key_memory(error);
+    if (set_owner(kv, entry, to->owner) != 0) {
         mu__buf_unref(room);
-        return refuse_memory(error);
+        return refuse_key_memory(error);
     }
-    fill(entry, room, to->value);
+    fill_value(entry, room, to->value);
     entry->revision = to->revision;
     kv->bytes = kv->bytes - size + to->value.size;
     return 0;
 }
 
-static int add(struct mu__key_values *kv, uint64_t hash,
-               const struct mu__key_value *from, mu_error *error)
+static int add_key_entry(struct mu__key_values *kv, uint64_t hash,
+                         const struct mu__key_value *from, mu_error *error)
 {
     uint64_t size = (uint64_t)from->key.size + from->value.size;
     struct key_entry *entry;
-    int rv = check_bytes(kv, 0, size, error);
+    int rv = check_key_bytes(kv, 0, size, error);
 
     if (rv != 0)
         return rv;
@@ -538,11 +539,11 @@ static int add(struct mu__key_values *kv, uint64_t hash,
                             "as there may be", kv->count);
     entry = make_entry(hash, from);
     if (entry == NULL)
-        return refuse_memory(error);
-    if (give_to(kv, entry, from->owner) != 0 || add_to_hashes(kv, entry) != 0) {
+        return refuse_key_memory(error);
+    if (set_owner(kv, entry, from->owner) != 0 || add_to_hashes(kv, entry) != 0) {
         take_from_owner(kv, entry);
         free_entry(entry);
-        return refuse_memory(error);
+        return refuse_key_memory(error);
     }
     add_to_order(kv, entry);
     kv->count++;
@@ -556,11 +557,11 @@ static struct mu__key_value entry_as_seen(const struct key_entry *entry)
 
     if (entry->value != NULL)
         value = (struct mu__view){entry->value->data, entry->value->size};
-    return (struct mu__key_value){entry->revision, entry->owner, key_of(entry), value,
-                                  entry->value};
+    return (struct mu__key_value){entry->revision, entry->owner, get_entry_key(entry),
+                                  value, entry->value};
 }
 
-static bool show(const struct key_entry *entry, struct mu__key_value *ret_entry)
+static bool show_key_entry(const struct key_entry *entry, struct mu__key_value *ret_entry)
 {
     if (entry == NULL)
         return false;
@@ -616,8 +617,8 @@ void mu__key_values_free(struct mu__key_values *kv)
 bool mu__key_values_find(const struct mu__key_values *kv, struct mu__view key,
                          struct mu__key_value *ret_entry)
 {
-    *kv->memory = find(kv, hash_of(kv, key), key);
-    return show(kv->found, ret_entry);
+    *kv->memory = find_key_entry(kv, hash_key(kv, key), key);
+    return show_key_entry(kv->found, ret_entry);
 }
 
 int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *entry,
@@ -626,20 +627,20 @@ int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *en
     struct key_entry *found = kv->found;
     uint64_t hash;
 
-    if (found != NULL && is_key(found, entry->key))
-        return change(kv, found, entry, ret_error);
-    hash = hash_of(kv, entry->key);
-    found = find(kv, hash, entry->key);
+    if (found != NULL && is_entry_key(found, entry->key))
+        return change_key_entry(kv, found, entry, ret_error);
+    hash = hash_key(kv, entry->key);
+    found = find_key_entry(kv, hash, entry->key);
     if (found != NULL)
-        return change(kv, found, entry, ret_error);
-    return add(kv, hash, entry, ret_error);
+        return change_key_entry(kv, found, entry, ret_error);
+    return add_key_entry(kv, hash, entry, ret_error);
 }
 
 /* Giving back an owner takes no memory: the map of owners was never smaller since. */
 void mu__key_values_restore(struct mu__key_values *kv, const struct mu__key_value *before)
 {
-    struct key_entry *entry = find(kv, hash_of(kv, before->key), before->key);
-    int rv = give_to(kv, entry, before->owner);
+    struct key_entry *entry = find_key_entry(kv, hash_key(kv, before->key), before->key);
+    int rv = set_owner(kv, entry, before->owner);
 
     assert(rv == 0);
     kv->bytes = kv->bytes - value_size(entry) + before->value.size;
@@ -650,7 +651,7 @@ void mu__key_values_restore(struct mu__key_values *kv, const struct mu__key_valu
 
 bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key)
 {
-    struct key_entry *entry = find(kv, hash_of(kv, key), key);
+    struct key_entry *entry = find_key_entry(kv, hash_key(kv, key), key);
 
     if (entry == NULL)
         return false;
@@ -668,13 +669,13 @@ bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key)
 bool mu__key_values_next(const struct mu__key_values *kv, struct mu__view from,
                          bool behind, struct mu__key_value *ret_entry)
 {
-    return show(next(kv, from, behind), ret_entry);
+    return show_key_entry(find_next_entry(kv, from, behind), ret_entry);
 }
 
 bool mu__key_values_owned(const struct mu__key_values *kv, uint64_t owner,
                           struct mu__key_value *ret_entry)
 {
-    return show(mu__map_get(&kv->owners, owner), ret_entry);
+    return show_key_entry(mu__map_get(&kv->owners, owner), ret_entry);
 }
 
 uint64_t mu__key_values_count(const struct mu__key_values *kv)

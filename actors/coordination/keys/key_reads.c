@@ -23,7 +23,8 @@ enum { HELD_AGAIN_MS = 50, BEHIND_AGAIN_MS = 20 };
 
 /* ---- Gets ---- */
 
-static void get(struct mu__ctx *ctx, struct coordination *c, const struct mu__msg *msg)
+static void get_key(struct mu__ctx *ctx, struct coordination *c,
+                    const struct mu__msg *msg)
 {
     const struct mu__key_get *body = (const void *)msg->body;
     uint32_t node = msg->from.node;
@@ -58,7 +59,7 @@ static mu_value *key_value(struct mu__view key)
     return value != NULL ? value : mu_value_bytes(key.data, key.size);
 }
 
-static mu_value *item_of(const struct mu__key_value *entry, bool names_only)
+static mu_value *make_listed_item(const struct mu__key_value *entry, bool names_only)
 {
     mu_value *item = mu_value_map();
 
@@ -90,7 +91,7 @@ static mu_value *list_page(const struct coordination *c, const struct mu__key_li
             *ret_more = true;
             return items;
         }
-        if (mu_value_append(items, item_of(&entry, body->names_only)) != 0) {
+        if (mu_value_append(items, make_listed_item(&entry, body->names_only)) != 0) {
             mu_value_free(items);
             return NULL;
         }
@@ -100,7 +101,8 @@ static mu_value *list_page(const struct coordination *c, const struct mu__key_li
     return items;
 }
 
-static void list(struct mu__ctx *ctx, struct coordination *c, const struct mu__msg *msg)
+static void list_keys(struct mu__ctx *ctx, struct coordination *c,
+                      const struct mu__msg *msg)
 {
     const struct mu__key_list *body = (const void *)msg->body;
     struct mu__msg *answer = mu__msg_new(ctx, MU__KEY_LISTED);
@@ -138,8 +140,8 @@ struct read_kind {
 };
 
 static const struct read_kind read_kinds[] = {
-    {MU__KEY_GET, false, get, mu__coord_key_refuse},
-    {MU__KEY_LIST, true, list, mu__coord_key_refuse_list},
+    {MU__KEY_GET, false, get_key, mu__coord_key_refuse},
+    {MU__KEY_LIST, true, list_keys, mu__coord_key_refuse_list},
     {MU__KEY_WATCH, true, mu__coord_key_watch, mu__coord_key_refuse_watch},
 };
 
@@ -165,7 +167,7 @@ static struct read_head head_of(const struct mu__msg *msg)
     return head;
 }
 
-static const struct read_kind *kind_of(const struct mu__msg *msg)
+static const struct read_kind *get_read_kind(const struct mu__msg *msg)
 {
     const struct read_kind *kind = read_kinds;
 
@@ -189,10 +191,10 @@ static int check_read(struct mu__ctx *ctx, struct coordination *c,
                         "empty, too long, has slashes too many or control characters");
 }
 
-static void do_read(struct mu__ctx *ctx, struct coordination *c,
-                    const struct mu__msg *msg)
+static void run_key_read(struct mu__ctx *ctx, struct coordination *c,
+                         const struct mu__msg *msg)
 {
-    const struct read_kind *kind = kind_of(msg);
+    const struct read_kind *kind = get_read_kind(msg);
     mu_error error;
 
     if (check_read(ctx, c, kind, msg, &error) == 0)
@@ -209,7 +211,7 @@ void mu__coord_reads_try_within(struct mu__ctx *ctx, struct coordination *c,
     r->again_ms = mu__coord_earlier(r->again_ms, mu__coord_clock(ctx, c) + delay_ms);
 }
 
-static void hold(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *msg)
+static void hold_read(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *msg)
 {
     struct coord_reads *r = c->keys->reads;
     mu_error error;
@@ -217,7 +219,7 @@ static void hold(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *ms
     if (r->held_count >= COORD_HELD_MAX) {
         (void)mu_error_set(&error, -MU_EEXHAUSTED, "%d reads wait until it is certain "
                            "that %s holds its store", COORD_HELD_MAX, c->config.task);
-        kind_of(msg)->refuse(ctx, c, msg->from.node, head_of(msg).token, &error);
+        get_read_kind(msg)->refuse(ctx, c, msg->from.node, head_of(msg).token, &error);
         return;
     }
     msg = mu__claim(ctx);
@@ -228,7 +230,7 @@ static void hold(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *ms
     mu__coord_reads_try_within(ctx, c, HELD_AGAIN_MS);
 }
 
-static bool may_read(struct mu__ctx *ctx, const struct coordination *c)
+static bool may_read_store(struct mu__ctx *ctx, const struct coordination *c)
 {
     return c->store->ops->may_read(c->store, ctx);
 }
@@ -238,17 +240,17 @@ void mu__coord_on_key_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 {
     struct coordination *c = state;
 
-    if (c->keys->reads->held == NULL && may_read(ctx, c))
-        do_read(ctx, c, msg);
+    if (c->keys->reads->held == NULL && may_read_store(ctx, c))
+        run_key_read(ctx, c, msg);
     else
-        hold(ctx, c, msg);
+        hold_read(ctx, c, msg);
 }
 
-static void release_held(struct mu__ctx *ctx, struct coordination *c)
+static void release_held_reads(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_reads *r = c->keys->reads;
 
-    while (r->held != NULL && may_read(ctx, c)) {
+    while (r->held != NULL && may_read_store(ctx, c)) {
         struct mu__msg *msg = r->held;
 
         r->held = msg->next;
@@ -260,7 +262,7 @@ static void release_held(struct mu__ctx *ctx, struct coordination *c)
 }
 
 /* Drop the held reads of a node; with a token, only that one. */
-static void drop_held(struct coord_reads *r, uint32_t node, uint64_t token)
+static void drop_held_reads(struct coord_reads *r, uint32_t node, uint64_t token)
 {
     struct mu__msg **link = &r->held;
 
@@ -284,7 +286,7 @@ void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c)
     bool sent;
 
     r->again_ms = UINT64_MAX;
-    release_held(ctx, c);
+    release_held_reads(ctx, c);
     sent = mu__coord_key_next_pages(ctx, c);
     if (!mu__list_is_empty(&r->pages))
         mu__coord_reads_try_within(ctx, c, sent ? 1 : BEHIND_AGAIN_MS);
@@ -294,14 +296,14 @@ void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c)
 
 /* ---- Cancelling ---- */
 
-static void cancel(struct coord_reads *r, uint32_t node, uint64_t token)
+static void cancel_read(struct coord_reads *r, uint32_t node, uint64_t token)
 {
     struct coord_wait *wait = token == 0 ? NULL : mu__coord_key_find_wait(r, node, token);
 
     if (wait != NULL)
         mu__coord_key_end_wait(r, wait);
     else if (token != 0 && r->held != NULL)
-        drop_held(r, node, token);
+        drop_held_reads(r, node, token);
 }
 
 void mu__coord_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -310,7 +312,7 @@ void mu__coord_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *m
     const struct mu__key_cancel *body = mu__body(msg);
 
     (void)ctx;
-    cancel(c->keys->reads, msg->from.node, body->token);
+    cancel_read(c->keys->reads, msg->from.node, body->token);
 }
 
 void mu__coord_on_key_unwatch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -319,7 +321,7 @@ void mu__coord_on_key_unwatch(struct mu__ctx *ctx, void *state, struct mu__msg *
     const struct mu__key_unwatch *body = mu__body(msg);
 
     (void)ctx;
-    cancel(c->keys->reads, msg->from.node, body->token);
+    cancel_read(c->keys->reads, msg->from.node, body->token);
 }
 
 /* ---- start and end ---- */
@@ -353,7 +355,7 @@ void mu__coord_reads_node_down(struct coord_reads *r, uint32_t node)
 {
     struct key_reader *reader = mu__map_remove(&r->readers, (uint64_t)node + 1);
 
-    drop_held(r, node, 0);
+    drop_held_reads(r, node, 0);
     if (reader != NULL)
         free_reader(r, reader);
 }

@@ -42,8 +42,8 @@ static int check_keys(const struct mu__txn *txn, mu_error *error)
 }
 
 /* The number of the first comparison that does not hold goes to `ret_failed`, from 1. */
-static int compare(const struct coordination *c, const struct mu__txn *txn,
-                   mu_error *error, int64_t *ret_failed)
+static int check_comparisons(const struct coordination *c, const struct mu__txn *txn,
+                             mu_error *error, int64_t *ret_failed)
 {
     for (unsigned i = 0; i < txn->checks_count; i++) {
         struct mu__key_value entry;
@@ -94,8 +94,8 @@ static int plan_put(const struct coordination *c, struct txn_plan *plan,
     return rv;
 }
 
-static int plan_all(const struct coordination *c, struct txn_plan *plan, uint64_t owner,
-                    mu_error *error)
+static int plan_changes(const struct coordination *c, struct txn_plan *plan,
+                        uint64_t owner, mu_error *error)
 {
     const struct mu__txn *txn = plan->txn;
     int rv = 0;
@@ -121,7 +121,7 @@ static void free_plan(struct txn_plan *plan)
 
 /* ---- Applying it ---- */
 
-static void undo(struct coordination *c, struct txn_plan *plan)
+static void undo_puts(struct coordination *c, struct txn_plan *plan)
 {
     while (plan->made > 0) {
         const struct planned *put = &plan->puts[--plan->made];
@@ -134,7 +134,7 @@ static void undo(struct coordination *c, struct txn_plan *plan)
     c->revision = plan->revision;
 }
 
-static int put_all(struct coordination *c, struct txn_plan *plan, mu_error *error)
+static int apply_puts(struct coordination *c, struct txn_plan *plan, mu_error *error)
 {
     plan->revision = c->revision;
     while (plan->made < plan->count) {
@@ -144,7 +144,7 @@ static int put_all(struct coordination *c, struct txn_plan *plan, mu_error *erro
         put->entry.revision = mu__coord_next_revision(c);
         rv = mu__key_values_put(c->keys->kv, &put->entry, error);
         if (rv != 0) {
-            undo(c, plan);
+            undo_puts(c, plan);
             return rv;
         }
         c->revision = put->entry.revision;
@@ -153,43 +153,43 @@ static int put_all(struct coordination *c, struct txn_plan *plan, mu_error *erro
     return 0;
 }
 
-static void delete_all(struct mu__ctx *ctx, struct coordination *c,
-                       const struct mu__txn *txn)
+static void apply_deletes(struct mu__ctx *ctx, struct coordination *c,
+                          const struct mu__txn *txn)
 {
     for (unsigned i = 0; i < txn->changes_count; i++)
         if (txn->changes[i].operation == MU_KV_DELETE)
             (void)mu__coord_keys_drop(ctx, c, txn->changes[i].key);
 }
 
-static int apply(struct mu__ctx *ctx, struct coordination *c, struct txn_plan *plan,
-                 struct coord_change *a)
+static int apply_transaction(struct mu__ctx *ctx, struct coordination *c,
+                             struct txn_plan *plan, struct coord_change *a)
 {
-    int rv = plan_all(c, plan, a->task->incarnation, &a->error);
+    int rv = plan_changes(c, plan, a->task->incarnation, &a->error);
 
     if (rv == 0 && plan->count > 0)
         rv = mu__coord_key_check_room(ctx, c, a->task, plan->bytes, &a->error);
     if (rv == 0)
-        rv = put_all(c, plan, &a->error);
+        rv = apply_puts(c, plan, &a->error);
     if (rv != 0)
         return rv;
     for (unsigned i = 0; i < plan->count; i++)
         mu__coord_key_changed(ctx, c, &plan->puts[i].entry);
-    delete_all(ctx, c, plan->txn);
+    apply_deletes(ctx, c, plan->txn);
     a->result.revision = c->revision;
     a->result.number = plan->sum;
     return 0;
 }
 
-static int transact(struct mu__ctx *ctx, struct coordination *c,
-                    const struct mu__txn *txn, struct coord_change *a)
+static int run_transaction(struct mu__ctx *ctx, struct coordination *c,
+                           const struct mu__txn *txn, struct coord_change *a)
 {
     struct txn_plan plan = {.txn = txn};
     int rv = check_keys(txn, &a->error);
 
     if (rv == 0)
-        rv = compare(c, txn, &a->error, &a->result.number);
+        rv = check_comparisons(c, txn, &a->error, &a->result.number);
     if (rv == 0)
-        rv = apply(ctx, c, &plan, a);
+        rv = apply_transaction(ctx, c, &plan, a);
     free_plan(&plan);
     return rv;
 }
@@ -216,7 +216,7 @@ void mu__coord_on_key_txn(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     rv = mu__txn_read(&body->content, &a.error, &txn);
     if (rv == 0)
-        rv = transact(ctx, c, txn, &a);
+        rv = run_transaction(ctx, c, txn, &a);
     mu__coord_key_end(ctx, c, &a, body->done, rv);
     if (rv == 0)
         note_preemption(ctx, c, a.node, txn);

@@ -101,7 +101,7 @@ void mu__coord_key_end_wait(struct coord_reads *r, struct coord_wait *wait)
     mu__coord_key_free_wait(r, wait);
 }
 
-static int refuse_memory(mu_error *error)
+static int refuse_wait_memory(mu_error *error)
 {
     return mu_error_set(error, -MU_ENOMEM, "no memory for a wait for a key");
 }
@@ -147,7 +147,7 @@ int mu__coord_key_add_wait(struct coord_reads *r, uint32_t node, uint64_t token,
     if (reader == NULL)
         reader = add_reader(r, node);
     if (reader == NULL)
-        return refuse_memory(error);
+        return refuse_wait_memory(error);
     if (mu__map_get(&reader->waits, token) != NULL)
         return -MU_EEXISTS;
     if (reader->waits.count >= COORD_WAITS_MAX)
@@ -155,7 +155,7 @@ int mu__coord_key_add_wait(struct coord_reads *r, uint32_t node, uint64_t token,
                             "gets and watches together, as often as it may",
                             COORD_WAITS_MAX);
     if (make_wait(r, reader, token, kind, key, ret_wait) != 0)
-        return refuse_memory(error);
+        return refuse_wait_memory(error);
     return 0;
 }
 

@@ -111,14 +111,14 @@ void mu__coord_key_refuse_list(struct mu__ctx *ctx, struct coordination *c, uint
 }
 
 /* End a watch that would miss an event; its program may begin another. */
-static void end_watch(struct mu__ctx *ctx, struct coordination *c,
-                      struct coord_wait *wait)
+static void end_overflowed_watch(struct mu__ctx *ctx, struct coordination *c,
+                                 struct coord_wait *wait)
 {
     mu_error error;
 
-    (void)mu_error_set(&error, -MU_EEXHAUSTED,
-                       "no memory for what a watch is told, or too much waits for the "
-                       "store: it is over");
+    (void)mu_error_set(
+        &error, -MU_EEXHAUSTED,
+        "watch closed: out of memory, or too many events wait for the store");
     mu__coord_key_refuse_watch(ctx, c, wait->reader->node, wait->token, &error);
     mu__coord_key_end_wait(c->keys->reads, wait);
 }
@@ -126,8 +126,8 @@ static void end_watch(struct mu__ctx *ctx, struct coordination *c,
 /* ---- Changes: the views of `entry` point into entry->backing; NULL: there was no memory
  * for that, and the gets and watches end with that error ---- */
 
-static void answer_get(struct mu__ctx *ctx, struct coordination *c,
-                       struct coord_wait *wait, const struct mu__key_value *entry)
+static void answer_waiting_get(struct mu__ctx *ctx, struct coordination *c,
+                               struct coord_wait *wait, const struct mu__key_value *entry)
 {
     mu_error error;
 
@@ -150,7 +150,7 @@ static void send_watch(struct mu__ctx *ctx, struct coordination *c,
     if (wait->cursor != NULL && mu__key_compare(entry->key, cursor) > 0)
         return;
     if (entry->backing == NULL || !send_event(ctx, c, wait, entry, deleted))
-        end_watch(ctx, c, wait);
+        end_overflowed_watch(ctx, c, wait);
 }
 
 static void send_subject(struct mu__ctx *ctx, struct coordination *c,
@@ -165,7 +165,7 @@ static void send_subject(struct mu__ctx *ctx, struct coordination *c,
          wait != NULL; wait = next) {
         next = MU__LIST_NEXT(wait, struct coord_wait, link);
         if (kind == WAIT_GET)
-            answer_get(ctx, c, wait, entry);
+            answer_waiting_get(ctx, c, wait, entry);
         else
             send_watch(ctx, c, wait, entry, deleted);
     }
@@ -300,7 +300,7 @@ static void begin_below(struct mu__ctx *ctx, struct coordination *c,
         return;
     }
     if (rv < 0 || !set_cursor(wait, last)) {
-        end_watch(ctx, c, wait);
+        end_overflowed_watch(ctx, c, wait);
         return;
     }
     mu__list_append(&c->keys->reads->pages, &wait->page_link);
@@ -316,7 +316,7 @@ static void next_page(struct mu__ctx *ctx, struct coordination *c,
                        (struct mu__view){wait->cursor, wait->cursor_size}, &last);
 
     if (rv < 0) {
-        end_watch(ctx, c, wait);
+        end_overflowed_watch(ctx, c, wait);
         return;
     }
     if (rv > 0) {
@@ -379,7 +379,7 @@ void mu__coord_key_watch(struct mu__ctx *ctx, struct coordination *c,
     }
     if (mu__key_values_find(c->keys->kv, body->key, &entry) &&
         !send_entry(ctx, c, wait, &entry)) {
-        end_watch(ctx, c, wait);
+        end_overflowed_watch(ctx, c, wait);
         return;
     }
     send_complete(ctx, c, wait);

@@ -9,8 +9,8 @@ static bool is_queue_key(const char *key, const char *directory)
     return strchr(key + strlen(directory) + 1, '/') == NULL;
 }
 
-static void note_first(const mu_value *item, uint64_t revision,
-                       struct mu__lock_queue *queue)
+static void note_queue_head(const mu_value *item, uint64_t revision,
+                            struct mu__lock_queue *queue)
 {
     const void *value = "";
     size_t size = 0;
@@ -44,7 +44,7 @@ static void note_queue_key(const mu_value *item, const char *directory, uint64_t
         queue->before = revision;
         (void)snprintf(queue->before_key, sizeof queue->before_key, "%s", key);
     }
-    note_first(item, revision, queue);
+    note_queue_head(item, revision, queue);
 }
 
 void mu__lock_queue_read(const mu_value *items, const char *directory, uint64_t number,

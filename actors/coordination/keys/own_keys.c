@@ -9,8 +9,8 @@
 
 /* ---- The service's own keys ---- */
 
-static int put_own(struct mu__ctx *ctx, struct coordination *c, const char *key,
-                   struct mu__view value, uint64_t revision)
+static int put_own_key(struct mu__ctx *ctx, struct coordination *c, const char *key,
+                       struct mu__view value, uint64_t revision)
 {
     struct mu__key_value entry = {.key = mu__view_str(key), .value = value};
 
@@ -22,14 +22,15 @@ static int put_own(struct mu__ctx *ctx, struct coordination *c, const char *key,
 int mu__coord_keys_put_own(struct mu__ctx *ctx, struct coordination *c, const char *key,
                            const void *value, size_t size)
 {
-    return put_own(ctx, c, key, (struct mu__view){value, (uint32_t)size},
-                   mu__coord_next_revision(c));
+    return put_own_key(ctx, c, key, (struct mu__view){value, (uint32_t)size},
+                       mu__coord_next_revision(c));
 }
 
 int mu__coord_keys_put_quietly(struct mu__ctx *ctx, struct coordination *c,
                                const char *key, const void *value, size_t size)
 {
-    return put_own(ctx, c, key, (struct mu__view){value, (uint32_t)size}, c->revision);
+    return put_own_key(ctx, c, key, (struct mu__view){value, (uint32_t)size},
+                       c->revision);
 }
 
 bool mu__coord_keys_get_own(struct coordination *c, const char *key,
@@ -57,7 +58,7 @@ int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- Contents of a run ---- */
 
-static bool is_own(struct mu__view key)
+static bool is_own_key(struct mu__view key)
 {
     return mu__view_is(key, MU__KEYS_OWN) ||
            mu__key_is_below(key, mu__view_str(MU__KEYS_OWN));
@@ -74,7 +75,7 @@ uint64_t mu__coord_keys_drop_others(struct mu__ctx *ctx, struct coordination *c)
         assert(entry.key.size <= sizeof copy);
         memcpy(copy, entry.key.data, entry.key.size);
         from = (struct mu__view){copy, entry.key.size};
-        if (is_own(from))
+        if (is_own_key(from))
             continue;
         mu__coord_key_delete(ctx, c, &entry);
         count++;

@@ -13,29 +13,30 @@ enum { KEY_SHOWN_MAX = 200 };
 
 /* ---- Validating ---- */
 
-static int shown(struct mu__view key)
+static int get_shown_size(struct mu__view key)
 {
     return key.size > KEY_SHOWN_MAX ? KEY_SHOWN_MAX : (int)key.size;
 }
 
-static int refuse(mu_error *error, int code, const char *part, unsigned i,
-                  const char *reason)
+static int refuse_txn_part(mu_error *error, int code, const char *part, unsigned i,
+                           const char *reason)
 {
     return mu_error_set(error, code, "%s %u of the transaction %s", part, i + 1, reason);
 }
 
-static bool is_key(struct mu__view key)
+static bool is_txn_key(struct mu__view key)
 {
     return key.size > 0 && mu__key_is_normal(key);
 }
 
 static int check_key(struct mu__view key, const char *part, unsigned i, mu_error *error)
 {
-    if (is_key(key))
+    if (is_txn_key(key))
         return 0;
-    return refuse(error, -MU_EINVALID, part, i, "has a key that is not in its normal "
-                  "form: it is empty, too long, has slashes too many or control "
-                  "characters");
+    return refuse_txn_part(error, -MU_EINVALID, part, i,
+                           "has a key that is not in its normal "
+                           "form: it is empty, too long, has slashes too many or control "
+                           "characters");
 }
 
 static int check_value(struct mu__view value, const char *part, unsigned i,
@@ -43,7 +44,8 @@ static int check_value(struct mu__view value, const char *part, unsigned i,
 {
     if (value.size <= MU__KEY_VALUE_MAX)
         return 0;
-    return refuse(error, -MU_EEXHAUSTED, part, i, "has a value of more than 1 MiB");
+    return refuse_txn_part(error, -MU_EEXHAUSTED, part, i,
+                           "has a value of more than 1 MiB");
 }
 
 static int validate_check(const struct mu__txn_check *check, unsigned i, mu_error *error)
@@ -52,8 +54,8 @@ static int validate_check(const struct mu__txn_check *check, unsigned i, mu_erro
     int rv = check_key(check->key, part, i, error);
 
     if (rv == 0 && (check->type < MU_KV_IF_REVISION || check->type > MU_KV_IF_VALUE))
-        rv = refuse(error, -MU_EINVALID, part, i,
-                    "has a type that is none of enum mu_kv_check_type");
+        rv = refuse_txn_part(error, -MU_EINVALID, part, i,
+                             "has a type that is not a valid mu_kv_check_type");
     return rv == 0 ? check_value(check->value, part, i, error) : rv;
 }
 
@@ -66,15 +68,17 @@ static int validate_change(const struct mu__txn_change *change, unsigned i,
 
     if (rv == 0 && operation != MU_KV_PUT && operation != MU_KV_INCREMENT &&
         operation != MU_KV_DELETE)
-        rv = refuse(error, -MU_EINVALID, part, i, "is no put, increment or delete");
+        rv = refuse_txn_part(error, -MU_EINVALID, part, i,
+                             "is no put, increment or delete");
     if (rv == 0 &&
         (change->flags & ~(unsigned)(operation == MU_KV_PUT ? MU_KV_LEASE : 0)) != 0)
-        rv = refuse(error, -MU_EINVALID, part, i,
-                    "has flags other than MU_KV_LEASE of a put");
+        rv = refuse_txn_part(error, -MU_EINVALID, part, i,
+                             "has flags other than MU_KV_LEASE of a put");
     return rv == 0 ? check_value(change->value, part, i, error) : rv;
 }
 
-static bool collides(const struct mu__txn_change *one, const struct mu__txn_change *other)
+static bool changes_collide(const struct mu__txn_change *one,
+                            const struct mu__txn_change *other)
 {
     if (one->key.size == other->key.size &&
         memcmp(one->key.data, other->key.data, one->key.size) == 0)
@@ -87,11 +91,11 @@ static int validate_pairs(const struct mu__txn *txn, mu_error *error)
 {
     for (unsigned i = 0; i < txn->changes_count; i++)
         for (unsigned j = 0; j < i; j++)
-            if (collides(&txn->changes[j], &txn->changes[i]))
+            if (changes_collide(&txn->changes[j], &txn->changes[i]))
                 return mu_error_set(error, -MU_EINVALID, "changes %u and %u of the "
                                     "transaction are of the same key \"%.*s\", or one "
                                     "deletes what the other changes", j + 1, i + 1,
-                                    shown(txn->changes[i].key),
+                                    get_shown_size(txn->changes[i].key),
                                     (const char *)txn->changes[i].key.data);
     return 0;
 }
@@ -217,7 +221,7 @@ static bool read_view(const mu_value *list, size_t at, struct mu__view *ret_view
     return true;
 }
 
-static bool read_check(const mu_value *item, struct mu__txn_check *ret_check)
+static bool read_txn_check(const mu_value *item, struct mu__txn_check *ret_check)
 {
     int64_t type;
     int64_t revision;
@@ -231,7 +235,7 @@ static bool read_check(const mu_value *item, struct mu__txn_check *ret_check)
     return true;
 }
 
-static bool read_change(const mu_value *item, struct mu__txn_change *ret_change)
+static bool read_txn_change(const mu_value *item, struct mu__txn_change *ret_change)
 {
     int64_t operation;
     int64_t flags;
@@ -246,13 +250,13 @@ static bool read_change(const mu_value *item, struct mu__txn_change *ret_change)
     return true;
 }
 
-static int refuse_shape(mu_error *error, const char *what)
+static int refuse_txn_shape(mu_error *error, const char *what)
 {
-    return mu_error_set(error, -MU_EINVALID, "a transaction is not as it should be: %s",
+    return mu_error_set(error, -MU_EINVALID, "malformed transaction: %s",
                         what);
 }
 
-static int read_all(struct mu__txn *txn, mu_error *error)
+static int read_txn_parts(struct mu__txn *txn, mu_error *error)
 {
     const mu_value *checks = mu_value_find(txn->content, "if");
     const mu_value *changes = mu_value_find(txn->content, "do");
@@ -264,25 +268,25 @@ static int read_all(struct mu__txn *txn, mu_error *error)
                             mu_value_count(checks), mu_value_count(changes),
                             MU_KV_TRANSACTION_MAX);
     for (; txn->checks_count < mu_value_count(checks); txn->checks_count++)
-        if (!read_check(mu_value_at(checks, txn->checks_count),
-                        &txn->checks[txn->checks_count]))
-            return refuse_shape(error, "a comparison has other fields");
+        if (!read_txn_check(mu_value_at(checks, txn->checks_count),
+                            &txn->checks[txn->checks_count]))
+            return refuse_txn_shape(error, "a comparison has other fields");
     for (; txn->changes_count < mu_value_count(changes); txn->changes_count++)
-        if (!read_change(mu_value_at(changes, txn->changes_count),
-                         &txn->changes[txn->changes_count]))
-            return refuse_shape(error, "a change has other fields");
+        if (!read_txn_change(mu_value_at(changes, txn->changes_count),
+                             &txn->changes[txn->changes_count]))
+            return refuse_txn_shape(error, "a change has other fields");
     return mu__txn_validate(txn, error);
 }
 
-static int unpack(const struct mu__packed *packed, mu_error *error,
-                  mu_value **ret_content)
+static int unpack_txn(const struct mu__packed *packed, mu_error *error,
+                      mu_value **ret_content)
 {
     char why[128] = "";
     int rv = mu__value_unpack(packed, why, sizeof why, ret_content);
 
     if (rv == -MU_ENOMEM)
         return mu_error_set(error, rv, "no memory for a transaction");
-    return rv == 0 ? 0 : refuse_shape(error, why);
+    return rv == 0 ? 0 : refuse_txn_shape(error, why);
 }
 
 int mu__txn_read(const struct mu__packed *packed, mu_error *ret_error,
@@ -293,9 +297,9 @@ int mu__txn_read(const struct mu__packed *packed, mu_error *ret_error,
 
     if (txn == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a transaction");
-    rv = unpack(packed, ret_error, &txn->content);
+    rv = unpack_txn(packed, ret_error, &txn->content);
     if (rv == 0)
-        rv = read_all(txn, ret_error);
+        rv = read_txn_parts(txn, ret_error);
     if (rv == 0)
         *ret_txn = txn;
     else
@@ -313,9 +317,9 @@ void mu__txn_free(struct mu__txn *txn)
 
 /* ---- Comparing ---- */
 
-static int differs(mu_error *error, struct mu__view key, const char *reason)
+static int fail_comparison(mu_error *error, struct mu__view key, const char *reason)
 {
-    return mu_error_set(error, -MU_EPRECONDITION, "key \"%.*s\" %s", shown(key),
+    return mu_error_set(error, -MU_EPRECONDITION, "key \"%.*s\" %s", get_shown_size(key),
                         (const char *)key.data, reason);
 }
 
@@ -325,7 +329,7 @@ static int compare_revision(const struct mu__txn_check *check, uint64_t revision
     if (check->revision == revision)
         return 0;
     return mu_error_set(error, -MU_EPRECONDITION, "key \"%.*s\" has revision %" PRIu64
-                        ", expected %" PRIu64, shown(check->key),
+                        ", expected %" PRIu64, get_shown_size(check->key),
                         (const char *)check->key.data, revision, check->revision);
 }
 
@@ -335,14 +339,15 @@ int mu__txn_compare(const struct mu__txn_check *check, const struct mu__key_valu
     if (check->type == MU_KV_IF_REVISION)
         return compare_revision(check, entry == NULL ? 0 : entry->revision, ret_error);
     if (check->type == MU_KV_IF_ABSENT)
-        return entry == NULL ? 0 : differs(ret_error, check->key, "is there already");
+        return entry == NULL ? 0
+                             : fail_comparison(ret_error, check->key, "is there already");
     if (entry == NULL)
-        return differs(ret_error, check->key, "is not there");
+        return fail_comparison(ret_error, check->key, "is not there");
     if (check->type == MU_KV_IF_PRESENT)
         return 0;
     if (entry->value.size == check->value.size &&
         (check->value.size == 0 ||
          memcmp(entry->value.data, check->value.data, check->value.size) == 0))
         return 0;
-    return differs(ret_error, check->key, "has another value");
+    return fail_comparison(ret_error, check->key, "has another value");
 }

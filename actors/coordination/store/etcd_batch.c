@@ -18,7 +18,7 @@ struct mu__etcd_batch *mu__etcd_batch_new(void)
     return calloc(1, sizeof(struct mu__etcd_batch));
 }
 
-static size_t bytes_of(const struct mu__etcd_op *op)
+static size_t get_op_bytes(const struct mu__etcd_op *op)
 {
     return OP_BYTES + op->key.size + op->value.size;
 }
@@ -33,7 +33,7 @@ void mu__etcd_batch_free(struct mu__etcd_batch *batch)
     free(batch);
 }
 
-static int reserve(struct mu__etcd_batch *batch, size_t more)
+static int reserve_ops(struct mu__etcd_batch *batch, size_t more)
 {
     size_t capacity = batch->capacity == 0 ? 8 : batch->capacity;
     struct mu__etcd_op *ops;
@@ -56,7 +56,7 @@ int mu__etcd_batch_add(struct mu__etcd_batch *batch, struct mu__view key,
     struct mu__etcd_op *op;
     char *bytes;
 
-    if (reserve(batch, 1) != 0)
+    if (reserve_ops(batch, 1) != 0)
         return -MU_ENOMEM;
     bytes = malloc((size_t)key.size + value.size + 1);
     if (bytes == NULL)
@@ -67,11 +67,11 @@ int mu__etcd_batch_add(struct mu__etcd_batch *batch, struct mu__view key,
     op = &batch->ops[batch->count++];
     op->key = (struct mu__view){bytes, key.size};
     op->value = (struct mu__view){bytes + key.size, value.size};
-    batch->bytes += bytes_of(op);
+    batch->bytes += get_op_bytes(op);
     return 0;
 }
 
-static int compare_keys(struct mu__view a, struct mu__view b)
+static int compare_op_keys(struct mu__view a, struct mu__view b)
 {
     uint32_t size = a.size < b.size ? a.size : b.size;
     int order = memcmp(a.data, b.data, size);
@@ -82,12 +82,12 @@ static int compare_keys(struct mu__view a, struct mu__view b)
 }
 
 /* Merge two sorted sequences; of equal keys those of the first come first. */
-static void merge(const struct mu__etcd_op *first, size_t first_count,
-                  const struct mu__etcd_op *second, size_t second_count,
-                  struct mu__etcd_op *out)
+static void merge_ops(const struct mu__etcd_op *first, size_t first_count,
+                      const struct mu__etcd_op *second, size_t second_count,
+                      struct mu__etcd_op *out)
 {
     while (first_count > 0 && second_count > 0) {
-        if (compare_keys(first->key, second->key) <= 0) {
+        if (compare_op_keys(first->key, second->key) <= 0) {
             *out++ = *first++;
             first_count--;
         } else {
@@ -100,15 +100,15 @@ static void merge(const struct mu__etcd_op *first, size_t first_count,
 }
 
 /* A stable merge sort; `room` is for `count` operations. */
-static void sort(struct mu__etcd_op *ops, size_t count, struct mu__etcd_op *room)
+static void sort_ops(struct mu__etcd_op *ops, size_t count, struct mu__etcd_op *room)
 {
     size_t half = count / 2;
 
     if (count < 2)
         return;
-    sort(ops, half, room);
-    sort(ops + half, count - half, room);
-    merge(ops, half, ops + half, count - half, room);
+    sort_ops(ops, half, room);
+    sort_ops(ops + half, count - half, room);
+    merge_ops(ops, half, ops + half, count - half, room);
     memcpy(ops, room, count * sizeof *ops);
 }
 
@@ -119,8 +119,9 @@ static void keep_last_of_each(struct mu__etcd_batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         struct mu__etcd_op *op = &batch->ops[i];
 
-        if (i + 1 < batch->count && compare_keys(op->key, batch->ops[i + 1].key) == 0) {
-            batch->bytes -= bytes_of(op);
+        if (i + 1 < batch->count &&
+            compare_op_keys(op->key, batch->ops[i + 1].key) == 0) {
+            batch->bytes -= get_op_bytes(op);
             free((void *)op->key.data);
         } else {
             batch->ops[count++] = *op;
@@ -131,9 +132,9 @@ static void keep_last_of_each(struct mu__etcd_batch *batch)
 
 int mu__etcd_batch_settle(struct mu__etcd_batch *batch)
 {
-    if (reserve(batch, batch->count) != 0)
+    if (reserve_ops(batch, batch->count) != 0)
         return -MU_ENOMEM;
-    sort(batch->ops, batch->count, batch->ops + batch->count);
+    sort_ops(batch->ops, batch->count, batch->ops + batch->count);
     keep_last_of_each(batch);
     return 0;
 }
@@ -142,7 +143,7 @@ int mu__etcd_batch_append(struct mu__etcd_batch *batch, struct mu__etcd_batch *l
 {
     size_t count = batch->count + later->count;
 
-    if (reserve(batch, 2 * count) != 0)
+    if (reserve_ops(batch, 2 * count) != 0)
         return -MU_ENOMEM;
     if (later->count > 0)
         memcpy(batch->ops + batch->count, later->ops, later->count * sizeof *later->ops);
@@ -159,7 +160,7 @@ size_t mu__etcd_batch_chunk(const struct mu__etcd_batch *batch, size_t at)
     size_t end = at;
 
     while (end < batch->count && end - at < MU__ETCD_TXN_OPS) {
-        bytes += bytes_of(&batch->ops[end]);
+        bytes += get_op_bytes(&batch->ops[end]);
         if (end > at && bytes > MU__ETCD_TXN_BYTES)
             break;
         end++;
@@ -231,7 +232,7 @@ void mu__etcd_results_free(struct mu__etcd_results *results)
     free(results);
 }
 
-static void mark(struct mu__etcd_results *results, struct bucket *bucket)
+static void mark_bucket_dirty(struct mu__etcd_results *results, struct bucket *bucket)
 {
     if (bucket->dirty)
         return;
@@ -254,7 +255,8 @@ static struct agent_results *agent_of(struct mu__etcd_results *results, uint64_t
     return agent;
 }
 
-static struct bucket *bucket_of(struct agent_results *agent, uint64_t id, uint64_t number)
+static struct bucket *need_bucket(struct agent_results *agent, uint64_t id,
+                                  uint64_t number)
 {
     struct bucket **at = &agent->buckets;
     struct bucket *bucket;
@@ -275,7 +277,7 @@ static struct bucket *bucket_of(struct agent_results *agent, uint64_t id, uint64
 
 /* The result of a token in a bucket; a new one is added at the end. NULL: out of
  * memory. */
-static struct result *slot_of(struct bucket *bucket, uint64_t token)
+static struct result *need_result_slot(struct bucket *bucket, uint64_t token)
 {
     for (size_t i = 0; i < bucket->count; i++)
         if (bucket->results[i].token == token)
@@ -307,7 +309,7 @@ static void forget_below(struct mu__etcd_results *results, struct bucket *bucket
     if (count == bucket->count)
         return;
     bucket->count = count;
-    mark(results, bucket);
+    mark_bucket_dirty(results, bucket);
 }
 
 int mu__etcd_results_add(struct mu__etcd_results *results, uint64_t agent_id,
@@ -326,15 +328,15 @@ int mu__etcd_results_add(struct mu__etcd_results *results, uint64_t agent_id,
         forget_below(results, bucket, done);
     if (token < done)
         return 0;
-    bucket = bucket_of(agent, agent_id, token / MU__ETCD_BUCKET);
-    slot = bucket == NULL ? NULL : slot_of(bucket, token);
+    bucket = need_bucket(agent, agent_id, token / MU__ETCD_BUCKET);
+    slot = bucket == NULL ? NULL : need_result_slot(bucket, token);
     bytes = slot == NULL ? NULL : realloc(slot->bytes, packed.size);
     if (bytes == NULL)
         return -MU_ENOMEM;
     memcpy(bytes, packed.data, packed.size);
     slot->bytes = bytes;
     slot->size = packed.size;
-    mark(results, bucket);
+    mark_bucket_dirty(results, bucket);
     return 0;
 }
 

@@ -75,7 +75,7 @@ static size_t number_size(uint64_t number)
     return number == 0 ? 0 : 1 + varint_size(number);
 }
 
-static void add_number(struct mu__build *body, unsigned field, uint64_t number)
+static void add_grpc_number(struct mu__build *body, unsigned field, uint64_t number)
 {
     if (number == 0)
         return;
@@ -107,9 +107,9 @@ void mu__etcd_grpc_compare(struct mu__build *body, enum mu__etcd_target target,
     open_field(body, TXN_COMPARE,
                number_size(targets[target].target) + bytes_size(key) +
                    number_size(number));
-    add_number(body, COMPARE_TARGET, targets[target].target);
+    add_grpc_number(body, COMPARE_TARGET, targets[target].target);
     add_bytes(body, COMPARE_KEY, key);
-    add_number(body, targets[target].field, number);
+    add_grpc_number(body, targets[target].field, number);
 }
 
 static void open_operation(struct mu__build *body, unsigned field, size_t size)
@@ -125,7 +125,7 @@ void mu__etcd_grpc_put(struct mu__build *body, struct mu__view key,
                    bytes_size(key) + bytes_size(value) + number_size(lease));
     add_bytes(body, KEY, key);
     add_bytes(body, PUT_VALUE, value);
-    add_number(body, PUT_LEASE, lease);
+    add_grpc_number(body, PUT_LEASE, lease);
 }
 
 void mu__etcd_grpc_delete(struct mu__build *body, struct mu__view key,
@@ -152,7 +152,7 @@ struct unread {
     const uint8_t *end;
 };
 
-static bool take_varint(struct unread *left, uint64_t *ret_number)
+static bool parse_varint(struct unread *left, uint64_t *ret_number)
 {
     uint64_t number = 0;
 
@@ -169,17 +169,17 @@ static bool take_varint(struct unread *left, uint64_t *ret_number)
 }
 
 /* The next field; of bytes, the number is their size, and they are skipped. */
-static bool take_field(struct unread *left, uint64_t *ret_key, uint64_t *ret_number)
+static bool parse_grpc_field(struct unread *left, uint64_t *ret_key, uint64_t *ret_number)
 {
     uint64_t skip = 0;
-    bool taken = take_varint(left, ret_key);
+    bool taken = parse_varint(left, ret_key);
 
     *ret_number = 0;
     switch (*ret_key & 7) {
     case WIRE_NUMBER:
-        return taken && take_varint(left, ret_number);
+        return taken && parse_varint(left, ret_number);
     case WIRE_BYTES:
-        taken = taken && take_varint(left, &skip);
+        taken = taken && parse_varint(left, &skip);
         break;
     case WIRE_64:
         skip = 8;
@@ -211,7 +211,7 @@ bool mu__etcd_grpc_succeeded(const void *answer, size_t size)
         return false;
     left = (struct unread){head + FRAME_HEAD, head + size};
     while (left.at < left.end) {
-        if (!take_field(&left, &key, &number))
+        if (!parse_grpc_field(&left, &key, &number))
             return false;
         if (key == (ANSWER_SUCCEEDED << 3 | WIRE_NUMBER))
             succeeded = number != 0;

@@ -13,19 +13,19 @@
 
 enum { PAGE_ENTRIES = 256 };
 
-static void enter(struct etcd_store *store, enum etcd_phase phase)
+static void enter_phase(struct etcd_store *store, enum etcd_phase phase)
 {
     store->phase = phase;
 }
 
 /* A random eighth to quarter of the lease, so that waiting nodes do not all ask at
  * once. */
-static void rest(struct etcd_store *store, struct mu__ctx *ctx)
+static void rest_before_retry(struct etcd_store *store, struct mu__ctx *ctx)
 {
     uint32_t part = store->lease_ms / 8 + 1;
 
     store->retry.due_ms = mu__now_ms(ctx) + part + mu__random(ctx) % part;
-    enter(store, ETCD_RESTING);
+    enter_phase(store, ETCD_RESTING);
 }
 
 static uint64_t ttl_s_of(const struct etcd_store *store)
@@ -52,13 +52,13 @@ static void build_dropping(struct etcd_store *store)
     mu__etcd_revoke(&store->main.body, store->lease.id);
 }
 
-static int dropped(struct etcd_store *store, struct mu__ctx *ctx,
-                   const struct mu__etcd_answer *answer, mu_error *ret_error)
+static int on_lease_dropped(struct etcd_store *store, struct mu__ctx *ctx,
+                            const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
     (void)answer;
     (void)ret_error;
     store->lease.id = 0;
-    rest(store, ctx);
+    rest_before_retry(store, ctx);
     return 0;
 }
 
@@ -84,13 +84,13 @@ static void another_leads(struct etcd_store *store, struct mu__ctx *ctx,
                 store->prefix, who);
     (void)snprintf(store->logged.leader, sizeof store->logged.leader, "%s", who);
     if (store->lease.id == 0)
-        rest(store, ctx);
+        rest_before_retry(store, ctx);
     else
-        enter(store, ETCD_DROPPING);
+        enter_phase(store, ETCD_DROPPING);
 }
 
-static int looked(struct etcd_store *store, struct mu__ctx *ctx,
-                  const struct mu__etcd_answer *answer, mu_error *ret_error)
+static int on_leader_looked_up(struct etcd_store *store, struct mu__ctx *ctx,
+                               const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry leader;
@@ -100,7 +100,7 @@ static int looked(struct etcd_store *store, struct mu__ctx *ctx,
     if (found < 0)
         return found;
     if (found == 0)
-        enter(store, ETCD_GRANTING);
+        enter_phase(store, ETCD_GRANTING);
     else
         another_leads(store, ctx, &leader);
     return 0;
@@ -113,8 +113,8 @@ static void build_granting(struct etcd_store *store)
     mu__etcd_grant(&store->main.body, 0, ttl_s_of(store));
 }
 
-static int granted(struct etcd_store *store, struct mu__ctx *ctx,
-                   const struct mu__etcd_answer *answer, mu_error *ret_error)
+static int on_lease_granted(struct etcd_store *store, struct mu__ctx *ctx,
+                            const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
     uint64_t ttl_s;
     int rv = mu__etcd_granted(answer, ret_error, &store->lease.id, &ttl_s);
@@ -125,7 +125,7 @@ static int granted(struct etcd_store *store, struct mu__ctx *ctx,
     store->lease.ttl_ms = ttl_s > UINT32_MAX / 1000 ? UINT32_MAX : (uint32_t)ttl_s * 1000;
     store->lease.sent_ms = store->main.sent_ms;
     store->lease.due_ms = store->lease.sent_ms + store->lease.ttl_ms / 3;
-    enter(store, ETCD_ELECTING);
+    enter_phase(store, ETCD_ELECTING);
     return 0;
 }
 
@@ -148,12 +148,12 @@ static void build_electing(struct etcd_store *store)
     mu__etcd_txn_end(body);
 }
 
-static void elected(struct etcd_store *store, uint64_t created, uint64_t version)
+static void note_election(struct etcd_store *store, uint64_t created, uint64_t version)
 {
     store->leader.created = created;
     store->leader.version = version;
     store->leader.writes = 1;
-    enter(store, ETCD_SURVEYING);
+    enter_phase(store, ETCD_SURVEYING);
 }
 
 /* A leader's key with our lease is our own: only the answer to a former try was lost. */
@@ -172,15 +172,15 @@ static int not_elected(struct etcd_store *store, struct mu__ctx *ctx,
                             "etcd says that %s/leader is there, and does not show it",
                             store->prefix);
     if (leader.lease == store->lease.id)
-        elected(store, leader.create_revision, leader.version);
+        note_election(store, leader.create_revision, leader.version);
     else
         another_leads(store, ctx, &leader);
     return 0;
 }
 
 /* The revision of a transaction is that of all keys that it has created. */
-static int tried(struct etcd_store *store, struct mu__ctx *ctx,
-                 const struct mu__etcd_answer *answer, mu_error *ret_error)
+static int on_election_tried(struct etcd_store *store, struct mu__ctx *ctx,
+                             const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
     bool succeeded = false;
     uint64_t revision = 0;
@@ -194,7 +194,7 @@ static int tried(struct etcd_store *store, struct mu__ctx *ctx,
         rv = mu_error_set(ret_error, -MU_EDATALOSS,
                           "etcd's answer to a transaction has no revision");
     if (rv == 0)
-        elected(store, revision, 1);
+        note_election(store, revision, 1);
     return rv;
 }
 
@@ -290,11 +290,11 @@ static void begin_settling(struct etcd_store *store, enum etcd_stage stage)
     store->queue.work.active = true;
     store->queue.work.stage = stage;
     store->queue.work.at = 0;
-    enter(store, ETCD_SETTLING);
+    enter_phase(store, ETCD_SETTLING);
 }
 
-static int surveyed(struct etcd_store *store, struct mu__ctx *ctx,
-                    const struct mu__etcd_answer *answer, mu_error *ret_error)
+static int on_store_surveyed(struct etcd_store *store, struct mu__ctx *ctx,
+                             const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
@@ -316,7 +316,7 @@ static int surveyed(struct etcd_store *store, struct mu__ctx *ctx,
         store->content.number = mu__random(ctx) | 1;
     begin_pages(store, "staged/");
     if (store->content.staged > 0)
-        enter(store, ETCD_GATHERING);
+        enter_phase(store, ETCD_GATHERING);
     else
         begin_settling(store, ETCD_CLEARING);
     return 0;
@@ -346,12 +346,12 @@ static int gather_entry(struct etcd_store *store, const struct mu__etcd_entry *e
 }
 
 /* Hand each entry of a page to `take`. After a failure all begins anew. */
-static int take_page(struct etcd_store *store, struct mu__ctx *ctx,
-                     const struct mu__etcd_answer *answer, mu_error *ret_error,
-                     int (*take)(struct etcd_store *store,
-                                 const struct mu__etcd_entry *entry,
-                                 mu_error *ret_error),
-                     bool *ret_more)
+static int visit_etcd_page(struct etcd_store *store, struct mu__ctx *ctx,
+                           const struct mu__etcd_answer *answer, mu_error *ret_error,
+                           int (*take)(struct etcd_store *store,
+                                       const struct mu__etcd_entry *entry,
+                                       mu_error *ret_error),
+                           bool *ret_more)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
@@ -370,11 +370,11 @@ static int take_page(struct etcd_store *store, struct mu__ctx *ctx,
     return 0;
 }
 
-static int gathered(struct etcd_store *store, struct mu__ctx *ctx,
-                    const struct mu__etcd_answer *answer, mu_error *ret_error)
+static int on_staged_gathered(struct etcd_store *store, struct mu__ctx *ctx,
+                              const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
     bool more = false;
-    int rv = take_page(store, ctx, answer, ret_error, gather_entry, &more);
+    int rv = visit_etcd_page(store, ctx, answer, ret_error, gather_entry, &more);
     size_t count = store->queue.work.batch == NULL ? 0 : store->queue.work.batch->count;
 
     if (rv != 0 || more || store->phase != ETCD_GATHERING)
@@ -418,8 +418,8 @@ static int remember_result(struct etcd_store *store, const struct mu__msg *recor
 }
 
 /* Visit the next record of a value. Kinds of a newer muster are skipped. */
-static int visit_one(struct etcd_store *store, struct mu__buf *value, size_t *offset,
-                     mu_error *ret_error)
+static int visit_next_record(struct etcd_store *store, struct mu__buf *value,
+                             size_t *offset, mu_error *ret_error)
 {
     struct mu__msg *record = NULL;
     size_t begin = *offset;
@@ -460,12 +460,12 @@ static int read_entry(struct etcd_store *store, const struct mu__etcd_entry *ent
         memcpy(value->data, entry->value.data, entry->value.size);
     value->size = entry->value.size;
     while (rv == 0 && offset < value->size)
-        rv = visit_one(store, value, &offset, ret_error);
+        rv = visit_next_record(store, value, &offset, ret_error);
     mu__buf_unref(value);
     return rv != 0 ? rv : page_behind(store, entry->key, ret_error);
 }
 
-static void hold(struct etcd_store *store, struct mu__ctx *ctx)
+static void hold_etcd_store(struct etcd_store *store, struct mu__ctx *ctx)
 {
     mu__etcd_results_read(store->queue.results);
     if (!mu__etcd_is_certain(store, ctx)) {
@@ -474,18 +474,18 @@ static void hold(struct etcd_store *store, struct mu__ctx *ctx)
     }
     store->logged.trouble[0] = '\0';
     store->logged.leader[0] = '\0';
-    enter(store, ETCD_HOLDING);
+    enter_phase(store, ETCD_HOLDING);
     mu__log(ctx, MU__LOG_INFO, "%s holds %s at %s: epoch %" PRIu64, store->task,
             store->prefix, store->endpoints.list[store->endpoints.next].url,
             store->leader.created);
     store->up.held(store->up.owner, ctx, store->leader.created, store->content.number);
 }
 
-static int was_read(struct etcd_store *store, struct mu__ctx *ctx,
-                    const struct mu__etcd_answer *answer, mu_error *ret_error)
+static int on_section_read(struct etcd_store *store, struct mu__ctx *ctx,
+                           const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
     bool more = false;
-    int rv = take_page(store, ctx, answer, ret_error, read_entry, &more);
+    int rv = visit_etcd_page(store, ctx, answer, ret_error, read_entry, &more);
 
     if (rv != 0 || more || store->phase != ETCD_READING)
         return rv;
@@ -493,7 +493,7 @@ static int was_read(struct etcd_store *store, struct mu__ctx *ctx,
     if (store->pages.section < SECTIONS)
         begin_pages(store, sections[store->pages.section].below);
     else
-        hold(store, ctx);
+        hold_etcd_store(store, ctx);
     return 0;
 }
 
@@ -507,22 +507,25 @@ static void begin_reading(struct etcd_store *store, struct mu__ctx *ctx)
     }
     store->pages.section = 0;
     begin_pages(store, sections[0].below);
-    enter(store, ETCD_READING);
+    enter_phase(store, ETCD_READING);
     store->up.reading(store->up.owner);
 }
 
 /* ---- The phases ---- */
 
 const struct etcd_phase_row mu__etcd_phases[] = {
-    [ETCD_DROPPING] = {MU__ETCD_REVOKE, "give back a lease", build_dropping, dropped},
-    [ETCD_LOOKING] = {MU__ETCD_RANGE, "look for a leader", build_looking, looked},
-    [ETCD_GRANTING] = {MU__ETCD_GRANT, "get a lease", build_granting, granted},
-    [ETCD_ELECTING] = {MU__ETCD_TXN, "become the leader", build_electing, tried},
-    [ETCD_SURVEYING] = {MU__ETCD_RANGE, "read", build_surveying, surveyed},
-    [ETCD_GATHERING] = {MU__ETCD_RANGE, "read", build_gathering, gathered},
+    [ETCD_DROPPING] = {MU__ETCD_REVOKE, "give back a lease", build_dropping,
+                       on_lease_dropped},
+    [ETCD_LOOKING] = {MU__ETCD_RANGE, "look for a leader", build_looking,
+                      on_leader_looked_up},
+    [ETCD_GRANTING] = {MU__ETCD_GRANT, "get a lease", build_granting, on_lease_granted},
+    [ETCD_ELECTING] = {MU__ETCD_TXN, "become the leader", build_electing,
+                       on_election_tried},
+    [ETCD_SURVEYING] = {MU__ETCD_RANGE, "read", build_surveying, on_store_surveyed},
+    [ETCD_GATHERING] = {MU__ETCD_RANGE, "read", build_gathering, on_staged_gathered},
     [ETCD_SETTLING] = {MU__ETCD_TXN, "write", mu__etcd_write_build,
                        mu__etcd_write_answered},
-    [ETCD_READING] = {MU__ETCD_RANGE, "read", build_reading, was_read},
+    [ETCD_READING] = {MU__ETCD_RANGE, "read", build_reading, on_section_read},
     [ETCD_HOLDING] = {MU__ETCD_TXN, "write", mu__etcd_write_build,
                       mu__etcd_write_answered},
 };
@@ -530,7 +533,7 @@ const struct etcd_phase_row mu__etcd_phases[] = {
 bool mu__etcd_next(struct etcd_store *store, struct mu__ctx *ctx)
 {
     if (store->phase == ETCD_RESTING)
-        enter(store, ETCD_LOOKING);
+        enter_phase(store, ETCD_LOOKING);
     if (store->phase == ETCD_SETTLING && !store->queue.work.active)
         begin_reading(store, ctx);
     if (store->phase == ETCD_HOLDING)

@@ -11,7 +11,7 @@ static const char *user_of(const struct etcd_store *store)
     return store->access == NULL ? NULL : store->access->user;
 }
 
-static void log_in(struct etcd_store *store, struct mu__ctx *ctx)
+static void send_login(struct etcd_store *store, struct mu__ctx *ctx)
 {
     const struct mu__store_access *access = store->access;
 
@@ -31,7 +31,7 @@ bool mu__etcd_may_send(struct etcd_store *store, struct mu__ctx *ctx)
     if (user_of(store) == NULL || store->login.token[0] != '\0' ||
         store->login.has_no_users)
         return true;
-    log_in(store, ctx);
+    send_login(store, ctx);
     return false;
 }
 
@@ -59,7 +59,7 @@ bool mu__etcd_token_ended(struct etcd_store *store, const struct etcd_flight *fl
     return !is_fresh;
 }
 
-static void take_token(struct etcd_login *login)
+static void note_new_token(struct etcd_login *login)
 {
     login->token_number++;
     login->token_works = false;
@@ -100,7 +100,7 @@ void mu__etcd_on_login(struct etcd_store *store, struct mu__ctx *ctx)
                             sizeof store->login.token);
     mu__etcd_answer_free(answer);
     if (rv == 0) {
-        take_token(&store->login);
+        note_new_token(&store->login);
         return;
     }
     mu__etcd_hide(&error);

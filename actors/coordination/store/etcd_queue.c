@@ -25,7 +25,7 @@ void mu__etcd_work_enter(struct etcd_work *work, enum etcd_stage stage)
     work->at = 0;
 }
 
-static struct mu__etcd_batch *take_first(struct etcd_queue *queue)
+static struct mu__etcd_batch *pop_first_batch(struct etcd_queue *queue)
 {
     struct mu__etcd_batch *batch = queue->first;
 
@@ -36,7 +36,8 @@ static struct mu__etcd_batch *take_first(struct etcd_queue *queue)
     return batch;
 }
 
-static bool fits(const struct mu__etcd_batch *batch, const struct mu__etcd_batch *more)
+static bool fits_in_batch(const struct mu__etcd_batch *batch,
+                          const struct mu__etcd_batch *more)
 {
     return batch->count + more->count <= MU__ETCD_TXN_OPS &&
            batch->bytes + more->bytes <= MU__ETCD_TXN_BYTES;
@@ -55,13 +56,14 @@ bool mu__etcd_queue_take(struct etcd_queue *queue)
     all = mu__etcd_batch_new();
     if (all == NULL)
         return false;
-    while (queue->first != NULL && (work->merged == NULL || fits(all, queue->first))) {
+    while (queue->first != NULL &&
+           (work->merged == NULL || fits_in_batch(all, queue->first))) {
         size_t bytes = queue->first->bytes;
 
         if (mu__etcd_batch_append(all, queue->first) != 0)
             break;
         queue->bytes -= bytes;
-        *end = take_first(queue);
+        *end = pop_first_batch(queue);
         end = &(*end)->next;
     }
     if (work->merged == NULL) {

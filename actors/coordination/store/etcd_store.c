@@ -52,7 +52,7 @@ struct mu__view mu__etcd_key(const struct etcd_store *store, const char *rest,
 /* ---- The lease ---- */
 
 /* Whether a lease was granted that must be kept alive. */
-static bool has_lease(const struct etcd_store *store)
+static bool has_granted_lease(const struct etcd_store *store)
 {
     return store->phase >= ETCD_ELECTING;
 }
@@ -63,13 +63,13 @@ bool mu__etcd_is_certain(const struct etcd_store *store, struct mu__ctx *ctx)
 {
     const struct etcd_lease *lease = &store->lease;
 
-    return has_lease(store) &&
+    return has_granted_lease(store) &&
            mu__now_ms(ctx) + lease->ttl_ms / 10 < lease->sent_ms + lease->ttl_ms;
 }
 
 /* ---- Sending ---- */
 
-static uint32_t limit_of(const struct etcd_store *store, uint32_t part)
+static uint32_t get_request_timeout(const struct etcd_store *store, uint32_t part)
 {
     uint32_t lease_ms = store->lease.ttl_ms > 0 ? store->lease.ttl_ms : store->lease_ms;
     uint32_t ms = lease_ms / part;
@@ -113,7 +113,8 @@ void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
     const char *headers[HEADERS_MAX];
 
     fill_request(store, flight, path,
-                 limit_of(store, flight == &store->lease.keeping ? 4 : 3), headers);
+                 get_request_timeout(store, flight == &store->lease.keeping ? 4 : 3),
+                 headers);
     flight->endpoint = store->endpoints.next;
     flight->sent_ms = mu__now_ms(ctx);
     flight->busy = true;
@@ -153,12 +154,12 @@ void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
                                    : mu__etcd_phases[store->phase].path);
 }
 
-static void keep(struct etcd_store *store, struct mu__ctx *ctx)
+static void keep_lease_alive(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct etcd_lease *lease = &store->lease;
 
-    if (!has_lease(store) || lease->keeping.busy || mu__now_ms(ctx) < lease->due_ms ||
-        !mu__etcd_may_send(store, ctx))
+    if (!has_granted_lease(store) || lease->keeping.busy ||
+        mu__now_ms(ctx) < lease->due_ms || !mu__etcd_may_send(store, ctx))
         return;
     mu__build_done(&lease->keeping.body);
     mu__etcd_keep(&lease->keeping.body, lease->id);
@@ -193,7 +194,8 @@ static void abandon_flight(struct etcd_flight *flight)
         mu__build_done(&flight->body);
 }
 
-static void abandon(struct etcd_store *store, struct mu__ctx *ctx, const char *reason)
+static void abandon_etcd_store(struct etcd_store *store, struct mu__ctx *ctx,
+                               const char *reason)
 {
     bool held = store->phase == ETCD_HOLDING;
 
@@ -221,7 +223,7 @@ void mu__etcd_abandon(struct etcd_store *store, struct mu__ctx *ctx, const char 
     va_start(arguments, format);
     (void)vsnprintf(reason, sizeof reason, format, arguments);
     va_end(arguments);
-    abandon(store, ctx, reason);
+    abandon_etcd_store(store, ctx, reason);
 }
 
 void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
@@ -271,7 +273,8 @@ static bool is_for_good(int code)
     return false;
 }
 
-static void refused(struct etcd_store *store, struct mu__ctx *ctx, const mu_error *error)
+static void on_request_refused(struct etcd_store *store, struct mu__ctx *ctx,
+                               const mu_error *error)
 {
     if (store->phase == ETCD_DROPPING) {
         store->lease.id = 0;       /* it has ended already */
@@ -310,7 +313,7 @@ static void main_failed(struct etcd_store *store, struct mu__ctx *ctx, int code,
         mu__etcd_shrink_pages(store)) {
         mu__build_done(&store->main.body);
     } else if (store->main.http.code == 0 && is_for_good(code)) {
-        refused(store, ctx, error);
+        on_request_refused(store, ctx, error);
         return;
     }
     mu__etcd_endpoint_failed(store, ctx, &store->main, error->message);
@@ -391,9 +394,10 @@ static void on_keep(struct etcd_store *store, struct mu__ctx *ctx)
     }
 }
 
-static bool take_answer(struct etcd_store *store, struct mu__ctx *ctx,
-                        struct etcd_flight *flight, struct mu__http_request *request,
-                        void (*heard)(struct etcd_store *store, struct mu__ctx *ctx))
+static bool
+handle_flight_answer(struct etcd_store *store, struct mu__ctx *ctx,
+                     struct etcd_flight *flight, struct mu__http_request *request,
+                     void (*heard)(struct etcd_store *store, struct mu__ctx *ctx))
 {
     if (&flight->http != request || !flight->busy)
         return &flight->http == request;
@@ -414,9 +418,10 @@ static bool op_heard(struct mu__store *base, struct mu__ctx *ctx,
 {
     struct etcd_store *store = store_of(base);
 
-    return take_answer(store, ctx, &store->main, request, on_main) ||
-           take_answer(store, ctx, &store->lease.keeping, request, on_keep) ||
-           take_answer(store, ctx, &store->login.flight, request, mu__etcd_on_login);
+    return handle_flight_answer(store, ctx, &store->main, request, on_main) ||
+           handle_flight_answer(store, ctx, &store->lease.keeping, request, on_keep) ||
+           handle_flight_answer(store, ctx, &store->login.flight, request,
+                                mu__etcd_on_login);
 }
 
 /* ---- The other operations ---- */
@@ -431,7 +436,8 @@ static void check_lease(struct etcd_store *store, struct mu__ctx *ctx)
 {
     const char *failure = store->endpoints.failure;
 
-    if (has_lease(store) && mu__now_ms(ctx) >= store->lease.sent_ms + store->lease.ttl_ms)
+    if (has_granted_lease(store) &&
+        mu__now_ms(ctx) >= store->lease.sent_ms + store->lease.ttl_ms)
         mu__etcd_abandon(store, ctx, "its lease could not be kept for %" PRIu32 " ms%s%s",
                          store->lease.ttl_ms, failure[0] == '\0' ? "" : ": ", failure);
 }
@@ -443,7 +449,7 @@ static void op_tick(struct mu__store *base, struct mu__ctx *ctx)
     if (store->queue.failed)
         mu__etcd_abandon(store, ctx, "%s", store->queue.reason);
     check_lease(store, ctx);
-    keep(store, ctx);
+    keep_lease_alive(store, ctx);
     mu__etcd_step(store, ctx);
 }
 
@@ -466,7 +472,7 @@ static void flight_done(struct etcd_store *store, struct etcd_flight *flight)
 }
 
 /* Revoke the lease, so that the next holder need not wait for its end. */
-static void let_go(struct etcd_store *store)
+static void revoke_lease(struct etcd_store *store)
 {
     struct etcd_flight *flight = &store->main;
     const char *headers[HEADERS_MAX];
@@ -491,7 +497,7 @@ static void op_close(struct mu__store *base, struct mu__ctx *ctx)
     flight_done(store, &store->login.flight);
     store->main.http.answer = NULL;
     if (store->lease.id != 0)
-        let_go(store);
+        revoke_lease(store);
     mu__build_done(&store->main.body);
     mu__etcd_queue_forget(&store->queue);
     free(store);
@@ -529,8 +535,8 @@ static const char *url_trouble(const char *url, size_t size)
     return NULL;
 }
 
-static int add_endpoint(struct etcd_store *store, const char *url, size_t size,
-                        mu_error *ret_error)
+static int add_etcd_endpoint(struct etcd_store *store, const char *url, size_t size,
+                             mu_error *ret_error)
 {
     const char *trouble = url_trouble(url, size);
 
@@ -554,7 +560,7 @@ static int add_endpoints(struct etcd_store *store, const char *url, mu_error *re
     for (;;) {
         size_t size = strcspn(url, ",");
 
-        rv = add_endpoint(store, url, size, ret_error);
+        rv = add_etcd_endpoint(store, url, size, ret_error);
         if (rv != 0 || url[size] == '\0')
             return rv;
         url += size + 1;
@@ -578,7 +584,8 @@ static int set_prefix(struct etcd_store *store, const char *name, mu_error *ret_
     return 0;
 }
 
-static void set_up(struct etcd_store *store, const struct mu__store_config *config)
+static void init_etcd_store(struct etcd_store *store,
+                            const struct mu__store_config *config)
 {
     store->base.ops = &ops;
     store->schema = config->schema;
@@ -602,7 +609,7 @@ static int etcd_open(const struct mu__store_config *config, mu_error *ret_error,
 
     if (store == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a store");
-    set_up(store, config);
+    init_etcd_store(store, config);
     rv = add_endpoints(store, config->location, ret_error);
     if (rv == 0)
         rv = set_prefix(store, config->cluster_name, ret_error);

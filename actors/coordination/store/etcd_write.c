@@ -131,7 +131,7 @@ static void build_staging(struct etcd_store *store)
     add_ops(store, "staged/", true);
 }
 
-static void put_number(struct etcd_store *store, const char *name, uint64_t number)
+static void put_etcd_number(struct etcd_store *store, const char *name, uint64_t number)
 {
     char key[ETCD_KEY_MAX + 1];
     char text[24];
@@ -143,7 +143,7 @@ static void put_number(struct etcd_store *store, const char *name, uint64_t numb
 
 static void build_pointing(struct etcd_store *store)
 {
-    put_number(store, "meta/staged", store->queue.work.batch->count);
+    put_etcd_number(store, "meta/staged", store->queue.work.batch->count);
 }
 
 static void build_clearing(struct etcd_store *store)
@@ -158,7 +158,7 @@ static void build_clearing(struct etcd_store *store)
     form->remove(body, mu__etcd_key(store, "meta/staged", key),
                         (struct mu__view){"", 0});
     if (store->content.is_new)
-        put_number(store, "meta/number", store->content.number);
+        put_etcd_number(store, "meta/number", store->content.number);
 }
 
 /* Each stage, and its successor. */
@@ -197,7 +197,7 @@ static void report_committed(struct etcd_store *store, struct mu__ctx *ctx)
 }
 
 /* A transaction of the present stage was applied. */
-static void applied(struct etcd_store *store, struct mu__ctx *ctx)
+static void on_stage_applied(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct etcd_work *work = &store->queue.work;
     const struct write_stage *stage = &stages[work->stage];
@@ -220,7 +220,7 @@ static void applied(struct etcd_store *store, struct mu__ctx *ctx)
 void mu__etcd_write_applied(struct etcd_store *store, struct mu__ctx *ctx)
 {
     store->leader.version++;
-    applied(store, ctx);
+    on_stage_applied(store, ctx);
 }
 
 int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,
@@ -230,13 +230,13 @@ int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,
     int rv = judge_fenced(store, ctx, answer, ret_error, &outcome);
 
     if (rv == 0 && outcome == APPLIED)
-        applied(store, ctx);
+        on_stage_applied(store, ctx);
     return rv;
 }
 
 /* ---- Operations of the owner ---- */
 
-static int fail(struct etcd_store *store, int code, const char *reason)
+static int fail_queue(struct etcd_store *store, int code, const char *reason)
 {
     if (!store->queue.failed)
         (void)snprintf(store->queue.reason, sizeof store->queue.reason, "%s", reason);
@@ -244,8 +244,8 @@ static int fail(struct etcd_store *store, int code, const char *reason)
     return code;
 }
 
-static int add_change(struct etcd_store *store, const struct mu__store_change *change,
-                      struct mu__view packed)
+static int add_store_change(struct etcd_store *store,
+                            const struct mu__store_change *change, struct mu__view packed)
 {
     char key[MU__KEY_MAX + 8];
     struct mu__view at = {key, 5 + change->key.size};
@@ -265,7 +265,7 @@ static int add_packed(struct etcd_store *store, const struct mu__msg *record,
     const struct mu__store_result *result = (const void *)record->body;
 
     if (record->kind == MU__STORE_CHANGE)
-        return add_change(store, (const void *)record->body, packed);
+        return add_store_change(store, (const void *)record->body, packed);
     return mu__etcd_results_add(store->queue.results, result->agent, result->token,
                                 result->done, packed);
 }
@@ -297,10 +297,10 @@ int mu__etcd_write(struct mu__store *base, struct mu__ctx *ctx,
         return -MU_EUNAVAILABLE;
     if (store->queue.bytes + (store->queue.open == NULL ? 0 : store->queue.open->bytes) >
         ETCD_QUEUE_BYTES_MAX)
-        return fail(store, -MU_EEXHAUSTED,
-                    "etcd is too slow: 64 MiB of changes wait to be written");
+        return fail_queue(store, -MU_EEXHAUSTED,
+                          "etcd is too slow: 64 MiB of changes wait to be written");
     rv = add_record(store, record);
-    return rv == 0 ? 0 : fail(store, rv, mu_strerror(rv));
+    return rv == 0 ? 0 : fail_queue(store, rv, mu_strerror(rv));
 }
 
 /* An empty batch is safe at once if no other is open. */
@@ -322,7 +322,7 @@ void mu__etcd_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t revis
     queue->open = batch;
     if (batch == NULL || mu__etcd_results_write(queue->results, batch) != 0 ||
         mu__etcd_batch_settle(batch) != 0) {
-        (void)fail(store, -MU_ENOMEM, mu_strerror(-MU_ENOMEM));
+        (void)fail_queue(store, -MU_ENOMEM, mu_strerror(-MU_ENOMEM));
         return;
     }
     queue->open = NULL;

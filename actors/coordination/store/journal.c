@@ -77,7 +77,7 @@ void mu__journal_rewrite_record(struct mu__journal *journal, const void *message
     content->size += (uint32_t)size;
 }
 
-static void end_rewrite(struct mu__journal *journal)
+static void clear_rewrite(struct mu__journal *journal)
 {
     mu__buf_unref(journal->content);
     journal->content = NULL;
@@ -99,7 +99,7 @@ void mu__journal_close(struct mu__journal *journal)
 {
     if (journal == NULL)
         return;
-    end_rewrite(journal);
+    clear_rewrite(journal);
     end_renewal(journal);
     mu__buf_unref(journal->record);
     free(journal);
@@ -117,7 +117,7 @@ uint64_t mu__journal_skipped(const struct mu__journal *journal)
 
 /* ---- Writing ---- */
 
-static const char *kind_name(const struct mu__journal *journal, uint16_t kind)
+static const char *get_record_kind_name(const struct mu__journal *journal, uint16_t kind)
 {
     const struct mu__schema *schema = journal->schema;
 
@@ -130,7 +130,7 @@ static int refuse_message(const struct mu__journal *journal, const struct mu__ms
                           int code, mu_error *error)
 {
     return mu_error_set(error, code, "%s: cannot keep a message %s: %s",
-                        journal->storage->name, kind_name(journal, msg->kind),
+                        journal->storage->name, get_record_kind_name(journal, msg->kind),
                         mu_strerror(code));
 }
 
@@ -144,8 +144,8 @@ static int record_room(struct mu__journal *journal, size_t bytes)
     return journal->record == NULL ? -MU_ENOMEM : 0;
 }
 
-static int pack(struct mu__journal *journal, const struct mu__msg *msg, uint64_t number,
-                uint8_t **ret_record, size_t *ret_size)
+static int pack_record(struct mu__journal *journal, const struct mu__msg *msg,
+                       uint64_t number, uint8_t **ret_record, size_t *ret_size)
 {
     size_t bound = mu__encode_bound(journal->schema, msg);
     struct mu__buf *buf;
@@ -225,13 +225,13 @@ static int add_to_renewal(struct mu__journal *journal, uint8_t *record, size_t s
     return 0;
 }
 
-static int append(struct mu__journal *journal, const struct mu__msg *msg,
-                  mu_error *error)
+static int append_message(struct mu__journal *journal, const struct mu__msg *msg,
+                          mu_error *error)
 {
     uint8_t *record = NULL;
     size_t size = 0;
     uint64_t number = journal->rewriting ? journal->content_number : journal->number;
-    int rv = pack(journal, msg, number, &record, &size);
+    int rv = pack_record(journal, msg, number, &record, &size);
 
     if (rv != 0)
         return refuse_message(journal, msg, rv, error);
@@ -258,7 +258,7 @@ static void drop_large_record(struct mu__journal *journal)
 int mu__journal_append(struct mu__journal *journal, const struct mu__msg *msg,
                        mu_error *ret_error)
 {
-    int rv = append(journal, msg, ret_error);
+    int rv = append_message(journal, msg, ret_error);
 
     if (rv != 0 && journal->rewriting && journal->rewrite_rv == 0)
         journal->rewrite_rv = rv;
@@ -283,7 +283,7 @@ void mu__journal_rewrite_begin(struct mu__journal *journal)
 {
     uint8_t header[HEADER_BYTES];
 
-    end_rewrite(journal);
+    clear_rewrite(journal);
     end_renewal(journal);
     journal->rewriting = true;
     journal->content_number = 1;
@@ -308,7 +308,7 @@ int mu__journal_rewrite_commit(struct mu__journal *journal, mu_error *ret_error)
         journal->number = journal->content_number;
         journal->unflushed = false;
     }
-    end_rewrite(journal);
+    clear_rewrite(journal);
     return rv;
 }
 
@@ -339,7 +339,7 @@ int mu__journal_renew_append(struct mu__journal *journal, const struct mu__msg *
 {
     uint8_t *record = NULL;
     size_t size = 0;
-    int rv = pack(journal, msg, journal->content_number, &record, &size);
+    int rv = pack_record(journal, msg, journal->content_number, &record, &size);
 
     assert(journal->renewing);
     if (rv == 0)

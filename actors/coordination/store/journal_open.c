@@ -195,8 +195,8 @@ static int end_reading(struct mu__journal_reading *r)
 }
 
 /* Up to the end, or to where it is torn. */
-static int read_records(struct mu__journal_reading *r, size_t records_max,
-                        size_t bytes_max)
+static int read_journal_records(struct mu__journal_reading *r, size_t records_max,
+                                size_t bytes_max)
 {
     struct mu__journal_piece piece = {.kind = MU__JOURNAL_END};
     size_t bytes = 0;
@@ -256,8 +256,9 @@ int mu__journal_read_step(struct mu__journal_reading *reading,
     reading->visit = step->visit;
     reading->owner = step->owner;
     reading->error = ret_error;
-    rv = reading->is_empty ? end_reading(reading)
-                           : read_records(reading, step->records_max, step->bytes_max);
+    rv = reading->is_empty
+             ? end_reading(reading)
+             : read_journal_records(reading, step->records_max, step->bytes_max);
     if (rv == MU__STORAGE_NOT_YET)
         return rv;
     if (rv == 0) {
@@ -323,7 +324,7 @@ static const struct use uses[MU__JOURNAL_USES] = {
                               "the store of a coordination service (--store)"},
 };
 
-static bool is_of(const struct use *use, unsigned kind)
+static bool is_kind_of_use(const struct use *use, unsigned kind)
 {
     return (kind >= use->first && kind <= use->last) ||
            (kind != 0 && kind == use->beside);
@@ -336,7 +337,7 @@ static int check_use(const struct mu__journal_piece *piece, enum mu__journal_use
     unsigned kind = mu__journal_piece_message(piece);
 
     for (unsigned i = 0; i < MU__JOURNAL_USES; i++)
-        if (i != use && is_of(&uses[i], kind))
+        if (i != use && is_kind_of_use(&uses[i], kind))
             return mu_error_set(error, -MU_EINVALID, "%s: expected %s, and this is %s: "
                                 "each of them has a file of its own", name,
                                 uses[use].what, uses[i].what);

@@ -105,8 +105,8 @@ static bool read_head(const struct mu__journal_scan *scan, size_t at, struct hea
 }
 
 /* `head` is that of the record at `at`, which ends within the file. */
-static bool is_whole(const struct mu__journal_scan *scan, size_t at,
-                     const struct head *head, uint32_t *ret_sum)
+static bool is_record_whole(const struct mu__journal_scan *scan, size_t at,
+                            const struct head *head, uint32_t *ret_sum)
 {
     const uint8_t *record = scan->data + at;
     const uint8_t *bytes = record + MU__JOURNAL_HEAD_BYTES;
@@ -168,7 +168,7 @@ static size_t find_record(const struct mu__journal_scan *scan, size_t from)
             break;
         at = (size_t)(next - scan->data);
         if (read_head(scan, at, &head) && head.number >= scan->number &&
-            head.bytes <= scan->size - at && is_whole(scan, at, &head, &sum))
+            head.bytes <= scan->size - at && is_record_whole(scan, at, &head, &sum))
             return at;
     }
     return scan->size;
@@ -184,40 +184,41 @@ static size_t find_old_record(const struct mu__journal_scan *scan, size_t from)
 
 /* ---- Pieces ---- */
 
-static void give(struct mu__journal_scan *scan, struct mu__journal_piece *piece,
-                 enum mu__journal_piece_kind kind, size_t bytes)
+static void set_piece(struct mu__journal_scan *scan, struct mu__journal_piece *piece,
+                      enum mu__journal_piece_kind kind, size_t bytes)
 {
     piece->kind = kind;
     piece->bytes = bytes;
     scan->at += bytes;
 }
 
-static void give_record(struct mu__journal_scan *scan, struct mu__journal_piece *piece,
-                        size_t head_bytes, size_t message_bytes, size_t bytes)
+static void set_record_piece(struct mu__journal_scan *scan,
+                             struct mu__journal_piece *piece, size_t head_bytes,
+                             size_t message_bytes, size_t bytes)
 {
     piece->message = scan->data + scan->at + head_bytes;
     piece->message_bytes = message_bytes;
     scan->number++;
-    give(scan, piece, MU__JOURNAL_RECORD, bytes);
+    set_piece(scan, piece, MU__JOURNAL_RECORD, bytes);
 }
 
 /* Numbers are not in order: records are missing here, or doubled. */
-static void give_disorder(struct mu__journal_scan *scan, struct mu__journal_piece *piece,
-                          const struct head *head)
+static void set_disorder_piece(struct mu__journal_scan *scan,
+                               struct mu__journal_piece *piece, const struct head *head)
 {
     (void)snprintf(piece->what, sizeof piece->what, "expected record %" PRIu64
                    ", found record %" PRIu64, scan->number, head->number);
     if (head->number < scan->number) {
-        give(scan, piece, MU__JOURNAL_DAMAGED, head->bytes);
+        set_piece(scan, piece, MU__JOURNAL_DAMAGED, head->bytes);
         return;
     }
     piece->records = head->number - scan->number;
     scan->number = head->number;
-    give(scan, piece, MU__JOURNAL_DAMAGED, 0);
+    set_piece(scan, piece, MU__JOURNAL_DAMAGED, 0);
 }
 
 /* Only in the last part of a file is what is no whole record looked at closer. */
-static void give_more(struct mu__journal_piece *piece, size_t needed)
+static void set_more_piece(struct mu__journal_piece *piece, size_t needed)
 {
     piece->kind = MU__JOURNAL_MORE;
     piece->bytes = needed;
@@ -230,32 +231,33 @@ static void next_with_head(struct mu__journal_scan *scan, struct mu__journal_pie
     bool is_next = head->number == scan->number && head->bytes <= left;
     uint32_t sum = 0;
 
-    if (is_next && is_whole(scan, scan->at, head, &sum)) {
-        give_record(scan, piece, MU__JOURNAL_HEAD_BYTES, head->message_bytes,
-                    head->bytes);
+    if (is_next && is_record_whole(scan, scan->at, head, &sum)) {
+        set_record_piece(scan, piece, MU__JOURNAL_HEAD_BYTES, head->message_bytes,
+                         head->bytes);
     } else if (scan->has_more) {
-        give_more(piece, head->number == scan->number && !is_next ? head->bytes
-                                                                  : SIZE_MAX);
+        set_more_piece(piece, head->number == scan->number && !is_next ? head->bytes
+                                                                       : SIZE_MAX);
     } else if (head->number > scan->number) {
-        give_disorder(scan, piece, head);
+        set_disorder_piece(scan, piece, head);
     } else if (head->bytes > left) {
-        give(scan, piece, MU__JOURNAL_TORN, left);
+        set_piece(scan, piece, MU__JOURNAL_TORN, left);
     } else if (head->number < scan->number) {
-        give_disorder(scan, piece, head);
+        set_disorder_piece(scan, piece, head);
     } else if (scan->zeros_from < scan->at + head->bytes &&
                scan->size - scan->zeros_from >= MU__JOURNAL_FOOT_BYTES) {
-        give(scan, piece, MU__JOURNAL_TORN, left);
+        set_piece(scan, piece, MU__JOURNAL_TORN, left);
     } else {
         (void)snprintf(piece->what, sizeof piece->what, "its %zu bytes have the sum %08"
                        PRIx32 ", expected %08" PRIx32, head->message_bytes, sum,
                        load_little32(scan->data + scan->at + 20));
         piece->records = 1;
         scan->number++;
-        give(scan, piece, MU__JOURNAL_DAMAGED, head->bytes);
+        set_piece(scan, piece, MU__JOURNAL_DAMAGED, head->bytes);
     }
 }
 
-static void say_head(const struct mu__journal_scan *scan, struct mu__journal_piece *piece)
+static void describe_bad_head(const struct mu__journal_scan *scan,
+                              struct mu__journal_piece *piece)
 {
     const uint8_t *head = scan->data + scan->at;
 
@@ -278,15 +280,15 @@ static void next_without_head(struct mu__journal_scan *scan,
 
     if (next == scan->size && (left < MU__JOURNAL_HEAD_BYTES ||
                                scan->zeros_from < scan->at + MU__JOURNAL_HEAD_BYTES)) {
-        give(scan, piece, MU__JOURNAL_TORN, left);
+        set_piece(scan, piece, MU__JOURNAL_TORN, left);
         return;
     }
-    say_head(scan, piece);
+    describe_bad_head(scan, piece);
     if (next < scan->size && read_head(scan, next, &head)) {
         piece->records = head.number - scan->number;
         scan->number = head.number;
     }
-    give(scan, piece, MU__JOURNAL_DAMAGED, next - scan->at);
+    set_piece(scan, piece, MU__JOURNAL_DAMAGED, next - scan->at);
 }
 
 /* Whether the rest of the file is a torn record. It is damaged instead when its sum is
@@ -303,7 +305,8 @@ static bool is_old_torn(const struct mu__journal_scan *scan)
            !is_old_whole(scan, scan->at, left - OLD_HEAD_BYTES);
 }
 
-static void next_old(struct mu__journal_scan *scan, struct mu__journal_piece *piece)
+static void scan_old_record(struct mu__journal_scan *scan,
+                            struct mu__journal_piece *piece)
 {
     size_t left = scan->size - scan->at;
     size_t next;
@@ -311,19 +314,19 @@ static void next_old(struct mu__journal_scan *scan, struct mu__journal_piece *pi
     if (is_old_record(scan, scan->at)) {
         size_t size = load_little32(scan->data + scan->at);
 
-        give_record(scan, piece, OLD_HEAD_BYTES, size, OLD_HEAD_BYTES + size);
+        set_record_piece(scan, piece, OLD_HEAD_BYTES, size, OLD_HEAD_BYTES + size);
         return;
     }
     next = find_old_record(scan, scan->at + 1);
     if (next == scan->size && is_old_torn(scan)) {
-        give(scan, piece, MU__JOURNAL_TORN, left);
+        set_piece(scan, piece, MU__JOURNAL_TORN, left);
         return;
     }
     (void)snprintf(piece->what, sizeof piece->what, "no whole record is here: its size "
                    "would be %" PRIu32 ", or its sum is wrong",
                    left < 4 ? 0 : load_little32(scan->data + scan->at));
     scan->number++;     /* at least one */
-    give(scan, piece, MU__JOURNAL_DAMAGED, next - scan->at);
+    set_piece(scan, piece, MU__JOURNAL_DAMAGED, next - scan->at);
 }
 
 /* ---- The scan ---- */
@@ -405,15 +408,15 @@ void mu__journal_scan_next(struct mu__journal_scan *scan,
     ret_piece->message_bytes = 0;
     ret_piece->what[0] = '\0';
     if (scan->at == scan->size && !scan->has_more)
-        give(scan, ret_piece, MU__JOURNAL_END, 0);
+        set_piece(scan, ret_piece, MU__JOURNAL_END, 0);
     else if (scan->format == 0)
-        give(scan, ret_piece, MU__JOURNAL_TORN, scan->size - scan->at);
+        set_piece(scan, ret_piece, MU__JOURNAL_TORN, scan->size - scan->at);
     else if (scan->format != MU__JOURNAL_FORMAT_MIN && read_head(scan, scan->at, &head))
         next_with_head(scan, ret_piece, &head);
     else if (scan->has_more)
-        give_more(ret_piece, needed_at(scan));
+        set_more_piece(ret_piece, needed_at(scan));
     else if (scan->format == MU__JOURNAL_FORMAT_MIN)
-        next_old(scan, ret_piece);
+        scan_old_record(scan, ret_piece);
     else
         next_without_head(scan, ret_piece);
 }

@@ -65,7 +65,7 @@ struct file {
     uint64_t read_number;
 };
 
-static struct file *file_of(struct mu__store *base)
+static struct file *journal_file_of(struct mu__store *base)
 {
     return (struct file *)base;     /* the base is its first member */
 }
@@ -120,7 +120,7 @@ static int visit_commit(struct file *file)
 }
 
 /* Any other kind is of another journal. */
-static int visit(void *owner, struct mu__msg *msg)
+static int visit_journal_record(void *owner, struct mu__msg *msg)
 {
     struct file *file = owner;
 
@@ -134,7 +134,7 @@ static int visit(void *owner, struct mu__msg *msg)
     return -MU_EDATALOSS;
 }
 
-static int read_all(struct mu__ctx *ctx, struct file *file, mu_error *error)
+static int read_journal_file(struct mu__ctx *ctx, struct file *file, mu_error *error)
 {
     uint64_t cut = 0;
     int rv;
@@ -144,8 +144,8 @@ static int read_all(struct mu__ctx *ctx, struct file *file, mu_error *error)
     file->number = 0;
     file->waiting_end = &file->waiting;
     file->up.reading(file->up.owner);
-    rv = mu__journal_open(file->storage, file->schema, file->pool, visit, file, error,
-                          &cut, &file->journal);
+    rv = mu__journal_open(file->storage, file->schema, file->pool, visit_journal_record,
+                          file, error, &cut, &file->journal);
     drop_waiting(file);
     if (rv == 0 && cut > 0)
         mu__log(ctx, MU__LOG_WARN, "%s: %" PRIu64 " torn or damaged bytes at its end "
@@ -155,7 +155,8 @@ static int read_all(struct mu__ctx *ctx, struct file *file, mu_error *error)
 
 /* ---- Writing ---- */
 
-static int append(struct file *file, const struct mu__msg *record, mu_error *error)
+static int append_journal_record(struct file *file, const struct mu__msg *record,
+                                 mu_error *error)
 {
     int rv = mu__journal_append(file->journal, record, error);
 
@@ -174,7 +175,7 @@ static int append_body(struct file *file, uint16_t kind, const void *body, size_
     if (msg == NULL)
         return mu_error_set(error, -MU_ENOMEM, "%s: no memory", file->storage->name);
     memcpy(msg->body, body, size);
-    rv = append(file, msg, error);
+    rv = append_journal_record(file, msg, error);
     mu__pool_put(file->pool, msg);
     return rv;
 }
@@ -193,7 +194,8 @@ static int append_commit(struct file *file, uint64_t revision, mu_error *error)
     return append_body(file, MU__STORE_COMMIT, &body, sizeof body, error);
 }
 
-static void fail(struct file *file, struct mu__ctx *ctx, const mu_error *error)
+static void fail_journal_file(struct file *file, struct mu__ctx *ctx,
+                              const mu_error *error)
 {
     if (file->failed)
         return;
@@ -203,10 +205,10 @@ static void fail(struct file *file, struct mu__ctx *ctx, const mu_error *error)
     mu__log(ctx, MU__LOG_ERROR, "%s", file->reason);
 }
 
-static int file_reserve(struct mu__store *base, struct mu__ctx *ctx, uint64_t bytes,
-                        mu_error *ret_error)
+static int file_reserve_room(struct mu__store *base, struct mu__ctx *ctx, uint64_t bytes,
+                             mu_error *ret_error)
 {
-    struct file *file = file_of(base);
+    struct file *file = journal_file_of(base);
     bool was_full = file->is_full;
     mu_error error;
     int rv = 0;
@@ -229,17 +231,17 @@ static int file_reserve(struct mu__store *base, struct mu__ctx *ctx, uint64_t by
 static int file_write(struct mu__store *base, struct mu__ctx *ctx,
                       const struct mu__msg *record)
 {
-    struct file *file = file_of(base);
+    struct file *file = journal_file_of(base);
     mu_error error;
     int rv;
 
     if (file->failed)
         return -MU_EUNAVAILABLE;
     assert(file->journal != NULL);
-    rv = append(file, record, &error);
+    rv = append_journal_record(file, record, &error);
     if (rv == 0 || file->rewriting)
         return 0;       /* the commit of a rewrite fails instead */
-    fail(file, ctx, &error);
+    fail_journal_file(file, ctx, &error);
     return rv;
 }
 
@@ -252,7 +254,7 @@ static void set_rewrite_above(struct file *file, uint64_t counting)
 }
 
 /* False: the rewrite has failed, and the old content stays. */
-static bool end_rewrite(struct file *file, struct mu__ctx *ctx, uint64_t revision)
+static bool end_journal_rewrite(struct file *file, struct mu__ctx *ctx, uint64_t revision)
 {
     mu_error error;
     int rv = append_commit(file, revision, &error);
@@ -271,19 +273,19 @@ static bool end_rewrite(struct file *file, struct mu__ctx *ctx, uint64_t revisio
 static void file_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t revision,
                         uint64_t sequence)
 {
-    struct file *file = file_of(base);
+    struct file *file = journal_file_of(base);
     mu_error error;
 
     if (file->failed)
         return;
     assert(file->journal != NULL);
-    if (file->rewriting && end_rewrite(file, ctx, revision)) {
+    if (file->rewriting && end_journal_rewrite(file, ctx, revision)) {
         file->up.committed(file->up.owner, ctx, sequence);
         return;
     }
     if (append_commit(file, revision, &error) != 0 ||
         mu__journal_flush(file->journal, &error) != 0) {
-        fail(file, ctx, &error);
+        fail_journal_file(file, ctx, &error);
         return;
     }
     file->up.committed(file->up.owner, ctx, sequence);
@@ -293,7 +295,7 @@ static void file_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t re
 
 static bool file_needs_rewrite(struct mu__store *base, uint64_t records)
 {
-    const struct file *file = file_of(base);
+    const struct file *file = journal_file_of(base);
     uint64_t bytes;
 
     if (file->journal == NULL || file->failed || file->rewriting)
@@ -308,7 +310,7 @@ static bool file_needs_rewrite(struct mu__store *base, uint64_t records)
 
 static void file_rewrite(struct mu__store *base, struct mu__ctx *ctx)
 {
-    struct file *file = file_of(base);
+    struct file *file = journal_file_of(base);
 
     (void)ctx;
     if (file->failed)
@@ -325,13 +327,13 @@ static void file_rewrite(struct mu__store *base, struct mu__ctx *ctx)
 
 static void file_start(struct mu__store *base, struct mu__ctx *ctx)
 {
-    struct file *file = file_of(base);
+    struct file *file = journal_file_of(base);
 
     file->started = true;
     file->try_ms = mu__now_ms(ctx);
 }
 
-static int write_begin(struct file *file, struct mu__ctx *ctx, mu_error *error)
+static int write_journal_begin(struct file *file, struct mu__ctx *ctx, mu_error *error)
 {
     int rv;
 
@@ -346,18 +348,18 @@ static int write_begin(struct file *file, struct mu__ctx *ctx, mu_error *error)
     return rv == 0 ? mu__journal_flush(file->journal, error) : rv;
 }
 
-static int open_file(struct file *file, struct mu__ctx *ctx, mu_error *error)
+static int open_journal_file(struct file *file, struct mu__ctx *ctx, mu_error *error)
 {
     int rv = file->storage->ops->flush(file->storage, error);
 
     if (rv == 0)
-        rv = read_all(ctx, file, error);
+        rv = read_journal_file(ctx, file, error);
     if (rv != 0)
         return rv;
     /* How much of it is void is not known before the first rewrite: perhaps half. */
     set_rewrite_above(file, mu__journal_bytes(file->journal) / 2);
     file->is_full = false;
-    rv = write_begin(file, ctx, error);
+    rv = write_journal_begin(file, ctx, error);
     if (rv == 0)
         (void)mu__journal_reserve(file->journal, SPARE_BYTES, NULL);
     return rv;
@@ -367,7 +369,7 @@ static void try_to_hold(struct file *file, struct mu__ctx *ctx)
 {
     mu_error error;
 
-    if (open_file(file, ctx, &error) == 0) {
+    if (open_journal_file(file, ctx, &error) == 0) {
         file->reason[0] = '\0';
         file->up.held(file->up.owner, ctx, file->epoch, file->number);
         return;
@@ -383,7 +385,7 @@ static void try_to_hold(struct file *file, struct mu__ctx *ctx)
         file->up.trouble(file->up.owner, ctx, file->reason);
 }
 
-static void let_go(struct file *file, struct mu__ctx *ctx)
+static void close_failed_journal(struct file *file, struct mu__ctx *ctx)
 {
     char reason[REASON_BYTES];
 
@@ -397,18 +399,18 @@ static void let_go(struct file *file, struct mu__ctx *ctx)
 
 static void file_tick(struct mu__store *base, struct mu__ctx *ctx)
 {
-    struct file *file = file_of(base);
+    struct file *file = journal_file_of(base);
 
     file->now_ms = mu__now_ms(ctx);
     if (file->failed)
-        let_go(file, ctx);
+        close_failed_journal(file, ctx);
     else if (file->started && file->journal == NULL && mu__now_ms(ctx) >= file->try_ms)
         try_to_hold(file, ctx);
 }
 
 static bool file_may_read(struct mu__store *base, struct mu__ctx *ctx)
 {
-    const struct file *file = file_of(base);
+    const struct file *file = journal_file_of(base);
 
     (void)ctx;
     return file->journal != NULL && !file->failed;
@@ -416,7 +418,7 @@ static bool file_may_read(struct mu__store *base, struct mu__ctx *ctx)
 
 static void file_close(struct mu__store *base, struct mu__ctx *ctx)
 {
-    struct file *file = file_of(base);
+    struct file *file = journal_file_of(base);
 
     (void)ctx;
     mu__journal_close(file->journal);
@@ -426,7 +428,7 @@ static void file_close(struct mu__store *base, struct mu__ctx *ctx)
 static const struct mu__store_ops file_ops = {
     .start = file_start,
     .write = file_write,
-    .reserve = file_reserve,
+    .reserve = file_reserve_room,
     .commit = file_commit,
     .may_read = file_may_read,
     .tick = file_tick,

@@ -7,8 +7,8 @@
 enum { NAMES_BYTES = 128 };
 
 /* "memory, journal:... or etcd:..." */
-static void list_names(const struct mu__store_kind *const *registry,
-                       char names[NAMES_BYTES])
+static void list_store_names(const struct mu__store_kind *const *registry,
+                             char names[NAMES_BYTES])
 {
     size_t used = 0;
 
@@ -24,12 +24,12 @@ static void list_names(const struct mu__store_kind *const *registry,
     }
 }
 
-static int refuse(const struct mu__store_kind *const *registry, const char *text,
-                  const char *why, mu_error *error)
+static int refuse_store(const struct mu__store_kind *const *registry, const char *text,
+                        const char *why, mu_error *error)
 {
     char names[NAMES_BYTES];
 
-    list_names(registry, names);
+    list_store_names(registry, names);
     return mu_error_set(error, -MU_EINVALID, "store \"%.200s\" %s; expected %s", text,
                         why, names);
 }
@@ -47,11 +47,12 @@ int mu__store_find(const struct mu__store_kind *const *registry, const char *tex
             memcmp(registry[i]->name, text, size) == 0)
             kind = registry[i];
     if (kind == NULL)
-        return refuse(registry, text, "is of no kind that there is", ret_error);
+        return refuse_store(registry, text, "is of no kind that there is", ret_error);
     if (kind->has_location && location[0] == '\0')
-        return refuse(registry, text, "does not say where it is", ret_error);
+        return refuse_store(registry, text, "does not say where it is", ret_error);
     if (!kind->has_location && text[size] == ':')
-        return refuse(registry, text, "says where it is, which means nothing", ret_error);
+        return refuse_store(registry, text, "says where it is, which means nothing",
+                            ret_error);
     *ret_kind = kind;
     *ret_location = location;
     return 0;

@@ -125,8 +125,8 @@ void mu__store_runs_remove(struct mu__store_runs *runs, uint64_t number)
 
 /* ---- choosing ---- */
 
-static enum mu__store_run_choice refuse_own(const struct mu__store_run *present,
-                                            uint64_t own, mu_error *ret_error)
+static enum mu__store_run_choice refuse_own_run(const struct mu__store_run *present,
+                                                uint64_t own, mu_error *ret_error)
 {
     (void)mu_error_set(ret_error, -MU_EABORTED,
                        "this process belongs to run %" PRIu64 " of the job, and the "
@@ -162,7 +162,7 @@ enum mu__store_run_choice mu__store_runs_choose(struct mu__store_runs *runs, uin
     if (present != NULL && own == present->number)
         return MU__RUN_CONTINUE;
     if (present != NULL && own != 0 && own < present->number)
-        return refuse_own(present, own, ret_error);
+        return refuse_own_run(present, own, ret_error);
     if (requested[0] != '\0')
         return choose_by_name(runs, requested, ret_error);
     if (present == NULL || mu__store_run_is_over(present) || failed)

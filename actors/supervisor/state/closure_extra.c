@@ -2,7 +2,7 @@
 
 #include "actors/packing.h"
 
-static bool add_chunk(struct closure_extras *extras)
+static bool add_extra_chunk(struct closure_extras *extras)
 {
     uint32_t first = mu__closure_extras_count(extras);
     struct closure_extra *chunk = NULL;
@@ -27,7 +27,7 @@ struct closure_extra *mu__closure_extras_take(struct closure_extras *extras,
 
     if (closure->extra != 0)
         return mu__closure_extras_at(extras, closure->extra - 1);
-    if (extras->free == 0 && !add_chunk(extras))
+    if (extras->free == 0 && !add_extra_chunk(extras))
         return NULL;
     closure->extra = extras->free;
     extra = mu__closure_extras_at(extras, extras->free - 1);

@@ -20,8 +20,9 @@ enum { STEP_RECORDS = 1000 };   /* of a compaction: 1 to 3 ms */
 enum target { TO_JOURNAL, TO_NEW_FILE };
 
 /* One record; `body` is of the kind's type. */
-static int append(struct closure_journal *journal, enum target target, uint16_t kind,
-                  const void *body, size_t size, mu_error *ret_error)
+static int append_record(struct closure_journal *journal, enum target target,
+                         uint16_t kind, const void *body, size_t size,
+                         mu_error *ret_error)
 {
     alignas(struct mu__msg) unsigned char memory[sizeof(struct mu__msg) + BODY_MAX] = {0};
     struct mu__msg *msg = (void *)memory;
@@ -52,8 +53,8 @@ int mu__closure_journal_flush(struct closure_journal *journal, mu_error *ret_err
     return 0;
 }
 
-static int write_begin(struct closure_journal *journal, enum target target,
-                       bool forgets, mu_error *ret_error)
+static int write_begin_record(struct closure_journal *journal, enum target target,
+                              bool forgets, mu_error *ret_error)
 {
     struct mu__journal_begin record = {
         .origin = journal->effects->origin,
@@ -62,7 +63,8 @@ static int write_begin(struct closure_journal *journal, enum target target,
         .forgets = forgets,
     };
 
-    return append(journal, target, MU__JOURNAL_BEGIN, &record, sizeof record, ret_error);
+    return append_record(journal, target, MU__JOURNAL_BEGIN, &record, sizeof record,
+                         ret_error);
 }
 
 static int write_scheduled(struct closure_journal *journal, enum target target,
@@ -70,8 +72,8 @@ static int write_scheduled(struct closure_journal *journal, enum target target,
                            mu_error *ret_error)
 {
     record->function = mu__names_view(journal->named.functions, function);
-    return append(journal, target, MU__JOURNAL_SCHEDULED, record, sizeof *record,
-                  ret_error);
+    return append_record(journal, target, MU__JOURNAL_SCHEDULED, record, sizeof *record,
+                         ret_error);
 }
 
 /* Before the first record that needs it, in the file and in the new one of a
@@ -89,8 +91,8 @@ static int write_body(struct closure_journal *journal, enum target target,
 
     if (is_whole && (is_new || !compaction->runs))
         return 0;
-    rv = append(journal, is_whole ? TO_NEW_FILE : TO_JOURNAL, MU__JOURNAL_BODY, &record,
-                sizeof record, ret_error);
+    rv = append_record(journal, is_whole ? TO_NEW_FILE : TO_JOURNAL, MU__JOURNAL_BODY,
+                       &record, sizeof record, ret_error);
     if (rv == 0)
         mu__sent_bodies_add(&journal->bodies, body, compaction->number, !is_whole);
     return target == TO_JOURNAL && is_whole ? 0 : rv;   /* the compaction fails */
@@ -136,8 +138,8 @@ static int write_finished(struct closure_journal *journal, enum target target,
 {
     struct mu__journal_finished record = {.number = number, .result = *result};
 
-    return append(journal, target, MU__JOURNAL_FINISHED, &record, sizeof record,
-                  ret_error);
+    return append_record(journal, target, MU__JOURNAL_FINISHED, &record, sizeof record,
+                         ret_error);
 }
 
 static int write_removed(struct closure_journal *journal, uint64_t number,
@@ -145,8 +147,8 @@ static int write_removed(struct closure_journal *journal, uint64_t number,
 {
     struct mu__journal_removed record = {.number = number};
 
-    return append(journal, TO_JOURNAL, MU__JOURNAL_REMOVED, &record, sizeof record,
-                  ret_error);
+    return append_record(journal, TO_JOURNAL, MU__JOURNAL_REMOVED, &record, sizeof record,
+                         ret_error);
 }
 
 /* A file that is behind gets no more closures; a compaction that is under way does. */
@@ -172,7 +174,7 @@ int mu__closure_journal_reserve(struct closure_journal *journal, mu_error *ret_e
     if (journal->file == NULL || journal->effects->last + 1 < end)
         return 0;
     journal->effects_end = journal->effects->last + EFFECTS_BLOCK;
-    rv = write_begin(journal, TO_JOURNAL, false, ret_error);
+    rv = write_begin_record(journal, TO_JOURNAL, false, ret_error);
     if (rv == 0)
         rv = mu__closure_journal_flush(journal, ret_error);
     if (rv != 0)
@@ -181,8 +183,8 @@ int mu__closure_journal_reserve(struct closure_journal *journal, mu_error *ret_e
 }
 
 /* The new file of a compaction that has not come to this closure must know its number. */
-static int introduce(struct closure_journal *journal, struct named_closure *named,
-                     mu_error *ret_error)
+static int ensure_in_new_file(struct closure_journal *journal,
+                              struct named_closure *named, mu_error *ret_error)
 {
     struct compaction *compaction = &journal->compaction;
 
@@ -203,7 +205,7 @@ static int write_end(struct closure_journal *journal, struct named_closure *name
         rv = write_named(journal, TO_JOURNAL, named, ret_error);
         named->compaction = journal->compaction.number;
     } else if (result != NULL) {
-        (void)introduce(journal, named, ret_error);     /* the compaction fails */
+        (void)ensure_in_new_file(journal, named, ret_error); /* the compaction fails */
     }
     if (rv == 0 && result != NULL)
         rv = write_finished(journal, TO_JOURNAL, named->number, result, ret_error);
@@ -223,7 +225,7 @@ int mu__closure_journal_ended(struct closure_journal *journal,
 
 int mu__closure_journal_forget(struct closure_journal *journal, mu_error *ret_error)
 {
-    int rv = write_begin(journal, TO_JOURNAL, true, ret_error);
+    int rv = write_begin_record(journal, TO_JOURNAL, true, ret_error);
 
     if (rv == 0)
         rv = mu__closure_journal_flush(journal, ret_error);
@@ -238,7 +240,7 @@ int mu__closure_journal_begin(struct closure_journal *journal, mu_error *ret_err
 
     journal->effects->epoch++;
     journal->effects_end = journal->effects->last + EFFECTS_BLOCK;
-    rv = write_begin(journal, TO_JOURNAL, false, ret_error);
+    rv = write_begin_record(journal, TO_JOURNAL, false, ret_error);
     return rv != 0 ? rv : mu__closure_journal_flush(journal, ret_error);
 }
 
@@ -250,7 +252,7 @@ bool mu__closure_journal_is_due(const struct closure_journal *journal)
            mu__journal_bytes(journal->file) >= journal->compact_bytes;
 }
 
-static int end_compaction(struct closure_journal *journal, int rv)
+static int finish_compaction(struct closure_journal *journal, int rv)
 {
     journal->compaction.runs = false;
     if (rv == 0)
@@ -271,12 +273,13 @@ int mu__closure_journal_compact(struct closure_journal *journal, mu_error *ret_e
     compaction->is_requested = false;
     rv = mu__journal_renew_begin(journal->file, ret_error);
     if (rv != 0)
-        return end_compaction(journal, rv);
+        return finish_compaction(journal, rv);
     compaction->runs = true;
     compaction->number++;
     compaction->at = journal->finished.head;
     compaction->end = journal->finished.tail;
-    (void)write_begin(journal, TO_NEW_FILE, false, ret_error);  /* the commit fails */
+    (void)write_begin_record(journal, TO_NEW_FILE, false,
+                             ret_error); /* the commit fails */
     return MU__STORAGE_NOT_YET;
 }
 
@@ -294,7 +297,7 @@ static bool write_next_named(struct closure_journal *journal, mu_error *ret_erro
     if (named->is_late)
         named->compaction = journal->compaction.number;
     else
-        (void)introduce(journal, named, ret_error);
+        (void)ensure_in_new_file(journal, named, ret_error);
     return true;
 }
 
@@ -335,7 +338,7 @@ int mu__closure_journal_compact_step(struct closure_journal *journal, mu_error *
         return rv;
     if (rv == 0)
         journal->is_dirty = journal->is_behind = false;
-    return end_compaction(journal, rv);
+    return finish_compaction(journal, rv);
 }
 
 void mu__closure_journal_done(struct closure_journal *journal)

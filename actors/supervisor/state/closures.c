@@ -10,14 +10,16 @@
 
 enum { CHUNK = 1024, CHUNKS_MAX = 1 << 22 };
 
-static struct mu__closure *at(const struct mu__closures *closures, uint32_t index)
+static struct mu__closure *get_closure_at(const struct mu__closures *closures,
+                                          uint32_t index)
 {
     return &closures->chunks[index / CHUNK][index % CHUNK];
 }
 
-static struct mu__closure *linked(const struct mu__closures *closures, uint32_t link)
+static struct mu__closure *get_linked_closure(const struct mu__closures *closures,
+                                              uint32_t link)
 {
-    return link == 0 ? NULL : at(closures, link - 1);
+    return link == 0 ? NULL : get_closure_at(closures, link - 1);
 }
 
 int mu__closures_init(struct mu__closures *closures)
@@ -46,7 +48,7 @@ int mu__closures_make_list(struct mu__closures *closures, uint32_t list)
                : -MU_ENOMEM;
 }
 
-static int add_chunk(struct mu__closures *closures)
+static int add_closure_chunk(struct mu__closures *closures)
 {
     struct mu__closure *chunk;
     uint32_t first = closures->chunks_count * CHUNK;
@@ -73,8 +75,8 @@ static int add_chunk(struct mu__closures *closures)
 static void unlink_closure(struct mu__closures *closures, struct mu__closure *closure)
 {
     struct mu__closure_list *list = &closures->lists[closure->list];
-    struct mu__closure *next = linked(closures, closure->next);
-    struct mu__closure *prev = linked(closures, closure->prev);
+    struct mu__closure *next = get_linked_closure(closures, closure->next);
+    struct mu__closure *prev = get_linked_closure(closures, closure->prev);
 
     if (prev == NULL)
         list->first = closure->next;
@@ -98,15 +100,15 @@ static inline void link_between(struct mu__closures *closures,
     closure->list = number;
     closure->prev = prev;
     closure->next = next;
-    *(prev == 0 ? &list->first : &linked(closures, prev)->next) = link;
-    *(next == 0 ? &list->last : &linked(closures, next)->prev) = link;
+    *(prev == 0 ? &list->first : &get_linked_closure(closures, prev)->next) = link;
+    *(next == 0 ? &list->last : &get_linked_closure(closures, next)->prev) = link;
     list->count++;
     if (number < closures->urgent)
         closures->urgent = number;
 }
 
-static void link_last(struct mu__closures *closures, struct mu__closure *closure,
-                      uint32_t number)
+static void link_closure_last(struct mu__closures *closures, struct mu__closure *closure,
+                              uint32_t number)
 {
     link_between(closures, closure, number, closures->lists[number].last, 0);
 }
@@ -115,13 +117,13 @@ struct mu__closure *mu__closures_add(struct mu__closures *closures)
 {
     struct mu__closure *closure;
 
-    if (closures->free_first == 0 && add_chunk(closures) != 0)
+    if (closures->free_first == 0 && add_closure_chunk(closures) != 0)
         return NULL;
-    closure = linked(closures, closures->free_first);
+    closure = get_linked_closure(closures, closures->free_first);
     closures->free_first = closure->next;
     *closure = (struct mu__closure){.index = closure->index,
                                     .generation = closure->generation};
-    link_last(closures, closure, MU__LIST_QUEUE);
+    link_closure_last(closures, closure, MU__LIST_QUEUE);
     closures->count++;
     return closure;
 }
@@ -148,7 +150,7 @@ struct mu__closure *mu__closures_find(const struct mu__closures *closures, uint6
 
     if (index / CHUNK >= closures->chunks_count)
         return NULL;
-    closure = at(closures, index);
+    closure = get_closure_at(closures, index);
     if (closure->list == MU__LIST_NONE || mu__closure_id(closure) != id)
         return NULL;
     return closure;
@@ -157,9 +159,9 @@ struct mu__closure *mu__closures_find(const struct mu__closures *closures, uint6
 struct mu__closure *mu__closures_at(const struct mu__closures *closures, uint32_t index)
 {
     if (index / CHUNK >= closures->chunks_count ||
-        at(closures, index)->list == MU__LIST_NONE)
+        get_closure_at(closures, index)->list == MU__LIST_NONE)
         return NULL;
-    return at(closures, index);
+    return get_closure_at(closures, index);
 }
 
 void mu__closures_move_last(struct mu__closures *closures, struct mu__closure *closure,
@@ -167,7 +169,7 @@ void mu__closures_move_last(struct mu__closures *closures, struct mu__closure *c
 {
     assert(list < closures->lists_count);
     unlink_closure(closures, closure);
-    link_last(closures, closure, list);
+    link_closure_last(closures, closure, list);
 }
 
 void mu__closures_move_first(struct mu__closures *closures, struct mu__closure *closure,
@@ -180,7 +182,7 @@ void mu__closures_move_first(struct mu__closures *closures, struct mu__closure *
 
 struct mu__closure *mu__closures_first(const struct mu__closures *closures, uint32_t list)
 {
-    return linked(closures, closures->lists[list].first);
+    return get_linked_closure(closures, closures->lists[list].first);
 }
 
 struct mu__closure *mu__closures_first_queued(struct mu__closures *closures)
@@ -189,7 +191,7 @@ struct mu__closure *mu__closures_first_queued(struct mu__closures *closures)
         uint32_t first = closures->lists[closures->urgent].first;
 
         if (first != 0)
-            return linked(closures, first);
+            return get_linked_closure(closures, first);
         closures->urgent++;
     }
     return NULL;
@@ -199,22 +201,23 @@ _Static_assert(MU__LIST_QUEUES == 0, "queues come before all other lists");
 
 struct mu__closure *mu__closures_last(const struct mu__closures *closures, uint32_t list)
 {
-    return linked(closures, closures->lists[list].last);
+    return get_linked_closure(closures, closures->lists[list].last);
 }
 
 struct mu__closure *mu__closures_next(const struct mu__closures *closures,
                                       const struct mu__closure *closure)
 {
-    return linked(closures, closure->next);
+    return get_linked_closure(closures, closure->next);
 }
 
 struct mu__closure *mu__closures_prev(const struct mu__closures *closures,
                                       const struct mu__closure *closure)
 {
-    return linked(closures, closure->prev);
+    return get_linked_closure(closures, closure->prev);
 }
 
-static uint32_t offset_in(const struct mu__buf *backing, const void *data, uint32_t size)
+static uint32_t get_backing_offset(const struct mu__buf *backing, const void *data,
+                                   uint32_t size)
 {
     const uint8_t *at = data;
 
@@ -231,8 +234,8 @@ void mu__closure_set_args(struct mu__closure *closure, const struct mu__packed *
     if (args->head_size == 0 && args->tail_size == 0)
         return;
     closure->backing = mu__buf_ref(backing);
-    closure->head_offset = offset_in(backing, args->head, args->head_size);
-    closure->tail_offset = offset_in(backing, args->tail, args->tail_size);
+    closure->head_offset = get_backing_offset(backing, args->head, args->head_size);
+    closure->tail_offset = get_backing_offset(backing, args->tail, args->tail_size);
     closure->head_size = args->head_size;
     closure->tail_size = args->tail_size;
 }

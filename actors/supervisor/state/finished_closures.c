@@ -31,7 +31,8 @@ struct large_result {
     struct mu__buf *buf;
 };
 
-static uint32_t hash_of(const struct finished_closures *f, struct mu__view name)
+static uint32_t hash_finished_name(const struct finished_closures *f,
+                                   struct mu__view name)
 {
     return (uint32_t)mu__sip_hash(f->functions->secret, name.data, name.size);
 }
@@ -48,7 +49,7 @@ static struct finished_closure *at_ref(const struct finished_closures *f,
     return (void *)&chunk_of(f, ref)->content[ref & (CHUNK_UNITS - 1)];
 }
 
-static size_t result_at(const struct finished_closure *closure)
+static size_t get_result_offset(const struct finished_closure *closure)
 {
     return (offsetof(struct finished_closure, bytes) + closure->name_size + UNIT - 1) /
            UNIT * UNIT;
@@ -65,25 +66,25 @@ static uint32_t units_of(uint32_t name_size, bool is_large, uint32_t result_size
     return (uint32_t)((size + UNIT - 1) / UNIT);
 }
 
-static uint32_t units(const struct finished_closure *closure)
+static uint32_t count_units(const struct finished_closure *closure)
 {
     return units_of(closure->name_size, closure->is_large != 0, closure->result_size);
 }
 
 static struct large_result *large_of(const struct finished_closure *closure)
 {
-    return (void *)((char *)closure + result_at(closure));
+    return (void *)((char *)closure + get_result_offset(closure));
 }
 
 /* How far a place is behind the oldest one. */
-static uint32_t distance(const struct finished_closures *f, mu__finished_ref ref)
+static uint32_t get_ref_distance(const struct finished_closures *f, mu__finished_ref ref)
 {
     return ref - f->head;
 }
 
 /* ---- Buckets ---- */
 
-static uint32_t *bucket_of(const struct finished_closures *f, uint32_t hash)
+static uint32_t *finished_bucket_of(const struct finished_closures *f, uint32_t hash)
 {
     uint32_t i = hash & (2 * f->level - 1);
 
@@ -119,7 +120,7 @@ static bool make_buckets(struct finished_closures *f)
 
 /* The next bucket in order gives half of its closures to a new one. Out of memory, chains
  * become longer instead. */
-static void split(struct finished_closures *f)
+static void split_bucket(struct finished_closures *f)
 {
     uint32_t from = f->buckets - f->level;
     mu__finished_ref ref;
@@ -134,7 +135,7 @@ static void split(struct finished_closures *f)
     while (ref != MU__FINISHED_NONE) {
         struct finished_closure *closure = at_ref(f, ref);
         mu__finished_ref next = closure->next;
-        uint32_t *bucket = bucket_of(f, closure->hash);
+        uint32_t *bucket = finished_bucket_of(f, closure->hash);
 
         closure->next = *bucket;
         *bucket = ref;
@@ -147,7 +148,7 @@ static void split(struct finished_closures *f)
 static void unlink_ref(struct finished_closures *f, mu__finished_ref ref)
 {
     const struct finished_closure *closure = at_ref(f, ref);
-    uint32_t *at = bucket_of(f, closure->hash);
+    uint32_t *at = finished_bucket_of(f, closure->hash);
 
     while (*at != ref)
         at = &at_ref(f, *at)->next;
@@ -162,14 +163,14 @@ const struct finished_closure *mu__finished_find(const struct finished_closures 
 
     if (f->count == 0)
         return NULL;
-    hash = hash_of(f, name);
-    ref = *bucket_of(f, hash);
+    hash = hash_finished_name(f, name);
+    ref = *finished_bucket_of(f, hash);
     for (; ref != MU__FINISHED_NONE; ref = at_ref(f, ref)->next) {
         const struct finished_closure *closure = at_ref(f, ref);
 
         if (closure->hash == hash && closure->name_size == name.size &&
             memcmp(closure->bytes, name.data, name.size) == 0 &&
-            distance(f, ref) >= distance(f, f->known))
+            get_ref_distance(f, ref) >= get_ref_distance(f, f->known))
             return closure;
     }
     return NULL;
@@ -185,7 +186,7 @@ static uint32_t chunks_count(const struct finished_closures *f)
 }
 
 /* Twice as many chunks; each finds its place by its number. */
-static bool grow_ring(struct finished_closures *f)
+static bool grow_chunk_ring(struct finished_closures *f)
 {
     uint32_t size = f->chunks_size == 0 ? 2 : 2 * f->chunks_size;
     struct finished_chunk **ring = NULL;
@@ -206,11 +207,11 @@ static bool grow_ring(struct finished_closures *f)
 }
 
 /* The tail is at the begin of a chunk that is not there. */
-static bool add_chunk(struct finished_closures *f, uint64_t now_ms)
+static bool add_finished_chunk(struct finished_closures *f, uint64_t now_ms)
 {
     struct finished_chunk *chunk = NULL;
 
-    if (chunks_count(f) == f->chunks_size && !grow_ring(f))
+    if (chunks_count(f) == f->chunks_size && !grow_chunk_ring(f))
         return false;
     if (!mu__grow_array((void **)&chunk, 1, sizeof *chunk))
         return false;
@@ -242,9 +243,10 @@ static void end_chunk(struct finished_closures *f)
 }
 
 /* Where the closure at `ref` ends, and the next one begins. */
-static mu__finished_ref after(const struct finished_closures *f, mu__finished_ref ref)
+static mu__finished_ref get_next_ref(const struct finished_closures *f,
+                                     mu__finished_ref ref)
 {
-    mu__finished_ref next = ref + units(at_ref(f, ref));
+    mu__finished_ref next = ref + count_units(at_ref(f, ref));
 
     if (ref >> CHUNK_UNITS_BITS != f->tail >> CHUNK_UNITS_BITS &&
         next - (ref & ~(mu__finished_ref)(CHUNK_UNITS - 1)) >= chunk_of(f, ref)->units)
@@ -253,11 +255,11 @@ static mu__finished_ref after(const struct finished_closures *f, mu__finished_re
 }
 
 /* Room for one closure at the tail. */
-static bool make_room(struct finished_closures *f, uint32_t size, uint64_t now_ms)
+static bool reserve_units(struct finished_closures *f, uint32_t size, uint64_t now_ms)
 {
     if (f->tail % CHUNK_UNITS + size > CHUNK_UNITS)
         end_chunk(f);
-    if (f->tail % CHUNK_UNITS == 0 && !add_chunk(f, now_ms))
+    if (f->tail % CHUNK_UNITS == 0 && !add_finished_chunk(f, now_ms))
         return false;
     return true;
 }
@@ -278,7 +280,7 @@ int mu__finished_add(struct finished_closures *f, uint64_t number, uint32_t func
         if (large.buf == NULL)
             return -MU_ENOMEM;
     }
-    if (!make_buckets(f) || !make_room(f, size, now_ms)) {
+    if (!make_buckets(f) || !reserve_units(f, size, now_ms)) {
         mu__buf_unref(large.buf);
         return -MU_ENOMEM;
     }
@@ -286,7 +288,7 @@ int mu__finished_add(struct finished_closures *f, uint64_t number, uint32_t func
     closure = at_ref(f, f->tail);
     *closure = (struct finished_closure){
         .number = number,
-        .hash = hash_of(f, name),
+        .hash = hash_finished_name(f, name),
         .function = function,
         .name_size = (uint16_t)name.size,
         .is_large = is_large,
@@ -298,7 +300,7 @@ int mu__finished_add(struct finished_closures *f, uint64_t number, uint32_t func
     else if (result->head_size > 0)
         memcpy(closure->bytes + name.size, result->head, result->head_size);
     mu__names_hold(f->functions, function);
-    bucket = bucket_of(f, closure->hash);
+    bucket = finished_bucket_of(f, closure->hash);
     closure->next = *bucket;
     *bucket = f->tail;
     f->tail += size;
@@ -306,7 +308,7 @@ int mu__finished_add(struct finished_closures *f, uint64_t number, uint32_t func
     chunk->last_ms = now_ms;
     f->count++;
     if (f->count > f->buckets)
-        split(f);
+        split_bucket(f);
     return 0;
 }
 
@@ -324,7 +326,8 @@ struct mu__packed mu__finished_result(const struct finished_closure *closure,
 /* ---- Forgetting ---- */
 
 /* What it holds. */
-static void release(struct finished_closures *f, struct finished_closure *closure)
+static void release_finished(struct finished_closures *f,
+                             struct finished_closure *closure)
 {
     mu__names_release(f->functions, closure->function);
     if (closure->is_large != 0)
@@ -335,21 +338,21 @@ static void release(struct finished_closures *f, struct finished_closure *closur
 void mu__finished_remove(struct finished_closures *f,
                          const struct finished_closure *closure)
 {
-    mu__finished_ref ref = *bucket_of(f, closure->hash);
+    mu__finished_ref ref = *finished_bucket_of(f, closure->hash);
 
     while (at_ref(f, ref) != closure)
         ref = at_ref(f, ref)->next;
     unlink_ref(f, ref);
-    release(f, at_ref(f, ref));
+    release_finished(f, at_ref(f, ref));
     f->count--;
 }
 
 /* The oldest that is known is forgotten. */
-static void forget_one(struct finished_closures *f)
+static void forget_oldest(struct finished_closures *f)
 {
     if (at_ref(f, f->known)->is_removed == 0)
         f->count--;
-    f->known = after(f, f->known);
+    f->known = get_next_ref(f, f->known);
 }
 
 void mu__finished_forget_all(struct finished_closures *f)
@@ -361,7 +364,7 @@ void mu__finished_forget_all(struct finished_closures *f)
 void mu__finished_keep(struct finished_closures *f, uint64_t count)
 {
     while (f->count > count)
-        forget_one(f);
+        forget_oldest(f);
 }
 
 void mu__finished_forget_old(struct finished_closures *f, uint64_t now_ms,
@@ -371,19 +374,19 @@ void mu__finished_forget_old(struct finished_closures *f, uint64_t now_ms,
         now_ms - chunk_of(f, f->tail)->first_ms > age_ms / AGE_PARTS)
         end_chunk(f);
     while (f->known != f->tail && now_ms - chunk_of(f, f->known)->last_ms > age_ms)
-        forget_one(f);
+        forget_oldest(f);
 }
 
 void mu__finished_sweep(struct finished_closures *f, unsigned max)
 {
     for (unsigned i = 0; i < max && f->head != f->known; i++) {
         mu__finished_ref ref = f->head;
-        mu__finished_ref next = after(f, ref);
+        mu__finished_ref next = get_next_ref(f, ref);
         struct finished_closure *closure = at_ref(f, ref);
 
         if (closure->is_removed == 0) {
             unlink_ref(f, ref);
-            release(f, closure);
+            release_finished(f, closure);
         }
         if (next >> CHUNK_UNITS_BITS != ref >> CHUNK_UNITS_BITS)
             mu__free_array(chunk_of(f, ref));
@@ -400,7 +403,7 @@ const struct finished_closure *mu__finished_walk(const struct finished_closures 
     while ((int32_t)(end - *at) > 0) {
         const struct finished_closure *closure = at_ref(f, *at);
 
-        *at = after(f, *at);
+        *at = get_next_ref(f, *at);
         if (closure->is_removed == 0)
             return closure;
     }
@@ -417,7 +420,7 @@ void mu__finished_done(struct finished_closures *f)
 
         if (closure->is_removed == 0 && closure->is_large != 0)
             mu__buf_unref(large_of(closure)->buf);
-        at = after(f, at);
+        at = get_next_ref(f, at);
     }
     for (uint32_t i = 0; i < count; i++)
         mu__free_array(f->chunks[((f->head >> CHUNK_UNITS_BITS) + i) &

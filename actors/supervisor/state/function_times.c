@@ -13,8 +13,8 @@ void mu__function_times_done(struct mu__function_times *times)
     *times = (struct mu__function_times){0};
 }
 
-static struct mu__function_time *item_of(struct mu__function_times *times,
-                                         uint32_t function)
+static struct mu__function_time *need_function_time(struct mu__function_times *times,
+                                                    uint32_t function)
 {
     if (function >= times->size &&
         !mu__grow_zeroed((void **)&times->items, &times->size, function * 2 + 16,
@@ -40,7 +40,7 @@ static uint16_t cost_of(const struct mu__function_time *time)
 void mu__function_times_change(struct mu__function_times *times, uint32_t function,
                                uint32_t ran_us)
 {
-    struct mu__function_time *time = item_of(times, function);
+    struct mu__function_time *time = need_function_time(times, function);
     int64_t weight;
 
     if (time == NULL)

@@ -32,7 +32,7 @@ static uint32_t map_get(const struct mu__map *map, uint64_t key)
 }
 
 /* The key in `by_id`. */
-static uint64_t key_of(struct mu__worker_id id)
+static uint64_t make_worker_key(struct mu__worker_id id)
 {
     return ((uint64_t)id.role << 32 | id.index) + 1;
 }
@@ -46,7 +46,8 @@ struct mu__member_worker *mu__membership_by_node(const struct mu__membership *me
 
 /* ---- Lists by load ---- */
 
-static void leave_list(struct mu__membership *members, struct mu__member_worker *worker)
+static void leave_load_list(struct mu__membership *members,
+                            struct mu__member_worker *worker)
 {
     if (!worker->waiting)
         return;
@@ -60,7 +61,7 @@ static void leave_list(struct mu__membership *members, struct mu__member_worker 
 }
 
 /* Whether the threads have less work than `part_us` each. */
-static bool has_time(const struct mu__member_worker *worker, uint32_t part_us)
+static bool has_spare_time(const struct mu__member_worker *worker, uint32_t part_us)
 {
     return worker->load < mu__member_threads(worker) ||
            worker->load_us < (uint64_t)mu__member_soon_free_threads(worker) * part_us;
@@ -70,11 +71,11 @@ bool mu__membership_has_room(const struct mu__member_worker *worker)
 {
     return worker->present && worker->holds == 0 && worker->load < worker->window &&
            worker->load_bytes <= MU__WORKER_BYTES_MAX &&
-           (worker->time_us == 0 || has_time(worker, worker->time_us));
+           (worker->time_us == 0 || has_spare_time(worker, worker->time_us));
 }
 
 /* Whether a worker is offered to closures. */
-static bool is_open(struct mu__member_worker *worker)
+static bool is_worker_open(struct mu__member_worker *worker)
 {
     if (!mu__membership_has_room(worker)) {
         worker->full = worker->window >= REFILL_FROM;
@@ -82,7 +83,7 @@ static bool is_open(struct mu__member_worker *worker)
     }
     if (worker->full && worker->load > mu__member_threads(worker) &&
         (worker->load > worker->window / 2 ||
-         (worker->time_us != 0 && !has_time(worker, worker->time_us / 2))))
+         (worker->time_us != 0 && !has_spare_time(worker, worker->time_us / 2))))
         return false;
     worker->full = false;
     return true;
@@ -93,7 +94,7 @@ static void join_list(struct mu__membership *members, struct mu__member_worker *
     struct mu__load_lists *lists;
     uint32_t first;
 
-    if (!is_open(worker))
+    if (!is_worker_open(worker))
         return;
     lists = &members->by_role[worker->role];
     first = lists->first[worker->load];
@@ -108,7 +109,7 @@ static void join_list(struct mu__membership *members, struct mu__member_worker *
 }
 
 /* The first of the lowest load; 0: there is none. */
-static inline uint32_t first_of(struct mu__load_lists *lists)
+static inline uint32_t first_least_loaded(struct mu__load_lists *lists)
 {
     while (lists->lowest < lists->size) {
         uint32_t number = lists->first[lists->lowest];
@@ -122,7 +123,7 @@ static inline uint32_t first_of(struct mu__load_lists *lists)
 
 uint32_t mu__membership_pick_role(struct mu__membership *members, uint32_t role)
 {
-    return first_of(&members->by_role[role]);
+    return first_least_loaded(&members->by_role[role]);
 }
 
 static uint32_t pick_of_all(struct mu__membership *members)
@@ -130,7 +131,7 @@ static uint32_t pick_of_all(struct mu__membership *members)
     uint32_t best = 0;
 
     for (uint32_t role = 0; role < members->roles; role++) {
-        uint32_t number = first_of(&members->by_role[role]);
+        uint32_t number = first_least_loaded(&members->by_role[role]);
 
         if (number != 0 &&
             (best == 0 || members->workers[number].load < members->workers[best].load))
@@ -142,7 +143,8 @@ static uint32_t pick_of_all(struct mu__membership *members)
 /* On the path of every closure. Most clusters have one role. */
 uint32_t mu__membership_pick(struct mu__membership *members)
 {
-    return members->roles > 1 ? pick_of_all(members) : first_of(&members->by_role[0]);
+    return members->roles > 1 ? pick_of_all(members)
+                              : first_least_loaded(&members->by_role[0]);
 }
 
 /* The roles that a search goes through: from `first` up to `end`, exclusive. */
@@ -194,7 +196,7 @@ uint32_t mu__membership_pick_fitting(const struct mu__membership *members, uint3
 
 void mu__membership_hold(struct mu__membership *members, uint32_t number, unsigned hold)
 {
-    leave_list(members, &members->workers[number]);
+    leave_load_list(members, &members->workers[number]);
     members->workers[number].holds |= (uint8_t)hold;
 }
 
@@ -203,7 +205,7 @@ void mu__membership_release(struct mu__membership *members, uint32_t number,
 {
     struct mu__member_worker *worker = &members->workers[number];
 
-    leave_list(members, worker);
+    leave_load_list(members, worker);
     worker->holds &= (uint8_t)~hold;
     join_list(members, worker);
 }
@@ -232,7 +234,7 @@ void mu__membership_load(struct mu__membership *members, uint32_t number, uint64
 {
     struct mu__member_worker *worker = &members->workers[number];
 
-    leave_list(members, worker);
+    leave_load_list(members, worker);
     worker->load++;
     members->load++;
     worker->load_bytes += bytes;
@@ -241,7 +243,8 @@ void mu__membership_load(struct mu__membership *members, uint32_t number, uint64
     join_list(members, worker);
 }
 
-static inline void discharge(struct mu__member_worker *worker, struct mu__charge charge)
+static inline void discharge_worker(struct mu__member_worker *worker,
+                                    struct mu__charge charge)
 {
     assert(worker->load_us >= charge.cost_us);
     assert(charge.stage == MU__STAGE_SENT || worker->begun > 0);
@@ -257,12 +260,12 @@ void mu__membership_unload(struct mu__membership *members, uint32_t number,
     struct mu__member_worker *worker = &members->workers[number];
 
     assert(worker->load > 0 && worker->load_bytes >= bytes);
-    leave_list(members, worker);
+    leave_load_list(members, worker);
     members->crowded -= worker->load == mu__member_threads(worker) + 1;
     worker->load--;
     members->load--;
     worker->load_bytes -= bytes;
-    discharge(worker, charge);
+    discharge_worker(worker, charge);
     join_list(members, worker);
 }
 
@@ -271,8 +274,8 @@ void mu__membership_recharge(struct mu__membership *members, uint32_t number,
 {
     struct mu__member_worker *worker = &members->workers[number];
 
-    leave_list(members, worker);
-    discharge(worker, from);
+    leave_load_list(members, worker);
+    discharge_worker(worker, from);
     worker->load_us += to.cost_us;
     worker->begun += to.stage != MU__STAGE_SENT;
     worker->lasting += to.stage == MU__STAGE_LASTING;
@@ -284,7 +287,7 @@ void mu__membership_set_time(struct mu__membership *members, uint32_t number,
 {
     struct mu__member_worker *worker = &members->workers[number];
 
-    leave_list(members, worker);
+    leave_load_list(members, worker);
     worker->time_us = time_us;
     join_list(members, worker);
 }
@@ -302,7 +305,7 @@ static uint32_t new_number(struct mu__membership *members, struct mu__worker_id 
     if ((number >= members->workers_size &&
          !mu__grow_zeroed((void **)&members->workers, &members->workers_size, size,
                           sizeof *members->workers)) ||
-        map_set(&members->by_id, key_of(id), number) != 0)
+        map_set(&members->by_id, make_worker_key(id), number) != 0)
         return 0;
     members->unknown = number + 1;
     members->workers[number] =
@@ -314,7 +317,7 @@ static uint32_t new_number(struct mu__membership *members, struct mu__worker_id 
 uint32_t mu__membership_add(struct mu__membership *members, uint32_t node,
                             struct mu__worker_id id, uint32_t threads, uint32_t window)
 {
-    uint32_t number = map_get(&members->by_id, key_of(id));
+    uint32_t number = map_get(&members->by_id, make_worker_key(id));
     struct mu__load_lists *lists = &members->by_role[id.role];
 
     assert(window > 0 && window <= MU__WINDOW_MAX && node != 0);
@@ -347,7 +350,7 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node,
 
 uint32_t mu__membership_enroll(struct mu__membership *members, struct mu__worker_id id)
 {
-    uint32_t number = map_get(&members->by_id, key_of(id));
+    uint32_t number = map_get(&members->by_id, make_worker_key(id));
 
     return number != 0 ? number : new_number(members, id);
 }
@@ -355,12 +358,12 @@ uint32_t mu__membership_enroll(struct mu__membership *members, struct mu__worker
 uint32_t mu__membership_find(const struct mu__membership *members,
                              struct mu__worker_id id)
 {
-    return map_get(&members->by_id, key_of(id));
+    return map_get(&members->by_id, make_worker_key(id));
 }
 
 void mu__membership_forget(struct mu__membership *members, uint32_t number)
 {
-    uint64_t key = key_of(mu__member_id(&members->workers[number]));
+    uint64_t key = make_worker_key(mu__member_id(&members->workers[number]));
 
     assert(!members->workers[number].present);
     members->workers[number].known = false;
@@ -372,7 +375,7 @@ void mu__membership_forget(struct mu__membership *members, uint32_t number)
 
 void mu__membership_remove(struct mu__membership *members, uint32_t number)
 {
-    leave_list(members, &members->workers[number]);
+    leave_load_list(members, &members->workers[number]);
     members->load -= members->workers[number].load;
     members->crowded -= members->workers[number].load >
                         mu__member_threads(&members->workers[number]);

@@ -7,13 +7,15 @@
 
 enum { FIRST_SIZE = 1024, MOVED_AT_ONCE = 4 };
 
-static uint32_t hash_of(const struct named_closures *named, struct mu__view name)
+static uint32_t hash_closure_name(const struct named_closures *named,
+                                  struct mu__view name)
 {
     return (uint32_t)mu__sip_hash(named->functions->secret, name.data, name.size);
 }
 
 /* A closure is in the former table until its bucket there is moved. */
-static struct named_closure **bucket_of(const struct named_closures *named, uint32_t hash)
+static struct named_closure **named_bucket_of(const struct named_closures *named,
+                                              uint32_t hash)
 {
     uint32_t former_size = named->size / 2;
 
@@ -25,8 +27,8 @@ static struct named_closure **bucket_of(const struct named_closures *named, uint
 struct named_closure *mu__named_closures_find(const struct named_closures *named,
                                               struct mu__view name)
 {
-    uint32_t hash = hash_of(named, name);
-    struct named_closure *at = named->size == 0 ? NULL : *bucket_of(named, hash);
+    uint32_t hash = hash_closure_name(named, name);
+    struct named_closure *at = named->size == 0 ? NULL : *named_bucket_of(named, hash);
 
     while (at != NULL && (at->hash != hash || !mu__view_is(name, at->name)))
         at = at->next;
@@ -41,7 +43,7 @@ struct named_closure *mu__named_closures_numbered(const struct named_closures *n
 
 static void link_closure(struct named_closures *named, struct named_closure *closure)
 {
-    struct named_closure **bucket = bucket_of(named, closure->hash);
+    struct named_closure **bucket = named_bucket_of(named, closure->hash);
 
     closure->next = *bucket;
     *bucket = closure;
@@ -65,7 +67,7 @@ static void move_some(struct named_closures *named)
     }
 }
 
-static bool grow(struct named_closures *named)
+static bool grow_named_table(struct named_closures *named)
 {
     uint32_t size = named->size == 0 ? FIRST_SIZE : named->size * 2;
     struct named_closure **table = NULL;
@@ -87,13 +89,13 @@ struct named_closure *mu__named_closures_add(struct named_closures *named,
 {
     struct named_closure *closure = NULL;
 
-    if (named->count >= named->size && !grow(named))
+    if (named->count >= named->size && !grow_named_table(named))
         return NULL;
     if (!mu__grow_array((void **)&closure, 1, sizeof *closure + name.size + 1))
         return NULL;
     *closure = (struct named_closure){
         .number = number,
-        .hash = hash_of(named, name),
+        .hash = hash_closure_name(named, name),
         .name_size = name.size,
         .function = MU__NAME_NONE,
     };
@@ -139,7 +141,7 @@ static void free_closure(struct named_closure *closure)
 void mu__named_closures_remove(struct named_closures *named,
                                struct named_closure *closure)
 {
-    struct named_closure **at = bucket_of(named, closure->hash);
+    struct named_closure **at = named_bucket_of(named, closure->hash);
 
     while (*at != closure)
         at = &(*at)->next;

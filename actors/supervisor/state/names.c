@@ -18,26 +18,26 @@ void mu__names_done(struct mu__names *names)
 
 /* ---- Names without a holder ---- */
 
-static void leave_idle(struct mu__names *names, struct mu__name *name)
+static void leave_idle_list(struct mu__names *names, struct mu__name *name)
 {
     mu__list_remove(&names->idle, &name->idle);
     names->idle_count--;
 }
 
-static void join_idle(struct mu__names *names, struct mu__name *name)
+static void join_idle_list(struct mu__names *names, struct mu__name *name)
 {
     mu__list_append(&names->idle, &name->idle);
     names->idle_count++;
 }
 
 /* Free a name's number. Out of memory to note that: the name stays. */
-static void forget(struct mu__names *names, struct mu__name *name)
+static void forget_name(struct mu__names *names, struct mu__name *name)
 {
     if (!mu__grow_for_one((void **)&names->free, &names->free_size, names->free_count,
                           sizeof *names->free))
         return;
     names->free[names->free_count++] = name->number;
-    leave_idle(names, name);
+    leave_idle_list(names, name);
     mu__hash_table_remove(&names->by_text, &name->node);
     names->names[name->number] = NULL;
     names->used--;
@@ -47,7 +47,8 @@ static void forget(struct mu__names *names, struct mu__name *name)
 /* ---- Taking ---- */
 
 /* NULL: out of memory or of numbers. */
-static struct mu__name *add(struct mu__names *names, struct mu__view text, uint64_t hash)
+static struct mu__name *add_interned_name(struct mu__names *names, struct mu__view text,
+                                          uint64_t hash)
 {
     struct mu__name *name;
 
@@ -69,53 +70,53 @@ static struct mu__name *add(struct mu__names *names, struct mu__view text, uint6
         names->free_count > 0 ? names->free[--names->free_count] : names->count++;
     names->names[name->number] = name;
     names->used++;
-    join_idle(names, name);
+    join_idle_list(names, name);
     return name;
 }
 
-static bool is(const struct mu__name *name, struct mu__view text)
+static bool is_name_text(const struct mu__name *name, struct mu__view text)
 {
     return name->size == text.size && memcmp(name->text, text.data, text.size) == 0;
 }
 
 /* Most closures have the function of the one before. */
-static bool is_last(const struct mu__names *names, struct mu__view text)
+static bool is_last_name(const struct mu__names *names, struct mu__view text)
 {
     return names->last < names->count && names->names[names->last] != NULL &&
-           is(names->names[names->last], text);
+           is_name_text(names->names[names->last], text);
 }
 
-static uint32_t find_or_add(struct mu__names *names, struct mu__view text)
+static uint32_t find_or_add_name(struct mu__names *names, struct mu__view text)
 {
     uint64_t hash = mu__sip_hash(names->secret, text.data, text.size);
     struct mu__hash_node *node = mu__hash_table_find(&names->by_text, hash);
     struct mu__name *name;
 
     for (; node != NULL; node = mu__hash_next(node))
-        if (is((struct mu__name *)node, text))
+        if (is_name_text((struct mu__name *)node, text))
             return ((struct mu__name *)node)->number;
     names->added = true;
-    name = add(names, text, hash);
+    name = add_interned_name(names, text, hash);
     return name == NULL ? MU__NAME_NONE : name->number;
 }
 
 uint32_t mu__names_take(struct mu__names *names, struct mu__view name)
 {
     names->added = false;
-    if (!is_last(names, name))
-        names->last = find_or_add(names, name);
+    if (!is_last_name(names, name))
+        names->last = find_or_add_name(names, name);
     mu__names_hold(names, names->last);
     return names->last;
 }
 
 void mu__names_first_holder(struct mu__names *names, uint32_t number)
 {
-    leave_idle(names, names->names[number]);
+    leave_idle_list(names, names->names[number]);
 }
 
 void mu__names_last_holder(struct mu__names *names, uint32_t number)
 {
-    join_idle(names, names->names[number]);
+    join_idle_list(names, names->names[number]);
     if (names->idle_count > MU__NAMES_IDLE_MAX)
-        forget(names, MU__LIST_FIRST(&names->idle, struct mu__name, idle));
+        forget_name(names, MU__LIST_FIRST(&names->idle, struct mu__name, idle));
 }

@@ -11,7 +11,7 @@ struct reported_metric *mu__reported_metrics_find(struct reported_metrics *metri
     return NULL;
 }
 
-static uint32_t count_of(const struct reported_metrics *metrics, uint32_t node)
+static uint32_t count_node_metrics(const struct reported_metrics *metrics, uint32_t node)
 {
     uint32_t count = 0;
 
@@ -27,10 +27,10 @@ static struct reported_metric *oldest_of_many(struct reported_metrics *metrics,
 {
     struct reported_metric *found = NULL;
     uint32_t node = reporter;
-    uint32_t most = count_of(metrics, reporter);
+    uint32_t most = count_node_metrics(metrics, reporter);
 
     for (uint32_t i = 0; most < MU__METRICS_OF_NODE_MAX && i < metrics->count; i++) {
-        uint32_t count = count_of(metrics, metrics->items[i].node);
+        uint32_t count = count_node_metrics(metrics, metrics->items[i].node);
 
         if (count <= most)
             continue;

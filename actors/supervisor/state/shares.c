@@ -4,20 +4,20 @@
  * STEP_PART of its target at least. */
 enum { IDLE_PART = 8, STEP_PART = 8 };
 
-static uint64_t min(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static uint64_t max(uint64_t a, uint64_t b)
+static uint64_t max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
 /* ---- Reservations ---- */
 
-static void set(struct mu__shares *shares, struct mu__share *share, uint64_t allowed,
-                uint64_t held)
+static void set_share(struct mu__shares *shares, struct mu__share *share,
+                      uint64_t allowed, uint64_t held)
 {
     shares->reserved -= mu__share_reserved(share);
     share->allowed = allowed;
@@ -27,19 +27,19 @@ static void set(struct mu__shares *shares, struct mu__share *share, uint64_t all
 
 void mu__share_acknowledged(struct mu__shares *shares, struct mu__share *share)
 {
-    set(shares, share, share->granted, share->held);
+    set_share(shares, share, share->granted, share->held);
 }
 
 void mu__share_end(struct mu__shares *shares, struct mu__share *share)
 {
     share->granted = share->need = 0;
     share->hungry = share->is_fresh = false;
-    set(shares, share, 0, share->held);
+    set_share(shares, share, 0, share->held);
 }
 
 /* ---- Targets ---- */
 
-static size_t count_hungry(struct mu__share *const *list, size_t count)
+static size_t count_hungry_shares(struct mu__share *const *list, size_t count)
 {
     size_t hungry = 0;
 
@@ -71,16 +71,17 @@ static uint64_t target_idle(struct mu__share *const *list, size_t count,
 
         if (share->hungry)
             continue;
-        share->target = min(part, rest);
+        share->target = min_u64(part, rest);
         if (any_hungry && !share->is_fresh)
-            share->target = min(share->target, max(share->held, part / IDLE_PART));
+            share->target =
+                min_u64(share->target, max_u64(share->held, part / IDLE_PART));
         rest -= share->target;
     }
     return rest;
 }
 
 /* The share with the oldest need that may be met now; SIZE_MAX: there is none. */
-static size_t find_need(struct mu__share *const *list, size_t count, uint64_t part)
+static size_t find_oldest_need(struct mu__share *const *list, size_t count, uint64_t part)
 {
     size_t found = SIZE_MAX;
 
@@ -115,23 +116,23 @@ static void target_need(struct mu__shares *shares, struct mu__share *const *list
     uint64_t rest;
     uint64_t part;
 
-    list[first]->target = min(list[first]->need, capacity);
+    list[first]->target = min_u64(list[first]->need, capacity);
     rest = capacity - list[first]->target;
     part = rest / count;
     for (size_t i = 0; i < count; i++) {
         if (list[i]->hungry)
             continue;
-        list[i]->target = min(list[i]->target, part);
+        list[i]->target = min_u64(list[i]->target, part);
         rest -= list[i]->target;
     }
-    target_hungry(shares, list, count, count_hungry(list, count) - 1, rest, first);
+    target_hungry(shares, list, count, count_hungry_shares(list, count) - 1, rest, first);
     shares->must_rotate = false;
 }
 
 static void set_targets(struct mu__shares *shares, struct mu__share *const *list,
                         size_t count)
 {
-    size_t hungry = count_hungry(list, count);
+    size_t hungry = count_hungry_shares(list, count);
     uint64_t capacity = capacity_for(shares, list, count);
     uint64_t rest = target_idle(list, count, capacity, hungry > 0);
     size_t first;
@@ -139,7 +140,7 @@ static void set_targets(struct mu__shares *shares, struct mu__share *const *list
     shares->must_rotate = false;
     if (hungry == 0)
         return;
-    first = find_need(list, count, rest / hungry);
+    first = find_oldest_need(list, count, rest / hungry);
     if (first == SIZE_MAX) {
         target_hungry(shares, list, count, hungry, rest, SIZE_MAX);
         return;
@@ -162,19 +163,19 @@ static bool find_short(struct mu__share *const *list, size_t count)
     return false;
 }
 
-static void grow(struct mu__shares *shares, struct mu__share *share, bool flush)
+static void grow_share(struct mu__shares *shares, struct mu__share *share, bool flush)
 {
     uint64_t lacking = share->target - share->granted;
     uint64_t reserved = mu__share_reserved(share);
     uint64_t most = reserved + mu__shares_free(shares);
-    uint64_t granted = min(share->target, max(most, share->granted));
+    uint64_t granted = min_u64(share->target, max_u64(most, share->granted));
 
     if (granted == share->granted ||
-        (!flush &&
-         granted - share->granted < min(lacking, max(1, share->target / STEP_PART))))
+        (!flush && granted - share->granted <
+                       min_u64(lacking, max_u64(1, share->target / STEP_PART))))
         return;
     share->granted = granted;
-    set(shares, share, max(share->allowed, granted), share->held);
+    set_share(shares, share, max_u64(share->allowed, granted), share->held);
 }
 
 void mu__shares_divide(struct mu__shares *shares, struct mu__share *const *list,
@@ -193,7 +194,7 @@ void mu__shares_divide(struct mu__shares *shares, struct mu__share *const *list,
         struct mu__share *share = list[(n + shares->rotation) % count];
 
         if (has_share_left(share) && !share->awaits_ack)
-            grow(shares, share, flush);
+            grow_share(shares, share, flush);
     }
     shares->is_short = find_short(list, count);
 }

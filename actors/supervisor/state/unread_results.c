@@ -1,7 +1,7 @@
 #include "actors/supervisor/state/unread_results.h"
 
 /* Results that came in one frame share its memory. */
-static uint64_t bytes_of(const struct mu__msg *msg)
+static uint64_t get_unread_bytes(const struct mu__msg *msg)
 {
     const struct mu__resolved *resolved = (const void *)msg->body;
     const struct mu__fetched *fetched = (const void *)msg->body;
@@ -21,7 +21,7 @@ void mu__unread_add(struct mu__unread_results *unread, struct mu__msg *msg)
     else
         unread->last->next = msg;
     unread->last = msg;
-    unread->bytes += bytes_of(msg);
+    unread->bytes += get_unread_bytes(msg);
     if (unread->bytes >= MU__UNREAD_BYTES)
         unread->is_full = true;
 }
@@ -31,7 +31,7 @@ struct mu__msg *mu__unread_pop(struct mu__unread_results *unread)
     struct mu__msg *msg = unread->first;
 
     unread->first = msg->next;
-    unread->bytes -= bytes_of(msg);
+    unread->bytes -= get_unread_bytes(msg);
     if (unread->bytes <= MU__UNREAD_BYTES / 2)
         unread->is_full = false;
     return msg;

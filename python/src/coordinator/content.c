@@ -53,20 +53,20 @@ static PyObject *(*get_part[FUNCTION_PARTS - 1])(PyObject *function);   /* borro
 static PyObject *(*get_dict)(PyObject *object, void *context);
 static PyObject *(*get_cell)(PyObject *cell);
 
-static struct content *self_of(PyObject *self)
+static struct content *as_content(PyObject *self)
 {
     return (struct content *)self;
 }
 
 /* ---- arrays ---- */
 
-static uint64_t turned(uint64_t number)
+static uint64_t rotate_hash(uint64_t number)
 {
     return number << 31 | number >> 33;
 }
 
 /* A hash of bytes that any change of one word changes; not one against an attacker. */
-static uint64_t hash_of(const unsigned char *bytes, size_t size)
+static uint64_t hash_bytes(const unsigned char *bytes, size_t size)
 {
     const uint64_t factor = 0x9e3779b97f4a7c15U;
     uint64_t lanes[4] = {size, 1, 2, 3};
@@ -76,15 +76,15 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size)
     for (; at + sizeof words <= size; at += sizeof words) {
         memcpy(words, bytes + at, sizeof words);
         for (int i = 0; i < 4; i++)
-            lanes[i] = turned((lanes[i] ^ words[i]) * factor);
+            lanes[i] = rotate_hash((lanes[i] ^ words[i]) * factor);
     }
     memset(words, 0, sizeof words);
     if (size > at)
         memcpy(words, bytes + at, size - at);
     for (int i = 0; i < 4; i++)
-        lanes[i] = turned((lanes[i] ^ words[i]) * factor);
+        lanes[i] = rotate_hash((lanes[i] ^ words[i]) * factor);
     for (int i = 1; i < 4; i++)
-        lanes[0] = turned((lanes[0] ^ lanes[i]) * factor);
+        lanes[0] = rotate_hash((lanes[0] ^ lanes[i]) * factor);
     return lanes[0];
 }
 
@@ -102,7 +102,7 @@ static int hash_array(PyObject *array, PyObject *interface, uint64_t *ret_hash)
     Py_XDECREF(size);
     if (PyErr_Occurred())
         return -1;
-    *ret_hash = hash_of(address, address == NULL ? 0 : bytes);
+    *ret_hash = hash_bytes(address, address == NULL ? 0 : bytes);
     return 0;
 }
 
@@ -130,7 +130,7 @@ static int array_holds(const struct check *check)
 /* ---- the other checks ---- */
 
 /* Takes the reference to `value`, which may be NULL. */
-static int is_expected(const struct check *check, PyObject *value)
+static int is_expected_value(const struct check *check, PyObject *value)
 {
     PyObject *expected = check->expected;
     bool same;
@@ -145,7 +145,7 @@ static int is_expected(const struct check *check, PyObject *value)
 }
 
 /* A part of a function: a new reference, or NULL. */
-static PyObject *part_of(PyObject *function, int part)
+static PyObject *get_function_part(PyObject *function, int part)
 {
     PyObject *value;
 
@@ -165,7 +165,7 @@ static int function_holds(const struct check *check)
     int same = 1;
 
     for (int i = 0; same && i < FUNCTION_PARTS; i++) {
-        PyObject *part = part_of(check->holder, i);
+        PyObject *part = get_function_part(check->holder, i);
 
         same = part == PyTuple_GetItem(check->expected, i);
         Py_XDECREF(part);
@@ -181,7 +181,7 @@ static int cell_holds(const struct check *check)
 
     if (value == NULL)
         PyErr_Clear();      /* it is empty */
-    return is_expected(check, value);
+    return is_expected_value(check, value);
 }
 
 static int attribute_holds(const struct check *check)
@@ -190,7 +190,7 @@ static int attribute_holds(const struct check *check)
 
     if (value == NULL)
         PyErr_Clear();
-    return is_expected(check, value);
+    return is_expected_value(check, value);
 }
 
 static int item_holds(const struct check *check)
@@ -199,7 +199,7 @@ static int item_holds(const struct check *check)
 
     if (value == NULL && PyErr_Occurred())
         return -1;
-    return is_expected(check, value);
+    return is_expected_value(check, value);
 }
 
 static int list_holds(PyObject *list, PyObject *expected)
@@ -288,7 +288,7 @@ static int check_holds(const struct check *check)
 
 bool mupy_content_holds(PyObject *object)
 {
-    const struct content *self = self_of(object);
+    const struct content *self = as_content(object);
 
     for (Py_ssize_t i = 0; i < self->count; i++) {
         int same = check_holds(&self->checks[i]);
@@ -303,7 +303,7 @@ bool mupy_content_holds(PyObject *object)
 
 /* ---- the object ---- */
 
-static bool fits(const struct check *check)
+static bool is_valid_check(const struct check *check)
 {
     switch (check->kind) {
     case CHECK_FUNCTION:
@@ -331,14 +331,14 @@ static bool fits(const struct check *check)
     }
 }
 
-static PyObject *kept(PyObject *object)
+static PyObject *incref_check_part(PyObject *object)
 {
     Py_XINCREF(object);
     return object;
 }
 
 /* A check from (kind, holder, key, (expected,) or (), is_weak). -1 with an exception. */
-static int read_check(PyObject *row, struct check *check)
+static int read_content_check(PyObject *row, struct check *check)
 {
     PyObject *expected;
     PyObject *array;
@@ -352,7 +352,7 @@ static int read_check(PyObject *row, struct check *check)
     check->kind = kind < 0 || kind >= CHECK_KINDS ? CHECK_KINDS : (enum kind)kind;
     check->is_weak = is_weak != 0;
     check->expected = PyTuple_Size(expected) == 0 ? NULL : PyTuple_GetItem(expected, 0);
-    if (!fits(check)) {
+    if (!is_valid_check(check)) {
         PyErr_Format(PyExc_TypeError, "%R is no check", row);
         return -1;
     }
@@ -364,7 +364,7 @@ static int read_check(PyObject *row, struct check *check)
     return rv;
 }
 
-static int fill(struct content *self, PyObject *rows)
+static int fill_checks(struct content *self, PyObject *rows)
 {
     Py_ssize_t count = PyList_Size(rows);
 
@@ -376,18 +376,18 @@ static int fill(struct content *self, PyObject *rows)
     for (Py_ssize_t i = 0; i < count; i++) {
         struct check check = {0};
 
-        if (read_check(PyList_GetItem(rows, i), &check) != 0)
+        if (read_content_check(PyList_GetItem(rows, i), &check) != 0)
             return -1;
-        check.holder = kept(check.holder);
-        check.key = kept(check.key);
-        check.expected = kept(check.expected);
+        check.holder = incref_check_part(check.holder);
+        check.key = incref_check_part(check.key);
+        check.expected = incref_check_part(check.expected);
         self->checks[self->count++] = check;
     }
     return 0;
 }
 
 /* Content(checks) */
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *content_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *rows;
     struct content *self;
@@ -396,14 +396,14 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTuple(args, "O!:Content", &PyList_Type, &rows))
         return NULL;
     self = (struct content *)PyType_GenericAlloc(type, 0);
-    if (self != NULL && fill(self, rows) != 0)
+    if (self != NULL && fill_checks(self, rows) != 0)
         Py_CLEAR(self);
     return (PyObject *)self;
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg)
+static int content_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    const struct content *self = self_of(object);
+    const struct content *self = as_content(object);
 
     Py_VISIT(Py_TYPE(object));
     for (Py_ssize_t i = 0; i < self->count; i++) {
@@ -414,9 +414,9 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-static int clear(PyObject *object)
+static int content_clear(PyObject *object)
 {
-    struct content *self = self_of(object);
+    struct content *self = as_content(object);
     Py_ssize_t count = self->count;
     struct check *checks = self->checks;
 
@@ -431,18 +431,18 @@ static int clear(PyObject *object)
     return 0;
 }
 
-static void dealloc(PyObject *object)
+static void content_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     PyObject_GC_UnTrack(object);
-    (void)clear(object);
+    (void)content_clear(object);
     release(object);
     Py_DECREF(type);
 }
 
-static PyObject *holds(PyObject *object, PyObject *unused)
+static PyObject *content_holds(PyObject *object, PyObject *unused)
 {
     (void)unused;
     return PyBool_FromLong(mupy_content_holds(object));
@@ -479,14 +479,14 @@ static int make_names(void)
 int mupy_content_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"holds", holds, METH_NOARGS, "Whether nothing has changed."},
+        {"holds", content_holds, METH_NOARGS, "Whether nothing has changed."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
-        {Py_tp_dealloc, dealloc},
-        {Py_tp_traverse, traverse},
-        {Py_tp_clear, clear},
+        {Py_tp_new, content_new},
+        {Py_tp_dealloc, content_dealloc},
+        {Py_tp_traverse, content_traverse},
+        {Py_tp_clear, content_clear},
         {Py_tp_methods, methods},
         {Py_tp_doc, "What a function consisted of when it was sent to workers."},
         {0, NULL},

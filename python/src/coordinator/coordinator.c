@@ -6,7 +6,7 @@
 
 PyTypeObject *mupy_coordinator_type;
 
-static struct mupy_coordinator *self_of(PyObject *self)
+static struct mupy_coordinator *as_coordinator(PyObject *self)
 {
     return (struct mupy_coordinator *)self;
 }
@@ -20,11 +20,11 @@ mu_coordinator *mupy_coordinator_begin(PyObject *object)
                      object);
         return NULL;
     }
-    coordinator = mupy_handle_begin(&self_of(object)->handle);
+    coordinator = mupy_handle_begin(&as_coordinator(object)->handle);
     if (coordinator == NULL) {
         (void)mupy_fail(-MU_ECLOSED, "the coordinator was closed");
-    } else if (mupy_node_is_forked(self_of(object)->node)) {
-        mupy_handle_end(&self_of(object)->handle);
+    } else if (mupy_node_is_forked(as_coordinator(object)->node)) {
+        mupy_handle_end(&as_coordinator(object)->handle);
         coordinator = NULL;
     }
     return coordinator;
@@ -32,7 +32,7 @@ mu_coordinator *mupy_coordinator_begin(PyObject *object)
 
 void mupy_coordinator_end(PyObject *object)
 {
-    mupy_handle_end(&self_of(object)->handle);
+    mupy_handle_end(&as_coordinator(object)->handle);
 }
 
 struct mupy_call *mupy_coordinator_call(PyObject *object,
@@ -47,7 +47,7 @@ struct mupy_call *mupy_coordinator_call(PyObject *object,
         return NULL;
     }
     call->object = coordinator;
-    call->used = &self_of(object)->handle;
+    call->used = &as_coordinator(object)->handle;
     mupy_call_keep(call, object);
     return call;
 }
@@ -105,7 +105,7 @@ PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *
 
 /* ---- open and close ---- */
 
-static void run_open(struct mupy_call *call)
+static void run_coordinator_open(struct mupy_call *call)
 {
     mu_coordinator *coordinator = NULL;
 
@@ -114,17 +114,17 @@ static void run_open(struct mupy_call *call)
     call->made = coordinator;
 }
 
-static void close_handle(void *coordinator)
+static void close_coordinator_handle(void *coordinator)
 {
     mu_coordinator_close(coordinator);
 }
 
-static void run_close(struct mupy_call *call)
+static void run_coordinator_close(struct mupy_call *call)
 {
     mupy_handle_drop(call->other);
 }
 
-static void drop_opened(struct mupy_call *call)
+static void drop_opened_coordinator(struct mupy_call *call)
 {
     mu_coordinator *coordinator = call->made;
 
@@ -133,8 +133,8 @@ static void drop_opened(struct mupy_call *call)
     Py_END_ALLOW_THREADS
 }
 
-static int fill_in(struct mupy_coordinator *self, PyObject *node,
-                   mu_coordinator *coordinator)
+static int fill_coordinator(struct mupy_coordinator *self, PyObject *node,
+                            mu_coordinator *coordinator)
 {
     Py_INCREF(node);
     Py_XDECREF(self->node);
@@ -143,15 +143,15 @@ static int fill_in(struct mupy_coordinator *self, PyObject *node,
     self->functions = PyDict_New();
     Py_XDECREF(self->by_hash);
     self->by_hash = PyDict_New();
-    mupy_handle_open(&self->handle, coordinator, close_handle);
+    mupy_handle_open(&self->handle, coordinator, close_coordinator_handle);
     return self->by_hash != NULL && self->functions != NULL ? 0 : -1;
 }
 
 /* Coordinator(node, timeout=None) */
-static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+static int coordinator_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"node", "timeout", NULL};
-    struct mupy_coordinator *self = self_of(object);
+    struct mupy_coordinator *self = as_coordinator(object);
     PyObject *timeout = NULL;
     PyObject *node;
     struct mupy_call *call;
@@ -166,10 +166,10 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         (void)mupy_fail(-MU_EEXISTS, "the coordinator is open already");
         return -1;
     }
-    call = mupy_call_new(run_open);
+    call = mupy_call_new(run_coordinator_open);
     if (call == NULL)
         return -1;
-    call->drop = drop_opened;
+    call->drop = drop_opened_coordinator;
     call->object = mupy_node_of(node);
     call->timeout_ms = timeout_ms;
     mupy_call_keep(call, node);
@@ -177,27 +177,27 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         return -1;
     rv = call->rv;
     if (rv == 0)
-        rv = fill_in(self, node, call->made);
+        rv = fill_coordinator(self, node, call->made);
     else
         (void)mupy_raise(&call->error, NULL);
     mupy_call_free(call);
     return rv == 0 ? 0 : -1;
 }
 
-static void close_now(struct mupy_coordinator *self)
+static void close_coordinator_now(struct mupy_coordinator *self)
 {
     forget_functions(self);
     if (mupy_handle_shut(&self->handle))
         mupy_handle_end(&self->handle);
 }
 
-static PyObject *close_it(PyObject *object, PyObject *unused)
+static PyObject *coordinator_close(PyObject *object, PyObject *unused)
 {
-    struct mupy_coordinator *self = self_of(object);
+    struct mupy_coordinator *self = as_coordinator(object);
     struct mupy_call *call;
 
     (void)unused;
-    call = mupy_call_new(run_close);
+    call = mupy_call_new(run_coordinator_close);
     if (call == NULL)
         return NULL;
     if (!mupy_handle_shut(&self->handle)) {
@@ -210,9 +210,9 @@ static PyObject *close_it(PyObject *object, PyObject *unused)
     return mupy_call_finish(call);
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg)
+static int coordinator_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    struct mupy_coordinator *self = self_of(object);
+    struct mupy_coordinator *self = as_coordinator(object);
 
     Py_VISIT(self->node);
     Py_VISIT(self->functions);
@@ -222,9 +222,9 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-static int clear(PyObject *object)
+static int coordinator_clear(PyObject *object)
 {
-    struct mupy_coordinator *self = self_of(object);
+    struct mupy_coordinator *self = as_coordinator(object);
 
     mupy_coordinator_remember(self, NULL, NULL);
     Py_CLEAR(self->functions);
@@ -232,14 +232,14 @@ static int clear(PyObject *object)
     return 0;
 }
 
-static void dealloc(PyObject *object)
+static void coordinator_dealloc(PyObject *object)
 {
-    struct mupy_coordinator *self = self_of(object);
+    struct mupy_coordinator *self = as_coordinator(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     PyObject_GC_UnTrack(object);
-    close_now(self);
+    close_coordinator_now(self);
     Py_CLEAR(self->functions);
     Py_CLEAR(self->by_hash);
     Py_CLEAR(self->node);
@@ -247,16 +247,16 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-static PyObject *forget_last(PyObject *object, PyObject *unused)
+static PyObject *coordinator_forget_last(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    mupy_coordinator_remember(self_of(object), NULL, NULL);
+    mupy_coordinator_remember(as_coordinator(object), NULL, NULL);
     Py_RETURN_NONE;
 }
 
 /* ---- joining ---- */
 
-static int join_in(void *what, int64_t timeout_ms, mu_error *error)
+static int join_coordinator_piece(void *what, int64_t timeout_ms, mu_error *error)
 {
     const struct mupy_handle *handle = what;
 
@@ -265,7 +265,7 @@ static int join_in(void *what, int64_t timeout_ms, mu_error *error)
     return mu_coordinator_join(handle->object, timeout_ms, error);
 }
 
-static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *coordinator_join(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
     PyObject *timeout = NULL;
@@ -276,15 +276,16 @@ static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0 || mupy_coordinator_begin(object) == NULL)
         return NULL;
-    rv = mupy_pieces_wait(join_in, &self_of(object)->handle, timeout_ms, &error);
+    rv = mupy_pieces_wait(join_coordinator_piece, &as_coordinator(object)->handle,
+                          timeout_ms, &error);
     mupy_coordinator_end(object);
     if (rv == 0)
         Py_RETURN_NONE;
     mupy_error_waited(&error, timeout_ms);
-    return rv < 0 ? mupy_coordinator_raise(self_of(object), &error, NULL) : NULL;
+    return rv < 0 ? mupy_coordinator_raise(as_coordinator(object), &error, NULL) : NULL;
 }
 
-static PyObject *done(PyObject *object, PyObject *unused)
+static PyObject *coordinator_done(PyObject *object, PyObject *unused)
 {
     mu_coordinator *coordinator = mupy_coordinator_begin(object);
     mu_error error;
@@ -298,13 +299,13 @@ static PyObject *done(PyObject *object, PyObject *unused)
     rv = mu_coordinator_done(coordinator, &error, &is_done);
     Py_END_ALLOW_THREADS
     mupy_coordinator_end(object);
-    return rv != 0 ? mupy_coordinator_raise(self_of(object), &error, NULL)
+    return rv != 0 ? mupy_coordinator_raise(as_coordinator(object), &error, NULL)
                    : PyBool_FromLong(is_done);
 }
 
 /* ---- errors, counts, explanations ---- */
 
-static PyObject *errors(PyObject *object, PyObject *unused)
+static PyObject *coordinator_errors(PyObject *object, PyObject *unused)
 {
     mu_coordinator *coordinator = mupy_coordinator_begin(object);
     PyObject *list = PyList_New(0);
@@ -333,7 +334,7 @@ static PyObject *errors(PyObject *object, PyObject *unused)
     return list;
 }
 
-static PyObject *counts(PyObject *object, PyObject *unused)
+static PyObject *coordinator_counts(PyObject *object, PyObject *unused)
 {
     mu_coordinator *coordinator = mupy_coordinator_begin(object);
     mu_coordinator_stats c;
@@ -352,7 +353,7 @@ static PyObject *counts(PyObject *object, PyObject *unused)
                          (unsigned long long)c.retried);
 }
 
-static void run_explain(struct mupy_call *call)
+static void run_coordinator_explain(struct mupy_call *call)
 {
     mu_value *reasons = NULL;
 
@@ -361,7 +362,7 @@ static void run_explain(struct mupy_call *call)
     call->made = reasons;
 }
 
-static PyObject *explain(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *coordinator_explain(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"value", "timeout", NULL};
     PyObject *value;
@@ -373,7 +374,7 @@ static PyObject *explain(PyObject *object, PyObject *args, PyObject *kwargs)
                                      &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    call = mupy_coordinator_call(object, run_explain);
+    call = mupy_coordinator_call(object, run_coordinator_explain);
     if (call == NULL)
         return NULL;
     call->timeout_ms = timeout_ms;
@@ -392,13 +393,13 @@ static PyObject *explain(PyObject *object, PyObject *args, PyObject *kwargs)
     return mupy_call_value(call);
 }
 
-static void run_drain(struct mupy_call *call)
+static void run_coordinator_drain(struct mupy_call *call)
 {
     call->rv = mu_coordinator_drain_task(call->object, call->text, (int)call->number,
                                          call->timeout_ms, &call->error);
 }
 
-static PyObject *drain(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *coordinator_drain(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"worker", "timeout", "worker_type", NULL};
     const char *type = "worker";
@@ -411,7 +412,7 @@ static PyObject *drain(PyObject *object, PyObject *args, PyObject *kwargs)
                                      &type) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    call = mupy_coordinator_call(object, run_drain);
+    call = mupy_coordinator_call(object, run_coordinator_drain);
     if (call == NULL)
         return NULL;
     call->number = (uint64_t)(int64_t)worker;
@@ -431,8 +432,9 @@ static void run_wait_for_chief(struct mupy_call *call)
                                              &call->error);
 }
 
-static PyObject *timed(PyObject *object, PyObject *args, PyObject *kwargs,
-                       void (*run)(struct mupy_call *call))
+static PyObject *call_coordinator_timed(PyObject *object, PyObject *args,
+                                        PyObject *kwargs,
+                                        void (*run)(struct mupy_call *call))
 {
     static char *names[] = {"timeout", NULL};
     PyObject *timeout = NULL;
@@ -449,19 +451,20 @@ static PyObject *timed(PyObject *object, PyObject *args, PyObject *kwargs,
     return mupy_call_finish(call);
 }
 
-static PyObject *forget(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *coordinator_forget(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    return timed(object, args, kwargs, run_forget);
+    return call_coordinator_timed(object, args, kwargs, run_forget);
 }
 
-static PyObject *wait_for_chief(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *coordinator_wait_for_chief(PyObject *object, PyObject *args,
+                                            PyObject *kwargs)
 {
-    return timed(object, args, kwargs, run_wait_for_chief);
+    return call_coordinator_timed(object, args, kwargs, run_wait_for_chief);
 }
 
-static PyObject *node(PyObject *object, void *closure)
+static PyObject *coordinator_node(PyObject *object, void *closure)
 {
-    PyObject *node = self_of(object)->node;
+    PyObject *node = as_coordinator(object)->node;
 
     (void)closure;
     if (node == NULL)
@@ -501,56 +504,58 @@ static PyMethodDef methods[] = {
      "Raises the first error of an earlier closure, once, after everything that was "
      "queued\nis cancelled; then nothing was queued. DeadlineExceededError when "
      "there is no room."},
-    {"join", MUPY_METHOD(join), METH_VARARGS | METH_KEYWORDS,
+    {"join", MUPY_METHOD(coordinator_join), METH_VARARGS | METH_KEYWORDS,
      "join(timeout=None)\n--\n\n"
      "Wait until all closures scheduled so far are done, at most timeout seconds.\n\n"
      "Raises their first error, once. DeadlineExceededError lists what is in flight "
      "where."},
-    {"done", done, METH_NOARGS,
+    {"done", coordinator_done, METH_NOARGS,
      "done()\n--\n\nWhether nothing is queued or in flight. Raises as join() does."},
     {"fetch", MUPY_METHOD(mupy_fetch), METH_VARARGS | METH_KEYWORDS,
      "fetch(val, timeout=None)\n--\n\n"
      "A copy of val (a RemoteValue, or lists, tuples and dicts of them at any "
      "depth) with\nthe results in their place. Waits at most timeout seconds for all. "
      "Raises as\nRemoteValue.fetch() does, for the first one in order."},
-    {"errors", errors, METH_NOARGS,
+    {"errors", coordinator_errors, METH_NOARGS,
      "errors()\n--\n\n"
      "All errors since the last call, the oldest first, as exceptions."},
-    {"counts", counts, METH_NOARGS,
+    {"counts", coordinator_counts, METH_NOARGS,
      "counts()\n--\n\n"
      "How many closures were scheduled, finished, failed, cancelled, retried, and "
      "are\noutstanding, as a dict."},
-    {"explain", MUPY_METHOD(explain), METH_VARARGS | METH_KEYWORDS,
+    {"explain", MUPY_METHOD(coordinator_explain), METH_VARARGS | METH_KEYWORDS,
      "explain(value, timeout=None)\n--\n\n"
      "Why a closure has not run: a dict with its state, attempts, where it is and "
      "what it\nwaits for. value is its RemoteValue or its name. NotFoundError when it "
      "is resolved."},
-    {"drain", MUPY_METHOD(drain), METH_VARARGS | METH_KEYWORDS,
+    {"drain", MUPY_METHOD(coordinator_drain), METH_VARARGS | METH_KEYWORDS,
      "drain(worker, timeout=None, worker_type=\"worker\")\n--\n\n"
      "Let a worker finish its closures, then leave."},
-    {"forget", MUPY_METHOD(forget), METH_VARARGS | METH_KEYWORDS,
+    {"forget", MUPY_METHOD(coordinator_forget), METH_VARARGS | METH_KEYWORDS,
      "forget(timeout=None)\n--\n\n"
      "Remove the named closures that have finished from the journal."},
-    {"wait_for_chief", MUPY_METHOD(wait_for_chief), METH_VARARGS | METH_KEYWORDS,
+    {"wait_for_chief", MUPY_METHOD(coordinator_wait_for_chief),
+     METH_VARARGS | METH_KEYWORDS,
      "wait_for_chief(timeout=None)\n--\n\nWait until the chief is connected."},
-    {"close", close_it, METH_NOARGS,
+    {"close", coordinator_close, METH_NOARGS,
      "close()\n--\n\nCancel outstanding closures, and close the coordinator."},
-    {"_forget_last", forget_last, METH_NOARGS, "Called before functions are dropped."},
+    {"_forget_last", coordinator_forget_last, METH_NOARGS,
+     "Called before functions are dropped."},
     {NULL, NULL, 0, NULL},
 };
 
 int mupy_coordinator_init(PyObject *module)
 {
     static PyGetSetDef getset[] = {
-        {"node", node, NULL, "Its node.", NULL},
+        {"node", coordinator_node, NULL, "Its node.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
         {Py_tp_new, PyType_GenericNew},
-        {Py_tp_init, init},
-        {Py_tp_dealloc, dealloc},
-        {Py_tp_traverse, traverse},
-        {Py_tp_clear, clear},
+        {Py_tp_init, coordinator_init},
+        {Py_tp_dealloc, coordinator_dealloc},
+        {Py_tp_traverse, coordinator_traverse},
+        {Py_tp_clear, coordinator_clear},
         {Py_tp_methods, methods},
         {Py_tp_getset, getset},
         {Py_tp_doc, "Coordinator(node, timeout=None)\n--\n\n"

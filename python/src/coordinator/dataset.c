@@ -11,37 +11,37 @@ struct dataset {
     PyObject *coordinator;
 };
 
-static struct dataset *self_of(PyObject *self)
+static struct dataset *as_dataset(PyObject *self)
 {
     return (struct dataset *)self;
 }
 
-/* Use the dataset and its coordinator until end(). NULL with an exception. */
-static mu_dataset *begin(PyObject *self)
+/* Use the dataset and its coordinator until end_dataset_use(). NULL with an exception. */
+static mu_dataset *begin_dataset_use(PyObject *self)
 {
-    mu_dataset *dataset = mupy_handle_begin(&self_of(self)->handle);
+    mu_dataset *dataset = mupy_handle_begin(&as_dataset(self)->handle);
 
     if (dataset == NULL)
         return (void)mupy_fail(-MU_ECLOSED, "the dataset was closed"), NULL;
-    if (mupy_coordinator_begin(self_of(self)->coordinator) != NULL)
+    if (mupy_coordinator_begin(as_dataset(self)->coordinator) != NULL)
         return dataset;
-    mupy_handle_end(&self_of(self)->handle);
+    mupy_handle_end(&as_dataset(self)->handle);
     return NULL;
 }
 
-static void end(PyObject *self)
+static void end_dataset_use(PyObject *self)
 {
-    mupy_coordinator_end(self_of(self)->coordinator);
-    mupy_handle_end(&self_of(self)->handle);
+    mupy_coordinator_end(as_dataset(self)->coordinator);
+    mupy_handle_end(&as_dataset(self)->handle);
 }
 
-static void close_handle(void *dataset)
+static void close_dataset_handle(void *dataset)
 {
     mu_dataset_close(dataset);
 }
 
-static int take(struct dataset *self, PyObject *coordinator, int rv,
-                const mu_error *error, mu_dataset *dataset)
+static int set_dataset(struct dataset *self, PyObject *coordinator, int rv,
+                       const mu_error *error, mu_dataset *dataset)
 {
     if (rv != 0) {
         (void)mupy_raise(error, NULL);
@@ -50,11 +50,11 @@ static int take(struct dataset *self, PyObject *coordinator, int rv,
     Py_INCREF(coordinator);
     Py_XDECREF(self->coordinator);
     self->coordinator = coordinator;
-    mupy_handle_open(&self->handle, dataset, close_handle);
+    mupy_handle_open(&self->handle, dataset, close_dataset_handle);
     return 0;
 }
 
-static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+static int dataset_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"coordinator", "shards", "epochs", "seed", "records",
                             "path", NULL};
@@ -73,7 +73,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
                                      &coordinator, &options.shards, &options.epochs,
                                      &seed, &options.records, &path))
         return -1;
-    if (mupy_handle_is_open(&self_of(object)->handle)) {
+    if (mupy_handle_is_open(&as_dataset(object)->handle)) {
         (void)mupy_fail(-MU_EEXISTS, "the dataset is open already");
         return -1;
     }
@@ -84,85 +84,87 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     rv = path != NULL ? mu_dataset_load(owner, path, &error, &dataset)
                       : mu_dataset_open(owner, &options, &error, &dataset);
     mupy_coordinator_end(coordinator);
-    return take(self_of(object), coordinator, rv, &error, dataset);
+    return set_dataset(as_dataset(object), coordinator, rv, &error, dataset);
 }
 
-static PyObject *close_it(PyObject *self, PyObject *unused)
+static PyObject *dataset_close(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (mupy_handle_shut(&self_of(self)->handle))
-        mupy_handle_end(&self_of(self)->handle);
+    if (mupy_handle_shut(&as_dataset(self)->handle))
+        mupy_handle_end(&as_dataset(self)->handle);
     Py_RETURN_NONE;
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg)
+static int dataset_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(self_of(object)->coordinator);
+    Py_VISIT(as_dataset(object)->coordinator);
     return 0;
 }
 
-static void dealloc(PyObject *object)
+static void dataset_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     PyObject_GC_UnTrack(object);
-    (void)close_it(object, NULL);
-    Py_CLEAR(self_of(object)->coordinator);
+    (void)dataset_close(object, NULL);
+    Py_CLEAR(as_dataset(object)->coordinator);
     release(object);
     Py_DECREF(type);
 }
 
 struct dispensed {
     mu_dataset *dataset;
-    const struct asked *asked;
+    const struct parsed *parsed;
     const char *name;
     const mu_value *args;
 };
 
-static int dataset_in(void *what, int64_t timeout_ms, mu_error *error)
+static int schedule_dataset_piece(void *what, int64_t timeout_ms, mu_error *error)
 {
     const struct dispensed *dispensed = what;
 
-    return mu_dataset_schedule(dispensed->dataset, dispensed->name, dispensed->args,
-                               dispensed->asked->has_options ? &dispensed->asked->options
-                                                             : NULL,
-                               timeout_ms < 1 ? 1 : timeout_ms, error);
+    return mu_dataset_schedule(
+        dispensed->dataset, dispensed->name, dispensed->args,
+        dispensed->parsed->has_options ? &dispensed->parsed->options : NULL,
+        timeout_ms < 1 ? 1 : timeout_ms, error);
 }
 
 /* Returns 0, a negative code, or 1 with an exception. */
-static int dataset_asked(PyObject *object, const struct asked *asked, mu_error *error)
+static int schedule_on_dataset(PyObject *object, const struct parsed *parsed,
+                               mu_error *error)
 {
-    mu_dataset *dataset = begin(object);
-    struct dispensed dispensed = {dataset, asked, NULL, NULL};
+    mu_dataset *dataset = begin_dataset_use(object);
+    struct dispensed dispensed = {dataset, parsed, NULL, NULL};
     PyObject *function;
     mu_value *value;
     int rv = 1;
 
     if (dataset == NULL)
         return rv;
-    value = mupy_schedule_args(self_of(object)->coordinator, asked, &dispensed.name,
+    value = mupy_schedule_args(as_dataset(object)->coordinator, parsed, &dispensed.name,
                                &function);
     dispensed.args = value;
     if (value != NULL)
-        rv = mupy_pieces_wait(dataset_in, &dispensed, asked->timeout_ms, error);
+        rv = mupy_pieces_wait(schedule_dataset_piece, &dispensed, parsed->timeout_ms,
+                              error);
     mu_value_free(value);
     Py_XDECREF(function);
-    end(object);
+    end_dataset_use(object);
     return rv;
 }
 
-static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
-                          PyObject *names)
+static PyObject *dataset_schedule(PyObject *object, PyObject *const *args,
+                                  Py_ssize_t count, PyObject *names)
 {
-    PyObject *coordinator = self_of(object)->coordinator;
-    struct asked asked;
+    PyObject *coordinator = as_dataset(object)->coordinator;
+    struct parsed parsed;
     mu_error error = {0};
     int rv;
 
-    if (mupy_schedule_parse(args, count, names, &asked) != 0)
+    if (mupy_schedule_parse(args, count, names, &parsed) != 0)
         return NULL;
-    rv = dataset_asked(object, &asked, &error);
+    rv = schedule_on_dataset(object, &parsed, &error);
     if (rv == 1)
         return NULL;
     if (rv == -MU_ERANGE && error.closure == 0)
@@ -173,12 +175,12 @@ static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t co
     Py_RETURN_TRUE;
 }
 
-static int join_in(void *dataset, int64_t timeout_ms, mu_error *error)
+static int join_dataset_piece(void *dataset, int64_t timeout_ms, mu_error *error)
 {
     return mu_dataset_join(dataset, timeout_ms, error);
 }
 
-static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *dataset_join(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
     mu_dataset *dataset;
@@ -188,18 +190,19 @@ static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
     int rv;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
-        mupy_timeout(timeout, &timeout_ms) != 0 || (dataset = begin(object)) == NULL)
+        mupy_timeout(timeout, &timeout_ms) != 0 ||
+        (dataset = begin_dataset_use(object)) == NULL)
         return NULL;
-    rv = mupy_pieces_wait(join_in, dataset, timeout_ms, &error);
-    end(object);
+    rv = mupy_pieces_wait(join_dataset_piece, dataset, timeout_ms, &error);
+    end_dataset_use(object);
     if (rv == 0)
         Py_RETURN_NONE;
     return rv < 0 ? mupy_raise(&error, NULL) : NULL;
 }
 
-static PyObject *record(PyObject *object, PyObject *unused)
+static PyObject *dataset_record(PyObject *object, PyObject *unused)
 {
-    mu_dataset *dataset = begin(object);
+    mu_dataset *dataset = begin_dataset_use(object);
     mu_value *value;
     PyObject *map;
 
@@ -207,7 +210,7 @@ static PyObject *record(PyObject *object, PyObject *unused)
     if (dataset == NULL)
         return NULL;
     value = mu_dataset_record(dataset);
-    end(object);
+    end_dataset_use(object);
     if (value == NULL)
         return PyErr_NoMemory();
     map = mupy_from_value(value, true);
@@ -215,9 +218,9 @@ static PyObject *record(PyObject *object, PyObject *unused)
     return map;
 }
 
-static PyObject *save(PyObject *object, PyObject *path)
+static PyObject *dataset_save(PyObject *object, PyObject *path)
 {
-    mu_dataset *dataset = begin(object);
+    mu_dataset *dataset = begin_dataset_use(object);
     PyObject *bytes = NULL;
     mu_error error = {0};
     int rv = 1;
@@ -231,7 +234,7 @@ static PyObject *save(PyObject *object, PyObject *path)
         rv = mu_dataset_save(dataset, text, &error);
         Py_END_ALLOW_THREADS
     }
-    end(object);
+    end_dataset_use(object);
     Py_XDECREF(bytes);
     if (rv == 1)
         return NULL;
@@ -243,7 +246,7 @@ static PyObject *save(PyObject *object, PyObject *path)
 int mupy_dataset_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"schedule", MUPY_METHOD(schedule), METH_FASTCALL | METH_KEYWORDS,
+        {"schedule", MUPY_METHOD(dataset_schedule), METH_FASTCALL | METH_KEYWORDS,
          "schedule(fn, args=None, kwargs=None, **options)\n--\n\n"
          "Schedule a closure fn(shard, *args, **kwargs) for the next shard; options as\n"
          "of ClusterCoordinator.schedule(). Waits while all shards of the epoch are\n"
@@ -251,21 +254,22 @@ int mupy_dataset_init(PyObject *module)
          "Returns False when all shards of all epochs are consumed. Raises the first "
          "error\n"
          "of an earlier closure, once; its shard is handed out again."},
-        {"join", MUPY_METHOD(join), METH_VARARGS | METH_KEYWORDS,
+        {"join", MUPY_METHOD(dataset_join), METH_VARARGS | METH_KEYWORDS,
          "join(timeout=None)\n--\n\nWait until each shard is consumed or given back."},
-        {"record", record, METH_NOARGS,
+        {"record", dataset_record, METH_NOARGS,
          "record()\n--\n\nIts progress, and which closure consumed which shard, as a "
          "dict."},
-        {"save", save, METH_O,
+        {"save", dataset_save, METH_O,
          "save(path)\n--\n\nSave its progress, to continue with path= after a restart."},
-        {"close", close_it, METH_NOARGS, "close()\n--\n\nClose it; its closures run on."},
+        {"close", dataset_close, METH_NOARGS,
+         "close()\n--\n\nClose it; its closures run on."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
         {Py_tp_new, PyType_GenericNew},
-        {Py_tp_init, init},
-        {Py_tp_dealloc, dealloc},
-        {Py_tp_traverse, traverse},
+        {Py_tp_init, dataset_init},
+        {Py_tp_dealloc, dataset_dealloc},
+        {Py_tp_traverse, dataset_traverse},
         {Py_tp_methods, methods},
         {Py_tp_doc,
          "ShardedDataset(coordinator, shards=0, epochs=1, seed=0, records=2, "

@@ -69,7 +69,7 @@ bool mupy_function_is_lost(PyObject *function, const mu_coordinator *coordinator
 }
 
 /* is_lost(coordinator) */
-static PyObject *is_lost(PyObject *object, PyObject *coordinator)
+static PyObject *function_is_lost(PyObject *object, PyObject *coordinator)
 {
     mu_coordinator *handle = mupy_coordinator_begin(coordinator);
     bool truth = handle != NULL && mupy_function_is_lost(object, handle);
@@ -86,7 +86,7 @@ static PyObject *function_size(PyObject *object, void *closure)
     return PyLong_FromSize_t(((struct mupy_function *)object)->size);
 }
 
-static void run_open(struct mupy_call *call)
+static void run_function_open(struct mupy_call *call)
 {
     mu_per_worker *made = NULL;
 
@@ -96,23 +96,23 @@ static void run_open(struct mupy_call *call)
     mu_value_free((mu_value *)(uintptr_t)call->data);
 }
 
-static void drop_open(struct mupy_call *call)
+static void drop_opened_function(struct mupy_call *call)
 {
     mu_per_worker_close(call->made);
 }
 
 /* Takes ownership of `args`. NULL with an exception. */
-static mu_per_worker *open_per_worker(PyObject *coordinator, mu_value *args,
-                                      const char *name)
+static mu_per_worker *open_function_per_worker(PyObject *coordinator, mu_value *args,
+                                               const char *name)
 {
-    struct mupy_call *call = mupy_coordinator_call(coordinator, run_open);
+    struct mupy_call *call = mupy_coordinator_call(coordinator, run_function_open);
     mu_per_worker *made;
 
     if (call == NULL) {
         mu_value_free(args);
         return NULL;
     }
-    call->drop = drop_open;
+    call->drop = drop_opened_function;
     call->data = args;
     mupy_function_name("python.load", name, call->text, 64);
     call->timeout_ms = 60000;
@@ -173,7 +173,7 @@ static PyObject *open_function(PyObject *module, PyObject *args)
     }
     mupy_function_name("python.call", words, self->call_name, sizeof self->call_name);
     mupy_function_name("python.try", words, self->try_name, sizeof self->try_name);
-    self->per_worker = open_per_worker(coordinator, list, words);
+    self->per_worker = open_function_per_worker(coordinator, list, words);
     if (self->per_worker == NULL || make_values(self) != 0)
         Py_CLEAR(self);
     return (PyObject *)self;
@@ -228,7 +228,7 @@ static void free_pickled(struct pickled *pickled)
     mu_value_free(pickled->references);
 }
 
-static int take_pickled(PyObject *pair, struct encoder *from, struct pickled *ret)
+static int read_pickled(PyObject *pair, struct encoder *from, struct pickled *ret)
 {
     PyObject *bytes = PyTuple_GetItem(pair, 0);
     PyObject *buffers = PyTuple_GetItem(pair, 1);
@@ -260,7 +260,7 @@ static int pickle_any(PyObject *object, PyObject *coordinator, struct pickled *r
         encoder = outer;
     }
     if (pair != NULL)
-        rv = take_pickled(pair, &own, ret);
+        rv = read_pickled(pair, &own, ret);
     Py_XDECREF(pair);
     Py_XDECREF(own.references);
     return rv;
@@ -383,7 +383,7 @@ mu_value *mupy_encode_result(PyObject *object)
 }
 
 /* A small pickle is copied, a large one is read in place. */
-static PyObject *view_of(const mu_value *pickle)
+static PyObject *make_pickle_view(const mu_value *pickle)
 {
     const void *data = "";
     size_t size = 0;
@@ -397,7 +397,7 @@ static PyObject *view_of(const mu_value *pickle)
 
 /* muster._pickling.loads for what a run is given, loads_result for what other tasks have
  * made: the program may restrict that. */
-static PyObject *loader(mu_run *run)
+static PyObject *get_pickle_loader(mu_run *run)
 {
     static PyObject *loads;
     static PyObject *loads_result;
@@ -406,13 +406,13 @@ static PyObject *loader(mu_run *run)
                        : mupy_import(&loads_result, "muster._pickling", "loads_result");
 }
 
-static PyObject *unpickle(const mu_value *pickle, const mu_value *buffers,
-                          const mu_value *references, bool writable, mu_run *run)
+static PyObject *unpickle_value(const mu_value *pickle, const mu_value *buffers,
+                                const mu_value *references, bool writable, mu_run *run)
 {
-    PyObject *loads = loader(run);
+    PyObject *loads = get_pickle_loader(run);
     struct decoder *outer = decoder;
     struct decoder own = {references, run};
-    PyObject *view = view_of(pickle);
+    PyObject *view = make_pickle_view(pickle);
     PyObject *list = view == NULL ? NULL : mupy_from_value(buffers, writable);
     PyObject *object = NULL;
 
@@ -427,7 +427,7 @@ static PyObject *unpickle(const mu_value *pickle, const mu_value *buffers,
 }
 
 /* referenced(number): the object for a reference in a pickle. */
-static PyObject *referenced(PyObject *module, PyObject *number)
+static PyObject *find_referenced(PyObject *module, PyObject *number)
 {
     size_t i = PyLong_AsSize_t(number);
     const mu_value *value;
@@ -460,8 +460,8 @@ PyObject *mupy_decode_result(const mu_value *value, bool writable, mu_run *run)
     key = mu_value_key(value, 0);
     if (key == NULL || strcmp(key, pickle_key) != 0)
         return mupy_from_value(value, writable);
-    return unpickle(mu_value_at(value, 0), mu_value_find(value, buffers_key), NULL,
-                    writable, run);
+    return unpickle_value(mu_value_at(value, 0), mu_value_find(value, buffers_key), NULL,
+                          writable, run);
 }
 
 static PyObject *named_part(const mu_value *value, void *run)
@@ -534,8 +534,8 @@ int mupy_decode_call(const mu_value *args, size_t first, mu_run *run,
                         "does not know");
         return -1;
     }
-    pair = unpickle(mu_value_at(args, first + 1), mu_value_at(args, first + 2),
-                    mu_value_at(args, first + 3), true, run);
+    pair = unpickle_value(mu_value_at(args, first + 1), mu_value_at(args, first + 2),
+                          mu_value_at(args, first + 3), true, run);
     if (pair == NULL)
         return -1;
     rv = split_pair(pair, ret_args, ret_kwargs);
@@ -548,7 +548,8 @@ int mupy_function_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"open_function", open_function, METH_VARARGS,
          "open_function(coordinator, pickle, name)\n--\n\nSend a function to workers."},
-        {"referenced", referenced, METH_O, "The object for a reference in a pickle."},
+        {"referenced", find_referenced, METH_O,
+         "The object for a reference in a pickle."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {
@@ -556,7 +557,7 @@ int mupy_function_init(PyObject *module)
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyMethodDef of_function[] = {
-        {"is_lost", is_lost, METH_O,
+        {"is_lost", function_is_lost, METH_O,
          "is_lost(coordinator)\n--\n\nWhether it was sent to a chief that is lost."},
         {NULL, NULL, 0, NULL},
     };

@@ -3,13 +3,13 @@
 
 PyTypeObject *mupy_per_worker_type;
 
-static struct mupy_per_worker *self_of(PyObject *self)
+static struct mupy_per_worker *as_per_worker(PyObject *self)
 {
     return (struct mupy_per_worker *)self;
 }
 
 
-static void run_open(struct mupy_call *call)
+static void run_per_worker_open(struct mupy_call *call)
 {
     mu_per_worker *made = NULL;
 
@@ -34,7 +34,7 @@ static PyObject *open_with(PyTypeObject *type, PyObject *coordinator,
                            int64_t timeout_ms)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    struct mupy_call *call = mupy_coordinator_call(coordinator, run_open);
+    struct mupy_call *call = mupy_coordinator_call(coordinator, run_per_worker_open);
     struct mupy_per_worker *self = NULL;
 
     if (call == NULL) {
@@ -111,9 +111,9 @@ static PyObject *from_values(PyObject *type, PyObject *args, PyObject *kwargs)
     return open_with((PyTypeObject *)type, coordinator, NULL, value, NULL, timeout_ms);
 }
 
-static PyObject *close_it(PyObject *object, PyObject *unused)
+static PyObject *per_worker_close(PyObject *object, PyObject *unused)
 {
-    struct mupy_per_worker *self = self_of(object);
+    struct mupy_per_worker *self = as_per_worker(object);
     mu_per_worker *per_worker;
 
     (void)unused;
@@ -125,22 +125,22 @@ static PyObject *close_it(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg)
+static int per_worker_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(self_of(object)->coordinator);
-    Py_VISIT(self_of(object)->source);
+    Py_VISIT(as_per_worker(object)->coordinator);
+    Py_VISIT(as_per_worker(object)->source);
     return 0;
 }
 
-static int clear(PyObject *object)
+static int per_worker_clear(PyObject *object)
 {
-    Py_CLEAR(self_of(object)->source);
+    Py_CLEAR(as_per_worker(object)->source);
     return 0;
 }
 
-static void dealloc(PyObject *object)
+static void per_worker_dealloc(PyObject *object)
 {
-    struct mupy_per_worker *self = self_of(object);
+    struct mupy_per_worker *self = as_per_worker(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
@@ -152,17 +152,16 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-static PyObject *iterate(PyObject *object)
+static PyObject *per_worker_iterate(PyObject *object)
 {
     static PyObject *iterator_of;
 
     if (mupy_import(&iterator_of, "muster._functions", "per_worker_iterator") == NULL)
         return NULL;
-    return PyObject_CallFunctionObjArgs(iterator_of, object, self_of(object)->coordinator,
-                                        self_of(object)->source == NULL
-                                            ? Py_None
-                                            : self_of(object)->source,
-                                        NULL);
+    return PyObject_CallFunctionObjArgs(
+        iterator_of, object, as_per_worker(object)->coordinator,
+        as_per_worker(object)->source == NULL ? Py_None : as_per_worker(object)->source,
+        NULL);
 }
 
 /* __next__, which Python requires of an iterator: not usable outside of a closure. */
@@ -174,7 +173,7 @@ static PyObject *next_here(PyObject *object)
                         "next() takes an element");
 }
 
-static PyObject *reduce(PyObject *self, PyObject *unused)
+static PyObject *per_worker_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return mupy_reduce(self);
@@ -190,17 +189,17 @@ int mupy_per_worker_init(PyObject *module)
          METH_VARARGS | METH_KEYWORDS | METH_CLASS,
          "from_values(coordinator, values, timeout=None)\n--\n\n"
          "Item i of the list is for the worker of index i."},
-        {"close", close_it, METH_NOARGS,
+        {"close", per_worker_close, METH_NOARGS,
          "close()\n--\n\nClose it, once no closure that uses it is outstanding."},
-        {"__reduce__", reduce, METH_NOARGS, "Only for arguments of closures."},
+        {"__reduce__", per_worker_reduce, METH_NOARGS, "Only for arguments of closures."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_dealloc, dealloc},
-        {Py_tp_traverse, traverse},
-        {Py_tp_clear, clear},
+        {Py_tp_dealloc, per_worker_dealloc},
+        {Py_tp_traverse, per_worker_traverse},
+        {Py_tp_clear, per_worker_clear},
         {Py_tp_methods, methods},
-        {Py_tp_iter, iterate},
+        {Py_tp_iter, per_worker_iterate},
         {Py_tp_iternext, next_here},
         {Py_tp_doc, "One value for each worker: a closure that has it among its "
                     "arguments gets the value\nof the worker that it runs on."},

@@ -6,7 +6,7 @@
 
 PyTypeObject *mupy_remote_value_type;
 
-static struct mupy_remote_value *self_of(PyObject *self)
+static struct mupy_remote_value *as_remote_value(PyObject *self)
 {
     return (struct mupy_remote_value *)self;
 }
@@ -33,9 +33,9 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     return (PyObject *)self;
 }
 
-static void dealloc(PyObject *object)
+static void remote_value_dealloc(PyObject *object)
 {
-    struct mupy_remote_value *self = self_of(object);
+    struct mupy_remote_value *self = as_remote_value(object);
     PyTypeObject *type = Py_TYPE(object);
 
     mu_remote_value_free(self->value);
@@ -64,29 +64,30 @@ static const char *function_name(const struct mupy_remote_value *self)
     return mupy_function_text(self->function);
 }
 
-static PyObject *raise_error(const struct mupy_remote_value *self, const mu_error *error)
+static PyObject *raise_remote_error(const struct mupy_remote_value *self,
+                                    const mu_error *error)
 {
     return mupy_raise_with(error, function_name(self),
                            mu_remote_value_error_data(self->value));
 }
 
-static bool is_ready(PyObject *object)
+static bool is_remote_ready(PyObject *object)
 {
-    return mu_remote_value_state(self_of(object)->value) != MU_REMOTE_NOT_READY;
+    return mu_remote_value_state(as_remote_value(object)->value) != MU_REMOTE_NOT_READY;
 }
 
 /* ---- waiting ---- */
 
-static void tell(mu_remote_value *value, void *user)
+static void notify_waiter(mu_remote_value *value, void *user)
 {
     (void)value;
-    mupy_waiter_tell(user, 1);
+    mupy_waiter_post(user, 1);
 }
 
 /* Returns 0, 1 at the timeout, -1 with an exception. */
-static int wait_for(PyObject *object, struct mupy_pieces *pieces)
+static int wait_for_remote_value(PyObject *object, struct mupy_pieces *pieces)
 {
-    struct mupy_remote_value *self = self_of(object);
+    struct mupy_remote_value *self = as_remote_value(object);
     struct mupy_waiter *waiter;
     uint64_t since;
     int rv;
@@ -101,7 +102,7 @@ static int wait_for(PyObject *object, struct mupy_pieces *pieces)
     waiter = mupy_waiter_new();
     if (waiter == NULL)
         return -1;
-    rv = mu_remote_value_on_ready(self->value, tell, waiter);
+    rv = mu_remote_value_on_ready(self->value, notify_waiter, waiter);
     if (rv != 0) {
         mu_error error = {.code = rv};
 
@@ -110,7 +111,7 @@ static int wait_for(PyObject *object, struct mupy_pieces *pieces)
         rv = mu_remote_value_fetch(self->value, 0, &error, NULL);
         if (rv == 0)
             return 0;
-        (void)raise_error(self, &error);
+        (void)raise_remote_error(self, &error);
         return -1;
     }
     rv = mupy_waiter_wait(waiter, pieces);
@@ -129,9 +130,9 @@ int mupy_remote_values_wait(PyObject *const *values, size_t count, int64_t timeo
     for (size_t i = count; i > 0; i--) {
         int rv;
 
-        if (is_ready(values[i - 1]))
+        if (is_remote_ready(values[i - 1]))
             continue;
-        rv = wait_for(values[i - 1], &pieces);
+        rv = wait_for_remote_value(values[i - 1], &pieces);
         if (rv != 0) {
             *ret_late = values[i - 1];
             return rv;
@@ -176,7 +177,7 @@ static mu_value *fetch_far(struct mupy_remote_value *self, int64_t timeout_ms,
     result = call->made;
     mupy_error_waited(&call->error, waited_ms);
     if (call->rv != 0)
-        (void)raise_error(self, &call->error);
+        (void)raise_remote_error(self, &call->error);
     mupy_call_free(call);
     return result;
 }
@@ -187,7 +188,7 @@ static mu_value *fetch_near(struct mupy_remote_value *self)
     mu_error error;
 
     if (mu_remote_value_fetch(self->value, 0, &error, &result) != 0)
-        (void)raise_error(self, &error);
+        (void)raise_remote_error(self, &error);
     return result;
 }
 
@@ -233,7 +234,7 @@ bool mupy_is_constant(PyObject *object)
  * value's memory, so that a change is seen by all who fetched it. */
 PyObject *mupy_remote_value_take(PyObject *object)
 {
-    struct mupy_remote_value *self = self_of(object);
+    struct mupy_remote_value *self = as_remote_value(object);
     mu_value *result;
     PyObject *decoded = mupy_kept(&self->result);
 
@@ -257,7 +258,7 @@ PyObject *mupy_remote_value_take(PyObject *object)
 
 PyObject *mupy_remote_value_late(PyObject *self, int64_t timeout_ms)
 {
-    mu_value *result = fetch_far(self_of(self), 0, timeout_ms);
+    mu_value *result = fetch_far(as_remote_value(self), 0, timeout_ms);
 
     if (result == NULL)
         return NULL;
@@ -265,7 +266,7 @@ PyObject *mupy_remote_value_late(PyObject *self, int64_t timeout_ms)
     return mupy_remote_value_take(self);
 }
 
-static PyObject *fetch_in(PyObject *self, int64_t timeout_ms)
+static PyObject *fetch_within(PyObject *self, int64_t timeout_ms)
 {
     PyObject *late;
     int rv = mupy_remote_values_wait(&self, 1, timeout_ms, &late);
@@ -276,7 +277,7 @@ static PyObject *fetch_in(PyObject *self, int64_t timeout_ms)
                    : mupy_remote_value_late(self, timeout_ms);
 }
 
-static PyObject *fetch(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *remote_value_fetch(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
     PyObject *timeout = NULL;
@@ -285,10 +286,10 @@ static PyObject *fetch(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:fetch", names, &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    return fetch_in(self, timeout_ms);
+    return fetch_within(self, timeout_ms);
 }
 
-static PyObject *wait(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *remote_value_wait(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
     PyObject *timeout = NULL;
@@ -304,9 +305,9 @@ static PyObject *wait(PyObject *self, PyObject *args, PyObject *kwargs)
 }
 
 /* The error of a ready value as an object, None when it has a result. */
-static PyObject *error_of(PyObject *object)
+static PyObject *get_remote_error(PyObject *object)
 {
-    struct mupy_remote_value *self = self_of(object);
+    struct mupy_remote_value *self = as_remote_value(object);
     PyObject *exception;
     PyObject *result;
     mu_value *value;
@@ -329,7 +330,7 @@ static PyObject *error_of(PyObject *object)
     Py_RETURN_NONE;
 }
 
-static PyObject *exception(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *remote_value_exception(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
     PyObject *timeout = NULL;
@@ -344,45 +345,45 @@ static PyObject *exception(PyObject *self, PyObject *args, PyObject *kwargs)
     if (rv < 0)
         return NULL;
     if (rv == 0)
-        return error_of(self);
+        return get_remote_error(self);
     return mupy_fail(-MU_EDEADLINE, "the value is not ready within the timeout");
 }
 
 /* ---- other methods ---- */
 
-static PyObject *done(PyObject *self, PyObject *unused)
+static PyObject *remote_value_done(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyBool_FromLong(is_ready(self));
+    return PyBool_FromLong(is_remote_ready(self));
 }
 
 /* Whether the value belongs to a parent process; then with an exception. */
-static bool is_forked(PyObject *self)
+static bool is_of_parent_process(PyObject *self)
 {
-    PyObject *coordinator = self_of(self)->coordinator;
+    PyObject *coordinator = as_remote_value(self)->coordinator;
 
     return coordinator != NULL &&
            PyObject_TypeCheck(coordinator, mupy_coordinator_type) &&
            mupy_node_is_forked(((struct mupy_coordinator *)coordinator)->node);
 }
 
-static PyObject *cancel(PyObject *self, PyObject *unused)
+static PyObject *remote_value_cancel(PyObject *self, PyObject *unused)
 {
     int rv;
 
     (void)unused;
-    if (is_forked(self))
+    if (is_of_parent_process(self))
         return NULL;
-    rv = mu_remote_value_cancel(self_of(self)->value);
+    rv = mu_remote_value_cancel(as_remote_value(self)->value);
     if (rv != 0)
         return mupy_fail(rv, "the value cannot be cancelled: its node is closed");
     Py_RETURN_NONE;
 }
 
-static PyObject *state(PyObject *self, void *closure)
+static PyObject *remote_value_state(PyObject *self, void *closure)
 {
     (void)closure;
-    switch (mu_remote_value_state(self_of(self)->value)) {
+    switch (mu_remote_value_state(as_remote_value(self)->value)) {
     case MU_REMOTE_NOT_READY:
         return PyUnicode_FromString("not_ready");
     case MU_REMOTE_ABORTED:
@@ -392,19 +393,19 @@ static PyObject *state(PyObject *self, void *closure)
     }
 }
 
-static PyObject *function(PyObject *self, void *closure)
+static PyObject *remote_value_function(PyObject *self, void *closure)
 {
-    const char *name = function_name(self_of(self));
+    const char *name = function_name(as_remote_value(self));
 
     (void)closure;
     return PyUnicode_FromString(name == NULL ? "" : name);
 }
 
-static PyObject *coordinator(PyObject *self, void *closure)
+static PyObject *remote_value_coordinator(PyObject *self, void *closure)
 {
     (void)closure;
-    Py_INCREF(self_of(self)->coordinator);
-    return self_of(self)->coordinator;
+    Py_INCREF(as_remote_value(self)->coordinator);
+    return as_remote_value(self)->coordinator;
 }
 
 /* On the loop's thread: posts a notice, which holds the references. */
@@ -421,21 +422,21 @@ static PyObject *add_done_callback(PyObject *self, PyObject *callback)
 
     if (!PyCallable_Check(callback))
         return PyErr_Format(PyExc_TypeError, "a callback is callable, got %R", callback);
-    if (is_forked(self))
+    if (is_of_parent_process(self))
         return NULL;
     if (mupy_notice_start() != 0)
         return NULL;
     notice = mupy_notice_new(callback, self);
     if (notice == NULL)
         return NULL;
-    rv = mu_remote_value_on_ready(self_of(self)->value, on_ready, notice);
+    rv = mu_remote_value_on_ready(as_remote_value(self)->value, on_ready, notice);
     if (rv == 0)
         Py_RETURN_NONE;
     mupy_notice_free(notice);
     return mupy_fail(rv, "the value's node is closed");
 }
 
-static PyObject *await(PyObject *self)
+static PyObject *remote_value_await(PyObject *self)
 {
     static PyObject *await_value;
 
@@ -444,19 +445,21 @@ static PyObject *await(PyObject *self)
     return PyObject_CallFunctionObjArgs(await_value, self, NULL);
 }
 
-static PyObject *reduce(PyObject *self, PyObject *unused)
+static PyObject *remote_value_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return mupy_reduce(self);
 }
 
-static PyObject *repr(PyObject *self)
+static PyObject *remote_value_repr(PyObject *self)
 {
-    const char *name = function_name(self_of(self));
+    const char *name = function_name(as_remote_value(self));
     const char *words =
-        mu_remote_value_state(self_of(self)->value) == MU_REMOTE_NOT_READY ? "not ready"
-        : mu_remote_value_state(self_of(self)->value) == MU_REMOTE_ABORTED ? "aborted"
-                                                                           : "ready";
+        mu_remote_value_state(as_remote_value(self)->value) == MU_REMOTE_NOT_READY
+            ? "not ready"
+        : mu_remote_value_state(as_remote_value(self)->value) == MU_REMOTE_ABORTED
+            ? "aborted"
+            : "ready";
 
     return PyUnicode_FromFormat("<muster.RemoteValue of %s: %s>",
                                 name == NULL ? "a closure" : name, words);
@@ -467,7 +470,7 @@ int mupy_remote_value_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS,
          "RemoteValue[int]: its result is an int."},
-        {"fetch", MUPY_METHOD(fetch), METH_VARARGS | METH_KEYWORDS,
+        {"fetch", MUPY_METHOD(remote_value_fetch), METH_VARARGS | METH_KEYWORDS,
          "fetch(timeout=None)\n--\n\n"
          "Wait for the result, at most timeout seconds (None: no timeout), and return "
          "it.\n"
@@ -475,17 +478,17 @@ int mupy_remote_value_init(PyObject *module)
          "cause, InputError when an input of it failed, CancelledError when it was\n"
          "cancelled, DeadlineExceededError at the timeout: it says where the closure\n"
          "is."},
-        {"get", MUPY_METHOD(fetch), METH_VARARGS | METH_KEYWORDS,
+        {"get", MUPY_METHOD(remote_value_fetch), METH_VARARGS | METH_KEYWORDS,
          "get(timeout=None)\n--\n\nThe same as fetch()."},
-        {"wait", MUPY_METHOD(wait), METH_VARARGS | METH_KEYWORDS,
+        {"wait", MUPY_METHOD(remote_value_wait), METH_VARARGS | METH_KEYWORDS,
          "wait(timeout=None)\n--\n\n"
          "Wait until it is ready, at most timeout seconds; returns whether it is."},
-        {"exception", MUPY_METHOD(exception), METH_VARARGS | METH_KEYWORDS,
+        {"exception", MUPY_METHOD(remote_value_exception), METH_VARARGS | METH_KEYWORDS,
          "exception(timeout=None)\n--\n\n"
          "The exception that fetch() would raise, or None."},
-        {"done", done, METH_NOARGS,
+        {"done", remote_value_done, METH_NOARGS,
          "done()\n--\n\nWhether it is ready or was aborted. Never waits."},
-        {"cancel", cancel, METH_NOARGS,
+        {"cancel", remote_value_cancel, METH_NOARGS,
          "cancel()\n--\n\n"
          "Cancel its closure: at once when it is queued; a running one is asked to "
          "stop,\n"
@@ -493,13 +496,16 @@ int mupy_remote_value_init(PyObject *module)
         {"add_done_callback", add_done_callback, METH_O,
          "add_done_callback(callback)\n--\n\n"
          "Have callback(value) called once it is done, on a thread of muster."},
-        {"__reduce__", reduce, METH_NOARGS, "Only for arguments of closures."},
+        {"__reduce__", remote_value_reduce, METH_NOARGS,
+         "Only for arguments of closures."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {
-        {"state", state, NULL, "\"not_ready\", \"ready\" or \"aborted\".", NULL},
-        {"function", function, NULL, "The name of its function.", NULL},
-        {"coordinator", coordinator, NULL, "The coordinator that scheduled it.", NULL},
+        {"state", remote_value_state, NULL, "\"not_ready\", \"ready\" or \"aborted\".",
+         NULL},
+        {"function", remote_value_function, NULL, "The name of its function.", NULL},
+        {"coordinator", remote_value_coordinator, NULL,
+         "The coordinator that scheduled it.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyMemberDef members[] = {
@@ -507,12 +513,12 @@ int mupy_remote_value_init(PyObject *module)
         {NULL, 0, 0, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_dealloc, dealloc},
+        {Py_tp_dealloc, remote_value_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_getset, getset},
         {Py_tp_members, members},
-        {Py_tp_repr, repr},
-        {Py_am_await, await},
+        {Py_tp_repr, remote_value_repr},
+        {Py_am_await, remote_value_await},
         {Py_tp_doc, "The future of a closure's result.\n\n"
                     "It can be fetched, awaited in asyncio, and passed among the "
                     "arguments of later\nclosures, at any depth."},

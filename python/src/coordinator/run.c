@@ -22,19 +22,19 @@ static pthread_key_t ends;
 static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
 static sigset_t process_mask;   /* of the thread that imported the module */
 
-static int is_finalizing(void)
+static int is_python_finalizing(void)
 {
     return !Py_IsInitialized();
 }
 
 /* Called when Python's thread-specific data is freed already, so PyGILState_Release()
  * cannot be used. */
-static void end_thread(void *arg)
+static void end_python_thread(void *arg)
 {
     PyThreadState *state = own.state;
 
     (void)arg;
-    if (state == NULL || is_finalizing())
+    if (state == NULL || is_python_finalizing())
         return;
     own.state = NULL;
     PyEval_RestoreThread(state);
@@ -43,9 +43,9 @@ static void end_thread(void *arg)
     PyThreadState_Delete(state);
 }
 
-static void make_key(void)
+static void make_thread_key(void)
 {
-    (void)pthread_key_create(&ends, end_thread);
+    (void)pthread_key_create(&ends, end_python_thread);
 }
 
 /* Threads of the library block all signals. Threads that run Python get the signal mask
@@ -65,7 +65,7 @@ void mupy_enter(void)
     own.before = PyGILState_Ensure();
     if (own.is_python)
         return;
-    (void)pthread_once(&ends_once, make_key);
+    (void)pthread_once(&ends_once, make_thread_key);
     (void)pthread_setspecific(ends, &own);
     unblock_signals();
 }
@@ -148,7 +148,7 @@ static int fail_with_exception(mu_run *run)
 
 /* Return the result of a run, or fail it with the exception. Takes ownership of
  * `result`. */
-static int finish(mu_run *run, PyObject *result, bool plain)
+static int finish_python_run(mu_run *run, PyObject *result, bool plain)
 {
     mu_value *value = NULL;
 
@@ -175,7 +175,7 @@ static int finish_object(mu_run *run, PyObject *object)
 /* ---- the registered functions ---- */
 
 /* Insert the shard of a dataset before the other arguments. */
-static PyObject *with_shard(const mu_value *dealt, PyObject *args)
+static PyObject *with_shard(const mu_value *shard_args, PyObject *args)
 {
     static PyObject *make;
     PyObject *shard = NULL;
@@ -183,9 +183,9 @@ static PyObject *with_shard(const mu_value *dealt, PyObject *args)
     PyObject *whole = NULL;
     int64_t numbers[3] = {0, 0, 0};
 
-    (void)mu_value_get_int(mu_value_find(dealt, "shard"), &numbers[0]);
-    (void)mu_value_get_int(mu_value_find(dealt, "shards"), &numbers[1]);
-    (void)mu_value_get_int(mu_value_find(dealt, "epoch"), &numbers[2]);
+    (void)mu_value_get_int(mu_value_find(shard_args, "shard"), &numbers[0]);
+    (void)mu_value_get_int(mu_value_find(shard_args, "shards"), &numbers[1]);
+    (void)mu_value_get_int(mu_value_find(shard_args, "epoch"), &numbers[2]);
     if (mupy_import(&make, "muster._worker", "Shard") != NULL)
         shard = PyObject_CallFunction(make, "LLL", (long long)numbers[0],
                                       (long long)numbers[1], (long long)numbers[2]);
@@ -200,7 +200,7 @@ static PyObject *with_shard(const mu_value *dealt, PyObject *args)
 }
 
 PyObject *mupy_run_call(mu_run *run, PyObject *function, const mu_value *list,
-                        const mu_value *dealt)
+                        const mu_value *shard_args)
 {
     PyObject *args;
     PyObject *kwargs;
@@ -208,8 +208,8 @@ PyObject *mupy_run_call(mu_run *run, PyObject *function, const mu_value *list,
 
     if (mupy_decode_call(list, 1, run, &args, &kwargs) != 0)
         return NULL;
-    if (dealt != NULL)
-        args = with_shard(dealt, args);
+    if (shard_args != NULL)
+        args = with_shard(shard_args, args);
     if (args != NULL)
         result = PyObject_Call(function, args, kwargs);
     Py_XDECREF(args);
@@ -259,21 +259,21 @@ static int finish_try(mu_run *run, PyObject *result)
     return 0;
 }
 
-const mu_value *mupy_run_split(const mu_value *args, const mu_value **ret_dealt)
+const mu_value *mupy_run_split(const mu_value *args, const mu_value **ret_shard_args)
 {
-    *ret_dealt = NULL;
+    *ret_shard_args = NULL;
     if (args == NULL || mu_value_type(args) != MU_VALUE_MAP)
         return args;
-    *ret_dealt = args;
+    *ret_shard_args = args;
     return mu_value_find(args, "args");
 }
 
 /* "python.call": [function, form, ...], or a map of a shard with this as "args".
  * "python.try" (with `user` not NULL) returns exceptions as results. */
-static int run_call(mu_run *run, void *user)
+static int run_python_call(mu_run *run, void *user)
 {
-    const mu_value *dealt;
-    const mu_value *list = mupy_run_split(mu_run_args(run), &dealt);
+    const mu_value *shard_args;
+    const mu_value *list = mupy_run_split(mu_run_args(run), &shard_args);
     struct mupy_outer outer;
     PyObject *function;
     PyObject *result = NULL;
@@ -284,17 +284,17 @@ static int run_call(mu_run *run, void *user)
     outer = mupy_run_begin(run);
     function = mupy_held_object(run, mu_value_at(list, 0));
     if (function != NULL)
-        result = mupy_run_call(run, function, list, dealt);
+        result = mupy_run_call(run, function, list, shard_args);
     else
         (void)mupy_fail(-MU_EINVALID, "the first argument of python.call is a function "
                         "that python.load has made");
-    rv = user != NULL ? finish_try(run, result) : finish(run, result, false);
+    rv = user != NULL ? finish_try(run, result) : finish_python_run(run, result, false);
     mupy_run_end(outer);
     mupy_leave();
     return rv;
 }
 
-static PyObject *bytes_of(const mu_value *value)
+static PyObject *get_pickle_bytes(const mu_value *value)
 {
     const void *data = NULL;
     size_t size = 0;
@@ -308,7 +308,7 @@ static PyObject *load_function(mu_run *run)
 {
     static PyObject *load;
     const mu_value *args = mu_run_args(run);
-    PyObject *pickle = bytes_of(mu_value_at(args, 0));
+    PyObject *pickle = get_pickle_bytes(mu_value_at(args, 0));
     PyObject *name = mupy_from_value(mu_value_at(args, 1), false);
     PyObject *function = NULL;
 
@@ -335,18 +335,18 @@ static int run_making(mu_run *run, PyObject *(*make)(mu_run *run))
 }
 
 /* "python.load": [pickle, name] */
-static int run_load(mu_run *run, void *user)
+static int run_python_load(mu_run *run, void *user)
 {
     (void)user;
     return run_making(run, load_function);
 }
 
 /* "python.build": [pickle of (function, args, kwargs), name, "value" or "iterator"] */
-static PyObject *build(mu_run *run)
+static PyObject *build_held_object(mu_run *run)
 {
     static PyObject *make;
     const mu_value *args = mu_run_args(run);
-    PyObject *pickle = bytes_of(mu_value_at(args, 0));
+    PyObject *pickle = get_pickle_bytes(mu_value_at(args, 0));
     PyObject *name = mupy_from_value(mu_value_at(args, 1), false);
     PyObject *mode = mupy_from_value(mu_value_at(args, 2), false);
     PyObject *object = NULL;
@@ -363,7 +363,7 @@ static PyObject *build(mu_run *run)
 int mupy_run_build(mu_run *run, void *user)
 {
     (void)user;
-    return run_making(run, build);
+    return run_making(run, build_held_object);
 }
 
 PyObject *mupy_run_call_registered(mu_run *run, PyObject *function,
@@ -397,7 +397,8 @@ int mupy_run_registered(mu_run *run, PyObject *function)
     mupy_enter();
     mupy_drop_now();
     outer = mupy_run_begin(run);
-    rv = finish(run, mupy_run_call_registered(run, function, mu_run_args(run)), true);
+    rv = finish_python_run(run, mupy_run_call_registered(run, function, mu_run_args(run)),
+                           true);
     mupy_run_end(outer);
     mupy_leave();
     return rv;
@@ -417,7 +418,8 @@ int mupy_run_register_function(mu_node *node, const char *name, PyObject *functi
 
 int mupy_run_register(mu_node *node)
 {
-    static const struct mupy_functions in_threads = {run_call, run_load, mupy_run_build};
+    static const struct mupy_functions in_threads = {run_python_call, run_python_load,
+                                                     mupy_run_build};
     const struct mupy_functions *functions =
         mupy_process_count(node) > 0 ? &mupy_in_processes : &in_threads;
     const struct {
@@ -484,7 +486,7 @@ static PyObject *get_number(PyObject *object, void *closure)
     }
 }
 
-static PyObject *get_text(PyObject *object, void *closure)
+static PyObject *run_object_text(PyObject *object, void *closure)
 {
     mu_run *run = run_of(object);
 
@@ -494,7 +496,7 @@ static PyObject *get_text(PyObject *object, void *closure)
                                                 : mu_run_worker_type(run));
 }
 
-static PyObject *get_node(PyObject *object, void *closure)
+static PyObject *run_object_node(PyObject *object, void *closure)
 {
     mu_run *run = run_of(object);
 
@@ -502,7 +504,7 @@ static PyObject *get_node(PyObject *object, void *closure)
     return run == NULL ? NULL : mupy_node_wrap(mu_run_node(run));
 }
 
-static PyObject *cancelled(PyObject *object, PyObject *unused)
+static PyObject *run_object_cancelled(PyObject *object, PyObject *unused)
 {
     mu_run *run = run_of(object);
 
@@ -510,7 +512,7 @@ static PyObject *cancelled(PyObject *object, PyObject *unused)
     return run == NULL ? NULL : PyBool_FromLong(mu_run_cancelled(run));
 }
 
-static PyObject *log_line(PyObject *object, PyObject *line)
+static PyObject *run_object_log(PyObject *object, PyObject *line)
 {
     mu_run *run = run_of(object);
     PyObject *text = run == NULL ? NULL : PyObject_Str(line);
@@ -524,7 +526,7 @@ static PyObject *log_line(PyObject *object, PyObject *line)
     Py_RETURN_NONE;
 }
 
-static PyObject *report(PyObject *object, PyObject *args)
+static PyObject *run_object_report(PyObject *object, PyObject *args)
 {
     mu_run *run = run_of(object);
     unsigned long long step = 0;
@@ -540,7 +542,7 @@ static PyObject *report(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *wrote(int rv, const struct mupy_variable *variable)
+static PyObject *mark_written(int rv, const struct mupy_variable *variable)
 {
     const char *name = PyUnicode_AsUTF8AndSize(variable->name, NULL);
 
@@ -551,9 +553,9 @@ static PyObject *wrote(int rv, const struct mupy_variable *variable)
     Py_RETURN_NONE;
 }
 
-static PyObject *write_with(PyObject *object, PyObject *args,
-                            int (*write)(mu_run *run, mu_variable *variable,
-                                         const void *buffer, size_t bytes))
+static PyObject *write_from_run(PyObject *object, PyObject *args,
+                                int (*write)(mu_run *run, mu_variable *variable,
+                                             const void *buffer, size_t bytes))
 {
     mu_run *run = run_of(object);
     struct mupy_variable *variable;
@@ -568,20 +570,21 @@ static PyObject *write_with(PyObject *object, PyObject *args,
         return NULL;
     rv = write(run, variable->variable, array.data, array.bytes);
     Py_DECREF(array.keep);
-    return wrote(rv, variable);
+    return mark_written(rv, variable);
 }
 
-static PyObject *add(PyObject *object, PyObject *args)
+static PyObject *run_object_add(PyObject *object, PyObject *args)
 {
-    return write_with(object, args, mu_run_add);
+    return write_from_run(object, args, mu_run_add);
 }
 
-static PyObject *assign(PyObject *object, PyObject *args)
+static PyObject *run_object_assign(PyObject *object, PyObject *args)
 {
-    return write_with(object, args, mu_run_assign);
+    return write_from_run(object, args, mu_run_assign);
 }
 
-static PyObject *apply_gradient(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *run_object_apply_gradient(PyObject *object, PyObject *args,
+                                           PyObject *kwargs)
 {
     static char *names[] = {"variable", "gradient", "rate", "momentum", NULL};
     mu_run *run = run_of(object);
@@ -600,7 +603,7 @@ static PyObject *apply_gradient(PyObject *object, PyObject *args, PyObject *kwar
         return NULL;
     rv = mu_run_apply(run, variable->variable, array.data, array.bytes, &optimizer);
     Py_DECREF(array.keep);
-    return wrote(rv, variable);
+    return mark_written(rv, variable);
 }
 
 int mupy_run_init(PyObject *module)
@@ -613,20 +616,21 @@ int mupy_run_init(PyObject *module)
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {
-        {"cancelled", cancelled, METH_NOARGS,
+        {"cancelled", run_object_cancelled, METH_NOARGS,
          "cancelled()\n--\n\nWhether the result is not needed any more: stop early."},
-        {"log", log_line, METH_O,
+        {"log", run_object_log, METH_O,
          "log(line)\n--\n\nWrite a line, of at most 511 bytes, to the node's log."},
-        {"report", report, METH_VARARGS,
+        {"report", run_object_report, METH_VARARGS,
          "report(name, number, step=0)\n--\n\n"
          "Send a number to the chief, for its status and Node.metric()."},
-        {"add", add, METH_VARARGS,
+        {"add", run_object_add, METH_VARARGS,
          "add(variable, value)\n--\n\n"
          "Add to a variable once the function has returned; discarded when it fails. "
          "With\neffect_once it is applied once, however often the closure runs."},
-        {"assign", assign, METH_VARARGS,
+        {"assign", run_object_assign, METH_VARARGS,
          "assign(variable, value)\n--\n\nReplace a variable's content, like add()."},
-        {"apply_gradient", MUPY_METHOD(apply_gradient), METH_VARARGS | METH_KEYWORDS,
+        {"apply_gradient", MUPY_METHOD(run_object_apply_gradient),
+         METH_VARARGS | METH_KEYWORDS,
          "apply_gradient(variable, gradient, rate, momentum=0.0)\n--\n\n"
          "Apply a gradient, like add()."},
         {NULL, NULL, 0, NULL},
@@ -635,9 +639,10 @@ int mupy_run_init(PyObject *module)
         {"worker", get_number, NULL, "Task index of the worker.", (void *)WORKER},
         {"attempt", get_number, NULL, "The number of this run, from 1.", (void *)ATTEMPT},
         {"closure", get_number, NULL, "The closure's number.", (void *)CLOSURE},
-        {"name", get_text, NULL, "The closure's name, \"\" when it has none.", NULL},
-        {"worker_type", get_text, NULL, "The worker's task type.", (void *)1},
-        {"node", get_node, NULL, "The node that it runs on.", NULL},
+        {"name", run_object_text, NULL, "The closure's name, \"\" when it has none.",
+         NULL},
+        {"worker_type", run_object_text, NULL, "The worker's task type.", (void *)1},
+        {"node", run_object_node, NULL, "The node that it runs on.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {

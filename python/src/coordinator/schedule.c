@@ -6,7 +6,7 @@
 static PyObject *function_type;     /* types.FunctionType */
 static PyObject *empty_tuple;
 
-static struct mupy_coordinator *self_of(PyObject *self)
+static struct mupy_coordinator *as_scheduler(PyObject *self)
 {
     return (struct mupy_coordinator *)self;
 }
@@ -26,7 +26,7 @@ static const char *const key_names[KEYS] = {
 };
 static PyObject *key_objects[KEYS];
 
-static int key_of(PyObject *name)
+static int find_option_key(PyObject *name)
 {
     for (int i = 0; i < KEYS; i++)
         if (key_objects[i] == name)
@@ -85,13 +85,13 @@ static int to_flag(PyObject *value, unsigned flag, unsigned *flags)
     return 0;
 }
 
-static int set_option(struct asked *asked, int key, PyObject *value)
+static int set_schedule_option(struct parsed *parsed, int key, PyObject *value)
 {
-    mu_closure_options *o = &asked->options;
+    mu_closure_options *o = &parsed->options;
     int number = 0;
     int rv;
 
-    asked->has_options = true;
+    parsed->has_options = true;
     switch (key) {
     case KEY_NAME:
         return to_text(value, "name", &o->name);
@@ -122,9 +122,9 @@ static int set_option(struct asked *asked, int key, PyObject *value)
     }
 }
 
-static int set_key(struct asked *asked, int key, PyObject *value)
+static int set_key(struct parsed *parsed, int key, PyObject *value)
 {
-    PyObject **objects[] = {&asked->function, &asked->args, &asked->kwargs};
+    PyObject **objects[] = {&parsed->function, &parsed->args, &parsed->kwargs};
     int truth;
 
     if (key <= KEY_KWARGS && *objects[key] != NULL) {
@@ -137,54 +137,54 @@ static int set_key(struct asked *asked, int key, PyObject *value)
     }
     if (key == KEY_RESULT) {
         truth = PyObject_IsTrue(value);
-        asked->wants_result = truth != 0;
+        parsed->returns_value = truth != 0;
         return truth < 0 ? -1 : 0;
     }
     if (value == Py_None)
         return 0;
     if (key == KEY_TIMEOUT)
-        return mupy_timeout(value, &asked->timeout_ms);
-    return set_option(asked, key, value);
+        return mupy_timeout(value, &parsed->timeout_ms);
+    return set_schedule_option(parsed, key, value);
 }
 
-static int set_keywords(struct asked *asked, PyObject *const *values, PyObject *names)
+static int set_keywords(struct parsed *parsed, PyObject *const *values, PyObject *names)
 {
     Py_ssize_t count = names == NULL ? 0 : PyTuple_Size(names);
 
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
-        int key = key_of(name);
+        int key = find_option_key(name);
 
         if (key < 0) {
             PyErr_Format(PyExc_TypeError, "schedule() got an unexpected keyword argument "
                          "%R", name);
             return -1;
         }
-        if (set_key(asked, key, values[i]) != 0)
+        if (set_key(parsed, key, values[i]) != 0)
             return -1;
     }
     return 0;
 }
 
 int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names,
-                        struct asked *asked)
+                        struct parsed *parsed)
 {
-    memset(asked, 0, sizeof *asked);
-    asked->timeout_ms = -1;
-    asked->wants_result = true;
+    memset(parsed, 0, sizeof *parsed);
+    parsed->timeout_ms = -1;
+    parsed->returns_value = true;
     if (count > 3) {
         PyErr_Format(PyExc_TypeError, "schedule() takes fn, args and kwargs; options are "
                      "keywords; got %zd positional arguments", count);
         return -1;
     }
     if (names != NULL && PyTuple_Size(names) > 0)
-        mu_closure_options_init(&asked->options);
+        mu_closure_options_init(&parsed->options);
     for (Py_ssize_t i = 0; i < count; i++)
-        if (set_key(asked, (int)i, args[i]) != 0)
+        if (set_key(parsed, (int)i, args[i]) != 0)
             return -1;
-    if (set_keywords(asked, args + count, names) != 0)
+    if (set_keywords(parsed, args + count, names) != 0)
         return -1;
-    if (asked->function != NULL)
+    if (parsed->function != NULL)
         return 0;
     PyErr_SetString(PyExc_TypeError, "schedule() has no fn: expected a function, or the "
                     "name of one");
@@ -242,24 +242,24 @@ static PyObject *find_function(struct mupy_coordinator *self, PyObject *callable
 
 /* ---- arguments ---- */
 
-static mu_value *named_args(const struct asked *asked)
+static mu_value *named_args(const struct parsed *parsed)
 {
-    if (asked->kwargs != NULL && asked->kwargs != Py_None) {
-        if (asked->args != NULL && asked->args != Py_None) {
+    if (parsed->kwargs != NULL && parsed->kwargs != Py_None) {
+        if (parsed->args != NULL && parsed->args != Py_None) {
             PyErr_SetString(PyExc_TypeError, "a function by name has args or kwargs, not "
                             "both");
             return NULL;
         }
-        return mupy_to_value(asked->kwargs, MUPY_REFERENCES);
+        return mupy_to_value(parsed->kwargs, MUPY_REFERENCES);
     }
-    return mupy_to_value(asked->args == NULL ? Py_None : asked->args, MUPY_REFERENCES);
+    return mupy_to_value(parsed->args == NULL ? Py_None : parsed->args, MUPY_REFERENCES);
 }
 
-static mu_value *call_args(struct mupy_coordinator *self, const struct asked *asked,
+static mu_value *call_args(struct mupy_coordinator *self, const struct parsed *parsed,
                            struct mupy_function *function)
 {
-    PyObject *kwargs = asked->kwargs == Py_None ? NULL : asked->kwargs;
-    PyObject *args = asked->args;
+    PyObject *kwargs = parsed->kwargs == Py_None ? NULL : parsed->kwargs;
+    PyObject *args = parsed->args;
     mu_value *value;
 
     if (kwargs != NULL && !PyDict_Check(kwargs)) {
@@ -293,71 +293,72 @@ struct posted {
     mu_remote_value **ret_value;
 };
 
-static int post(const struct posted *posted, int64_t timeout_ms, mu_error *error)
+static int post_schedule(const struct posted *posted, int64_t timeout_ms, mu_error *error)
 {
     return mu_coordinator_schedule_with(posted->coordinator, posted->function,
                                         posted->args, posted->options, timeout_ms, error,
                                         posted->ret_value);
 }
 
-static int post_in(void *posted, int64_t timeout_ms, mu_error *error)
+static int post_schedule_piece(void *posted, int64_t timeout_ms, mu_error *error)
 {
-    return post(posted, timeout_ms < 1 ? 1 : timeout_ms, error);
+    return post_schedule(posted, timeout_ms < 1 ? 1 : timeout_ms, error);
 }
 
-static PyObject *schedule_value(struct mupy_coordinator *self, struct asked *asked,
+static PyObject *schedule_value(struct mupy_coordinator *self, struct parsed *parsed,
                                 PyObject *function, const char *name, mu_value *args)
 {
     mu_remote_value *value = NULL;
     struct posted posted = {self->handle.object, name, args,
-                            asked->has_options ? &asked->options : NULL,
-                            asked->wants_result ? &value : NULL};
+                            parsed->has_options ? &parsed->options : NULL,
+                            parsed->returns_value ? &value : NULL};
     mu_error error = {0};
     int rv;
 
-    rv = post(&posted, 0, &error);
+    rv = post_schedule(&posted, 0, &error);
     /* The queue is full, or closures are being cancelled before an error is raised:
      * wait. */
-    if (rv == -MU_EAGAIN && asked->timeout_ms != 0)
-        rv = mupy_pieces_wait(post_in, &posted, asked->timeout_ms, &error);
+    if (rv == -MU_EAGAIN && parsed->timeout_ms != 0)
+        rv = mupy_pieces_wait(post_schedule_piece, &posted, parsed->timeout_ms, &error);
     mu_value_free(args);
     if (rv == 1)
         return NULL;
     if (rv != 0)
         return mupy_coordinator_raise(self, &error, NULL);
-    if (!asked->wants_result)
+    if (!parsed->returns_value)
         Py_RETURN_NONE;
-    return mupy_remote_value_new(value, (PyObject *)self, function, asked->options.flags);
+    return mupy_remote_value_new(value, (PyObject *)self, function,
+                                 parsed->options.flags);
 }
 
-mu_value *mupy_schedule_args(PyObject *coordinator, const struct asked *asked,
+mu_value *mupy_schedule_args(PyObject *coordinator, const struct parsed *parsed,
                              const char **ret_name, PyObject **ret_function)
 {
-    struct mupy_coordinator *self = self_of(coordinator);
+    struct mupy_coordinator *self = as_scheduler(coordinator);
     mu_value *args = NULL;
 
     *ret_function = NULL;
-    if (PyUnicode_Check(asked->function)) {
-        *ret_name = PyUnicode_AsUTF8AndSize(asked->function, NULL);
+    if (PyUnicode_Check(parsed->function)) {
+        *ret_name = PyUnicode_AsUTF8AndSize(parsed->function, NULL);
         if (*ret_name != NULL)
-            args = named_args(asked);
-        Py_INCREF(asked->function);
-        *ret_function = asked->function;
+            args = named_args(parsed);
+        Py_INCREF(parsed->function);
+        *ret_function = parsed->function;
         return args;
     }
-    if (!PyCallable_Check(asked->function)) {
+    if (!PyCallable_Check(parsed->function)) {
         PyErr_Format(PyExc_TypeError, "fn is %R, expected a function, or the name of one",
-                     asked->function);
+                     parsed->function);
         return NULL;
     }
-    *ret_function = find_function(self, asked->function);
+    *ret_function = find_function(self, parsed->function);
     if (*ret_function != NULL) {
         const struct mupy_function *function = (struct mupy_function *)*ret_function;
 
-        *ret_name = (asked->options.flags & MU_CLOSURE_RAISE_ON_FETCH) != 0
+        *ret_name = (parsed->options.flags & MU_CLOSURE_RAISE_ON_FETCH) != 0
                         ? function->try_name
                         : function->call_name;
-        args = call_args(self, asked, (struct mupy_function *)*ret_function);
+        args = call_args(self, parsed, (struct mupy_function *)*ret_function);
     }
     if (args == NULL || mupy_handle_is_open(&self->handle))
         return args;
@@ -369,20 +370,20 @@ mu_value *mupy_schedule_args(PyObject *coordinator, const struct asked *asked,
 PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
                         PyObject *names)
 {
-    struct mupy_coordinator *self = self_of(object);
+    struct mupy_coordinator *self = as_scheduler(object);
     const char *name = NULL;
     PyObject *function;
     PyObject *result = NULL;
-    struct asked asked;
+    struct parsed parsed;
     mu_value *value;
 
-    if (mupy_schedule_parse(args, count, names, &asked) != 0)
+    if (mupy_schedule_parse(args, count, names, &parsed) != 0)
         return NULL;
     if (mupy_coordinator_begin(object) == NULL)
         return NULL;
-    value = mupy_schedule_args(object, &asked, &name, &function);
+    value = mupy_schedule_args(object, &parsed, &name, &function);
     if (value != NULL)
-        result = schedule_value(self, &asked, function, name, value);
+        result = schedule_value(self, &parsed, function, name, value);
     Py_XDECREF(function);
     mupy_coordinator_end(object);
     return result;
@@ -391,8 +392,8 @@ PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t coun
 mu_value *mupy_schedule_pack(PyObject *object, PyObject *const *call,
                              PyObject **ret_function)
 {
-    struct mupy_coordinator *self = self_of(object);
-    struct asked asked = {.args = call[1], .kwargs = call[2]};
+    struct mupy_coordinator *self = as_scheduler(object);
+    struct parsed parsed = {.args = call[1], .kwargs = call[2]};
     mu_value *packed = NULL;
 
     *ret_function = NULL;
@@ -400,7 +401,7 @@ mu_value *mupy_schedule_pack(PyObject *object, PyObject *const *call,
         return NULL;
     *ret_function = find_function(self, call[0]);
     if (*ret_function != NULL)
-        packed = call_args(self, &asked, (struct mupy_function *)*ret_function);
+        packed = call_args(self, &parsed, (struct mupy_function *)*ret_function);
     mupy_coordinator_end(object);
     return packed;
 }
@@ -410,26 +411,26 @@ int mupy_schedule_packed(PyObject *object, const mu_value *packed, PyObject *fun
                          void (*notify)(mu_remote_value *value, void *user), void *user,
                          mu_remote_value **ret_value)
 {
-    struct asked asked = {0};
+    struct parsed parsed = {0};
     mu_coordinator *coordinator;
     mu_error error = {0};
     int rv;
 
-    mu_closure_options_init(&asked.options);
-    if (set_keywords(&asked, options, names) != 0)
+    mu_closure_options_init(&parsed.options);
+    if (set_keywords(&parsed, options, names) != 0)
         return -1;
-    asked.options.flags |= MU_CLOSURE_RAISE_ON_FETCH;
-    asked.options.on_ready = notify;
-    asked.options.user = user;
+    parsed.options.flags |= MU_CLOSURE_RAISE_ON_FETCH;
+    parsed.options.on_ready = notify;
+    parsed.options.user = user;
     coordinator = mupy_coordinator_begin(object);
     if (coordinator == NULL)
         return -1;
     rv = mu_coordinator_schedule_with(coordinator,
                                       ((struct mupy_function *)function)->try_name,
-                                      packed, &asked.options, 0, &error, ret_value);
+                                      packed, &parsed.options, 0, &error, ret_value);
     mupy_coordinator_end(object);
     if (rv != 0)
-        (void)mupy_coordinator_raise(self_of(object), &error, NULL);
+        (void)mupy_coordinator_raise(as_scheduler(object), &error, NULL);
     return rv == 0 ? 0 : -1;
 }
 

@@ -28,7 +28,7 @@ enum { ARRIVED = 1, DONE };
 
 #define READY ((struct mupy_waiter *)(void *)&ready_mark)
 
-static struct mupy_future *self_of(PyObject *self)
+static struct mupy_future *as_future(PyObject *self)
 {
     return (struct mupy_future *)self;
 }
@@ -38,7 +38,7 @@ static struct mupy_future *future_of(struct mupy_notice *notice)
     return (void *)((char *)notice - offsetof(struct mupy_future, notice));
 }
 
-static bool is_done(const struct mupy_future *self)
+static bool is_future_done(const struct mupy_future *self)
 {
     return self->state != states[MUPY_PENDING] && self->state != states[MUPY_RUNNING];
 }
@@ -46,7 +46,7 @@ static bool is_done(const struct mupy_future *self)
 /* ---- states ---- */
 
 /* The state of a name; -1 with an exception. */
-static int state_of(PyObject *name)
+static int get_state_index(PyObject *name)
 {
     for (int i = 0; i < MUPY_FUTURE_STATES; i++)
         if (states[i] == name)
@@ -60,22 +60,22 @@ static int state_of(PyObject *name)
 
 /* Track the future in the garbage collector; most futures cannot be in a cycle and are
  * not tracked. */
-static void track(struct mupy_future *self)
+static void track_in_gc(struct mupy_future *self)
 {
     if (!PyObject_GC_IsTracked((PyObject *)self))
         PyObject_GC_Track(self);
 }
 
-static void tell_waiter(struct mupy_future *self)
+static void notify_future_waiters(struct mupy_future *self)
 {
     struct mupy_waiter *waiter = atomic_load(&self->link);
 
     if (self->sleeper != NULL)
-        mupy_waiter_tell(self->sleeper, DONE);
+        mupy_waiter_post(self->sleeper, DONE);
     self->sleeper = NULL;
     if (waiter != NULL && waiter != READY &&
         atomic_compare_exchange_strong(&self->link, &waiter, NULL))
-        mupy_waiter_tell(waiter, DONE);
+        mupy_waiter_post(waiter, DONE);
 }
 
 /* Takes ownership of `result` and `exception`, which may be NULL. */
@@ -91,17 +91,17 @@ static void make_done(struct mupy_future *self, enum mupy_future_state state,
     self->packed = NULL;
     self->state = states[state];
     if (exception != NULL || (result != NULL && !mupy_is_constant(result)))
-        track(self);
-    tell_waiter(self);
+        track_in_gc(self);
+    notify_future_waiters(self);
     for (size_t i = 0; i < sizeof old / sizeof old[0]; i++)
         Py_XDECREF(old[i]);
     mu_value_free(packed);
 }
 
 /* _move(state, new): False when it is not in that state. */
-static PyObject *move(PyObject *object, PyObject *args)
+static PyObject *future_move(PyObject *object, PyObject *args)
 {
-    struct mupy_future *self = self_of(object);
+    struct mupy_future *self = as_future(object);
     PyObject *names[2];
     int from;
     int to;
@@ -109,8 +109,8 @@ static PyObject *move(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OO:_move", &names[0], &names[1]))
         return NULL;
-    from = state_of(names[0]);
-    to = from < 0 ? -1 : state_of(names[1]);
+    from = get_state_index(names[0]);
+    to = from < 0 ? -1 : get_state_index(names[1]);
     if (to < 0)
         return NULL;
     may = self->state == states[from];
@@ -121,9 +121,9 @@ static PyObject *move(PyObject *object, PyObject *args)
 
 /* _finish(state, result, exception, if_running, if_shared): False when it is done
  * already, or not in the expected condition. */
-static PyObject *finish(PyObject *object, PyObject *args)
+static PyObject *future_finish(PyObject *object, PyObject *args)
 {
-    struct mupy_future *self = self_of(object);
+    struct mupy_future *self = as_future(object);
     PyObject *name;
     PyObject *result;
     PyObject *exception;
@@ -135,7 +135,7 @@ static PyObject *finish(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOOpp:_finish", &name, &result, &exception, &if_running,
                           &if_shared))
         return NULL;
-    state = state_of(name);
+    state = get_state_index(name);
     if (state < 0)
         return NULL;
     may = self->state == states[MUPY_PENDING] ||
@@ -148,19 +148,20 @@ static PyObject *finish(PyObject *object, PyObject *args)
     Py_RETURN_TRUE;
 }
 
-static PyObject *share(PyObject *object, PyObject *unused)
+static PyObject *future_share(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    self_of(object)->is_shared = 1;
-    track(self_of(object));
+    as_future(object)->is_shared = 1;
+    track_in_gc(as_future(object));
     Py_RETURN_NONE;
 }
 
 /* ---- settling ---- */
 
 /* The result: a new reference; or NULL, and *ret_exception is a new reference. */
-static PyObject *outcome(mu_remote_value *remote, const struct mupy_future *self,
-                         PyObject **ret_exception)
+static PyObject *get_remote_outcome(mu_remote_value *remote,
+                                    const struct mupy_future *self,
+                                    PyObject **ret_exception)
 {
     mu_value *value = NULL;
     PyObject *result;
@@ -203,25 +204,25 @@ static PyObject *taken_exception(void)
 static bool settle_slowly(struct mupy_future *self, PyObject *result, PyObject *exception,
                           bool is_aborted)
 {
-    PyObject *told;
+    PyObject *answer;
     bool has_landed;
 
     if (result != NULL)
-        told = PyObject_CallMethod((PyObject *)self, "_settle", "OOO",
-                                   states[MUPY_FINISHED], result, Py_None);
+        answer = PyObject_CallMethod((PyObject *)self, "_settle", "OOO",
+                                     states[MUPY_FINISHED], result, Py_None);
     else
-        told = PyObject_CallMethod(self->owner, "failed", "OOO", self, exception,
-                                   is_aborted ? Py_True : Py_False);
-    has_landed = result != NULL || told != Py_False;
-    if (told == NULL)
+        answer = PyObject_CallMethod(self->owner, "failed", "OOO", self, exception,
+                                     is_aborted ? Py_True : Py_False);
+    has_landed = result != NULL || answer != Py_False;
+    if (answer == NULL)
         PyErr_WriteUnraisable((PyObject *)self);
-    Py_XDECREF(told);
+    Py_XDECREF(answer);
     return has_landed;
 }
 
 /* The closure has ended: settle the future. Returns false when the closure was sent
  * again. */
-static bool settle(struct mupy_future *self)
+static bool settle_future(struct mupy_future *self)
 {
     mu_remote_value *remote = self->remote;
     PyObject *exception = NULL;
@@ -236,7 +237,7 @@ static bool settle(struct mupy_future *self)
         return true;
     }
     is_aborted = mu_remote_value_state(remote) == MU_REMOTE_ABORTED;
-    result = outcome(remote, self, &exception);
+    result = get_remote_outcome(remote, self, &exception);
     mu_remote_value_free(remote);
     if (result == NULL && exception == NULL)
         exception = taken_exception();
@@ -254,18 +255,18 @@ static bool settle(struct mupy_future *self)
 static struct mupy_notice *settle_many(struct mupy_notice *notice);
 
 /* Settle this future and the following ones of the same owner. */
-static struct mupy_notice *settle_them(struct mupy_notice *notice)
+static struct mupy_notice *settle_same_owner(struct mupy_notice *notice)
 {
     PyObject *owner = future_of(notice)->owner;
     Py_ssize_t landed = 0;
 
     Py_INCREF(owner);
-    while (notice != NULL && notice->tell == settle_many &&
+    while (notice != NULL && notice->deliver == settle_many &&
            future_of(notice)->owner == owner) {
         struct mupy_future *self = future_of(notice);
 
         notice = notice->next;
-        landed += settle(self);
+        landed += settle_future(self);
         Py_DECREF(self);
     }
     mupy_sender_landed(owner, landed);
@@ -278,7 +279,7 @@ static struct mupy_notice *settle_many(struct mupy_notice *notice)
     struct mupy_notice *next;
 
     MUPY_LOCK(mupy_futures_lock)
-    next = settle_them(notice);
+    next = settle_same_owner(notice);
     MUPY_UNLOCK()
     return next;
 }
@@ -286,14 +287,14 @@ static struct mupy_notice *settle_many(struct mupy_notice *notice)
 /* ---- sending ---- */
 
 /* On the loop's thread. */
-static void arrived(mu_remote_value *value, void *user)
+static void on_future_arrived(mu_remote_value *value, void *user)
 {
     struct mupy_future *self = user;
     struct mupy_waiter *waiter = atomic_exchange(&self->link, READY);
 
     (void)value;
     if (waiter != NULL)
-        mupy_waiter_tell(waiter, ARRIVED);
+        mupy_waiter_post(waiter, ARRIVED);
     else
         mupy_notice_post(&self->notice);
 }
@@ -312,10 +313,10 @@ int mupy_future_send(struct mupy_future *self, PyObject *coordinator,
     mu_remote_value *remote = NULL;
 
     (void)atomic_compare_exchange_strong(&self->link, &ready, NULL);
-    self->notice.tell = settle_many;
+    self->notice.deliver = settle_many;
     Py_INCREF(self);
     if (mupy_schedule_packed(coordinator, self->packed, self->function, options, names,
-                             arrived, self, &remote) != 0) {
+                             on_future_arrived, self, &remote) != 0) {
         Py_DECREF(self);
         return -1;
     }
@@ -335,11 +336,11 @@ bool mupy_future_begin(struct mupy_future *self)
 }
 
 /* _recall(): cancel the closure that was sent. */
-static PyObject *recall(PyObject *object, PyObject *unused)
+static PyObject *future_recall(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    if (self_of(object)->remote != NULL)
-        (void)mu_remote_value_cancel(self_of(object)->remote);
+    if (as_future(object)->remote != NULL)
+        (void)mu_remote_value_cancel(as_future(object)->remote);
     Py_RETURN_NONE;
 }
 
@@ -363,12 +364,12 @@ static void end_wait(struct mupy_future *self, struct mupy_waiter *waiter)
         mupy_waiter_unref(waiter);
         return;
     }
-    is_given = mupy_waiter_said(waiter) == ARRIVED;
+    is_given = mupy_waiter_outcome(waiter) == ARRIVED;
     mupy_waiter_unref(waiter);
     if (!is_given)
         return;
     PyErr_Fetch(&type, &exception, &traceback);
-    mupy_sender_landed(self->owner, settle(self));
+    mupy_sender_landed(self->owner, settle_future(self));
     Py_DECREF(self);
     PyErr_Restore(type, exception, traceback);
 }
@@ -394,22 +395,22 @@ static bool settle_early(struct mupy_future *self)
     if (self->remote == NULL || atomic_load(&self->link) != READY ||
         mu_remote_value_state(self->remote) != MU_REMOTE_READY)
         return false;
-    (void)settle(self);
+    (void)settle_future(self);
     return true;
 }
 
 /* _wait(timeout): wait until it is done, or the timeout has passed; False at once when
  * another thread waits this way. */
-static PyObject *wait(PyObject *object, PyObject *timeout)
+static PyObject *future_wait(PyObject *object, PyObject *timeout)
 {
-    struct mupy_future *self = self_of(object);
+    struct mupy_future *self = as_future(object);
     struct mupy_pieces pieces;
     int64_t timeout_ms;
 
     if (mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
     mupy_pieces_begin(&pieces, timeout_ms);
-    while (!is_done(self)) {
+    while (!is_future_done(self)) {
         struct mupy_waiter *waiter;
         int waited;
 
@@ -439,7 +440,7 @@ static PyObject *wait(PyObject *object, PyObject *timeout)
 
 /* ---- the object ---- */
 
-static PyObject *kept(PyObject *object)
+static PyObject *incref_future_part(PyObject *object)
 {
     Py_XINCREF(object);
     return object;
@@ -455,12 +456,12 @@ struct mupy_future *mupy_future_new(PyObject *type, PyObject *owner, PyObject *s
         return NULL;
     PyObject_GC_UnTrack(self);
     self->state = states[state];
-    self->owner = kept(owner);
-    self->source = kept(source);
+    self->owner = incref_future_part(owner);
+    self->source = incref_future_part(source);
     return self;
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *future_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static PyObject *nobody;
 
@@ -488,13 +489,13 @@ static PyObject *new_future(PyObject *module, PyObject *args)
 
 static int set_attribute(PyObject *object, PyObject *name, PyObject *value)
 {
-    track(self_of(object));
+    track_in_gc(as_future(object));
     return PyObject_GenericSetAttr(object, name, value);
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg)
+static int future_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    struct mupy_future *self = self_of(object);
+    struct mupy_future *self = as_future(object);
 
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->result);
@@ -505,9 +506,9 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-static int clear(PyObject *object)
+static int future_clear(PyObject *object)
 {
-    struct mupy_future *self = self_of(object);
+    struct mupy_future *self = as_future(object);
 
     Py_CLEAR(self->result);
     Py_CLEAR(self->exception);
@@ -516,15 +517,15 @@ static int clear(PyObject *object)
     return 0;
 }
 
-static void dealloc(PyObject *object)
+static void future_dealloc(PyObject *object)
 {
-    struct mupy_future *self = self_of(object);
+    struct mupy_future *self = as_future(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     PyObject_GC_UnTrack(object);
     mupy_sender_touched_down(self);
-    (void)clear(object);
+    (void)future_clear(object);
     mu_value_free(self->packed);
     Py_XDECREF(self->owner);
     mu_remote_value_free(self->remote);
@@ -535,20 +536,20 @@ static void dealloc(PyObject *object)
 static PyObject *get_state(PyObject *object, void *closure)
 {
     (void)closure;
-    return kept(self_of(object)->state);
+    return incref_future_part(as_future(object)->state);
 }
 
 /* The attribute `_state`, which the base class allows to set. */
-static int set_state(PyObject *object, PyObject *name, void *closure)
+static int future_set_state(PyObject *object, PyObject *name, void *closure)
 {
-    int state = state_of(name == NULL ? Py_None : name);
+    int state = get_state_index(name == NULL ? Py_None : name);
 
     (void)closure;
     if (state < 0)
         return -1;
-    self_of(object)->state = states[state];
-    if (is_done(self_of(object)))
-        tell_waiter(self_of(object));
+    as_future(object)->state = states[state];
+    if (is_future_done(as_future(object)))
+        notify_future_waiters(as_future(object));
     return 0;
 }
 
@@ -557,21 +558,21 @@ static int set_state_alone(PyObject *object, PyObject *name, void *closure)
     int rv;
 
     MUPY_LOCK(mupy_futures_lock)
-    rv = set_state(object, name, closure);
+    rv = future_set_state(object, name, closure);
     MUPY_UNLOCK()
     return rv;
 }
 
-MUPY_ALONE(move)
-MUPY_ALONE(finish)
-MUPY_ALONE(share)
-MUPY_ALONE(recall)
-MUPY_ALONE(wait)
+MUPY_ALONE(future_move)
+MUPY_ALONE(future_finish)
+MUPY_ALONE(future_share)
+MUPY_ALONE(future_recall)
+MUPY_ALONE(future_wait)
 
 static PyObject *input_count(PyObject *object, void *closure)
 {
     (void)closure;
-    return PyLong_FromSize_t(mupy_count_inputs(self_of(object)->packed));
+    return PyLong_FromSize_t(mupy_count_inputs(as_future(object)->packed));
 }
 
 static PyGetSetDef getset[] = {
@@ -593,12 +594,13 @@ static PyMemberDef members[] = {
 int mupy_future_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"_move", move_alone, METH_VARARGS, "Change the state."},
-        {"_finish", finish_alone, METH_VARARGS, "Make it done."},
-        {"_share", share_alone, METH_NOARGS, "Mark it as shared with other threads."},
-        {"_recall", recall_alone, METH_NOARGS,
+        {"_move", future_move_alone, METH_VARARGS, "Change the state."},
+        {"_finish", future_finish_alone, METH_VARARGS, "Make it done."},
+        {"_share", future_share_alone, METH_NOARGS,
+         "Mark it as shared with other threads."},
+        {"_recall", future_recall_alone, METH_NOARGS,
          "Cancel the closure that was sent for it."},
-        {"_wait", wait_alone, METH_O, "Wait for it on this thread."},
+        {"_wait", future_wait_alone, METH_O, "Wait for it on this thread."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef functions[] = {
@@ -606,10 +608,10 @@ int mupy_future_init(PyObject *module)
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
-        {Py_tp_dealloc, dealloc},
-        {Py_tp_traverse, traverse},
-        {Py_tp_clear, clear},
+        {Py_tp_new, future_new},
+        {Py_tp_dealloc, future_dealloc},
+        {Py_tp_traverse, future_traverse},
+        {Py_tp_clear, future_clear},
         {Py_tp_setattro, set_attribute},
         {Py_tp_methods, methods},
         {Py_tp_members, members},

@@ -36,12 +36,12 @@ struct sender {
 
 static PyTypeObject *sender_type;
 
-static struct sender *self_of(PyObject *self)
+static struct sender *as_sender(PyObject *self)
 {
     return (struct sender *)self;
 }
 
-static bool is_idle(const struct sender *self)
+static bool is_sender_idle(const struct sender *self)
 {
     return self->in_flight == 0 && self->first == NULL;
 }
@@ -61,7 +61,7 @@ static void call_rare(struct sender *self, const char *name, PyObject *first,
     Py_XDECREF(method);
 }
 
-static void tell_not_sent(struct sender *self, struct mupy_future *future)
+static void report_not_sent(struct sender *self, struct mupy_future *future)
 {
     PyObject *type;
     PyObject *exception;
@@ -79,7 +79,7 @@ static void tell_not_sent(struct sender *self, struct mupy_future *future)
 
 /* The function and arguments to schedule for a call: (fn, args, kwargs), or None when
  * these are the call's own. A new reference. */
-static PyObject *wrap(struct sender *self, PyObject *const *call)
+static PyObject *wrap_call(struct sender *self, PyObject *const *call)
 {
     PyObject *instead = Py_None;
     PyObject *before;
@@ -101,10 +101,11 @@ static PyObject *wrap(struct sender *self, PyObject *const *call)
 
 /* Make the closure of a future of a call: function and arguments are as they are now,
  * whenever it is sent. */
-static int pack(struct sender *self, struct mupy_future *future, PyObject *const *call)
+static int pack_future(struct sender *self, struct mupy_future *future,
+                       PyObject *const *call)
 {
     PyObject *actual[3] = {call[0], call[1], call[2]};
-    PyObject *instead = wrap(self, call);
+    PyObject *instead = wrap_call(self, call);
     int rv = -1;
 
     for (int i = 0; i < 3 && instead != NULL && instead != Py_None; i++)
@@ -116,14 +117,14 @@ static int pack(struct sender *self, struct mupy_future *future, PyObject *const
 }
 
 /* Send a running future, which is counted in flight already. */
-static void send(struct sender *self, struct mupy_future *future)
+static void send_future(struct sender *self, struct mupy_future *future)
 {
     if (mupy_future_send(future, self->coordinator, self->options, self->names) != 0)
-        tell_not_sent(self, future);
+        report_not_sent(self, future);
 }
 
 /* Append to the queue; takes the reference. */
-static void append(struct sender *self, struct mupy_future *future)
+static void append_future(struct sender *self, struct mupy_future *future)
 {
     future->next = NULL;
     if (self->first == NULL)
@@ -133,7 +134,7 @@ static void append(struct sender *self, struct mupy_future *future)
     self->last = future;
 }
 
-static struct mupy_future *take_first(struct sender *self)
+static struct mupy_future *pop_first_future(struct sender *self)
 {
     struct mupy_future *future = self->first;
 
@@ -142,23 +143,23 @@ static struct mupy_future *take_first(struct sender *self)
     return future;
 }
 
-static void pump(struct sender *self)
+static void pump_queue(struct sender *self)
 {
     if (self->is_pumping)
         return;
     self->is_pumping = 1;
     while (self->first != NULL && self->in_flight < self->window && !self->is_held) {
-        struct mupy_future *future = take_first(self);
+        struct mupy_future *future = pop_first_future(self);
 
         self->in_flight++;
         if (mupy_future_begin(future))
-            send(self, future);
+            send_future(self, future);
         else
             self->in_flight--;
         Py_DECREF(future);
     }
     self->is_pumping = 0;
-    if (self->is_shut && is_idle(self))
+    if (self->is_shut && is_sender_idle(self))
         call_rare(self, "_emptied", NULL, NULL);
 }
 
@@ -170,9 +171,9 @@ static void begin_anew(struct sender *self)
     self->measured_ms = mupy_now_ms();
 }
 
-static PyObject *submit_one(PyObject *object, PyObject *const *args, Py_ssize_t count)
+static PyObject *submit_future(PyObject *object, PyObject *const *args, Py_ssize_t count)
 {
-    struct sender *self = self_of(object);
+    struct sender *self = as_sender(object);
     struct mupy_future *future;
     bool is_packed;
 
@@ -183,7 +184,7 @@ static PyObject *submit_one(PyObject *object, PyObject *const *args, Py_ssize_t 
     future = mupy_future_new(self->type, object, NULL, MUPY_PENDING);
     if (future == NULL)
         return NULL;
-    is_packed = pack(self, future, args) == 0;
+    is_packed = pack_future(self, future, args) == 0;
     if (!is_packed && !PyErr_ExceptionMatches(PyExc_Exception)) {   /* Ctrl-C */
         Py_DECREF(future);
         return NULL;
@@ -197,24 +198,24 @@ static PyObject *submit_one(PyObject *object, PyObject *const *args, Py_ssize_t 
     if (is_packed &&
         (self->first != NULL || self->is_held || self->in_flight >= self->window)) {
         Py_INCREF(future);
-        append(self, future);
+        append_future(self, future);
         return (PyObject *)future;
     }
     (void)mupy_future_begin(future);
     self->in_flight++;
     if (is_packed)
-        send(self, future);
+        send_future(self, future);
     else
-        tell_not_sent(self, future);
+        report_not_sent(self, future);
     return (PyObject *)future;
 }
 
-static PyObject *submit(PyObject *object, PyObject *const *args, Py_ssize_t count)
+static PyObject *sender_submit(PyObject *object, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *future;
 
     MUPY_LOCK(mupy_futures_lock)
-    future = submit_one(object, args, count);
+    future = submit_future(object, args, count);
     MUPY_UNLOCK()
     return future;
 }
@@ -222,7 +223,7 @@ static PyObject *submit(PyObject *object, PyObject *const *args, Py_ssize_t coun
 /* ---- results ---- */
 
 /* Set the window to what the cluster runs in WINDOW_MS at the measured rate. */
-static void measure(struct sender *self)
+static void measure_rate(struct sender *self)
 {
     uint64_t now = mupy_now_ms();
     uint64_t passed_ms = now > self->measured_ms ? now - self->measured_ms : 1;
@@ -238,20 +239,20 @@ static void measure(struct sender *self)
 
 void mupy_sender_landed(PyObject *owner, Py_ssize_t count)
 {
-    struct sender *self = self_of(owner);
+    struct sender *self = as_sender(owner);
 
     if (count == 0 || !PyObject_TypeCheck(owner, sender_type))
         return;
     self->in_flight -= count;
     self->landed += count;
     if (self->landed >= MEASURE_COUNT && !self->is_fixed)
-        measure(self);
-    pump(self);
+        measure_rate(self);
+    pump_queue(self);
 }
 
 void mupy_sender_took_off(struct mupy_future *future)
 {
-    struct sender *self = self_of(future->owner);
+    struct sender *self = as_sender(future->owner);
 
     if (!PyObject_TypeCheck(future->owner, sender_type))
         return;
@@ -264,7 +265,7 @@ void mupy_sender_took_off(struct mupy_future *future)
 
 void mupy_sender_touched_down(struct mupy_future *future)
 {
-    struct sender *self = self_of(future->owner);
+    struct sender *self = as_sender(future->owner);
     struct mupy_future *before = future->flight[0];
     struct mupy_future *after = future->flight[1];
 
@@ -283,12 +284,12 @@ void mupy_sender_touched_down(struct mupy_future *future)
 
 Py_ssize_t mupy_sender_in_flight(PyObject *owner)
 {
-    return PyObject_TypeCheck(owner, sender_type) ? self_of(owner)->in_flight : 0;
+    return PyObject_TypeCheck(owner, sender_type) ? as_sender(owner)->in_flight : 0;
 }
 
 /* ---- methods for the part in Python ---- */
 
-static PyObject *landed(PyObject *object, PyObject *count)
+static PyObject *sender_landed(PyObject *object, PyObject *count)
 {
     Py_ssize_t number = PyLong_AsSsize_t(count);
 
@@ -301,14 +302,14 @@ static PyObject *landed(PyObject *object, PyObject *count)
 static PyObject *call_pump(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    pump(self_of(object));
+    pump_queue(as_sender(object));
     Py_RETURN_NONE;
 }
 
 /* _again(future): put a future whose closure did not run at the front of the queue. */
-static PyObject *again(PyObject *object, PyObject *future)
+static PyObject *sender_again(PyObject *object, PyObject *future)
 {
-    struct sender *self = self_of(object);
+    struct sender *self = as_sender(object);
     struct mupy_future *first = (struct mupy_future *)future;
 
     if (!PyObject_TypeCheck(future, (PyTypeObject *)self->type))
@@ -323,14 +324,14 @@ static PyObject *again(PyObject *object, PyObject *future)
 }
 
 /* _take_all(): empty the queue; returns its futures. */
-static PyObject *take_all(PyObject *object, PyObject *unused)
+static PyObject *sender_take_all(PyObject *object, PyObject *unused)
 {
-    struct sender *self = self_of(object);
+    struct sender *self = as_sender(object);
     PyObject *all = PyList_New(0);
 
     (void)unused;
     while (all != NULL && self->first != NULL) {
-        struct mupy_future *future = take_first(self);
+        struct mupy_future *future = pop_first_future(self);
 
         if (PyList_Append(all, (PyObject *)future) != 0)
             Py_CLEAR(all);
@@ -340,12 +341,12 @@ static PyObject *take_all(PyObject *object, PyObject *unused)
 }
 
 /* _flying(): the futures whose closures are on their way, as a list. */
-static PyObject *flying(PyObject *object, PyObject *unused)
+static PyObject *sender_flying(PyObject *object, PyObject *unused)
 {
     PyObject *all = PyList_New(0);
 
     (void)unused;
-    for (struct mupy_future *future = self_of(object)->flying;
+    for (struct mupy_future *future = as_sender(object)->flying;
          all != NULL && future != NULL; future = future->flight[1])
         if (PyList_Append(all, (PyObject *)future) != 0)
             Py_CLEAR(all);
@@ -355,14 +356,14 @@ static PyObject *flying(PyObject *object, PyObject *unused)
 static PyObject *get_is_idle(PyObject *object, void *closure)
 {
     (void)closure;
-    return PyBool_FromLong(is_idle(self_of(object)));
+    return PyBool_FromLong(is_sender_idle(as_sender(object)));
 }
 
-MUPY_ALONE(landed)
+MUPY_ALONE(sender_landed)
 MUPY_ALONE(call_pump)
-MUPY_ALONE(again)
-MUPY_ALONE(take_all)
-MUPY_ALONE(flying)
+MUPY_ALONE(sender_again)
+MUPY_ALONE(sender_take_all)
+MUPY_ALONE(sender_flying)
 
 /* ---- the object ---- */
 
@@ -391,7 +392,7 @@ static int set_options(struct sender *self, PyObject *options)
 }
 
 /* Sender(coordinator, class of futures, capacity, fixed, options) */
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *sender_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     struct sender *self;
     PyObject *coordinator;
@@ -422,9 +423,9 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return NULL;
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg)
+static int sender_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    struct sender *self = self_of(object);
+    struct sender *self = as_sender(object);
 
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->coordinator);
@@ -437,30 +438,30 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     return 0;
 }
 
-static int clear(PyObject *object)
+static int sender_clear(PyObject *object)
 {
-    struct sender *self = self_of(object);
+    struct sender *self = as_sender(object);
 
     Py_CLEAR(self->plain);
     Py_CLEAR(self->names);
     for (int i = 0; i < OPTIONS_MAX; i++)
         Py_CLEAR(self->options[i]);
     while (self->first != NULL) {
-        struct mupy_future *future = take_first(self);
+        struct mupy_future *future = pop_first_future(self);
 
         Py_DECREF(future);
     }
     return 0;
 }
 
-static void dealloc(PyObject *object)
+static void sender_dealloc(PyObject *object)
 {
-    struct sender *self = self_of(object);
+    struct sender *self = as_sender(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
     PyObject_GC_UnTrack(object);
-    (void)clear(object);
+    (void)sender_clear(object);
     Py_XDECREF(self->coordinator);
     Py_XDECREF(self->type);
     release(self);
@@ -482,22 +483,23 @@ int mupy_sender_init(PyObject *module)
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyMethodDef methods[] = {
-        {"submit", MUPY_METHOD(submit), METH_FASTCALL, "Make a future for a call."},
-        {"_landed", landed_alone, METH_O, "A number of closures have ended."},
+        {"submit", MUPY_METHOD(sender_submit), METH_FASTCALL,
+         "Make a future for a call."},
+        {"_landed", sender_landed_alone, METH_O, "A number of closures have ended."},
         {"_pump", call_pump_alone, METH_NOARGS,
          "Send futures while the window has room."},
-        {"_again", again_alone, METH_O, "Put a future back to be sent again."},
-        {"_take_all", take_all_alone, METH_NOARGS,
+        {"_again", sender_again_alone, METH_O, "Put a future back to be sent again."},
+        {"_take_all", sender_take_all_alone, METH_NOARGS,
          "Empty the queue; return its futures."},
-        {"_flying", flying_alone, METH_NOARGS,
+        {"_flying", sender_flying_alone, METH_NOARGS,
          "The futures whose closures are on their way."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
-        {Py_tp_dealloc, dealloc},
-        {Py_tp_traverse, traverse},
-        {Py_tp_clear, clear},
+        {Py_tp_new, sender_new},
+        {Py_tp_dealloc, sender_dealloc},
+        {Py_tp_traverse, sender_traverse},
+        {Py_tp_clear, sender_clear},
         {Py_tp_methods, methods},
         {Py_tp_members, members},
         {Py_tp_getset, getset},

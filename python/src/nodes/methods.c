@@ -7,8 +7,8 @@
 
 /* ---- calls that wait ---- */
 
-static struct mupy_call *call_of(PyObject *self, PyObject *timeout,
-                                 void (*run)(struct mupy_call *call))
+static struct mupy_call *make_node_call(PyObject *self, PyObject *timeout,
+                                        void (*run)(struct mupy_call *call))
 {
     mu_node *node = mupy_node_of(self);
     struct mupy_call *call;
@@ -33,7 +33,7 @@ static struct mupy_call *timed_call(PyObject *self, PyObject *args, PyObject *kw
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout))
         return NULL;
-    return call_of(self, timeout, run);
+    return make_node_call(self, timeout, run);
 }
 
 static void run_status(struct mupy_call *call)
@@ -44,7 +44,7 @@ static void run_status(struct mupy_call *call)
     call->made = status;
 }
 
-static PyObject *status(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *node_status(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     struct mupy_call *call = timed_call(self, args, kwargs, run_status);
 
@@ -53,7 +53,7 @@ static PyObject *status(PyObject *self, PyObject *args, PyObject *kwargs)
     return mupy_call_value(call);
 }
 
-static void run_explain(struct mupy_call *call)
+static void run_node_explain(struct mupy_call *call)
 {
     mu_value *reasons = NULL;
 
@@ -63,7 +63,7 @@ static void run_explain(struct mupy_call *call)
     call->made = reasons;
 }
 
-static PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *node_explain(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"closure", "timeout", NULL};
     PyObject *timeout = NULL;
@@ -73,7 +73,7 @@ static PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:explain", names, &closure,
                                      &timeout))
         return NULL;
-    call = call_of(self, timeout, run_explain);
+    call = make_node_call(self, timeout, run_node_explain);
     if (call == NULL)
         return NULL;
     if (PyUnicode_Check(closure)) {
@@ -97,33 +97,33 @@ static void run_wait_job(struct mupy_call *call)
         call->rv = call->error.code;
 }
 
-static PyObject *wait_job(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *node_wait_job(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     struct mupy_call *call = timed_call(self, args, kwargs, run_wait_job);
 
     return call == NULL ? NULL : mupy_call_finish(call);
 }
 
-static void run_drain(struct mupy_call *call)
+static void run_node_drain(struct mupy_call *call)
 {
     call->rv = mu_node_drain(call->object, call->timeout_ms, &call->error);
 }
 
-static PyObject *drain(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *node_drain(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    struct mupy_call *call = timed_call(self, args, kwargs, run_drain);
+    struct mupy_call *call = timed_call(self, args, kwargs, run_node_drain);
 
     return call == NULL ? NULL : mupy_call_finish(call);
 }
 
-static void run_main(struct mupy_call *call)
+static void run_main_call(struct mupy_call *call)
 {
     call->rv = mu_node_main(call->object, &call->error);
 }
 
-static PyObject *main_of(PyObject *self, PyObject *unused)
+static PyObject *node_main(PyObject *self, PyObject *unused)
 {
-    struct mupy_call *call = call_of(self, NULL, run_main);
+    struct mupy_call *call = make_node_call(self, NULL, run_main_call);
 
     (void)unused;
     return call == NULL ? NULL : mupy_call_finish(call);
@@ -146,7 +146,7 @@ static PyObject *job_done(PyObject *self, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|isO:job_done", names, &code,
                                      &message, &timeout))
         return NULL;
-    call = call_of(self, timeout, run_job_done);
+    call = make_node_call(self, timeout, run_job_done);
     if (call == NULL)
         return NULL;
     call->real = code > 0 ? -code : code;
@@ -154,12 +154,12 @@ static PyObject *job_done(PyObject *self, PyObject *args, PyObject *kwargs)
     return mupy_call_finish(call);
 }
 
-static void run_load(struct mupy_call *call)
+static void run_plugin_load(struct mupy_call *call)
 {
     call->rv = mu_node_load_plugin(call->object, call->data, &call->error);
 }
 
-static PyObject *load(PyObject *self, PyObject *path)
+static PyObject *node_load_plugin(PyObject *self, PyObject *path)
 {
     const char *text = PyUnicode_Check(path) ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
     struct mupy_call *call;
@@ -167,7 +167,7 @@ static PyObject *load(PyObject *self, PyObject *path)
     if (text == NULL)
         return PyErr_Format(PyExc_TypeError, "the path of a plugin is a str, got %R",
                             path);
-    call = call_of(self, NULL, run_load);
+    call = make_node_call(self, NULL, run_plugin_load);
     if (call == NULL)
         return NULL;
     call->data = text;
@@ -177,7 +177,7 @@ static PyObject *load(PyObject *self, PyObject *path)
 
 /* ---- calls that do not ---- */
 
-static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *node_report(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"name", "number", "step", NULL};
     mu_node *node = mupy_node_of(self);
@@ -195,7 +195,7 @@ static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-static PyObject *metric(PyObject *self, PyObject *args)
+static PyObject *node_metric(PyObject *self, PyObject *args)
 {
     mu_node *node = mupy_node_of(self);
     const char *name;
@@ -221,7 +221,7 @@ static PyObject *task_count(PyObject *self, PyObject *args)
     return PyLong_FromSize_t(mu_node_task_count(node, type));
 }
 
-static PyObject *set(PyObject *self, PyObject *args)
+static PyObject *node_set(PyObject *self, PyObject *args)
 {
     mu_node *node = mupy_node_of(self);
     const char *key;
@@ -237,7 +237,7 @@ static PyObject *set(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *setting(PyObject *self, PyObject *args)
+static PyObject *node_setting(PyObject *self, PyObject *args)
 {
     mu_node *node = mupy_node_of(self);
     const char *key;
@@ -251,7 +251,7 @@ static PyObject *setting(PyObject *self, PyObject *args)
     return PyUnicode_FromString(value);
 }
 
-static PyObject *serve(PyObject *self, PyObject *unused)
+static PyObject *node_serve(PyObject *self, PyObject *unused)
 {
     mu_node *node = mupy_node_of(self);
     int rv;
@@ -297,23 +297,23 @@ PyMethodDef mupy_node_methods[] = {
      "not end."},
     {"__enter__", mupy_node_enter, METH_NOARGS, "The node itself."},
     {"__exit__", mupy_node_leave, METH_VARARGS, "Closes the node."},
-    {"status", MUPY_METHOD(status), METH_VARARGS | METH_KEYWORDS,
+    {"status", MUPY_METHOD(node_status), METH_VARARGS | METH_KEYWORDS,
      "status(timeout=None)\n--\n\n"
      "The chief's view of the cluster: a dict with tasks, closures, variables, metrics."},
-    {"explain", MUPY_METHOD(explain), METH_VARARGS | METH_KEYWORDS,
+    {"explain", MUPY_METHOD(node_explain), METH_VARARGS | METH_KEYWORDS,
      "explain(closure, timeout=None)\n--\n\n"
      "Why a closure has not run; closure is its id or its name."},
-    {"wait_job", MUPY_METHOD(wait_job), METH_VARARGS | METH_KEYWORDS,
+    {"wait_job", MUPY_METHOD(node_wait_job), METH_VARARGS | METH_KEYWORDS,
      "wait_job(timeout=None)\n--\n\n"
      "Serve until the chief has ended the job. Raises the job's own error."},
     {"job_done", MUPY_METHOD(job_done), METH_VARARGS | METH_KEYWORDS,
      "job_done(code=0, message=\"\", timeout=None)\n--\n\n"
      "Chief: end the job, and notify all tasks."},
-    {"drain", MUPY_METHOD(drain), METH_VARARGS | METH_KEYWORDS,
+    {"drain", MUPY_METHOD(node_drain), METH_VARARGS | METH_KEYWORDS,
      "drain(timeout=None)\n--\n\nWorker: finish its closures, and get no more."},
-    {"main", main_of, METH_NOARGS,
+    {"main", node_main, METH_NOARGS,
      "main()\n--\n\nRun the task's program, or else serve until the job is done."},
-    {"serve", serve, METH_NOARGS,
+    {"serve", node_serve, METH_NOARGS,
      "serve()\n--\n\nWorker: all functions are registered; get closures from now on."},
     {"register", register_function, METH_VARARGS,
      "register(name, function)\n--\n\n"
@@ -322,16 +322,17 @@ PyMethodDef mupy_node_methods[] = {
     {"program", mupy_node_program, METH_VARARGS,
      "program(task_type, function)\n--\n\n"
      "Set what main() runs on tasks of a type: function(node)."},
-    {"load", load, METH_O,
+    {"load", node_load_plugin, METH_O,
      "load(path)\n--\n\nLoad a plugin, a shared object with functions in C."},
-    {"report", MUPY_METHOD(report), METH_VARARGS | METH_KEYWORDS,
+    {"report", MUPY_METHOD(node_report), METH_VARARGS | METH_KEYWORDS,
      "report(name, number, step=0)\n--\n\nSend a number to the chief's status."},
-    {"metric", metric, METH_VARARGS,
+    {"metric", node_metric, METH_VARARGS,
      "metric(name)\n--\n\nChief: the last (number, step) reported under a name."},
     {"task_count", task_count, METH_VARARGS,
      "task_count(type)\n--\n\nNumber of tasks of a type."},
-    {"set", set, METH_VARARGS, "set(key, value)\n--\n\nChange a setting for plugins."},
-    {"setting", setting, METH_VARARGS,
+    {"set", node_set, METH_VARARGS,
+     "set(key, value)\n--\n\nChange a setting for plugins."},
+    {"setting", node_setting, METH_VARARGS,
      "setting(key)\n--\n\nA setting, None when it is absent."},
     {NULL, NULL, 0, NULL},
 };

@@ -18,7 +18,7 @@ static unsigned forks;
 static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mupy_node *nodes;
 
-static struct mupy_node *self_of(PyObject *self)
+static struct mupy_node *as_node(PyObject *self)
 {
     return (struct mupy_node *)self;
 }
@@ -31,7 +31,7 @@ mu_node *mupy_node_of(PyObject *object)
         PyErr_Format(PyExc_TypeError, "a Node was expected, got %R", object);
         return NULL;
     }
-    node = __atomic_load_n(&self_of(object)->node, __ATOMIC_ACQUIRE);
+    node = __atomic_load_n(&as_node(object)->node, __ATOMIC_ACQUIRE);
     if (node == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the node was closed");
     return mupy_node_is_forked(object) ? NULL : node;
@@ -46,7 +46,7 @@ static void count_fork(void)
 
 bool mupy_node_is_forked(PyObject *object)
 {
-    struct mupy_node *self = self_of(object);
+    struct mupy_node *self = as_node(object);
 
     if (object == NULL || self->node == NULL || self->forks == forks)
         return false;
@@ -57,7 +57,7 @@ bool mupy_node_is_forked(PyObject *object)
 
 /* Take the node out of an object that is being closed; NULL: another thread was faster,
  * or it was never open. */
-static mu_node *take_node(struct mupy_node *self)
+static mu_node *detach_node(struct mupy_node *self)
 {
     return __atomic_exchange_n(&self->node, NULL, __ATOMIC_ACQ_REL);
 }
@@ -92,11 +92,11 @@ void mupy_node_forget(void)
     (void)pthread_mutex_lock(&nodes_lock);
     for (struct mupy_node *self = nodes; self != NULL; self = self->next)
         if (!self->owned)
-            (void)take_node(self);
+            (void)detach_node(self);
     (void)pthread_mutex_unlock(&nodes_lock);
 }
 
-static PyObject *object_of(PyObject *weak)
+static PyObject *get_weak_object(PyObject *weak)
 {
     PyObject *object = NULL;
 
@@ -112,7 +112,7 @@ static PyObject *object_of(PyObject *weak)
 }
 
 /* The Node of a node: a new reference, or NULL. */
-static PyObject *find_node(const mu_node *node)
+static PyObject *find_node_object(const mu_node *node)
 {
     struct mupy_node *self;
     PyObject *weak = NULL;
@@ -127,14 +127,14 @@ static PyObject *find_node(const mu_node *node)
     }
     (void)pthread_mutex_unlock(&nodes_lock);
     if (weak != NULL)
-        object = object_of(weak);
+        object = get_weak_object(weak);
     Py_XDECREF(weak);
     return object;
 }
 
 /* ---- open and close ---- */
 
-static void run_open(struct mupy_call *call)
+static void run_node_open(struct mupy_call *call)
 {
     struct mupy_setup *setup = call->other;
     mu_node *node = NULL;
@@ -145,7 +145,7 @@ static void run_open(struct mupy_call *call)
     free(setup);
 }
 
-static void drop_opened(struct mupy_call *call)
+static void drop_opened_node(struct mupy_call *call)
 {
     mu_node *node = call->made;
 
@@ -154,17 +154,17 @@ static void drop_opened(struct mupy_call *call)
     Py_END_ALLOW_THREADS
 }
 
-static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
+static int open_node_object(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
 {
     struct mupy_setup *setup = mupy_setup_new(cluster, kwargs);
-    struct mupy_call *call = setup == NULL ? NULL : mupy_call_new(run_open);
+    struct mupy_call *call = setup == NULL ? NULL : mupy_call_new(run_node_open);
     unsigned processes;
     int rv;
 
     if (call == NULL)
         return -1;
     processes = setup->processes;
-    call->drop = drop_opened;
+    call->drop = drop_opened_node;
     call->other = setup;
     mupy_call_keep(call, (PyObject *)self);
     mupy_call_keep(call, cluster);
@@ -197,7 +197,7 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
 
 /* Find cluster and options in the environment, for a node without cluster and resolver.
  * Replaces both references. */
-static int find_spec(PyObject **cluster, PyObject **kwargs)
+static int find_node_spec(PyObject **cluster, PyObject **kwargs)
 {
     static PyObject *find;
     PyObject *options = *kwargs == NULL ? PyDict_New() : PyDict_Copy(*kwargs);
@@ -225,7 +225,7 @@ static int find_spec(PyObject **cluster, PyObject **kwargs)
 }
 
 /* Node(cluster, **options) */
-static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+static int node_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static PyObject *opened;
     PyObject *cluster = Py_None;
@@ -233,7 +233,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTuple(args, "|O:Node", &cluster))
         return -1;
-    if (self_of(object)->node != NULL) {
+    if (as_node(object)->node != NULL) {
         (void)mupy_fail(-MU_EEXISTS, "the node is open already");
         return -1;
     }
@@ -248,8 +248,8 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         Py_INCREF(cluster);
         Py_XINCREF(kwargs);
     }
-    if (cluster != Py_None || find_spec(&cluster, &kwargs) == 0)
-        (void)open_it(self_of(object), cluster, kwargs);
+    if (cluster != Py_None || find_node_spec(&cluster, &kwargs) == 0)
+        (void)open_node_object(as_node(object), cluster, kwargs);
     Py_DECREF(cluster);
     Py_XDECREF(kwargs);
     if (PyErr_Occurred() ||
@@ -260,7 +260,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     return result == NULL ? -1 : 0;
 }
 
-static PyObject *wrap_new(mu_node *node)
+static PyObject *wrap_new_node(mu_node *node)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(mupy_node_type, Py_tp_alloc);
     struct mupy_node *self = (struct mupy_node *)alloc(mupy_node_type, 0);
@@ -285,20 +285,20 @@ PyObject *mupy_node_wrap(mu_node *node)
     PyObject *object;
 
     MUPY_LOCK((PyObject *)mupy_node_type)
-    object = find_node(node);
+    object = find_node_object(node);
     if (object == NULL)
-        object = wrap_new(node);
+        object = wrap_new_node(node);
     MUPY_UNLOCK()
     return object;
 }
 
 void mupy_node_unwrap(PyObject *node)
 {
-    if (node != NULL && take_node(self_of(node)) != NULL)
+    if (node != NULL && detach_node(as_node(node)) != NULL)
         Py_DECREF(node);    /* the reference that mupy_node_wrap keeps */
 }
 
-static void run_close(struct mupy_call *call)
+static void run_node_close(struct mupy_call *call)
 {
     call->rv = mu_node_close(call->object, call->timeout_ms, &call->error);
 }
@@ -306,7 +306,7 @@ static void run_close(struct mupy_call *call)
 PyObject *mupy_node_close(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
-    struct mupy_node *self = self_of(object);
+    struct mupy_node *self = as_node(object);
     PyObject *timeout = NULL;
     struct mupy_call *call;
     int64_t timeout_ms = 5000;
@@ -322,10 +322,10 @@ PyObject *mupy_node_close(PyObject *object, PyObject *args, PyObject *kwargs)
     if (!self->owned)
         return mupy_fail(-MU_EPRECONDITION, "the node belongs to the program that runs "
                          "it: it is closed when that ends");
-    call = mupy_call_new(run_close);
+    call = mupy_call_new(run_node_close);
     if (call == NULL)
         return NULL;
-    call->object = take_node(self);
+    call->object = detach_node(self);
     if (call->object == NULL) {
         mupy_call_free(call);
         Py_RETURN_NONE;
@@ -335,15 +335,15 @@ PyObject *mupy_node_close(PyObject *object, PyObject *args, PyObject *kwargs)
     return mupy_call_finish(call);
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg)
+static int node_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(self_of(object)->functions);
+    Py_VISIT(as_node(object)->functions);
     return 0;
 }
 
-static void dealloc(PyObject *object)
+static void node_dealloc(PyObject *object)
 {
-    struct mupy_node *self = self_of(object);
+    struct mupy_node *self = as_node(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     mu_node *node;
@@ -351,7 +351,7 @@ static void dealloc(PyObject *object)
     PyObject_GC_UnTrack(object);
     PyObject_ClearWeakRefs(object);
     unlist_node(self);
-    node = take_node(self);
+    node = detach_node(self);
     if (node != NULL && self->owned) {
         Py_BEGIN_ALLOW_THREADS
         (void)mu_node_close(node, 1000, NULL);
@@ -391,7 +391,7 @@ PyObject *mupy_node_leave(PyObject *self, PyObject *args)
 
 /* ---- attributes ---- */
 
-static PyObject *address(PyObject *self, void *closure)
+static PyObject *node_address(PyObject *self, void *closure)
 {
     mu_node *node = mupy_node_of(self);
 
@@ -399,7 +399,7 @@ static PyObject *address(PyObject *self, void *closure)
     return node == NULL ? NULL : PyUnicode_FromString(mu_node_address(node));
 }
 
-static PyObject *task(PyObject *self, void *closure)
+static PyObject *node_task(PyObject *self, void *closure)
 {
     mu_node *node = mupy_node_of(self);
 
@@ -407,15 +407,15 @@ static PyObject *task(PyObject *self, void *closure)
     return node == NULL ? NULL : PyUnicode_FromString(mu_node_task(node));
 }
 
-static PyObject *closed(PyObject *self, void *closure)
+static PyObject *node_closed(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyBool_FromLong(self_of(self)->node == NULL);
+    return PyBool_FromLong(as_node(self)->node == NULL);
 }
 
-static PyObject *repr(PyObject *self)
+static PyObject *node_repr(PyObject *self)
 {
-    mu_node *node = self_of(self)->node;
+    mu_node *node = as_node(self)->node;
 
     if (node == NULL)
         return PyUnicode_FromString("<muster.Node: closed>");
@@ -426,9 +426,9 @@ static PyObject *repr(PyObject *self)
 int mupy_node_init(PyObject *module)
 {
     static PyGetSetDef getset[] = {
-        {"address", address, NULL, "Where the node listens.", NULL},
-        {"task", task, NULL, "\"/job:worker/task:1\".", NULL},
-        {"closed", closed, NULL, "Whether it was closed.", NULL},
+        {"address", node_address, NULL, "Where the node listens.", NULL},
+        {"task", node_task, NULL, "\"/job:worker/task:1\".", NULL},
+        {"closed", node_closed, NULL, "Whether it was closed.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyMemberDef members[] = {
@@ -439,12 +439,12 @@ int mupy_node_init(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_members, members},
         {Py_tp_new, PyType_GenericNew},
-        {Py_tp_init, init},
-        {Py_tp_dealloc, dealloc},
-        {Py_tp_traverse, traverse},
+        {Py_tp_init, node_init},
+        {Py_tp_dealloc, node_dealloc},
+        {Py_tp_traverse, node_traverse},
         {Py_tp_methods, mupy_node_methods},
         {Py_tp_getset, getset},
-        {Py_tp_repr, repr},
+        {Py_tp_repr, node_repr},
         {Py_tp_doc,
          "Node(cluster=None, **options)\n--\n\n"
          "One task of a cluster, inside this process.\n\n"

@@ -37,7 +37,7 @@ enum { OPTIONS = sizeof options / sizeof options[0], NAME_BYTES = 32 };
 static char names[OPTIONS][NAME_BYTES];
 
 /* Times are in seconds here, and their names lack the ending. */
-static bool is_time(size_t i)
+static bool is_time_option(size_t i)
 {
     size_t length = strlen(options[i].field);
 
@@ -56,15 +56,15 @@ static bool is_field(const char *name)
  * "journal_keep_window". */
 static void set_name(size_t i)
 {
-    size_t length = strlen(options[i].field) - (is_time(i) ? 3 : 0);
+    size_t length = strlen(options[i].field) - (is_time_option(i) ? 3 : 0);
 
     (void)snprintf(names[i], NAME_BYTES, "%.*s", (int)length, options[i].field);
-    if (is_time(i) && is_field(names[i]))
+    if (is_time_option(i) && is_field(names[i]))
         (void)strncat(names[i], "_window", NAME_BYTES - 1 - length);
 }
 
-static int set_number(const char *name, bool is_time, enum kind kind, PyObject *value,
-                      void *at)
+static int set_option_number(const char *name, bool is_time, enum kind kind,
+                             PyObject *value, void *at)
 {
     double scaled;
     double most = kind == UNSIGNED64 ? 9007199254740992.0
@@ -92,7 +92,7 @@ static int set_number(const char *name, bool is_time, enum kind kind, PyObject *
     return 0;
 }
 
-static int set_option(mu_node_options *out, size_t i, PyObject *value)
+static int set_node_option(mu_node_options *out, size_t i, PyObject *value)
 {
     void *at = (char *)out + options[i].offset;
     const char *text;
@@ -114,7 +114,7 @@ static int set_option(mu_node_options *out, size_t i, PyObject *value)
         *(unsigned *)at = truth > 0;
         return truth < 0 ? -1 : 0;
     }
-    return set_number(names[i], is_time(i), options[i].kind, value, at);
+    return set_option_number(names[i], is_time_option(i), options[i].kind, value, at);
 }
 
 int mupy_node_options(mu_node_options *out, PyObject *kwargs)
@@ -137,7 +137,7 @@ int mupy_node_options(mu_node_options *out, PyObject *kwargs)
                          key);
             return -1;
         }
-        if (value != Py_None && set_option(out, i, value) != 0)
+        if (value != Py_None && set_node_option(out, i, value) != 0)
             return -1;
     }
     return 0;
@@ -147,8 +147,8 @@ static const char *type_of(size_t i)
 {
     return options[i].kind == TEXT   ? "str"
            : options[i].kind == FLAG ? "bool"
-           : is_time(i)              ? "float"
-                                     : "int";
+           : is_time_option(i)              ? "float"
+                                            : "int";
 }
 
 PyObject *mupy_node_option_table(void)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static int run_program(mu_node *node, void *user)
+static int run_python_program(mu_node *node, void *user)
 {
     static PyObject *run;
     PyObject *wrapped;
@@ -40,7 +40,7 @@ PyObject *mupy_node_program(PyObject *self, PyObject *args)
         return NULL;
     if (!PyCallable_Check(function))
         return PyErr_Format(PyExc_TypeError, "a program is callable, got %R", function);
-    rv = mu_node_register_program(node, type, run_program, function);
+    rv = mu_node_register_program(node, type, run_python_program, function);
     if (rv != 0)
         return mupy_fail(rv, "no program can be set for \"%.60s\": %s", type,
                          mu_strerror(rv));

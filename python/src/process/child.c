@@ -39,7 +39,7 @@ PyObject *mupy_process_object(int64_t number)
     return PyObject_CallFunction(object_of, "L", (long long)number);
 }
 
-static int receive(mu_value **ret_message, int *ret_shared)
+static int receive_message(mu_value **ret_message, int *ret_shared)
 {
     int rv;
 
@@ -49,7 +49,7 @@ static int receive(mu_value **ret_message, int *ret_shared)
     return rv;
 }
 
-static int send_frame(struct mupy_frame *frame)
+static int send_child_frame(struct mupy_frame *frame)
 {
     int rv;
 
@@ -60,7 +60,7 @@ static int send_frame(struct mupy_frame *frame)
 }
 
 /* The worker has ended: end this process. */
-static PyObject *orphaned(void)
+static PyObject *exit_orphaned(void)
 {
     PyErr_SetNone(PyExc_SystemExit);
     return NULL;
@@ -68,7 +68,7 @@ static PyObject *orphaned(void)
 
 /* ---- requests to the worker ---- */
 
-static int send_asked(PyObject *args, PyObject *kwargs)
+static int send_worker_request(PyObject *args, PyObject *kwargs)
 {
     struct mupy_frame frame;
     struct mupy_frame *before;
@@ -86,8 +86,8 @@ static int send_asked(PyObject *args, PyObject *kwargs)
         mupy_frame_int(&frame, MUPY_PROCESS_ASK);
         for (size_t i = 0; i < mu_value_count(list); i++)
             mupy_frame_value(&frame, mu_value_at(list, i), NULL);
-        if (send_frame(&frame) != 0) {
-            (void)orphaned();
+        if (send_child_frame(&frame) != 0) {
+            (void)exit_orphaned();
             rv = -1;
         }
     }
@@ -98,7 +98,7 @@ static int send_asked(PyObject *args, PyObject *kwargs)
 }
 
 /* ask(*args, **kwargs): call muster._processes.serve(*args, **kwargs) in the worker. */
-static PyObject *ask(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *request_from_worker(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     mu_value *message = NULL;
     PyObject *object;
@@ -109,10 +109,10 @@ static PyObject *ask(PyObject *module, PyObject *args, PyObject *kwargs)
     if (!mupy_process_runs())
         return mupy_fail(-MU_EPRECONDITION, "a run is for the thread that runs its "
                          "function, until it ends");
-    if (send_asked(args, kwargs) != 0)
+    if (send_worker_request(args, kwargs) != 0)
         return NULL;
-    if (receive(&message, &shared) != 0)
-        return orphaned();
+    if (receive_message(&message, &shared) != 0)
+        return exit_orphaned();
     before = mupy_frame_open(shared);
     object = mupy_decode_result(mu_value_at(message, 0), true, NULL);
     (void)mupy_frame_open(before);
@@ -124,7 +124,7 @@ static PyObject *ask(PyObject *module, PyObject *args, PyObject *kwargs)
 
 /* ---- running ---- */
 
-static bool has_written(void)
+static bool has_run_written(void)
 {
     PyObject *type;
     PyObject *exception;
@@ -156,17 +156,17 @@ static PyObject *run_message(const mu_value *message)
 {
     int64_t kind = int_at(message, 0);
     const mu_value *value = mu_value_at(message, 3);
-    const mu_value *dealt = NULL;
+    const mu_value *shard_args = NULL;
     const mu_value *list = value;
     static PyObject *make;
     PyObject *function;
     PyObject *result = NULL;
 
     if (kind == MUPY_PROCESS_CALL || kind == MUPY_PROCESS_TRY) {
-        list = mupy_run_split(value, &dealt);
+        list = mupy_run_split(value, &shard_args);
         function = mupy_from_value(mu_value_at(list, 0), false);
         if (function != NULL)
-            result = mupy_run_call(NULL, function, list, dealt);
+            result = mupy_run_call(NULL, function, list, shard_args);
     } else if (kind == MUPY_PROCESS_REGISTERED) {
         function = mupy_process_object(int_at(message, 2));
         if (function != NULL)
@@ -183,7 +183,8 @@ static PyObject *run_message(const mu_value *message)
 
 /* Convert the result of a run to a value, with large arrays in the frame; takes ownership
  * of `result`. NULL with an exception. */
-static mu_value *encode(PyObject *result, int64_t kind, struct mupy_frame *frame)
+static mu_value *encode_run_result(PyObject *result, int64_t kind,
+                                   struct mupy_frame *frame)
 {
     struct mupy_frame *before = mupy_frame_share(frame);
     mu_value *value = NULL;
@@ -193,7 +194,7 @@ static mu_value *encode(PyObject *result, int64_t kind, struct mupy_frame *frame
     else if (result != NULL)
         value = mupy_encode_result(result);
     Py_XDECREF(result);
-    if (value == NULL && kind == MUPY_PROCESS_TRY && !has_written())
+    if (value == NULL && kind == MUPY_PROCESS_TRY && !has_run_written())
         value = mupy_run_failed();
     (void)mupy_frame_share(before);
     return value;
@@ -223,7 +224,7 @@ static void put_failure(struct mupy_frame *frame)
     mu_value_free(data);
 }
 
-static int serve_one(mu_value *message, int shared)
+static int serve_message(mu_value *message, int shared)
 {
     int64_t kind = int_at(message, 0);
     struct mupy_frame frame;
@@ -232,7 +233,7 @@ static int serve_one(mu_value *message, int shared)
     mupy_frame_begin(&frame);
     runs = true;
     (void)mupy_frame_open(shared);
-    value = encode(run_message(message), kind, &frame);
+    value = encode_run_result(run_message(message), kind, &frame);
     if (value != NULL) {
         mupy_frame_list(&frame, 2);
         mupy_frame_int(&frame, MUPY_PROCESS_RESULT);
@@ -250,7 +251,7 @@ static int serve_one(mu_value *message, int shared)
     mu_value_free(value);
     if (shared >= 0)
         (void)close(shared);
-    return send_frame(&frame);
+    return send_child_frame(&frame);
 }
 
 static int forget_dropped(const mu_value *numbers)
@@ -281,10 +282,10 @@ static PyObject *process_serve(PyObject *module, PyObject *socket)
     if (worker == -1 && PyErr_Occurred())
         return NULL;
     pid = getpid();
-    while (rv == 0 && receive(&message, &shared) == 0) {
+    while (rv == 0 && receive_message(&message, &shared) == 0) {
         rv = forget_dropped(mu_value_at(message, 1));
         if (rv == 0)
-            rv = serve_one(message, shared);
+            rv = serve_message(message, shared);
         mu_value_free(message);
     }
     if (PyErr_Occurred())
@@ -297,7 +298,7 @@ int mupy_process_child_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"process_serve", process_serve, METH_O,
          "process_serve(socket)\n--\n\nRun what a worker sends, until it ends."},
-        {"process_ask", MUPY_METHOD(ask), METH_VARARGS | METH_KEYWORDS,
+        {"process_ask", MUPY_METHOD(request_from_worker), METH_VARARGS | METH_KEYWORDS,
          "process_ask(*args, **kwargs)\n--\n\n"
          "In an executor process: call muster._processes.serve() in the worker."},
         {NULL, NULL, 0, NULL},

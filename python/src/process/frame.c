@@ -30,7 +30,7 @@ void mupy_frame_free(struct mupy_frame *frame)
     mupy_frame_begin(frame);
 }
 
-static unsigned char *add(struct mupy_frame *frame, size_t size)
+static unsigned char *add_frame_bytes(struct mupy_frame *frame, size_t size)
 {
     unsigned char *at;
 
@@ -50,9 +50,9 @@ static unsigned char *add(struct mupy_frame *frame, size_t size)
     return at;
 }
 
-static void put(struct mupy_frame *frame, char tag, const void *data, size_t size)
+static void put_tagged(struct mupy_frame *frame, char tag, const void *data, size_t size)
 {
-    unsigned char *at = add(frame, 1 + size);
+    unsigned char *at = add_frame_bytes(frame, 1 + size);
 
     if (at == NULL)
         return;
@@ -61,10 +61,11 @@ static void put(struct mupy_frame *frame, char tag, const void *data, size_t siz
         memcpy(at + 1, data, size);
 }
 
-static void put_bytes(struct mupy_frame *frame, char tag, const void *data, size_t size)
+static void put_tagged_bytes(struct mupy_frame *frame, char tag, const void *data,
+                             size_t size)
 {
     uint64_t count = size;
-    unsigned char *at = add(frame, 1 + sizeof count + size + 1);
+    unsigned char *at = add_frame_bytes(frame, 1 + sizeof count + size + 1);
 
     if (at == NULL)
         return;
@@ -77,7 +78,7 @@ static void put_bytes(struct mupy_frame *frame, char tag, const void *data, size
 
 static void put_count(struct mupy_frame *frame, char tag, uint64_t count)
 {
-    put(frame, tag, &count, sizeof count);
+    put_tagged(frame, tag, &count, sizeof count);
 }
 
 void mupy_frame_list(struct mupy_frame *frame, uint64_t count)
@@ -87,17 +88,17 @@ void mupy_frame_list(struct mupy_frame *frame, uint64_t count)
 
 void mupy_frame_int(struct mupy_frame *frame, int64_t number)
 {
-    put(frame, 'i', &number, sizeof number);
+    put_tagged(frame, 'i', &number, sizeof number);
 }
 
 void mupy_frame_text(struct mupy_frame *frame, const char *text)
 {
-    put_bytes(frame, 's', text, strlen(text));
+    put_tagged_bytes(frame, 's', text, strlen(text));
 }
 
 /* Put an array into the shared memory, on pages of its own. Returns its offset, or -1
  * when out of memory. */
-static int64_t share(struct mupy_frame *frame, const void *data, size_t size)
+static int64_t share_array(struct mupy_frame *frame, const void *data, size_t size)
 {
     uint64_t at = (frame->shared_bytes + PAGE - 1) / PAGE * PAGE;
     size_t done = 0;
@@ -122,7 +123,7 @@ static int64_t share(struct mupy_frame *frame, const void *data, size_t size)
 
 static void put_shared(struct mupy_frame *frame, const mu_tensor *tensor)
 {
-    int64_t at = share(frame, tensor->data, tensor->bytes);
+    int64_t at = share_array(frame, tensor->data, tensor->bytes);
 
     put_count(frame, 'm', 1);
     mupy_frame_text(frame, shared_key);
@@ -147,7 +148,7 @@ static void put_tensor(struct mupy_frame *frame, const mu_value *value)
     put_count(frame, 'T', tensor.rank);
     for (unsigned i = 0; i < tensor.rank; i++)
         put_count(frame, 'T', tensor.dims[i]);
-    put_bytes(frame, 'T', tensor.data, tensor.bytes);
+    put_tagged_bytes(frame, 'T', tensor.data, tensor.bytes);
 }
 
 /* Number 0 stands for an object that is not Python's. */
@@ -167,7 +168,7 @@ static void put_scalar(struct mupy_frame *frame, const mu_value *value)
     switch (mu_value_type(value)) {
     case MU_VALUE_BOOL:
         (void)mu_value_get_bool(value, &truth);
-        put(frame, truth ? 't' : 'f', NULL, 0);
+        put_tagged(frame, truth ? 't' : 'f', NULL, 0);
         break;
     case MU_VALUE_INT:
         (void)mu_value_get_int(value, &integer);
@@ -175,10 +176,10 @@ static void put_scalar(struct mupy_frame *frame, const mu_value *value)
         break;
     case MU_VALUE_FLOAT:
         (void)mu_value_get_float(value, &real);
-        put(frame, 'd', &real, sizeof real);
+        put_tagged(frame, 'd', &real, sizeof real);
         break;
     default:
-        put(frame, 'n', NULL, 0);
+        put_tagged(frame, 'n', NULL, 0);
         break;
     }
 }
@@ -192,10 +193,10 @@ void mupy_frame_value(struct mupy_frame *frame, const mu_value *value, mu_run *r
 
     if (type == MU_VALUE_STRING) {
         (void)mu_value_get_string(value, &text, &size);
-        put_bytes(frame, 's', text, size);
+        put_tagged_bytes(frame, 's', text, size);
     } else if (type == MU_VALUE_BYTES) {
         (void)mu_value_get_bytes(value, &data, &size);
-        put_bytes(frame, 'b', data, size);
+        put_tagged_bytes(frame, 'b', data, size);
     } else if (type == MU_VALUE_LIST || type == MU_VALUE_MAP) {
         put_count(frame, type == MU_VALUE_LIST ? 'l' : 'm', mu_value_count(value));
         for (size_t i = 0; i < mu_value_count(value); i++) {
@@ -221,7 +222,7 @@ struct reader {
                                stay maps */
 };
 
-static const void *take(struct reader *reader, size_t size)
+static const void *read_frame_bytes(struct reader *reader, size_t size)
 {
     const unsigned char *at = reader->at;
 
@@ -231,29 +232,30 @@ static const void *take(struct reader *reader, size_t size)
     return at;
 }
 
-static bool take_count(struct reader *reader, uint64_t *ret_count)
+static bool read_frame_count(struct reader *reader, uint64_t *ret_count)
 {
-    const void *at = take(reader, sizeof *ret_count);
+    const void *at = read_frame_bytes(reader, sizeof *ret_count);
 
     if (at != NULL)
         memcpy(ret_count, at, sizeof *ret_count);
     return at != NULL;
 }
 
-static bool take_tagged(struct reader *reader, uint64_t *ret_count)
+static bool read_tagged_count(struct reader *reader, uint64_t *ret_count)
 {
-    return take(reader, 1) != NULL && take_count(reader, ret_count);
+    return read_frame_bytes(reader, 1) != NULL && read_frame_count(reader, ret_count);
 }
 
 /* Read bytes that are followed by a zero byte. */
-static const void *take_bytes(struct reader *reader, uint64_t *ret_size)
+static const void *read_sized_bytes(struct reader *reader, uint64_t *ret_size)
 {
-    const void *data = take_count(reader, ret_size) ? take(reader, *ret_size) : NULL;
+    const void *data =
+        read_frame_count(reader, ret_size) ? read_frame_bytes(reader, *ret_size) : NULL;
 
-    return data != NULL && take(reader, 1) != NULL ? data : NULL;
+    return data != NULL && read_frame_bytes(reader, 1) != NULL ? data : NULL;
 }
 
-static mu_value *read_value(struct reader *reader);
+static mu_value *read_frame_value(struct reader *reader);
 
 static mu_value *read_tensor(struct reader *reader)
 {
@@ -262,13 +264,13 @@ static mu_value *read_tensor(struct reader *reader)
     uint64_t dtype;
     uint64_t rank;
     uint64_t size;
-    bool fine = take_count(reader, &dtype) && take_tagged(reader, &rank) &&
+    bool fine = read_frame_count(reader, &dtype) && read_tagged_count(reader, &rank) &&
                 rank <= MU_TENSOR_RANK_MAX;
 
     for (uint64_t i = 0; fine && i < rank; i++)
-        fine = take_tagged(reader, &dims[i]);
-    if (fine && take(reader, 1) != NULL)
-        data = take_bytes(reader, &size);
+        fine = read_tagged_count(reader, &dims[i]);
+    if (fine && read_frame_bytes(reader, 1) != NULL)
+        data = read_sized_bytes(reader, &size);
     return data == NULL ? NULL
                         : mu_value_tensor((int)dtype, (unsigned)rank, dims, data);
 }
@@ -282,7 +284,7 @@ struct place {
     uint64_t dims[MU_TENSOR_RANK_MAX];
 };
 
-static bool read_place(const mu_value *map, struct place *ret_place)
+static bool read_shared_offset(const mu_value *map, struct place *ret_place)
 {
     const char *key = mu_value_key(map, 0);
     const mu_value *list = mu_value_at(map, 0);
@@ -325,17 +327,17 @@ static mu_value *copy_shared(int shared, const struct place *place)
     return value;
 }
 
-static mu_value *read_list(struct reader *reader)
+static mu_value *read_frame_list(struct reader *reader)
 {
     mu_value *list = mu_value_list();
     uint64_t count;
 
-    if (!take_count(reader, &count)) {
+    if (!read_frame_count(reader, &count)) {
         mu_value_free(list);
         return NULL;
     }
     for (uint64_t i = 0; list != NULL && i < count; i++) {
-        mu_value *item = read_value(reader);
+        mu_value *item = read_frame_value(reader);
 
         if (item == NULL || mu_value_append(list, item) != 0) {
             mu_value_free(list);
@@ -352,27 +354,28 @@ static mu_value *read_map(struct reader *reader)
     uint64_t count;
     uint64_t size;
 
-    if (!take_count(reader, &count))
+    if (!read_frame_count(reader, &count))
         count = 0;
     for (uint64_t i = 0; map != NULL && i < count; i++) {
-        const char *key = take(reader, 1) == NULL ? NULL : take_bytes(reader, &size);
-        mu_value *item = key == NULL ? NULL : read_value(reader);
+        const char *key =
+            read_frame_bytes(reader, 1) == NULL ? NULL : read_sized_bytes(reader, &size);
+        mu_value *item = key == NULL ? NULL : read_frame_value(reader);
 
         if (item == NULL || mu_value_set(map, key, item) != 0) {
             mu_value_free(map);
             return NULL;
         }
     }
-    if (map != NULL && reader->shared >= 0 && read_place(map, &place)) {
+    if (map != NULL && reader->shared >= 0 && read_shared_offset(map, &place)) {
         mu_value_free(map);
         return copy_shared(reader->shared, &place);
     }
     return map;
 }
 
-static mu_value *read_value(struct reader *reader)
+static mu_value *read_frame_value(struct reader *reader)
 {
-    const unsigned char *tag = take(reader, 1);
+    const unsigned char *tag = read_frame_bytes(reader, 1);
     const void *data;
     int64_t integer;
     uint64_t size;
@@ -385,25 +388,25 @@ static mu_value *read_value(struct reader *reader)
     case 'f':
         return mu_value_bool(*tag == 't');
     case 'i':
-        data = take(reader, sizeof integer);
+        data = read_frame_bytes(reader, sizeof integer);
         if (data == NULL)
             return NULL;
         memcpy(&integer, data, sizeof integer);
         return mu_value_int(integer);
     case 'd':
-        data = take(reader, sizeof real);
+        data = read_frame_bytes(reader, sizeof real);
         if (data == NULL)
             return NULL;
         memcpy(&real, data, sizeof real);
         return mu_value_float(real);
     case 's':
-        data = take_bytes(reader, &size);
+        data = read_sized_bytes(reader, &size);
         return data == NULL ? NULL : mu_value_string(data);
     case 'b':
-        data = take_bytes(reader, &size);
+        data = read_sized_bytes(reader, &size);
         return data == NULL ? NULL : mu_value_bytes(data, size);
     case 'l':
-        return read_list(reader);
+        return read_frame_list(reader);
     case 'm':
         return read_map(reader);
     case 'T':
@@ -418,7 +421,7 @@ int mupy_frame_read(const unsigned char *data, size_t size, int shared,
 {
     struct reader reader = {data, data + size, shared};
 
-    *ret_value = read_value(&reader);
+    *ret_value = read_frame_value(&reader);
     return *ret_value == NULL ? -ENOMEM : 0;
 }
 
@@ -462,7 +465,7 @@ mu_value *mupy_frame_take(const struct mupy_array *array)
     if (sharing == NULL || array->bytes < MUPY_SHARED_BYTES)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    at = share(sharing, array->data, array->bytes);
+    at = share_array(sharing, array->data, array->bytes);
     Py_END_ALLOW_THREADS
     map = mu_value_map();
     list = mu_value_list();
@@ -518,7 +521,7 @@ PyObject *mupy_frame_object(const mu_value *map)
 
     if (opened == MUPY_NOT_SHARED || key == NULL)
         return NULL;
-    if (opened >= 0 && read_place(map, &place))
+    if (opened >= 0 && read_shared_offset(map, &place))
         return shared_array(&place);
     if (strcmp(key, object_key) == 0 &&
         mu_value_get_int(mu_value_at(map, 0), &number) == 0)

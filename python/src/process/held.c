@@ -17,7 +17,7 @@ static struct held *buckets[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t last_number;
 
-static struct held **bucket_of(const void *held)
+static struct held **held_bucket_of(const void *held)
 {
     uintptr_t number = (uintptr_t)held;
 
@@ -27,7 +27,7 @@ static struct held **bucket_of(const void *held)
 void *mupy_hold(PyObject *object, int64_t *ret_number)
 {
     struct held *held = malloc(sizeof *held);
-    struct held **bucket = bucket_of(held);
+    struct held **bucket = held_bucket_of(held);
 
     if (held == NULL) {
         PyErr_NoMemory();
@@ -48,7 +48,7 @@ void *mupy_hold(PyObject *object, int64_t *ret_number)
 void mupy_let_go(void *object)
 {
     struct held *held = object;
-    struct held **at = bucket_of(held);
+    struct held **at = held_bucket_of(held);
 
     (void)pthread_mutex_lock(&lock);
     while (*at != held)
@@ -68,7 +68,7 @@ static struct held *held_of(mu_run *run, const mu_value *reference)
     if (object == NULL)
         return NULL;
     (void)pthread_mutex_lock(&lock);
-    at = *bucket_of(object);
+    at = *held_bucket_of(object);
     while (at != NULL && at != object)
         at = at->next;
     (void)pthread_mutex_unlock(&lock);

@@ -51,7 +51,7 @@ unsigned mupy_process_count(mu_node *node)
 
 /* ---- dropped objects ---- */
 
-static void note_dropped(struct child *child, int64_t number)
+static void note_dropped_object(struct child *child, int64_t number)
 {
     if (child->dropped_count == child->dropped_room) {
         size_t room = 2 * child->dropped_room + 64;
@@ -70,7 +70,7 @@ void mupy_process_dropped(int64_t number)
     (void)pthread_mutex_lock(&children_lock);
     for (struct child *child = children; child != NULL; child = child->next)
         if (child->pid != 0)
-            note_dropped(child, number);
+            note_dropped_object(child, number);
     (void)pthread_mutex_unlock(&children_lock);
 }
 
@@ -120,7 +120,7 @@ static void free_words(char **words)
 
 /* Start a process with default signal handling, except for signals that end a worker,
  * which the process handles itself (_process.py). Returns 0 or an errno. */
-static int spawn(char **words, int socket, pid_t *ret_pid)
+static int spawn_child(char **words, int socket, pid_t *ret_pid)
 {
     extern char **environ;
     posix_spawn_file_actions_t files;
@@ -148,7 +148,7 @@ static int spawn(char **words, int socket, pid_t *ret_pid)
 }
 
 /* 0 or an errno. */
-static int start(struct child *child)
+static int start_child_process(struct child *child)
 {
     const struct timeval look = {.tv_usec = LOOK_MS * 1000};
     char **words = make_words();
@@ -160,7 +160,7 @@ static int start(struct child *child)
         free_words(words);
         return words == NULL ? ENOMEM : errno;
     }
-    rv = spawn(words, ends[1], &pid);
+    rv = spawn_child(words, ends[1], &pid);
     free_words(words);
     (void)close(ends[1]);
     if (rv != 0) {
@@ -178,7 +178,7 @@ static int start(struct child *child)
     return 0;
 }
 
-static bool has_ended(pid_t pid)
+static bool has_child_ended(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};
 
@@ -188,16 +188,16 @@ static bool has_ended(pid_t pid)
 
 /* Wait `patience_ms` for a process to end, then kill it. Returns the status of
  * waitpid(). */
-static int reap(struct child *child, unsigned patience_ms)
+static int reap_child(struct child *child, unsigned patience_ms)
 {
     const uint64_t until_ms = mupy_now_ms() + patience_ms;
     pid_t pid = child->pid;
     int status = -1;
 
     (void)close(child->socket);
-    while (!has_ended(pid) && mupy_now_ms() < until_ms)
+    while (!has_child_ended(pid) && mupy_now_ms() < until_ms)
         (void)nanosleep(&(struct timespec){0, 2000000}, NULL);
-    if (!has_ended(pid))
+    if (!has_child_ended(pid))
         (void)kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -208,13 +208,13 @@ static int reap(struct child *child, unsigned patience_ms)
 }
 
 /* At the end of a thread, end its process. */
-static void end_own(void *arg)
+static void end_thread_child(void *arg)
 {
     struct child *child = arg;
     struct child **at = &children;
 
     if (child->pid != 0)
-        (void)reap(child, LEAVE_MS);
+        (void)reap_child(child, LEAVE_MS);
     (void)pthread_mutex_lock(&children_lock);
     while (*at != child)
         at = &(*at)->next;
@@ -224,9 +224,9 @@ static void end_own(void *arg)
     free(child);
 }
 
-static void make_key(void)
+static void make_child_key(void)
 {
-    (void)pthread_key_create(&own_key, end_own);
+    (void)pthread_key_create(&own_key, end_thread_child);
 }
 
 /* Whether a process has run as many functions as it may (the environment says how many;
@@ -246,7 +246,7 @@ static int own_child(void)
         own = calloc(1, sizeof *own);
         if (own == NULL)
             return ENOMEM;
-        (void)pthread_once(&own_once, make_key);
+        (void)pthread_once(&own_once, make_child_key);
         (void)pthread_setspecific(own_key, own);
         (void)pthread_mutex_lock(&children_lock);
         own->next = children;
@@ -254,14 +254,14 @@ static int own_child(void)
         (void)pthread_mutex_unlock(&children_lock);
     }
     if (is_used_up(own))
-        (void)reap(own, LEAVE_MS);
-    return own->pid != 0 ? 0 : start(own);
+        (void)reap_child(own, LEAVE_MS);
+    return own->pid != 0 ? 0 : start_child_process(own);
 }
 
 /* ---- requests of functions ---- */
 
-static int answer(mu_run *run, const mu_value *asked,
-                  const struct mupy_patience *patience)
+static int answer_child_request(mu_run *run, const mu_value *request,
+                                const struct mupy_patience *patience)
 {
     static PyObject *serve;
     struct mupy_outer outer;
@@ -277,7 +277,7 @@ static int answer(mu_run *run, const mu_value *asked,
     outer = mupy_run_begin(run);
     before = mupy_frame_share(&frame);
     if (mupy_import(&serve, "muster._processes", "serve") != NULL &&
-        mupy_decode_call(asked, 1, run, &args, &kwargs) == 0)
+        mupy_decode_call(request, 1, run, &args, &kwargs) == 0)
         result = PyObject_Call(serve, args, kwargs);
     if (result != NULL)
         value = mupy_encode_result(result);
@@ -299,7 +299,7 @@ static int answer(mu_run *run, const mu_value *asked,
 
 /* Log a message through muster._processes.died(), by default on the worker's standard
  * error. */
-static void tell(mu_run *run, pid_t pid, const char *words)
+static void log_child_death(mu_run *run, pid_t pid, const char *words)
 {
     static PyObject *died;
     PyObject *result = NULL;
@@ -316,7 +316,7 @@ static void tell(mu_run *run, pid_t pid, const char *words)
 
 /* Fail the run: its process died, or was killed because the cancelled function did not
  * end. */
-static int lost(mu_run *run, pid_t pid, int status, bool killed)
+static int fail_lost_child(mu_run *run, pid_t pid, int status, bool killed)
 {
     mu_error error = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
 
@@ -332,7 +332,7 @@ static int lost(mu_run *run, pid_t pid, int status, bool killed)
         (void)snprintf(error.message, sizeof error.message,
                        "its process ended with exit code %d",
                        status >= 0 ? WEXITSTATUS(status) : -1);
-    tell(run, pid, error.message);
+    log_child_death(run, pid, error.message);
     return mu_run_fail_with(run, &error);
 }
 
@@ -354,11 +354,11 @@ struct watched {
 
 /* Whether to wait on after a pause on the socket: not when the process has ended, nor
  * CANCEL_MS after the run was cancelled. */
-static bool is_waited_for(void *user)
+static bool is_child_awaited(void *user)
 {
     struct watched *watched = user;
 
-    if (has_ended(own->pid))    /* a child that it forked may hold its socket */
+    if (has_child_ended(own->pid))    /* a child that it forked may hold its socket */
         return false;
     if (!mu_run_cancelled(watched->run))
         return true;
@@ -374,10 +374,11 @@ static bool is_waited_for(void *user)
 /* Send a frame (takes ownership) and answer requests until the result comes. Returns 0
  * with the reply; else the process is lost: returns the code with which the run
  * failed. */
-static int exchange(mu_run *run, struct mupy_frame *frame, mu_value **ret_reply)
+static int exchange_with_child(mu_run *run, struct mupy_frame *frame,
+                               mu_value **ret_reply)
 {
     struct watched watched = {.run = run};
-    const struct mupy_patience patience = {is_waited_for, &watched};
+    const struct mupy_patience patience = {is_child_awaited, &watched};
     pid_t pid = own->pid;
     mu_value *message = NULL;
     int64_t kind = -1;
@@ -390,15 +391,15 @@ static int exchange(mu_run *run, struct mupy_frame *frame, mu_value **ret_reply)
         (void)mu_value_get_int(mu_value_at(message, 0), &kind);
         if (kind != MUPY_PROCESS_ASK)
             break;
-        rv = answer(run, message, &patience);
+        rv = answer_child_request(run, message, &patience);
         mu_value_free(message);
     }
     if (rv == 0) {
         *ret_reply = message;
         return 0;
     }
-    rv = reap(own, rv == -EPIPE || rv == -ECONNRESET ? LEAVE_MS : 0);
-    return lost(run, pid, rv, watched.killed);
+    rv = reap_child(own, rv == -EPIPE || rv == -ECONNRESET ? LEAVE_MS : 0);
+    return fail_lost_child(run, pid, rv, watched.killed);
 }
 
 static void fill_error(const mu_value *reply, mu_error *ret_error)
@@ -422,7 +423,7 @@ static void fill_error(const mu_value *reply, mu_error *ret_error)
 }
 
 /* Finish the run. Takes ownership of the reply. */
-static int finish(mu_run *run, mu_value *reply)
+static int finish_child_run(mu_run *run, mu_value *reply)
 {
     mu_error error = {0};
     int64_t kind = -1;
@@ -462,8 +463,8 @@ static int run_in_process(mu_run *run, enum mupy_process_kind kind, int64_t numb
         return mu_run_fail(run, -MU_ENOMEM, "no memory for the arguments");
     }
     own->tasks += kind != MUPY_PROCESS_MAKE;
-    rv = exchange(run, &frame, &reply);
-    return rv != 0 ? rv : finish(run, reply);
+    rv = exchange_with_child(run, &frame, &reply);
+    return rv != 0 ? rv : finish_child_run(run, reply);
 }
 
 /* ---- the registered functions ---- */
@@ -492,7 +493,7 @@ static void *hold_source(const char *kind, PyObject *pickle, PyObject *name,
 
 /* "python.load" and "python.build", with [pickle, name, ...]: keep the pickle, from which
  * each process makes the object. This thread's process makes it now, to report errors. */
-static int make(mu_run *run, const char *kind)
+static int make_in_child(mu_run *run, const char *kind)
 {
     const mu_value *args = mu_run_args(run);
     int64_t number = 0;
@@ -525,7 +526,7 @@ static int make(mu_run *run, const char *kind)
 static int process_load(mu_run *run, void *user)
 {
     (void)user;
-    return make(run, "function");
+    return make_in_child(run, "function");
 }
 
 static int process_build(mu_run *run, void *user)
@@ -534,7 +535,8 @@ static int process_build(mu_run *run, void *user)
     size_t size;
 
     (void)mu_value_get_string(mu_value_at(mu_run_args(run), 2), &mode, &size);
-    return strcmp(mode, "iterator") == 0 ? mupy_run_build(run, user) : make(run, "value");
+    return strcmp(mode, "iterator") == 0 ? mupy_run_build(run, user)
+                                         : make_in_child(run, "value");
 }
 
 /* A registered function; never freed, since the library refers to it. */
@@ -545,7 +547,7 @@ struct registered {
                                be pickled, and runs in the worker's threads */
 };
 
-static int64_t number_of(struct registered *registered)
+static int64_t get_registered_number(struct registered *registered)
 {
     static PyObject *pickle_of;
     PyObject *pickle = NULL;
@@ -570,7 +572,7 @@ static int64_t number_of(struct registered *registered)
 static int process_registered(mu_run *run, void *user)
 {
     struct registered *registered = user;
-    int64_t number = number_of(registered);
+    int64_t number = get_registered_number(registered);
 
     if (number < 0)
         return mupy_run_registered(run, registered->function);
@@ -598,7 +600,7 @@ const struct mupy_functions mupy_in_processes = {process_call, process_load,
                                                  process_build};
 
 /* held(number): the object of a number; None: it was dropped. */
-static PyObject *held(PyObject *module, PyObject *number)
+static PyObject *get_held_object(PyObject *module, PyObject *number)
 {
     long long value = PyLong_AsLongLong(number);
     PyObject *object;
@@ -615,7 +617,7 @@ static PyObject *held(PyObject *module, PyObject *number)
 int mupy_process_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"held", held, METH_O,
+        {"held", get_held_object, METH_O,
          "held(number)\n--\n\nAn object that the worker keeps."},
         {NULL, NULL, 0, NULL},
     };

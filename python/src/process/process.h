@@ -78,14 +78,14 @@ struct mupy_outer {
 struct mupy_outer mupy_run_begin(mu_run *run);
 void mupy_run_end(struct mupy_outer outer);
 
-/* The list [function, form, ...] in the arguments of "python.call"; `ret_dealt`: the map
- * with the shard of a dataset, NULL without one. */
-const mu_value *mupy_run_split(const mu_value *args, const mu_value **ret_dealt);
+/* The list [function, form, ...] in the arguments of "python.call"; `ret_shard_args`: the
+ * map with the shard of a dataset, NULL without one. */
+const mu_value *mupy_run_split(const mu_value *args, const mu_value **ret_shard_args);
 
 /* Call a function with such a list; `run` (may be NULL) is the run that its references
  * belong to. */
 PyObject *mupy_run_call(mu_run *run, PyObject *function, const mu_value *list,
-                        const mu_value *dealt);
+                        const mu_value *shard_args);
 
 /* Call a function that was registered under a name: a list has its arguments, a map its
  * keyword arguments, nil none; any other value is its only argument. */

@@ -20,7 +20,7 @@ union control {
     char room[CMSG_SPACE(sizeof(int))];
 };
 
-static void attach(struct msghdr *message, union control *control, int shared)
+static void attach_descriptor(struct msghdr *message, union control *control, int shared)
 {
     struct cmsghdr *header;
 
@@ -34,7 +34,7 @@ static void attach(struct msghdr *message, union control *control, int shared)
 }
 
 /* 0: continue after an error of the socket; else the code to return. */
-static int go_on(const struct mupy_patience *patience)
+static int check_retry(const struct mupy_patience *patience)
 {
     if (errno == EINTR)
         return 0;
@@ -58,7 +58,7 @@ int mupy_frame_send(struct mupy_frame *frame, int socket,
         ssize_t n;
 
         if (done == 0 && frame->shared >= 0)
-            attach(&message, &control, frame->shared);
+            attach_descriptor(&message, &control, frame->shared);
         if (done < sizeof header) {
             parts[0].iov_base = (char *)&header + done;
             parts[0].iov_len -= done;
@@ -69,7 +69,7 @@ int mupy_frame_send(struct mupy_frame *frame, int socket,
         }
         n = sendmsg(socket, &message, MSG_NOSIGNAL);
         if (n < 0)
-            rv = go_on(patience);
+            rv = check_retry(patience);
         done += n > 0 ? (size_t)n : 0;
     }
     mupy_frame_free(frame);
@@ -77,8 +77,8 @@ int mupy_frame_send(struct mupy_frame *frame, int socket,
 }
 
 /* Receive the first part of a message, with its file descriptor. */
-static ssize_t receive_first(int socket, const struct mupy_patience *patience,
-                             void *data, size_t room, int *ret_shared)
+static ssize_t receive_first_part(int socket, const struct mupy_patience *patience,
+                                  void *data, size_t room, int *ret_shared)
 {
     union control control;
     struct iovec part = {data, room};
@@ -89,7 +89,7 @@ static ssize_t receive_first(int socket, const struct mupy_patience *patience,
     ssize_t n;
 
     while ((n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0) {
-        int rv = go_on(patience);
+        int rv = check_retry(patience);
 
         if (rv != 0)
             return rv;
@@ -111,7 +111,7 @@ static int receive_rest(int socket, const struct mupy_patience *patience,
         if (n == 0)
             rv = -EPIPE;
         else if (n < 0)
-            rv = go_on(patience);
+            rv = check_retry(patience);
         done += n > 0 ? (size_t)n : 0;
     }
     return rv;
@@ -124,7 +124,7 @@ int mupy_frame_receive(int socket, const struct mupy_patience *patience,
     unsigned char *data = first;
     struct header header;
     int shared = -1;
-    ssize_t n = receive_first(socket, patience, first, sizeof first, &shared);
+    ssize_t n = receive_first_part(socket, patience, first, sizeof first, &shared);
     size_t whole;
     int rv = n < 0 ? (int)n : 0;
 

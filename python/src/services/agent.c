@@ -11,7 +11,7 @@ static const char *const state_names[] = {"uninitialized", "disconnected", "conn
                                           "error"};
 
 /* agent_state(node) -> (state, exception or None) */
-static PyObject *state(PyObject *module, PyObject *node)
+static PyObject *agent_state(PyObject *module, PyObject *node)
 {
     mu_node *opened = mupy_node_of(node);
     PyObject *exception = Py_None;
@@ -34,7 +34,7 @@ static PyObject *state(PyObject *module, PyObject *node)
                          exception);
 }
 
-static PyObject *service(PyObject *module, PyObject *node)
+static PyObject *agent_service(PyObject *module, PyObject *node)
 {
     mu_node *opened = mupy_node_of(node);
     mu_value *value = NULL;
@@ -51,7 +51,7 @@ static PyObject *service(PyObject *module, PyObject *node)
     return object;
 }
 
-static PyObject *progress(PyObject *module, PyObject *node)
+static PyObject *agent_progress(PyObject *module, PyObject *node)
 {
     mu_node *opened = mupy_node_of(node);
 
@@ -63,7 +63,7 @@ static PyObject *progress(PyObject *module, PyObject *node)
 }
 
 /* agent_set_error(node, code, message) */
-static PyObject *set_error(PyObject *module, PyObject *args)
+static PyObject *agent_set_error(PyObject *module, PyObject *args)
 {
     const char *message;
     PyObject *node;
@@ -107,7 +107,7 @@ static PyObject *register_task(PyObject *module, PyObject *args)
     return mupy_call_finish(call);
 }
 
-static PyObject *simple(PyObject *args, void (*run)(struct mupy_call *call))
+static PyObject *call_agent(PyObject *args, void (*run)(struct mupy_call *call))
 {
     struct mupy_call *call;
     PyObject *timeout;
@@ -124,10 +124,10 @@ static void run_reset(struct mupy_call *call)
     call->rv = mu_agent_reset(call->object, call->timeout_ms, &call->error);
 }
 
-static PyObject *reset(PyObject *module, PyObject *args)
+static PyObject *agent_reset(PyObject *module, PyObject *args)
 {
     (void)module;
-    return simple(args, run_reset);
+    return call_agent(args, run_reset);
 }
 
 static void run_leave(struct mupy_call *call)
@@ -135,10 +135,10 @@ static void run_leave(struct mupy_call *call)
     call->rv = mu_agent_leave(call->object, call->timeout_ms, &call->error);
 }
 
-static PyObject *leave(PyObject *module, PyObject *args)
+static PyObject *agent_leave(PyObject *module, PyObject *args)
 {
     (void)module;
-    return simple(args, run_leave);
+    return call_agent(args, run_leave);
 }
 
 /* call->text is the failed task; "": this one. */
@@ -180,32 +180,32 @@ static PyObject *report_error(PyObject *module, PyObject *args)
 /* ---- notification of errors ---- */
 
 /* Never freed, since the loop thread may be calling it. */
-struct told {
+struct agent_error {
     PyObject_HEAD
     _Atomic(struct mupy_notice *) notice;
     mu_error error;
 };
 
-static PyTypeObject *told_type;
+static PyTypeObject *agent_error_type;
 
 /* On the loop's thread. */
 static void on_error(void *user, const mu_error *error)
 {
-    struct told *told = user;
-    struct mupy_notice *notice = atomic_exchange(&told->notice, NULL);
+    struct agent_error *agent_error = user;
+    struct mupy_notice *notice = atomic_exchange(&agent_error->notice, NULL);
 
     if (notice == NULL)
         return;
-    told->error = *error;
+    agent_error->error = *error;
     mupy_notice_post(notice);
 }
 
 /* agent_on_error(node, callback): callback(told) is called once. */
-static PyObject *tell_error(PyObject *module, PyObject *args)
+static PyObject *agent_on_error(PyObject *module, PyObject *args)
 {
     struct mupy_notice *notice;
     PyObject *callback;
-    struct told *told;
+    struct agent_error *agent_error;
     PyObject *node;
     mu_node *opened;
     int rv;
@@ -220,25 +220,26 @@ static PyObject *tell_error(PyObject *module, PyObject *args)
     }
     if (mupy_notice_start() != 0)
         return NULL;
-    told = PyObject_New(struct told, told_type);
-    notice = told == NULL ? NULL : mupy_notice_new(callback, (PyObject *)told);
+    agent_error = PyObject_New(struct agent_error, agent_error_type);
+    notice =
+        agent_error == NULL ? NULL : mupy_notice_new(callback, (PyObject *)agent_error);
     if (notice == NULL)
         return NULL;
-    atomic_init(&told->notice, notice);
-    rv = mu_agent_on_error(opened, on_error, told);
+    atomic_init(&agent_error->notice, notice);
+    rv = mu_agent_on_error(opened, on_error, agent_error);
     if (rv == 0)
         Py_RETURN_NONE;
     mupy_notice_free(notice);
-    return mupy_fail(rv, "errors cannot be told: %s", mu_strerror(rv));
+    return mupy_fail(rv, "errors cannot be reported: %s", mu_strerror(rv));
 }
 
-static PyObject *told_exception(PyObject *object, PyObject *unused)
+static PyObject *agent_error_exception(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return mupy_exception(&((struct told *)object)->error, NULL);
+    return mupy_exception(&((struct agent_error *)object)->error, NULL);
 }
 
-static void told_dealloc(PyObject *object)
+static void agent_error_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
 
@@ -275,7 +276,7 @@ static void run_tasks(struct mupy_call *call)
     call->made = value;
 }
 
-static PyObject *ask_tasks(PyObject *args, enum question question)
+static PyObject *call_tasks(PyObject *args, enum question question)
 {
     struct mupy_call *call;
     PyObject *timeout;
@@ -293,28 +294,28 @@ static PyObject *ask_tasks(PyObject *args, enum question question)
     return mupy_call_value(call);
 }
 
-static PyObject *states(PyObject *module, PyObject *args)
+static PyObject *tasks_states(PyObject *module, PyObject *args)
 {
     (void)module;
-    return ask_tasks(args, STATES);
+    return call_tasks(args, STATES);
 }
 
-static PyObject *wait(PyObject *module, PyObject *args)
+static PyObject *tasks_wait(PyObject *module, PyObject *args)
 {
     (void)module;
-    return ask_tasks(args, WAIT);
+    return call_tasks(args, WAIT);
 }
 
-static PyObject *alive(PyObject *module, PyObject *args)
+static PyObject *tasks_alive(PyObject *module, PyObject *args)
 {
     (void)module;
-    return ask_tasks(args, ALIVE);
+    return call_tasks(args, ALIVE);
 }
 
-static PyObject *devices(PyObject *module, PyObject *args)
+static PyObject *tasks_devices(PyObject *module, PyObject *args)
 {
     (void)module;
-    return ask_tasks(args, DEVICES);
+    return call_tasks(args, DEVICES);
 }
 
 static void run_watch(struct mupy_call *call)
@@ -326,13 +327,13 @@ static void run_watch(struct mupy_call *call)
     call->made = value;
 }
 
-static void drop_value(struct mupy_call *call)
+static void drop_tasks_value(struct mupy_call *call)
 {
     mu_value_free(call->made);
 }
 
 /* tasks_watch(node, tasks, version, timeout) -> (version, tasks) */
-static PyObject *watch(PyObject *module, PyObject *args)
+static PyObject *tasks_watch(PyObject *module, PyObject *args)
 {
     unsigned long long version;
     struct mupy_call *call;
@@ -349,7 +350,7 @@ static PyObject *watch(PyObject *module, PyObject *args)
         return NULL;
     call->data = tasks;
     call->number = version;
-    call->drop = drop_value;
+    call->drop = drop_tasks_value;
     mupy_call_keep(call, args);
     if (mupy_call_run(call) != 0)
         return NULL;
@@ -500,31 +501,34 @@ static PyObject *preempt_wait(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"agent_state", state, METH_O,
+    {"agent_state", agent_state, METH_O,
      "agent_state(node)\n--\n\n(state, exception or None)."},
-    {"agent_service", service, METH_O, "agent_service(node)\n--\n\nThe service's host."},
-    {"agent_progress", progress, METH_O, "agent_progress(node)\n--\n\nReport progress."},
-    {"agent_set_error", set_error, METH_VARARGS,
+    {"agent_service", agent_service, METH_O,
+     "agent_service(node)\n--\n\nThe service's host."},
+    {"agent_progress", agent_progress, METH_O,
+     "agent_progress(node)\n--\n\nReport progress."},
+    {"agent_set_error", agent_set_error, METH_VARARGS,
      "agent_set_error(node, code, message)\n--\n\nFail every call from now on."},
     {"agent_register", register_task, METH_VARARGS,
      "agent_register(node, barrier, timeout)\n--\n\nWait until it is registered."},
-    {"agent_reset", reset, METH_VARARGS,
+    {"agent_reset", agent_reset, METH_VARARGS,
      "agent_reset(node, timeout)\n--\n\nLeave the error state."},
-    {"agent_leave", leave, METH_VARARGS, "agent_leave(node, timeout)\n--\n\nLeave."},
+    {"agent_leave", agent_leave, METH_VARARGS,
+     "agent_leave(node, timeout)\n--\n\nLeave."},
     {"agent_report_error", report_error, METH_VARARGS,
      "agent_report_error(node, task, code, message, timeout)\n--\n\nReport a failed "
      "task."},
-    {"agent_on_error", tell_error, METH_VARARGS,
+    {"agent_on_error", agent_on_error, METH_VARARGS,
      "agent_on_error(node, callback)\n--\n\nCall back on the next error."},
-    {"tasks_states", states, METH_VARARGS,
+    {"tasks_states", tasks_states, METH_VARARGS,
      "tasks_states(node, tasks, timeout)\n--\n\nThe states of tasks."},
-    {"tasks_wait", wait, METH_VARARGS,
+    {"tasks_wait", tasks_wait, METH_VARARGS,
      "tasks_wait(node, tasks, timeout)\n--\n\nThe same, once all are connected."},
-    {"tasks_alive", alive, METH_VARARGS,
+    {"tasks_alive", tasks_alive, METH_VARARGS,
      "tasks_alive(node, tasks, timeout)\n--\n\nWhich of them are alive."},
-    {"tasks_devices", devices, METH_VARARGS,
+    {"tasks_devices", tasks_devices, METH_VARARGS,
      "tasks_devices(node, None, timeout)\n--\n\nDevices of the tasks."},
-    {"tasks_watch", watch, METH_VARARGS,
+    {"tasks_watch", tasks_watch, METH_VARARGS,
      "tasks_watch(node, tasks, version, timeout)\n--\n\n(version, states)."},
     {"tasks_reset", reset_task, METH_VARARGS,
      "tasks_reset(node, task, timeout)\n--\n\nReset a task in error."},
@@ -540,18 +544,19 @@ static PyMethodDef functions[] = {
 int mupy_agent_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"exception", told_exception, METH_NOARGS, "exception()\n--\n\nThe error."},
+        {"exception", agent_error_exception, METH_NOARGS,
+         "exception()\n--\n\nThe error."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_dealloc, told_dealloc},
+        {Py_tp_dealloc, agent_error_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_doc, "An error of a node's agent."},
         {0, NULL},
     };
-    static PyType_Spec spec = {"muster._muster.AgentError", sizeof(struct told), 0,
+    static PyType_Spec spec = {"muster._muster.AgentError", sizeof(struct agent_error), 0,
                                Py_TPFLAGS_DEFAULT, slots};
 
-    told_type = mupy_add_type(module, &spec);
-    return told_type == NULL ? -1 : PyModule_AddFunctions(module, functions);
+    agent_error_type = mupy_add_type(module, &spec);
+    return agent_error_type == NULL ? -1 : PyModule_AddFunctions(module, functions);
 }

@@ -9,7 +9,7 @@ struct barrier_request {
     mu_barrier_options options;
 };
 
-static void run_wait(struct mupy_call *call)
+static void run_barrier_wait(struct mupy_call *call)
 {
     struct barrier_request *request = call->other;
 
@@ -17,7 +17,7 @@ static void run_wait(struct mupy_call *call)
                                &call->error);
 }
 
-static int read_options(unsigned threads, mu_barrier_options *options)
+static int read_barrier_options(unsigned threads, mu_barrier_options *options)
 {
     if (threads == 0) {
         (void)mupy_fail(-MU_EINVALID, "threads is 0: expected at least 1");
@@ -28,7 +28,7 @@ static int read_options(unsigned threads, mu_barrier_options *options)
 }
 
 /* barrier_wait(node, name, tasks, threads, timeout) */
-static PyObject *wait(PyObject *module, PyObject *args)
+static PyObject *barrier_wait(PyObject *module, PyObject *args)
 {
     struct barrier_request *request;
     struct mupy_call *call;
@@ -42,7 +42,7 @@ static PyObject *wait(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OszIO:barrier_wait", &node, &name, &tasks, &threads,
                           &timeout))
         return NULL;
-    call = mupy_node_call(node, timeout, run_wait);
+    call = mupy_node_call(node, timeout, run_barrier_wait);
     if (call == NULL)
         return NULL;
     request = mupy_request_new(call, sizeof *request, NULL);
@@ -53,7 +53,7 @@ static PyObject *wait(PyObject *module, PyObject *args)
     request->name = name;
     request->options.tasks = tasks;
     request->options.timeout_ms = call->timeout_ms;
-    if (read_options(threads, &request->options) != 0) {
+    if (read_barrier_options(threads, &request->options) != 0) {
         mupy_request_end(call);
         return NULL;
     }
@@ -79,7 +79,7 @@ struct pending {
 };
 
 /* On the loop's thread. */
-static void done(void *user, int code, const mu_error *error)
+static void on_barrier_done(void *user, int code, const mu_error *error)
 {
     struct pending *pending = user;
 
@@ -91,7 +91,7 @@ static void done(void *user, int code, const mu_error *error)
     free(pending);
 }
 
-static struct pending *pending_new(PyObject *callback)
+static struct pending *pending_barrier_new(PyObject *callback)
 {
     struct pending *pending = calloc(1, sizeof *pending);
     struct passed *passed;
@@ -112,7 +112,7 @@ static struct pending *pending_new(PyObject *callback)
 }
 
 /* barrier_begin(node, name, tasks, threads, timeout, callback) */
-static PyObject *begin(PyObject *module, PyObject *args)
+static PyObject *barrier_begin(PyObject *module, PyObject *args)
 {
     mu_barrier_options options;
     struct pending *pending;
@@ -131,13 +131,13 @@ static PyObject *begin(PyObject *module, PyObject *args)
                           &timeout, &callback) ||
         (opened = mupy_node_of(node)) == NULL ||
         mupy_timeout(timeout, &options.timeout_ms) != 0 ||
-        read_options(threads, &options) != 0 || mupy_notice_start() != 0)
+        read_barrier_options(threads, &options) != 0 || mupy_notice_start() != 0)
         return NULL;
     options.tasks = tasks;
-    pending = pending_new(callback);
+    pending = pending_barrier_new(callback);
     if (pending == NULL)
         return NULL;
-    rv = mu_barrier_wait_async(opened, name, &options, done, pending);
+    rv = mu_barrier_wait_async(opened, name, &options, on_barrier_done, pending);
     if (rv == 0)
         Py_RETURN_NONE;
     mupy_notice_free(pending->notice);
@@ -171,7 +171,7 @@ static void run_cancel(struct mupy_call *call)
 }
 
 /* barrier_cancel(node, name, timeout) */
-static PyObject *cancel(PyObject *module, PyObject *args)
+static PyObject *barrier_cancel(PyObject *module, PyObject *args)
 {
     struct mupy_call *call;
     PyObject *timeout;
@@ -192,12 +192,12 @@ static PyObject *cancel(PyObject *module, PyObject *args)
 int mupy_barrier_init(PyObject *module)
 {
     static PyMethodDef functions[] = {
-        {"barrier_wait", wait, METH_VARARGS,
+        {"barrier_wait", barrier_wait, METH_VARARGS,
          "barrier_wait(node, name, tasks, threads, timeout)\n--\n\nWait for all."},
-        {"barrier_begin", begin, METH_VARARGS,
+        {"barrier_begin", barrier_begin, METH_VARARGS,
          "barrier_begin(node, name, tasks, threads, timeout, callback)\n--\n\n"
          "The same without waiting; callback(passed) is called once."},
-        {"barrier_cancel", cancel, METH_VARARGS,
+        {"barrier_cancel", barrier_cancel, METH_VARARGS,
          "barrier_cancel(node, name, timeout)\n--\n\nCancel it for all."},
         {NULL, NULL, 0, NULL},
     };

@@ -6,7 +6,7 @@
 
 PyTypeObject *mupy_cluster_type;
 
-static mu_cluster *cluster_in(PyObject *object)
+static mu_cluster *as_cluster(PyObject *object)
 {
     return ((struct mupy_cluster *)object)->cluster;
 }
@@ -23,7 +23,7 @@ PyObject *mupy_cluster_wrap(mu_cluster *cluster)
     return (PyObject *)self;
 }
 
-static mu_cluster *parse(PyObject *text, const char *source)
+static mu_cluster *parse_cluster_text(PyObject *text, const char *source)
 {
     Py_ssize_t size = 0;
     const char *json = PyUnicode_AsUTF8AndSize(text, &size);
@@ -50,7 +50,7 @@ int mupy_cluster_of(PyObject *object, mu_cluster **ret_cluster)
     if (made == NULL)
         return -1;
     if (PyObject_TypeCheck(made, mupy_cluster_type))
-        *ret_cluster = mu_cluster_copy(cluster_in(made));
+        *ret_cluster = mu_cluster_copy(as_cluster(made));
     Py_DECREF(made);
     if (*ret_cluster == NULL)
         PyErr_NoMemory();
@@ -59,7 +59,7 @@ int mupy_cluster_of(PyObject *object, mu_cluster **ret_cluster)
 
 /* ---- construction ---- */
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *cluster_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"text", "source", NULL};
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -70,7 +70,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|s:Cluster", names, &text, &source))
         return NULL;
-    cluster = parse(text, source);
+    cluster = parse_cluster_text(text, source);
     if (cluster == NULL)
         return NULL;
     self = (struct mupy_cluster *)alloc(type, 0);
@@ -81,21 +81,21 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-static void dealloc(PyObject *object)
+static void cluster_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
-    mu_cluster_free(cluster_in(object));
+    mu_cluster_free(as_cluster(object));
     release(object);
     Py_DECREF(type);
 }
 
 /* ---- content ---- */
 
-static PyObject *json(PyObject *object, PyObject *unused)
+static PyObject *cluster_to_json(PyObject *object, PyObject *unused)
 {
-    char *text = mu_cluster_to_json(cluster_in(object));
+    char *text = mu_cluster_to_json(as_cluster(object));
     PyObject *result;
 
     (void)unused;
@@ -106,7 +106,7 @@ static PyObject *json(PyObject *object, PyObject *unused)
     return result;
 }
 
-static PyObject *tasks(PyObject *object, PyObject *unused)
+static PyObject *cluster_tasks(PyObject *object, PyObject *unused)
 {
     PyObject *list = PyList_New(0);
     const char *type;
@@ -114,7 +114,7 @@ static PyObject *tasks(PyObject *object, PyObject *unused)
     int index;
 
     (void)unused;
-    for (size_t i = 0; list != NULL && mu_cluster_task_at(cluster_in(object), i, &type,
+    for (size_t i = 0; list != NULL && mu_cluster_task_at(as_cluster(object), i, &type,
                                                           &index, &address) == 0; i++) {
         PyObject *task = Py_BuildValue("sis", type, index, address);
 
@@ -125,27 +125,27 @@ static PyObject *tasks(PyObject *object, PyObject *unused)
     return list;
 }
 
-static PyObject *equal(PyObject *object, PyObject *other)
+static PyObject *cluster_equal(PyObject *object, PyObject *other)
 {
     if (!PyObject_TypeCheck(other, mupy_cluster_type))
         Py_RETURN_FALSE;
-    return PyBool_FromLong(mu_cluster_equal(cluster_in(object), cluster_in(other)));
+    return PyBool_FromLong(mu_cluster_equal(as_cluster(object), as_cluster(other)));
 }
 
-static PyObject *split(PyObject *object, PyObject *args)
+static PyObject *cluster_split(PyObject *object, PyObject *args)
 {
     const char *type = NULL;
     mu_cluster *part;
 
     if (!PyArg_ParseTuple(args, "z:split", &type))
         return NULL;
-    part = mu_cluster_split(cluster_in(object), type);
+    part = mu_cluster_split(as_cluster(object), type);
     return part == NULL ? PyErr_NoMemory() : mupy_cluster_wrap(part);
 }
 
 /* ---- rules ---- */
 
-static PyObject *validate(PyObject *object, PyObject *args)
+static PyObject *cluster_validate(PyObject *object, PyObject *args)
 {
     const char *type = NULL;
     mu_error error;
@@ -153,12 +153,12 @@ static PyObject *validate(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "|zi:validate", &type, &index))
         return NULL;
-    if (mu_cluster_validate(cluster_in(object), type, index, &error) != 0)
+    if (mu_cluster_validate(as_cluster(object), type, index, &error) != 0)
         return mupy_raise(&error, NULL);
     Py_RETURN_NONE;
 }
 
-static PyObject *is_chief(PyObject *object, PyObject *args)
+static PyObject *cluster_is_chief(PyObject *object, PyObject *args)
 {
     const char *type;
     mu_error error;
@@ -167,12 +167,12 @@ static PyObject *is_chief(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "si:is_chief", &type, &index))
         return NULL;
-    if (mu_cluster_check_chief(cluster_in(object), type, index, &error, &chief) != 0)
+    if (mu_cluster_check_chief(as_cluster(object), type, index, &error, &chief) != 0)
         return mupy_raise(&error, NULL);
     return PyBool_FromLong(chief);
 }
 
-static PyObject *leader(int rv, const mu_error *error, const char *task)
+static PyObject *make_leader_text(int rv, const mu_error *error, const char *task)
 {
     return rv != 0 ? mupy_raise(error, NULL) : PyUnicode_FromString(task);
 }
@@ -185,8 +185,9 @@ static PyObject *collective_leader(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "|z:collective_leader", &type))
         return NULL;
-    return leader(mu_cluster_collective_leader(cluster_in(object), type, &error, task),
-                  &error, task);
+    return make_leader_text(
+        mu_cluster_collective_leader(as_cluster(object), type, &error, task), &error,
+        task);
 }
 
 static PyObject *coordination_leader(PyObject *object, PyObject *unused)
@@ -195,8 +196,8 @@ static PyObject *coordination_leader(PyObject *object, PyObject *unused)
     mu_error error;
 
     (void)unused;
-    return leader(mu_cluster_coordination_leader(cluster_in(object), &error, task),
-                  &error, task);
+    return make_leader_text(
+        mu_cluster_coordination_leader(as_cluster(object), &error, task), &error, task);
 }
 
 static PyObject *service_host(PyObject *object, PyObject *unused)
@@ -205,8 +206,8 @@ static PyObject *service_host(PyObject *object, PyObject *unused)
     mu_error error;
 
     (void)unused;
-    return leader(mu_cluster_service_host(cluster_in(object), &error, task), &error,
-                  task);
+    return make_leader_text(mu_cluster_service_host(as_cluster(object), &error, task),
+                            &error, task);
 }
 
 static PyObject *worker_count(PyObject *object, PyObject *args)
@@ -217,7 +218,7 @@ static PyObject *worker_count(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "s:worker_count", &type))
         return NULL;
-    if (mu_cluster_worker_count(cluster_in(object), type, &error, &count) != 0)
+    if (mu_cluster_worker_count(as_cluster(object), type, &error, &count) != 0)
         return mupy_raise(&error, NULL);
     return PyLong_FromSize_t(count);
 }
@@ -231,7 +232,7 @@ static PyObject *id_in_cluster(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "si:id_in_cluster", &type, &index))
         return NULL;
-    if (mu_cluster_id_in_cluster(cluster_in(object), type, index, &error, &id) != 0)
+    if (mu_cluster_id_in_cluster(as_cluster(object), type, index, &error, &id) != 0)
         return mupy_raise(&error, NULL);
     return PyLong_FromLong(id);
 }
@@ -240,7 +241,7 @@ static PyObject *id_in_cluster(PyObject *object, PyObject *args)
 
 /* parse_tf_config(text): (Cluster or None, type or None, index or None, rpc layer,
  * environment, master) */
-static PyObject *parse_tf_config(PyObject *module, PyObject *args)
+static PyObject *cluster_parse_tf_config(PyObject *module, PyObject *args)
 {
     mu_tf_config config;
     const char *text;
@@ -269,20 +270,21 @@ static PyObject *parse_tf_config(PyObject *module, PyObject *args)
 int mupy_cluster_init(PyObject *module)
 {
     static PyMethodDef functions[] = {
-        {"parse_tf_config", parse_tf_config, METH_VARARGS,
+        {"parse_tf_config", cluster_parse_tf_config, METH_VARARGS,
          "parse_tf_config(text)\n--\n\nParse the text of TF_CONFIG."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {
-        {"json", json, METH_NOARGS, "json()\n--\n\nThe spec as JSON."},
-        {"tasks", tasks, METH_NOARGS,
+        {"json", cluster_to_json, METH_NOARGS, "json()\n--\n\nThe spec as JSON."},
+        {"tasks", cluster_tasks, METH_NOARGS,
          "tasks()\n--\n\n(type, index, address) of each task, sorted."},
-        {"equal", equal, METH_O, "equal(other)\n--\n\nSame tasks at the same addresses."},
-        {"split", split, METH_VARARGS,
+        {"equal", cluster_equal, METH_O,
+         "equal(other)\n--\n\nSame tasks at the same addresses."},
+        {"split", cluster_split, METH_VARARGS,
          "split(type)\n--\n\nThe part of the cluster that a type trains with."},
-        {"validate", validate, METH_VARARGS,
+        {"validate", cluster_validate, METH_VARARGS,
          "validate(type=None, index=-1)\n--\n\nCheck the cluster and a task."},
-        {"is_chief", is_chief, METH_VARARGS,
+        {"is_chief", cluster_is_chief, METH_VARARGS,
          "is_chief(type, index)\n--\n\nWhether the task is a chief."},
         {"collective_leader", collective_leader, METH_VARARGS,
          "collective_leader(type=None)\n--\n\nThe chief, or worker 0."},
@@ -297,8 +299,8 @@ int mupy_cluster_init(PyObject *module)
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
-        {Py_tp_dealloc, dealloc},
+        {Py_tp_new, cluster_new},
+        {Py_tp_dealloc, cluster_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_doc, "Cluster(text, source=\"cluster\")\n--\n\n"
                     "A cluster spec, parsed from JSON."},

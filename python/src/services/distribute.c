@@ -18,7 +18,7 @@ struct context {
 
 static PyTypeObject *context_type;
 
-static mu_context *context_of(PyObject *object)
+static mu_context *get_live_context(PyObject *object)
 {
     mu_context *context = ((struct context *)object)->context;
 
@@ -51,7 +51,7 @@ static PyObject *get_flag(PyObject *object, void *closure)
         [SHOULD_SAVE_SUMMARY] = mu_context_should_save_summary,
         [HAS_BARRIER] = mu_context_has_barrier,
     };
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
 
     if (context == NULL)
         return NULL;
@@ -60,7 +60,7 @@ static PyObject *get_flag(PyObject *object, void *closure)
 
 static PyObject *get_task_type(PyObject *object, void *closure)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
 
     (void)closure;
     return context == NULL ? NULL : mupy_str(mu_context_task_type(context));
@@ -68,7 +68,7 @@ static PyObject *get_task_type(PyObject *object, void *closure)
 
 static PyObject *get_task_id(PyObject *object, void *closure)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
     int index;
 
     (void)closure;
@@ -80,7 +80,7 @@ static PyObject *get_task_id(PyObject *object, void *closure)
 
 static PyObject *get_task(PyObject *object, void *closure)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
 
     (void)closure;
     return context == NULL ? NULL : PyUnicode_FromString(mu_context_task(context));
@@ -88,7 +88,7 @@ static PyObject *get_task(PyObject *object, void *closure)
 
 static PyObject *get_cluster(PyObject *object, void *closure)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
     mu_cluster *copy;
 
     (void)closure;
@@ -102,7 +102,7 @@ static PyObject *get_cluster(PyObject *object, void *closure)
 
 static PyObject *get_num_workers(PyObject *object, void *closure)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
 
     (void)closure;
     return context == NULL ? NULL : PyLong_FromSize_t(mu_context_num_workers(context));
@@ -110,7 +110,7 @@ static PyObject *get_num_workers(PyObject *object, void *closure)
 
 static PyObject *get_target(PyObject *object, void *closure)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
 
     (void)closure;
     if (context == NULL)
@@ -120,7 +120,7 @@ static PyObject *get_target(PyObject *object, void *closure)
 
 static PyObject *get_config(PyObject *object, void *closure)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
     const mu_session_config *config;
     PyObject *filters;
 
@@ -142,14 +142,14 @@ static PyObject *get_config(PyObject *object, void *closure)
                          filters);
 }
 
-static void run_wait(struct mupy_call *call)
+static void run_context_wait(struct mupy_call *call)
 {
     call->rv = mu_context_wait_for_others(call->object, call->timeout_ms, &call->error);
 }
 
 static PyObject *wait_for_others(PyObject *object, PyObject *args)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
     PyObject *timeout = NULL;
     struct mupy_call *call;
     int64_t timeout_ms;
@@ -157,7 +157,7 @@ static PyObject *wait_for_others(PyObject *object, PyObject *args)
     if (context == NULL || !PyArg_ParseTuple(args, "|O:wait_for_others", &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    call = mupy_call_new(run_wait);
+    call = mupy_call_new(run_context_wait);
     if (call == NULL)
         return NULL;
     call->object = context;
@@ -166,18 +166,18 @@ static PyObject *wait_for_others(PyObject *object, PyObject *args)
     return mupy_call_finish(call);
 }
 
-static PyObject *cancelled(PyObject *object, PyObject *unused)
+static PyObject *context_cancelled(PyObject *object, PyObject *unused)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
 
     (void)unused;
     return context == NULL ? NULL : PyBool_FromLong(mu_context_cancelled(context));
 }
 
 /* end_waits(words): any thread, while the call lasts. */
-static PyObject *end_waits(PyObject *object, PyObject *args)
+static PyObject *context_end_waits(PyObject *object, PyObject *args)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
     mu_error error = {.code = -MU_EUNKNOWN};
     const char *words;
 
@@ -188,9 +188,9 @@ static PyObject *end_waits(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *node(PyObject *object, PyObject *unused)
+static PyObject *context_node(PyObject *object, PyObject *unused)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
     mu_node *opened = NULL;
     mu_error error;
     int rv;
@@ -237,7 +237,7 @@ static int finish_call(mu_context *context, PyObject *result)
 
 /* The worker or eval function, on any thread: calls the Python object `user` with the
  * context. */
-static int call_function(mu_context *from, void *user)
+static int call_context_function(mu_context *from, void *user)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     struct context *context = PyObject_New(struct context, context_type);
@@ -258,7 +258,7 @@ static int call_function(mu_context *from, void *user)
 }
 
 /* Convert the current exception to an error of the library. */
-static int told_error(const char *what, mu_error *ret_error)
+static int set_exception_error(const char *what, mu_error *ret_error)
 {
     PyObject *type;
     PyObject *value;
@@ -283,7 +283,7 @@ static int told_error(const char *what, mu_error *ret_error)
 
 /* Called with each node of the run: registers Python functions, and calls the object
  * `user` with the node. */
-static int give_functions(mu_node *node, void *user, mu_error *ret_error)
+static int register_run_functions(mu_node *node, void *user, mu_error *ret_error)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *wrapped = mupy_node_wrap(node);
@@ -293,7 +293,7 @@ static int give_functions(mu_node *node, void *user, mu_error *ret_error)
     if (wrapped != NULL && mupy_run_register(node) == 0)
         result = PyObject_CallFunctionObjArgs(user, wrapped, NULL);
     if (result == NULL)
-        rv = told_error("it has no functions of Python", ret_error);
+        rv = set_exception_error("it has no functions of Python", ret_error);
     Py_XDECREF(result);
     Py_XDECREF(wrapped);
     PyGILState_Release(state);
@@ -343,8 +343,8 @@ static PyObject *task_object(PyObject *adapter, const mu_strategy_task *task)
                                task->index, task->is_chief);
 }
 
-static int configure(void *user, const mu_strategy_task *task, mu_error *ret_error,
-                     void **ret_copy)
+static int configure_strategy(void *user, const mu_strategy_task *task,
+                              mu_error *ret_error, void **ret_copy)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     struct copy *copy = calloc(1, sizeof *copy);
@@ -355,7 +355,7 @@ static int configure(void *user, const mu_strategy_task *task, mu_error *ret_err
     if (copy == NULL) {
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     } else if (copy->object == NULL || read_copy(copy->object, copy) != 0) {
-        rv = told_error("the strategy cannot be configured", ret_error);
+        rv = set_exception_error("the strategy cannot be configured", ret_error);
         Py_XDECREF(copy->object);
         free(copy);
     } else {
@@ -398,7 +398,7 @@ static void drop_copy(void *from)
 /* The strategy's copy that its adapter has made for this call. */
 static PyObject *get_strategy(PyObject *object, void *closure)
 {
-    mu_context *context = context_of(object);
+    mu_context *context = get_live_context(object);
     const struct copy *copy;
     PyObject *own;
 
@@ -420,7 +420,7 @@ static void fill_strategy(mu_strategy *strategy, PyObject *adapter, int between_
         .name = name,
         .between_graph = between_graph,
         .user = adapter,
-        .configure = configure,
+        .configure = configure_strategy,
         .session_config = session_config,
         .should_init = should_init,
         .should_checkpoint = should_checkpoint,
@@ -502,11 +502,11 @@ static int read_run(PyObject *args, struct run *run)
     options->ignore_environment = ignores;
     options->barrier_optional = optional;
     options->cluster = run->cluster;
-    options->worker = call_function;
+    options->worker = call_context_function;
     options->worker_user = run->worker;
-    options->eval = run->eval == Py_None ? NULL : call_function;
+    options->eval = run->eval == Py_None ? NULL : call_context_function;
     options->eval_user = run->eval;
-    options->opened = give_functions;
+    options->opened = register_run_functions;
     options->opened_user = run->opened;
     options->resolver = run->setup->options.resolver;
     run->setup->options.resolver = NULL;
@@ -617,11 +617,12 @@ int mupy_distribute_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"wait_for_others", wait_for_others, METH_VARARGS,
          "wait_for_others(timeout=None)\n--\n\nWait for the chief and all workers."},
-        {"end_waits", end_waits, METH_VARARGS,
+        {"end_waits", context_end_waits, METH_VARARGS,
          "end_waits(words)\n--\n\nEnd all waits of this process."},
-        {"cancelled", cancelled, METH_NOARGS,
+        {"cancelled", context_cancelled, METH_NOARGS,
          "cancelled()\n--\n\nWhether the call may stop early."},
-        {"node", node, METH_NOARGS, "node()\n--\n\nThe node that the call runs on."},
+        {"node", context_node, METH_NOARGS,
+         "node()\n--\n\nThe node that the call runs on."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {

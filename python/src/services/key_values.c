@@ -21,7 +21,7 @@ struct kv_request {
     mu_kv_item item;
 };
 
-static void clean(struct mupy_request *request)
+static void clean_kv_request(struct mupy_request *request)
 {
     mu_kv_item_clear(&((struct kv_request *)request)->item);
 }
@@ -36,11 +36,11 @@ static struct mupy_call *kv_call(PyObject *args, PyObject *node, PyObject *timeo
 
     if (call == NULL)
         return NULL;
-    request = mupy_request_new(call, sizeof *request, clean);
+    request = mupy_request_new(call, sizeof *request, clean_kv_request);
     if (request == NULL)
         return NULL;
     *request = *fields;
-    request->request.clean = clean;
+    request->request.clean = clean_kv_request;
     mupy_call_keep(call, args);
     return call;
 }
@@ -55,7 +55,7 @@ static void run_put(struct mupy_call *call)
 }
 
 /* kv_put(node, key, value, flags, revision, timeout) -> revision */
-static PyObject *put(PyObject *module, PyObject *args)
+static PyObject *kv_put(PyObject *module, PyObject *args)
 {
     struct kv_request fields = {.flags = 0};
     struct mupy_call *call;
@@ -113,7 +113,7 @@ static PyObject *get_with(PyObject *args, void (*run)(struct mupy_call *call))
 }
 
 /* kv_get(node, key, timeout) -> (value, revision) */
-static PyObject *get(PyObject *module, PyObject *args)
+static PyObject *kv_get(PyObject *module, PyObject *args)
 {
     (void)module;
     return get_with(args, run_get);
@@ -134,7 +134,7 @@ static void run_increment(struct mupy_call *call)
 }
 
 /* kv_increment(node, key, by, timeout) -> sum */
-static PyObject *increment(PyObject *module, PyObject *args)
+static PyObject *kv_increment(PyObject *module, PyObject *args)
 {
     struct kv_request fields = {.flags = 0};
     struct mupy_call *call;
@@ -163,7 +163,7 @@ static void run_delete(struct mupy_call *call)
 }
 
 /* kv_delete(node, key, timeout) -> how many */
-static PyObject *delete(PyObject *module, PyObject *args)
+static PyObject *kv_delete(PyObject *module, PyObject *args)
 {
     struct kv_request fields = {.flags = 0};
     struct mupy_call *call;
@@ -192,7 +192,7 @@ static void run_list(struct mupy_call *call)
 }
 
 /* kv_list(node, directory, timeout) -> [{key, value, revision}] */
-static PyObject *list(PyObject *module, PyObject *args)
+static PyObject *kv_list(PyObject *module, PyObject *args)
 {
     const char *directory;
     struct mupy_call *call;
@@ -249,7 +249,7 @@ static struct answer *answer_new(void)
     return answer;
 }
 
-/* get() -> (value or None, revision, number); raises its error. */
+/* kv_get() -> (value or None, revision, number); raises its error. */
 static PyObject *answer_get(PyObject *object, PyObject *unused)
 {
     const struct answer *answer = (struct answer *)object;
@@ -264,7 +264,7 @@ static PyObject *answer_get(PyObject *object, PyObject *unused)
                          (long long)answer->number);
 }
 
-static PyObject *answer_number(PyObject *object, void *closure)
+static PyObject *kv_answer_number(PyObject *object, void *closure)
 {
     (void)closure;
     return PyLong_FromLongLong(((struct answer *)object)->number);
@@ -276,7 +276,7 @@ struct pending {
 };
 
 /* On the loop's thread. */
-static void done(void *user, const mu_kv_response *from)
+static void on_kv_answer(void *user, const mu_kv_response *from)
 {
     struct pending *pending = user;
     struct answer *answer = pending->answer;
@@ -301,7 +301,7 @@ static void done(void *user, const mu_kv_response *from)
 }
 
 /* Make a pending request, whose notice calls `callback` with the answer. */
-static struct pending *pending_new(PyObject *callback)
+static struct pending *pending_kv_new(PyObject *callback)
 {
     struct pending *pending;
     struct answer *answer;
@@ -325,8 +325,8 @@ static struct pending *pending_new(PyObject *callback)
     return pending;
 }
 
-static PyObject *begun(struct pending *pending, int rv, const mu_error *error,
-                       uint64_t number)
+static PyObject *finish_kv_begin(struct pending *pending, int rv, const mu_error *error,
+                                 uint64_t number)
 {
     if (rv == 0)
         return PyLong_FromUnsignedLongLong(number);
@@ -337,7 +337,7 @@ static PyObject *begun(struct pending *pending, int rv, const mu_error *error,
 
 /* kv_begin(node, operation, key, value, flags, revision, by, timeout, callback) ->
  * request */
-static PyObject *begin(PyObject *module, PyObject *args)
+static PyObject *kv_begin(PyObject *module, PyObject *args)
 {
     mu_kv_request ask = {.timeout_ms = -1};
     unsigned long long revision;
@@ -364,18 +364,18 @@ static PyObject *begin(PyObject *module, PyObject *args)
     ask.size = (size_t)size;
     ask.revision = revision;
     ask.by = by;
-    pending = pending_new(callback);
+    pending = pending_kv_new(callback);
     if (pending == NULL)
         return NULL;
-    rv = mu_kv_request_async(opened, &ask, done, pending, &number);
+    rv = mu_kv_request_async(opened, &ask, on_kv_answer, pending, &number);
     (void)mu_error_set(&error, rv, "the request for key \"%.100s\" was not begun: %s",
                        ask.key, rv == -MU_EAGAIN ? "too many are under way"
                                                  : mu_strerror(rv));
-    return begun(pending, rv, &error, number);
+    return finish_kv_begin(pending, rv, &error, number);
 }
 
 /* kv_cancel(node, request) */
-static PyObject *cancel(PyObject *module, PyObject *args)
+static PyObject *kv_cancel(PyObject *module, PyObject *args)
 {
     unsigned long long number;
     PyObject *node;
@@ -487,7 +487,7 @@ static PyObject *transact_failed(struct mupy_call *call)
 }
 
 /* kv_transact(node, checks, changes, timeout) -> (revision, number) */
-static PyObject *transact(PyObject *module, PyObject *args)
+static PyObject *kv_transact(PyObject *module, PyObject *args)
 {
     struct transact_request *request;
     struct mupy_call *call;
@@ -547,11 +547,13 @@ static PyObject *transact_begin(PyObject *module, PyObject *args)
     if (transaction == NULL)
         return PyErr_NoMemory();
     if (read_transaction(checks, changes, transaction) == 0)
-        pending = pending_new(callback);
+        pending = pending_kv_new(callback);
     if (pending != NULL)
-        result = begun(pending, mu_kv_transact_async(opened, &transaction->whole,
-                                                     timeout_ms, done, pending, &error,
-                                                     &number), &error, number);
+        result =
+            finish_kv_begin(pending,
+                            mu_kv_transact_async(opened, &transaction->whole, timeout_ms,
+                                                 on_kv_answer, pending, &error, &number),
+                            &error, number);
     free(transaction);
     return result;
 }
@@ -579,24 +581,24 @@ static int add_numbers(PyObject *module)
 int mupy_key_values_init(PyObject *module)
 {
     static PyMethodDef functions[] = {
-        {"kv_put", put, METH_VARARGS,
+        {"kv_put", kv_put, METH_VARARGS,
          "kv_put(node, key, value, flags, revision, timeout)\n--\n\nThe new revision."},
-        {"kv_get", get, METH_VARARGS,
+        {"kv_get", kv_get, METH_VARARGS,
          "kv_get(node, key, timeout)\n--\n\n(value, revision), once the key exists."},
         {"kv_try_get", try_get, METH_VARARGS,
          "kv_try_get(node, key, timeout)\n--\n\n(value, revision), as it is now."},
-        {"kv_increment", increment, METH_VARARGS,
+        {"kv_increment", kv_increment, METH_VARARGS,
          "kv_increment(node, key, by, timeout)\n--\n\nThe sum."},
-        {"kv_delete", delete, METH_VARARGS,
+        {"kv_delete", kv_delete, METH_VARARGS,
          "kv_delete(node, key, timeout)\n--\n\nHow many keys were deleted."},
-        {"kv_list", list, METH_VARARGS,
+        {"kv_list", kv_list, METH_VARARGS,
          "kv_list(node, directory, timeout)\n--\n\nAll keys below a key."},
-        {"kv_begin", begin, METH_VARARGS,
+        {"kv_begin", kv_begin, METH_VARARGS,
          "kv_begin(node, operation, key, value, flags, revision, by, timeout, callback)\n"
          "--\n\nBegin a request; callback(answer) is called once."},
-        {"kv_cancel", cancel, METH_VARARGS,
+        {"kv_cancel", kv_cancel, METH_VARARGS,
          "kv_cancel(node, request)\n--\n\nCancel it."},
-        {"kv_transact", transact, METH_VARARGS,
+        {"kv_transact", kv_transact, METH_VARARGS,
          "kv_transact(node, checks, changes, timeout)\n--\n\n(revision, number)."},
         {"kv_transact_begin", transact_begin, METH_VARARGS,
          "kv_transact_begin(node, checks, changes, timeout, callback)\n--\n\n"
@@ -608,7 +610,8 @@ int mupy_key_values_init(PyObject *module)
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {
-        {"number", answer_number, NULL, "Its number, also of one with an error.", NULL},
+        {"number", kv_answer_number, NULL, "Its number, also of one with an error.",
+         NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {

@@ -20,20 +20,20 @@ struct source {
 
 static PyTypeObject *resolver_type;
 
-static struct resolver *self_of(PyObject *self)
+static struct resolver *as_resolver(PyObject *self)
 {
     return (struct resolver *)self;
 }
 
-static mu_resolver *handle_of(PyObject *object)
+static mu_resolver *get_resolver(PyObject *object)
 {
-    if (self_of(object)->resolver == NULL)
+    if (as_resolver(object)->resolver == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the resolver was handed on");
-    return self_of(object)->resolver;
+    return as_resolver(object)->resolver;
 }
 
 /* Takes ownership of `resolver`. */
-static PyObject *wrap(mu_resolver *resolver)
+static PyObject *wrap_resolver(mu_resolver *resolver)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(resolver_type, Py_tp_alloc);
     struct resolver *self = (struct resolver *)alloc(resolver_type, 0);
@@ -45,9 +45,9 @@ static PyObject *wrap(mu_resolver *resolver)
     return (PyObject *)self;
 }
 
-static void dealloc(PyObject *object)
+static void resolver_dealloc(PyObject *object)
 {
-    struct resolver *self = self_of(object);
+    struct resolver *self = as_resolver(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     mu_resolver *resolver = self->resolver;
@@ -64,7 +64,7 @@ static void dealloc(PyObject *object)
 
 /* ---- construction ---- */
 
-static PyObject *named(PyObject *type, PyObject *args)
+static PyObject *resolver_named(PyObject *type, PyObject *args)
 {
     mu_resolver *resolver = NULL;
     const char *name = NULL;
@@ -75,10 +75,10 @@ static PyObject *named(PyObject *type, PyObject *args)
         return NULL;
     if (mu_resolver_new(name, &error, &resolver) != 0)
         return mupy_raise(&error, NULL);
-    return wrap(resolver);
+    return wrap_resolver(resolver);
 }
 
-static PyObject *fixed(PyObject *type, PyObject *args)
+static PyObject *resolver_fixed(PyObject *type, PyObject *args)
 {
     mu_resolver *resolver = NULL;
     mu_cluster *cluster = NULL;
@@ -96,7 +96,7 @@ static PyObject *fixed(PyObject *type, PyObject *args)
     rv = mu_resolver_new_static(cluster, master, task_type, task_index, &error,
                                 &resolver);
     mu_cluster_free(cluster);
-    return rv != 0 ? mupy_raise(&error, NULL) : wrap(resolver);
+    return rv != 0 ? mupy_raise(&error, NULL) : wrap_resolver(resolver);
 }
 
 static bool are_resolvers(PyObject *members)
@@ -108,7 +108,7 @@ static bool are_resolvers(PyObject *members)
             PyErr_Format(PyExc_TypeError, "a Resolver was expected, got %R", member);
             return false;
         }
-        if (handle_of(member) == NULL)
+        if (get_resolver(member) == NULL)
             return false;
     }
     return true;
@@ -134,17 +134,17 @@ static PyObject *union_of(PyObject *type, PyObject *args)
     if (handles == NULL)
         return PyErr_NoMemory();
     for (size_t i = 0; i < count; i++)
-        handles[i] = self_of(PyTuple_GetItem(members, (Py_ssize_t)i))->resolver;
+        handles[i] = as_resolver(PyTuple_GetItem(members, (Py_ssize_t)i))->resolver;
     rv = mu_resolver_new_union(handles, count, &error, &resolver);
     free(handles);
     if (rv != 0)
         return mupy_raise(&error, NULL);
     for (size_t i = 0; i < count; i++)
-        self_of(PyTuple_GetItem(members, (Py_ssize_t)i))->resolver = NULL;
-    object = wrap(resolver);
+        as_resolver(PyTuple_GetItem(members, (Py_ssize_t)i))->resolver = NULL;
+    object = wrap_resolver(resolver);
     if (object != NULL) {
         Py_INCREF(members);
-        self_of(object)->keep = members;
+        as_resolver(object)->keep = members;
     }
     return object;
 }
@@ -152,13 +152,14 @@ static PyObject *union_of(PyObject *type, PyObject *args)
 /* ---- resolvers written in Python ---- */
 
 /* The object of a source, as a new reference; with the GIL. */
-static PyObject *object_of(struct source *source)
+static PyObject *get_source_object(struct source *source)
 {
     Py_XINCREF(source->object);
     return source->object;
 }
 
-static void copy_text(char *to, size_t size, PyObject *fields, const char *name)
+static void copy_resolution_text(char *to, size_t size, PyObject *fields,
+                                 const char *name)
 {
     PyObject *value = PyDict_GetItemString(fields, name);
     const char *text = NULL;
@@ -171,7 +172,7 @@ static void copy_text(char *to, size_t size, PyObject *fields, const char *name)
     to[size - 1] = '\0';
 }
 
-static int number_of(PyObject *fields, const char *name, int missing)
+static int get_field_number(PyObject *fields, const char *name, int missing)
 {
     PyObject *value = PyDict_GetItemString(fields, name);
 
@@ -184,39 +185,41 @@ static int fill_resolution(PyObject *fields, mu_resolution *resolution)
     if (mupy_cluster_of(PyDict_GetItemString(fields, "cluster"), &resolution->cluster) !=
         0)
         return -1;
-    copy_text(resolution->task_type, sizeof resolution->task_type, fields, "task_type");
-    copy_text(resolution->rpc_layer, sizeof resolution->rpc_layer, fields, "rpc_layer");
-    copy_text(resolution->environment, sizeof resolution->environment, fields,
-              "environment");
-    copy_text(resolution->master, sizeof resolution->master, fields, "master");
-    copy_text(resolution->bind_address, sizeof resolution->bind_address, fields,
-              "bind_address");
-    copy_text(resolution->accelerator, sizeof resolution->accelerator, fields,
-              "accelerator");
-    resolution->task_index = number_of(fields, "task_index", -1);
-    resolution->accelerators = number_of(fields, "accelerators", -1);
+    copy_resolution_text(resolution->task_type, sizeof resolution->task_type, fields,
+                         "task_type");
+    copy_resolution_text(resolution->rpc_layer, sizeof resolution->rpc_layer, fields,
+                         "rpc_layer");
+    copy_resolution_text(resolution->environment, sizeof resolution->environment, fields,
+                         "environment");
+    copy_resolution_text(resolution->master, sizeof resolution->master, fields, "master");
+    copy_resolution_text(resolution->bind_address, sizeof resolution->bind_address,
+                         fields, "bind_address");
+    copy_resolution_text(resolution->accelerator, sizeof resolution->accelerator, fields,
+                         "accelerator");
+    resolution->task_index = get_field_number(fields, "task_index", -1);
+    resolution->accelerators = get_field_number(fields, "accelerators", -1);
     return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Convert the current exception to an error of the library. */
-static int error_of(mu_error *ret_error)
+static int convert_exception(mu_error *ret_error)
 {
-    static PyObject *told_error;
+    static PyObject *describe_error;
     PyObject *type;
     PyObject *value;
     PyObject *traceback;
-    PyObject *told = NULL;
+    PyObject *described = NULL;
     const char *words = "it has raised an exception";
     int code = -MU_EUNKNOWN;
 
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    if (mupy_import(&told_error, "muster.resolvers", "_told_error") != NULL)
-        told = PyObject_CallFunctionObjArgs(told_error, value, NULL);
-    if (told == NULL || !PyArg_ParseTuple(told, "is", &code, &words))
+    if (mupy_import(&describe_error, "muster.resolvers", "_told_error") != NULL)
+        described = PyObject_CallFunctionObjArgs(describe_error, value, NULL);
+    if (described == NULL || !PyArg_ParseTuple(described, "is", &code, &words))
         PyErr_Clear();
     code = mu_error_set(ret_error, code, "%s", words);
-    Py_XDECREF(told);
+    Py_XDECREF(described);
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
@@ -226,15 +229,15 @@ static int error_of(mu_error *ret_error)
 static int resolve_object(PyObject *object, int64_t timeout_ms, mu_error *ret_error,
                           mu_resolution *ret_resolution)
 {
-    static PyObject *told;
+    static PyObject *described;
     PyObject *fields = NULL;
     int rv = 0;
 
-    if (mupy_import(&told, "muster.resolvers", "_told") != NULL)
-        fields = PyObject_CallFunction(told, "Od", object,
+    if (mupy_import(&described, "muster.resolvers", "_told") != NULL)
+        fields = PyObject_CallFunction(described, "Od", object,
                                        timeout_ms < 0 ? -1.0 : (double)timeout_ms / 1000);
     if (fields == NULL || fill_resolution(fields, ret_resolution) != 0)
-        rv = error_of(ret_error);
+        rv = convert_exception(ret_error);
     Py_XDECREF(fields);
     return rv;
 }
@@ -250,7 +253,7 @@ static int resolve_source(void *user, int64_t timeout_ms, mu_error *ret_error,
     if (!Py_IsInitialized())
         return mu_error_set(ret_error, -MU_ECLOSED, "the interpreter has ended");
     state = PyGILState_Ensure();
-    object = object_of(user);
+    object = get_source_object(user);
     if (object == NULL)
         rv = mu_error_set(ret_error, -MU_ECLOSED, "the resolver is not there any more");
     else
@@ -299,40 +302,40 @@ static PyObject *of_python(PyObject *type, PyObject *args)
     if (source == NULL)
         return PyErr_NoMemory();
     resolver = new_of_source(source, name);
-    self = resolver == NULL ? NULL : wrap(resolver);
+    self = resolver == NULL ? NULL : wrap_resolver(resolver);
     if (self == NULL) {
         free(source);
         return NULL;
     }
     Py_INCREF(object);
     source->object = object;
-    self_of(self)->source = source;
+    as_resolver(self)->source = source;
     return self;
 }
 
 /* ---- settings ---- */
 
-static PyObject *checked(int rv, const mu_error *error)
+static PyObject *raise_or_none(int rv, const mu_error *error)
 {
     if (rv != 0)
         return mupy_raise(error, NULL);
     Py_RETURN_NONE;
 }
 
-static PyObject *set(PyObject *object, PyObject *args)
+static PyObject *resolver_set(PyObject *object, PyObject *args)
 {
-    mu_resolver *resolver = handle_of(object);
+    mu_resolver *resolver = get_resolver(object);
     const char *value = NULL;
     const char *setting;
     mu_error error;
 
     if (resolver == NULL || !PyArg_ParseTuple(args, "sz:set", &setting, &value))
         return NULL;
-    return checked(mu_resolver_set(resolver, setting, value, &error), &error);
+    return raise_or_none(mu_resolver_set(resolver, setting, value, &error), &error);
 }
 
 /* override(what, value): takes precedence over the source. */
-static PyObject *override(PyObject *object, PyObject *args)
+static PyObject *resolver_override(PyObject *object, PyObject *args)
 {
     static const struct {
         const char *name;
@@ -342,7 +345,7 @@ static PyObject *override(PyObject *object, PyObject *args)
         {"rpc_layer", mu_resolver_set_rpc_layer},
         {"environment", mu_resolver_set_environment},
     };
-    mu_resolver *resolver = handle_of(object);
+    mu_resolver *resolver = get_resolver(object);
     const char *name;
     const char *text;
     mu_error error;
@@ -351,36 +354,37 @@ static PyObject *override(PyObject *object, PyObject *args)
         return NULL;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i].name, name) == 0)
-            return checked(rows[i].set(resolver, text, &error), &error);
+            return raise_or_none(rows[i].set(resolver, text, &error), &error);
     return mupy_fail(-MU_EINVALID, "\"%.60s\" cannot be overridden", name);
 }
 
 static PyObject *set_task_index(PyObject *object, PyObject *args)
 {
-    mu_resolver *resolver = handle_of(object);
+    mu_resolver *resolver = get_resolver(object);
     mu_error error;
     int index;
 
     if (resolver == NULL || !PyArg_ParseTuple(args, "i:set_task_index", &index))
         return NULL;
-    return checked(mu_resolver_set_task_index(resolver, index, &error), &error);
+    return raise_or_none(mu_resolver_set_task_index(resolver, index, &error), &error);
 }
 
 static PyObject *set_accelerators(PyObject *object, PyObject *args)
 {
-    mu_resolver *resolver = handle_of(object);
+    mu_resolver *resolver = get_resolver(object);
     const char *kind;
     mu_error error;
     int count;
 
     if (resolver == NULL || !PyArg_ParseTuple(args, "si:set_accelerators", &kind, &count))
         return NULL;
-    return checked(mu_resolver_set_accelerators(resolver, kind, count, &error), &error);
+    return raise_or_none(mu_resolver_set_accelerators(resolver, kind, count, &error),
+                         &error);
 }
 
 /* ---- queries ---- */
 
-static void log_progress(void *user, const char *line)
+static void log_resolver_progress(void *user, const char *line)
 {
     (void)user;
     mupy_notice_log(NULL, MU_LOG_INFO, "", "resolver", line);
@@ -390,7 +394,7 @@ static void log_progress(void *user, const char *line)
 static struct mupy_call *resolver_call(PyObject *self, PyObject *timeout,
                                        void (*run)(struct mupy_call *call))
 {
-    mu_resolver *resolver = handle_of(self);
+    mu_resolver *resolver = get_resolver(self);
     struct mupy_call *call;
     int64_t timeout_ms;
 
@@ -400,7 +404,7 @@ static struct mupy_call *resolver_call(PyObject *self, PyObject *timeout,
     call = mupy_call_new(run);
     if (call == NULL)
         return NULL;
-    mu_resolver_on_progress(resolver, log_progress, NULL);
+    mu_resolver_on_progress(resolver, log_resolver_progress, NULL);
     call->object = resolver;
     call->timeout_ms = timeout_ms;
     mupy_call_keep(call, self);
@@ -472,7 +476,7 @@ static PyObject *resolution_object(mu_resolution *resolution)
         resolution->cluster_name);
 }
 
-static PyObject *resolve(PyObject *self, PyObject *args)
+static PyObject *resolver_resolve(PyObject *self, PyObject *args)
 {
     PyObject *timeout = NULL;
     struct resolve_request *request;
@@ -510,7 +514,7 @@ static void run_master(struct mupy_call *call)
 }
 
 /* master(type, index, rpc_layer, timeout) */
-static PyObject *master(PyObject *self, PyObject *args)
+static PyObject *resolver_master(PyObject *self, PyObject *args)
 {
     PyObject *type;
     PyObject *rpc_layer;
@@ -555,7 +559,7 @@ static void run_accelerators(struct mupy_call *call)
 }
 
 /* accelerators(node, type, index, timeout) */
-static PyObject *accelerators(PyObject *self, PyObject *args)
+static PyObject *resolver_accelerators(PyObject *self, PyObject *args)
 {
     PyObject *node;
     PyObject *timeout;
@@ -578,9 +582,9 @@ static PyObject *accelerators(PyObject *self, PyObject *args)
     return mupy_call_value(call);
 }
 
-static PyObject *explain(PyObject *self, PyObject *unused)
+static PyObject *resolver_explain(PyObject *self, PyObject *unused)
 {
-    mu_resolver *resolver = handle_of(self);
+    mu_resolver *resolver = get_resolver(self);
     mu_value *tried;
     PyObject *object;
 
@@ -629,7 +633,7 @@ int mupy_resolver_of(PyObject *object, mu_resolver **ret_resolver, PyObject **re
         Py_DECREF(made);
         return -1;
     }
-    *ret_resolver = handle_of(made);
+    *ret_resolver = get_resolver(made);
     *ret_keep = made;
     if (*ret_resolver == NULL)
         Py_CLEAR(*ret_keep);
@@ -644,33 +648,34 @@ int mupy_resolver_init(PyObject *module)
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {
-        {"named", named, METH_VARARGS | METH_CLASS,
+        {"named", resolver_named, METH_VARARGS | METH_CLASS,
          "named(name=None)\n--\n\nOne by its name; None: auto-detection."},
-        {"fixed", fixed, METH_VARARGS | METH_CLASS,
+        {"fixed", resolver_fixed, METH_VARARGS | METH_CLASS,
          "fixed(cluster, master=None, task_type=None, task_index=-1)\n--\n\n"
          "One with a fixed cluster."},
         {"union", union_of, METH_VARARGS | METH_CLASS,
          "union(members)\n--\n\nThe union of several, which it owns."},
         {"of_python", of_python, METH_VARARGS | METH_CLASS,
          "of_python(object, name)\n--\n\nOne that is written in Python."},
-        {"set", set, METH_VARARGS, "set(setting, value)\n--\n\nSet a setting."},
-        {"override", override, METH_VARARGS,
+        {"set", resolver_set, METH_VARARGS, "set(setting, value)\n--\n\nSet a setting."},
+        {"override", resolver_override, METH_VARARGS,
          "override(what, value)\n--\n\nReplace what the source says."},
         {"set_task_index", set_task_index, METH_VARARGS,
          "set_task_index(index)\n--\n\nSet the task index; -1 unsets it."},
         {"set_accelerators", set_accelerators, METH_VARARGS,
          "set_accelerators(kind, count)\n--\n\nAccelerators of each task."},
-        {"resolve", resolve, METH_VARARGS, "resolve(timeout=None)\n--\n\nAll results."},
-        {"master", master, METH_VARARGS,
+        {"resolve", resolver_resolve, METH_VARARGS,
+         "resolve(timeout=None)\n--\n\nAll results."},
+        {"master", resolver_master, METH_VARARGS,
          "master(type, index, rpc_layer, timeout)\n--\n\nThe target of sessions."},
-        {"accelerators", accelerators, METH_VARARGS,
+        {"accelerators", resolver_accelerators, METH_VARARGS,
          "accelerators(node, type, index, timeout)\n--\n\nCounts by kind."},
-        {"explain", explain, METH_NOARGS,
+        {"explain", resolver_explain, METH_NOARGS,
          "explain()\n--\n\nWhat the last query tried."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_dealloc, dealloc},
+        {Py_tp_dealloc, resolver_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_doc, "A resolver of the library, for one caller."},
         {0, NULL},

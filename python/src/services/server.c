@@ -15,16 +15,16 @@ struct server {
 
 static PyTypeObject *server_type;
 
-static struct server *self_of(PyObject *self)
+static struct server *as_server(PyObject *self)
 {
     return (struct server *)self;
 }
 
-static mu_server *handle_of(PyObject *object)
+static mu_server *get_started_server(PyObject *object)
 {
-    if (self_of(object)->server == NULL)
+    if (as_server(object)->server == NULL)
         (void)mupy_fail(-MU_EPRECONDITION, "the server was not started");
-    return self_of(object)->server;
+    return as_server(object)->server;
 }
 
 /* ---- config ---- */
@@ -33,7 +33,8 @@ enum { FILTERS_MAX = 1024 };
 
 /* (inter_op_threads, intra_op_threads, tuple of device filters); the texts belong to
  * `object`. `filters` has FILTERS_MAX. */
-static int read_config(PyObject *object, const char **filters, mu_session_config *config)
+static int read_session_config(PyObject *object, const char **filters,
+                               mu_session_config *config)
 {
     PyObject *names;
 
@@ -145,9 +146,9 @@ static struct mupy_call *start_call(PyObject *object, PyObject *cluster,
 }
 
 /* start(cluster, options, rpc_layer, environment, config, from_environment, timeout) */
-static PyObject *start(PyObject *object, PyObject *args)
+static PyObject *server_start(PyObject *object, PyObject *args)
 {
-    struct server *self = self_of(object);
+    struct server *self = as_server(object);
     struct start_request *request;
     struct mupy_call *call;
     const char *rpc_layer;
@@ -174,7 +175,7 @@ static PyObject *start(PyObject *object, PyObject *args)
         request->options.rpc_layer = rpc_layer;
     if (environment != NULL)
         request->options.environment = environment;
-    failed = read_config(config, request->filters, &request->config) != 0 ||
+    failed = read_session_config(config, request->filters, &request->config) != 0 ||
              mupy_timeout(timeout, &request->options.timeout_ms) != 0;
     if (failed) {
         mupy_request_end(call);
@@ -199,15 +200,15 @@ static PyObject *start(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg)
+static int server_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(self_of(object)->node);
+    Py_VISIT(as_server(object)->node);
     return 0;
 }
 
-static void dealloc(PyObject *object)
+static void server_dealloc(PyObject *object)
 {
-    struct server *self = self_of(object);
+    struct server *self = as_server(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     mu_server *server = self->server;
@@ -239,9 +240,10 @@ static void run_stop(struct mupy_call *call)
     call->rv = mu_server_stop(call->object, call->timeout_ms, &call->error);
 }
 
-static PyObject *timed(PyObject *self, PyObject *args, void (*run)(struct mupy_call *))
+static PyObject *call_server_timed(PyObject *self, PyObject *args,
+                                   void (*run)(struct mupy_call *))
 {
-    mu_server *server = handle_of(self);
+    mu_server *server = get_started_server(self);
     PyObject *timeout = NULL;
     struct mupy_call *call;
     int64_t timeout_ms;
@@ -258,28 +260,28 @@ static PyObject *timed(PyObject *self, PyObject *args, void (*run)(struct mupy_c
     return mupy_call_finish(call);
 }
 
-static PyObject *join(PyObject *self, PyObject *args)
+static PyObject *server_join(PyObject *self, PyObject *args)
 {
-    return timed(self, args, run_join);
+    return call_server_timed(self, args, run_join);
 }
 
-static PyObject *stop(PyObject *self, PyObject *args)
+static PyObject *server_stop(PyObject *self, PyObject *args)
 {
-    PyObject *result = timed(self, args, run_stop);
+    PyObject *result = call_server_timed(self, args, run_stop);
 
     if (result != NULL)
-        mupy_node_unwrap(self_of(self)->node);
+        mupy_node_unwrap(as_server(self)->node);
     return result;
 }
 
 /* ---- attributes ---- */
 
-static PyObject *node(PyObject *self, void *closure)
+static PyObject *server_node(PyObject *self, void *closure)
 {
-    PyObject *object = self_of(self)->node;
+    PyObject *object = as_server(self)->node;
 
     (void)closure;
-    if (handle_of(self) == NULL)
+    if (get_started_server(self) == NULL)
         return NULL;
     if (object == NULL)
         return mupy_str(NULL);
@@ -287,25 +289,25 @@ static PyObject *node(PyObject *self, void *closure)
     return object;
 }
 
-static PyObject *target(PyObject *self, void *closure)
+static PyObject *server_target(PyObject *self, void *closure)
 {
-    mu_server *server = handle_of(self);
+    mu_server *server = get_started_server(self);
 
     (void)closure;
     return server == NULL ? NULL : PyUnicode_FromString(mu_server_target(server));
 }
 
-static PyObject *task(PyObject *self, void *closure)
+static PyObject *server_task(PyObject *self, void *closure)
 {
-    mu_server *server = handle_of(self);
+    mu_server *server = get_started_server(self);
 
     (void)closure;
     return server == NULL ? NULL : PyUnicode_FromString(mu_server_task(server));
 }
 
-static PyObject *cluster(PyObject *self, void *closure)
+static PyObject *server_cluster(PyObject *self, void *closure)
 {
-    mu_server *server = handle_of(self);
+    mu_server *server = get_started_server(self);
     mu_cluster *copy;
 
     (void)closure;
@@ -315,10 +317,10 @@ static PyObject *cluster(PyObject *self, void *closure)
     return copy == NULL ? PyErr_NoMemory() : mupy_cluster_wrap(copy);
 }
 
-static PyObject *started(PyObject *self, void *closure)
+static PyObject *server_started(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyBool_FromLong(self_of(self)->server != NULL);
+    return PyBool_FromLong(as_server(self)->server != NULL);
 }
 
 /* ---- other servers ---- */
@@ -371,8 +373,8 @@ static void run_offer(struct mupy_call *call)
     call->rv = mu_server_assign_cluster(&request->offer, call->timeout_ms, &call->error);
 }
 
-static int read_offer(PyObject *args, PyObject **ret_timeout,
-                      struct offer_request *request)
+static int read_cluster_offer(PyObject *args, PyObject **ret_timeout,
+                              struct offer_request *request)
 {
     const char *cluster_name;
     mu_error error;
@@ -397,11 +399,11 @@ static int read_offer(PyObject *args, PyObject **ret_timeout,
     request->node.log_level = MU_LOG_WARN;
     if (cluster_name != NULL)
         request->node.cluster_name = cluster_name;
-    return read_config(config, request->filters, &request->config);
+    return read_session_config(config, request->filters, &request->config);
 }
 
 /* offer_cluster(cluster, type, index, cluster name, config, timeout) */
-static PyObject *offer(PyObject *module, PyObject *args)
+static PyObject *offer_cluster(PyObject *module, PyObject *args)
 {
     struct mupy_call *call = mupy_call_new(run_offer);
     struct offer_request *request;
@@ -414,7 +416,7 @@ static PyObject *offer(PyObject *module, PyObject *args)
     if (request == NULL)
         return NULL;
     mupy_call_keep(call, args);
-    if (read_offer(args, &timeout, request) != 0 ||
+    if (read_cluster_offer(args, &timeout, request) != 0 ||
         mupy_timeout(timeout, &call->timeout_ms) != 0 || mupy_notice_start() != 0) {
         mupy_request_end(call);
         return NULL;
@@ -430,31 +432,32 @@ int mupy_server_init(PyObject *module)
     static PyMethodDef functions[] = {
         {"stop_remote", stop_remote, METH_VARARGS,
          "stop_remote(node, task, reason, timeout)\n--\n\nStop another task's server."},
-        {"offer_cluster", offer, METH_VARARGS,
+        {"offer_cluster", offer_cluster, METH_VARARGS,
          "offer_cluster(cluster, type, index, name, config, timeout)\n"
          "--\n\nAssign a cluster to a waiting server."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {
-        {"_start", start, METH_VARARGS,
+        {"_start", server_start, METH_VARARGS,
          "_start(cluster, options, rpc_layer, environment, config, from_environment, "
          "timeout)\n--\n\nStart it."},
-        {"_join", join, METH_VARARGS, "_join(timeout=None)\n--\n\nServe."},
-        {"_stop", stop, METH_VARARGS, "_stop(timeout=None)\n--\n\nStop."},
+        {"_join", server_join, METH_VARARGS, "_join(timeout=None)\n--\n\nServe."},
+        {"_stop", server_stop, METH_VARARGS, "_stop(timeout=None)\n--\n\nStop."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {
-        {"node", node, NULL, "Its node; None with environment \"google\".", NULL},
-        {"target", target, NULL, "The target of sessions: \"grpc://host:port\".", NULL},
-        {"task", task, NULL, "\"/job:worker/task:1\".", NULL},
-        {"_cluster", cluster, NULL, "The cluster that it serves.", NULL},
-        {"started", started, NULL, "Whether it was started.", NULL},
+        {"node", server_node, NULL, "Its node; None with environment \"google\".", NULL},
+        {"target", server_target, NULL, "The target of sessions: \"grpc://host:port\".",
+         NULL},
+        {"task", server_task, NULL, "\"/job:worker/task:1\".", NULL},
+        {"_cluster", server_cluster, NULL, "The cluster that it serves.", NULL},
+        {"started", server_started, NULL, "Whether it was started.", NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {
         {Py_tp_new, PyType_GenericNew},
-        {Py_tp_dealloc, dealloc},
-        {Py_tp_traverse, traverse},
+        {Py_tp_dealloc, server_dealloc},
+        {Py_tp_traverse, server_traverse},
         {Py_tp_methods, methods},
         {Py_tp_getset, getset},
         {Py_tp_doc, "A server of the library."},

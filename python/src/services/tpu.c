@@ -10,12 +10,12 @@ struct tpu {
     mu_tpu *tpu;
 };
 
-static mu_tpu *handle_of(PyObject *object)
+static mu_tpu *as_tpu(PyObject *object)
 {
     return ((struct tpu *)object)->tpu;
 }
 
-static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static PyObject *tpu_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     mu_tpu *tpu = NULL;
@@ -34,17 +34,17 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-static void dealloc(PyObject *object)
+static void tpu_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
-    mu_tpu_free(handle_of(object));
+    mu_tpu_free(as_tpu(object));
     release(object);
     Py_DECREF(type);
 }
 
-static PyObject *set(PyObject *self, PyObject *args)
+static PyObject *tpu_set(PyObject *self, PyObject *args)
 {
     const char *value = NULL;
     const char *setting;
@@ -52,12 +52,12 @@ static PyObject *set(PyObject *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "sz:set", &setting, &value))
         return NULL;
-    if (mu_tpu_set(handle_of(self), setting, value, &error) != 0)
+    if (mu_tpu_set(as_tpu(self), setting, value, &error) != 0)
         return mupy_raise(&error, NULL);
     Py_RETURN_NONE;
 }
 
-static void log_progress(void *user, const char *line)
+static void log_tpu_progress(void *user, const char *line)
 {
     (void)user;
     mupy_notice_log(NULL, MU_LOG_INFO, "", "tpu", line);
@@ -74,8 +74,8 @@ static struct mupy_call *tpu_call(PyObject *self, PyObject *timeout,
     call = mupy_call_new(run);
     if (call == NULL)
         return NULL;
-    mu_tpu_on_progress(handle_of(self), log_progress, NULL);
-    call->object = handle_of(self);
+    mu_tpu_on_progress(as_tpu(self), log_tpu_progress, NULL);
+    call->object = as_tpu(self);
     call->timeout_ms = timeout_ms;
     mupy_call_keep(call, self);
     return call;
@@ -87,7 +87,7 @@ struct describe_request {
     mu_tpu_state states[MU_TPU_NODES_MAX];
 };
 
-static void run_describe(struct mupy_call *call)
+static void run_describe_call(struct mupy_call *call)
 {
     struct describe_request *request = call->other;
 
@@ -106,7 +106,7 @@ static PyObject *state_object(const mu_tpu_state *state)
         PyBool_FromLong(state->recoverable), "why", state->why);
 }
 
-static PyObject *describe(PyObject *self, PyObject *args)
+static PyObject *tpu_describe(PyObject *self, PyObject *args)
 {
     PyObject *timeout = NULL;
     struct describe_request *request;
@@ -115,7 +115,7 @@ static PyObject *describe(PyObject *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "|O:describe", &timeout))
         return NULL;
-    call = tpu_call(self, timeout, run_describe);
+    call = tpu_call(self, timeout, run_describe_call);
     if (call == NULL)
         return NULL;
     request = mupy_request_new(call, sizeof *request, NULL);
@@ -147,7 +147,7 @@ static void run_recoverable(struct mupy_call *call)
                                   &request->recoverable, request->why);
 }
 
-static PyObject *recoverable(PyObject *self, PyObject *args)
+static PyObject *tpu_recoverable(PyObject *self, PyObject *args)
 {
     PyObject *timeout = NULL;
     struct recoverable_request *request;
@@ -167,7 +167,7 @@ static PyObject *recoverable(PyObject *self, PyObject *args)
     return object;
 }
 
-static void run_wait(struct mupy_call *call)
+static void run_tpu_wait(struct mupy_call *call)
 {
     call->rv = mu_tpu_wait_healthy(call->object, call->timeout_ms, (int64_t)call->number,
                                    &call->error);
@@ -183,7 +183,7 @@ static PyObject *wait_healthy(PyObject *self, PyObject *args)
         return NULL;
     if (!(interval > 0 && interval < 1e9))
         return mupy_fail(-MU_EINVALID, "interval is a number of seconds above 0");
-    call = tpu_call(self, timeout, run_wait);
+    call = tpu_call(self, timeout, run_tpu_wait);
     if (call == NULL)
         return NULL;
     if (call->timeout_ms == 0)
@@ -216,13 +216,13 @@ static PyObject *request_version(PyObject *self, PyObject *args)
     return mupy_call_finish(call);
 }
 
-static PyObject *leader(PyObject *self, PyObject *unused)
+static PyObject *tpu_leader(PyObject *self, PyObject *unused)
 {
     char task[64];
     mu_error error;
 
     (void)unused;
-    if (mu_tpu_leader(handle_of(self), &error, task) != 0)
+    if (mu_tpu_leader(as_tpu(self), &error, task) != 0)
         return mupy_raise(&error, NULL);
     return PyUnicode_FromString(task);
 }
@@ -230,23 +230,23 @@ static PyObject *leader(PyObject *self, PyObject *unused)
 int mupy_tpu_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"set", set, METH_VARARGS, "set(setting, value)\n--\n\nSet a setting."},
-        {"describe", describe, METH_VARARGS,
+        {"set", tpu_set, METH_VARARGS, "set(setting, value)\n--\n\nSet a setting."},
+        {"describe", tpu_describe, METH_VARARGS,
          "describe(timeout=None)\n--\n\nTheir states."},
-        {"recoverable", recoverable, METH_VARARGS,
+        {"recoverable", tpu_recoverable, METH_VARARGS,
          "recoverable(timeout=None)\n--\n\n(whether they are recoverable, why not)."},
         {"wait_healthy", wait_healthy, METH_VARARGS,
          "wait_healthy(timeout, interval)\n--\n\nWait until all are healthy."},
         {"request_version", request_version, METH_VARARGS,
          "request_version(version, restart_type, timeout)\n--\n\nSwitch the software's "
          "version."},
-        {"leader", leader, METH_NOARGS,
+        {"leader", tpu_leader, METH_NOARGS,
          "leader()\n--\n\nThe coordination service's task."},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
-        {Py_tp_new, new},
-        {Py_tp_dealloc, dealloc},
+        {Py_tp_new, tpu_new},
+        {Py_tp_dealloc, tpu_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_doc, "Tpu()\n--\n\nCloud TPUs, for one caller."},
         {0, NULL},

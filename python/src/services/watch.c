@@ -17,12 +17,12 @@ struct watch {
 static PyTypeObject *watch_type;
 static PyTypeObject *lock_type;
 
-static struct watch *self_of(PyObject *self)
+static struct watch *as_watch(PyObject *self)
 {
     return (struct watch *)self;
 }
 
-static PyObject *object_new(PyTypeObject *type, PyObject *node)
+static PyObject *watch_object_new(PyTypeObject *type, PyObject *node)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct watch *self = (struct watch *)alloc(type, 0);
@@ -38,7 +38,7 @@ static PyObject *object_new(PyTypeObject *type, PyObject *node)
 
 static void object_free(PyObject *object)
 {
-    struct watch *self = self_of(object);
+    struct watch *self = as_watch(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
@@ -51,7 +51,7 @@ static void object_free(PyObject *object)
 
 /* ---- watches ---- */
 
-static void run_open(struct mupy_call *call)
+static void run_watch_open(struct mupy_call *call)
 {
     mu_kv_watch *watch = NULL;
 
@@ -60,7 +60,7 @@ static void run_open(struct mupy_call *call)
     call->made = watch;
 }
 
-static void drop_open(struct mupy_call *call)
+static void drop_opened_watch(struct mupy_call *call)
 {
     mu_kv_watch_close(call->made);
 }
@@ -77,28 +77,28 @@ static PyObject *open_watch(PyObject *type, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OspO:open", &node, &key, &below, &timeout))
         return NULL;
-    call = mupy_node_call(node, timeout, run_open);
+    call = mupy_node_call(node, timeout, run_watch_open);
     if (call == NULL)
         return NULL;
     call->data = key;
     call->number = below != 0;
-    call->drop = drop_open;
+    call->drop = drop_opened_watch;
     mupy_call_keep(call, args);
     if (mupy_call_run(call) != 0)
         return NULL;
     if (call->rv != 0)
         (void)mupy_raise(&call->error, NULL);
     else
-        self = object_new((PyTypeObject *)type, node);
+        self = watch_object_new((PyTypeObject *)type, node);
     if (self != NULL)
-        self_of(self)->watch = call->made;
+        as_watch(self)->watch = call->made;
     else
         mu_kv_watch_close(call->made);
     mupy_call_free(call);
     return self;
 }
 
-static void close_handle(struct watch *self)
+static void close_watch_handle(struct watch *self)
 {
     mu_kv_watch *watch;
 
@@ -112,9 +112,9 @@ static void close_handle(struct watch *self)
 static PyObject *close_watch(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    if (self_of(object)->is_made) {
+    if (as_watch(object)->is_made) {
         Py_BEGIN_ALLOW_THREADS
-        close_handle(self_of(object));
+        close_watch_handle(as_watch(object));
         Py_END_ALLOW_THREADS
     }
     Py_RETURN_NONE;
@@ -122,7 +122,7 @@ static PyObject *close_watch(PyObject *object, PyObject *unused)
 
 static void watch_dealloc(PyObject *object)
 {
-    mu_kv_watch *watch = self_of(object)->watch;
+    mu_kv_watch *watch = as_watch(object)->watch;
 
     Py_BEGIN_ALLOW_THREADS
     mu_kv_watch_close(watch);
@@ -135,7 +135,7 @@ struct next {
     mu_kv_event event;
 };
 
-static int next_in(void *what, int64_t piece_ms, mu_error *error)
+static int next_event_piece(void *what, int64_t piece_ms, mu_error *error)
 {
     struct next *next = what;
     struct watch *self = next->watch;
@@ -167,7 +167,7 @@ static PyObject *event_object(mu_kv_event *event)
 /* next(timeout) -> (type, key, value, revision) */
 static PyObject *next_event(PyObject *object, PyObject *args)
 {
-    struct next next = {.watch = self_of(object)};
+    struct next next = {.watch = as_watch(object)};
     PyObject *timeout = NULL;
     mu_error error = {0};
     int64_t timeout_ms;
@@ -180,7 +180,7 @@ static PyObject *next_event(PyObject *object, PyObject *args)
         return mupy_fail(-MU_ECLOSED, "the watch was not opened");
     if (mupy_node_is_forked(next.watch->node))
         return NULL;
-    rv = mupy_pieces_wait(next_in, &next, timeout_ms, &error);
+    rv = mupy_pieces_wait(next_event_piece, &next, timeout_ms, &error);
     if (rv == 0)
         return event_object(&next.event);
     return rv < 0 ? mupy_raise(&error, NULL) : NULL;
@@ -189,7 +189,7 @@ static PyObject *next_event(PyObject *object, PyObject *args)
 static PyObject *watch_closed(PyObject *object, void *closure)
 {
     (void)closure;
-    return PyBool_FromLong(self_of(object)->watch == NULL);
+    return PyBool_FromLong(as_watch(object)->watch == NULL);
 }
 
 /* ---- locks ---- */
@@ -214,7 +214,7 @@ static void drop_acquired(struct mupy_call *call)
 }
 
 /* acquire(node, name, timeout) */
-static PyObject *acquire(PyObject *type, PyObject *args)
+static PyObject *lock_acquire(PyObject *type, PyObject *args)
 {
     struct mupy_call *call;
     PyObject *self = NULL;
@@ -235,16 +235,16 @@ static PyObject *acquire(PyObject *type, PyObject *args)
     if (call->rv != 0)
         (void)mupy_raise(&call->error, NULL);
     else
-        self = object_new((PyTypeObject *)type, node);
+        self = watch_object_new((PyTypeObject *)type, node);
     if (self != NULL)
-        self_of(self)->held = call->made;
+        as_watch(self)->held = call->made;
     else if (call->made != NULL)
         drop_acquired(call);
     mupy_call_free(call);
     return self;
 }
 
-static mu_lock *take_lock(struct watch *self)
+static mu_lock *detach_lock(struct watch *self)
 {
     mu_lock *lock;
 
@@ -257,7 +257,7 @@ static mu_lock *take_lock(struct watch *self)
 
 static void run_release(struct mupy_call *call)
 {
-    mu_lock *lock = take_lock(call->object);
+    mu_lock *lock = detach_lock(call->object);
 
     if (lock == NULL)
         call->rv = mu_error_set(&call->error, -MU_EPRECONDITION,
@@ -276,9 +276,9 @@ static PyObject *release_lock(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "|O:release", &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    if (!self_of(object)->is_made)
+    if (!as_watch(object)->is_made)
         return mupy_fail(-MU_EPRECONDITION, "the lock was not acquired");
-    if (mupy_node_is_forked(self_of(object)->node))
+    if (mupy_node_is_forked(as_watch(object)->node))
         return NULL;
     call = mupy_call_new(run_release);
     if (call == NULL)
@@ -291,7 +291,7 @@ static PyObject *release_lock(PyObject *object, PyObject *args)
 
 static void lock_dealloc(PyObject *object)
 {
-    mu_lock *lock = self_of(object)->held;
+    mu_lock *lock = as_watch(object)->held;
 
     if (lock != NULL) {
         Py_BEGIN_ALLOW_THREADS
@@ -318,7 +318,7 @@ static int wait_lost_in(void *lock, int64_t piece_ms, mu_error *error)
 /* wait_lost(timeout) -> whether it was lost */
 static PyObject *wait_lost(PyObject *object, PyObject *args)
 {
-    struct watch *self = self_of(object);
+    struct watch *self = as_watch(object);
     PyObject *timeout = NULL;
     mu_error error = {0};
     int64_t timeout_ms;
@@ -341,7 +341,7 @@ static PyObject *wait_lost(PyObject *object, PyObject *args)
 
 static PyObject *lock_number(PyObject *object, void *closure)
 {
-    const mu_lock *lock = self_of(object)->held;
+    const mu_lock *lock = as_watch(object)->held;
 
     (void)closure;
     if (lock == NULL)
@@ -351,7 +351,7 @@ static PyObject *lock_number(PyObject *object, void *closure)
 
 static PyObject *lock_key(PyObject *object, void *closure)
 {
-    const mu_lock *lock = self_of(object)->held;
+    const mu_lock *lock = as_watch(object)->held;
 
     (void)closure;
     if (lock == NULL)
@@ -362,7 +362,7 @@ static PyObject *lock_key(PyObject *object, void *closure)
 static int add_lock_type(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"acquire", acquire, METH_VARARGS | METH_CLASS,
+        {"acquire", lock_acquire, METH_VARARGS | METH_CLASS,
          "acquire(node, name, timeout)\n--\n\nWait until the lock is held."},
         {"release", release_lock, METH_VARARGS,
          "release(timeout=None)\n--\n\nRelease it."},

@@ -3,7 +3,7 @@
 
 /* Collects the remote values of lists, tuples and dicts (of exactly these types), at any
  * depth; 0, or -1 with an exception. */
-static int collect(PyObject *structure, PyObject *found, int depth);
+static int collect_remote_values(PyObject *structure, PyObject *found, int depth);
 
 static int collect_items(PyObject *items, PyObject *found, int depth)
 {
@@ -16,8 +16,9 @@ static int collect_items(PyObject *items, PyObject *found, int depth)
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++)
-        if (collect(is_list ? PyList_GetItem(items, i) : PyTuple_GetItem(items, i),
-                    found, depth + 1) != 0)
+        if (collect_remote_values(is_list ? PyList_GetItem(items, i)
+                                          : PyTuple_GetItem(items, i),
+                                  found, depth + 1) != 0)
             return -1;
     return 0;
 }
@@ -29,12 +30,12 @@ static int collect_values(PyObject *dict, PyObject *found, int depth)
     Py_ssize_t at = 0;
 
     while (PyDict_Next(dict, &at, &key, &item))
-        if (collect(item, found, depth + 1) != 0)
+        if (collect_remote_values(item, found, depth + 1) != 0)
             return -1;
     return 0;
 }
 
-static int collect(PyObject *structure, PyObject *found, int depth)
+static int collect_remote_values(PyObject *structure, PyObject *found, int depth)
 {
     bool is_dict = PyDict_Check(structure);
     PyObject *items;
@@ -52,16 +53,16 @@ static int collect(PyObject *structure, PyObject *found, int depth)
     return rv;
 }
 
-static PyObject *resolved(PyObject *structure);
+static PyObject *resolve_structure(PyObject *structure);
 
 /* Iterates over a copy, which other code cannot change meanwhile. */
-static PyObject *resolved_list(PyObject *structure)
+static PyObject *resolve_list_items(PyObject *structure)
 {
     PyObject *list = PyList_GetSlice(structure, 0, PY_SSIZE_T_MAX);
     Py_ssize_t count = list == NULL ? 0 : PyList_Size(list);
 
     for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
-        PyObject *item = resolved(PyList_GetItem(list, i));
+        PyObject *item = resolve_structure(PyList_GetItem(list, i));
 
         if (item == NULL || PyList_SetItem(list, i, item) != 0)
             Py_CLEAR(list);
@@ -70,14 +71,14 @@ static PyObject *resolved_list(PyObject *structure)
 }
 
 /* A named tuple is constructed by its class. */
-static PyObject *resolved_tuple(PyObject *structure)
+static PyObject *resolve_tuple_items(PyObject *structure)
 {
     Py_ssize_t count = PyTuple_Size(structure);
     PyObject *tuple = PyTuple_New(count);
     PyObject *made;
 
     for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *item = resolved(PyTuple_GetItem(structure, i));
+        PyObject *item = resolve_structure(PyTuple_GetItem(structure, i));
 
         if (item == NULL || PyTuple_SetItem(tuple, i, item) != 0)
             Py_CLEAR(tuple);
@@ -92,7 +93,7 @@ static PyObject *resolved_tuple(PyObject *structure)
     return made;
 }
 
-static PyObject *resolved_dict(PyObject *structure)
+static PyObject *resolve_dict_items(PyObject *structure)
 {
     PyObject *items = PyDict_Copy(structure);
     PyObject *dict = PyDict_New();
@@ -101,7 +102,7 @@ static PyObject *resolved_dict(PyObject *structure)
     Py_ssize_t at = 0;
 
     while (items != NULL && dict != NULL && PyDict_Next(items, &at, &key, &item)) {
-        PyObject *value = resolved(item);
+        PyObject *value = resolve_structure(item);
 
         if (value == NULL || PyDict_SetItem(dict, key, value) != 0)
             Py_CLEAR(dict);
@@ -113,16 +114,16 @@ static PyObject *resolved_dict(PyObject *structure)
     return dict;
 }
 
-static PyObject *resolved(PyObject *structure)
+static PyObject *resolve_structure(PyObject *structure)
 {
     if (Py_TYPE(structure) == mupy_remote_value_type)
         return mupy_remote_value_take(structure);
     if (PyList_Check(structure))
-        return resolved_list(structure);
+        return resolve_list_items(structure);
     if (PyTuple_Check(structure))
-        return resolved_tuple(structure);
+        return resolve_tuple_items(structure);
     if (PyDict_Check(structure))
-        return resolved_dict(structure);
+        return resolve_dict_items(structure);
     Py_INCREF(structure);
     return structure;
 }
@@ -166,8 +167,8 @@ PyObject *mupy_fetch(PyObject *object, PyObject *args, PyObject *kwargs)
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
     found = PyList_New(0);
-    if (found != NULL && collect(structure, found, 0) == 0)
+    if (found != NULL && collect_remote_values(structure, found, 0) == 0)
         rv = wait_for_found(found, timeout_ms);
     Py_XDECREF(found);
-    return rv == 0 ? resolved(structure) : NULL;
+    return rv == 0 ? resolve_structure(structure) : NULL;
 }

@@ -35,7 +35,7 @@ enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
 /* ---- numpy ---- */
 
-static PyObject *numpy(const char *name)
+static PyObject *get_numpy_attribute(const char *name)
 {
     static PyObject *cache;
     PyObject *module = mupy_kept(&cache);
@@ -46,7 +46,7 @@ static PyObject *numpy(const char *name)
 }
 
 /* Whether the type of an object is exactly numpy.ndarray. */
-static bool is_array(PyObject *object)
+static bool is_numpy_array(PyObject *object)
 {
     PyObject *type = mupy_kept(&ndarray_type);
 
@@ -81,7 +81,7 @@ static int dtype_of_typestr(PyObject *typestr)
 
 int mupy_dtype_of(PyObject *object)
 {
-    PyObject *make = numpy("dtype");
+    PyObject *make = get_numpy_attribute("dtype");
     PyObject *dtype = make == NULL ? NULL : PyObject_CallFunction(make, "O", object);
     PyObject *typestr = dtype == NULL ? NULL : PyObject_GetAttrString(dtype, "str");
     int number = dtype_of_typestr(typestr);
@@ -156,7 +156,7 @@ int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array)
     int rv = 1;
 
     ret_array->keep = NULL;
-    if (is_array(object)) {
+    if (is_numpy_array(object)) {
         rv = read_interface(object, ret_array);
         if (rv == 0 && dtype != MU_DTYPE_NONE && ret_array->dtype != dtype)
             rv = 1;
@@ -167,7 +167,7 @@ int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array)
     }
     if (rv <= 0)
         return rv;
-    convert = numpy("require");
+    convert = get_numpy_attribute("require");
     if (convert != NULL)
         ret_array->keep = PyObject_CallFunction(
             convert, "Ozs", object, dtype == MU_DTYPE_NONE ? NULL : typestr_of(dtype),
@@ -220,7 +220,7 @@ static mu_value *array_to_value(PyObject *object)
 
 mu_value *mupy_buffer_to_value(PyObject *buffer)
 {
-    PyObject *from = numpy("frombuffer");
+    PyObject *from = get_numpy_attribute("frombuffer");
     PyObject *view = PyMemoryView_FromObject(buffer);
     PyObject *bytes = NULL;
     mu_value *value = NULL;
@@ -387,7 +387,7 @@ mu_value *mupy_to_exact(PyObject *object)
     if (type == &PyBytes_Type)
         return not_null(mu_value_bytes(PyBytes_AsString(object),
                                        (size_t)PyBytes_Size(object)));
-    return is_array(object) ? exact_array(object) : NULL;
+    return is_numpy_array(object) ? exact_array(object) : NULL;
 }
 
 static bool is_same_tensor(const mu_tensor *tensor, const struct mupy_array *array)
@@ -406,7 +406,7 @@ mu_value *mupy_take_tensor(PyObject *object)
     PyObject *base;
     mu_tensor tensor;
 
-    if (!is_array(object) || !mupy_is_only_holder(object, 1))
+    if (!is_numpy_array(object) || !mupy_is_only_holder(object, 1))
         return NULL;
     base = PyObject_GetAttrString(object, "base");
     if (base != NULL && Py_TYPE(base) == owner_type && mupy_is_only_holder(base, 2) &&
@@ -423,7 +423,7 @@ mu_value *mupy_take_tensor(PyObject *object)
 
 static mu_value *to_value(PyObject *object, unsigned flags, int depth);
 
-static mu_value *refuse(PyObject *object)
+static mu_value *refuse_type(PyObject *object)
 {
     PyErr_Format(PyExc_TypeError, "a value of type %R cannot be passed to a function by "
                  "name: expected None, bool, int, float, str, bytes, list, tuple, dict "
@@ -453,8 +453,8 @@ static mu_value *list_to_value(PyObject *object, unsigned flags, int depth)
     return list;
 }
 
-static int add_item(mu_value *map, PyObject *key, PyObject *item, unsigned flags,
-                    int depth)
+static int add_map_item(mu_value *map, PyObject *key, PyObject *item, unsigned flags,
+                        int depth)
 {
     Py_ssize_t size = 0;
     const char *text = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &size) : NULL;
@@ -484,7 +484,7 @@ static mu_value *dict_to_value(PyObject *object, unsigned flags, int depth)
     Py_ssize_t at = 0;
 
     while (map != NULL && PyDict_Next(items, &at, &key, &item))
-        if (add_item(map, key, item, flags, depth) != 0) {
+        if (add_map_item(map, key, item, flags, depth) != 0) {
             mu_value_free(map);
             map = NULL;
         }
@@ -548,7 +548,7 @@ static mu_value *other_to_value(PyObject *object, unsigned flags)
     if (PyByteArray_Check(object))
         return not_null(mu_value_bytes(PyByteArray_AsString(object),
                                        (size_t)PyByteArray_Size(object)));
-    return refuse(object);
+    return refuse_type(object);
 }
 
 static mu_value *to_value(PyObject *object, unsigned flags, int depth)
@@ -567,7 +567,7 @@ static mu_value *to_value(PyObject *object, unsigned flags, int depth)
     value = mupy_to_exact(object);
     if (value != NULL || PyErr_Occurred())
         return value;
-    if (is_array(object) || PyObject_HasAttrString(object, "__array_interface__"))
+    if (is_numpy_array(object) || PyObject_HasAttrString(object, "__array_interface__"))
         return array_to_value(object);
     if (PyLong_Check(object))
         return int_to_value(object);

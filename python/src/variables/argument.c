@@ -8,7 +8,7 @@ static const char dtype_key[] = "dtype";
 static const char shape_key[] = "shape";
 static const char same_key[] = "same";      /* left out when it is false */
 
-static mu_value *shape_value(const struct mupy_variable *variable)
+static mu_value *make_dims_value(const struct mupy_variable *variable)
 {
     mu_value *shape = mu_value_list();
 
@@ -34,7 +34,7 @@ mu_value *mupy_variable_value(PyObject *object)
         mu_value_set(map, mupy_variable_key, mupy_to_exact(variable->name)) == 0 &&
         mu_value_set(map, dtype_key,
                      mu_value_string(mu_dtype_name(variable->dtype))) == 0 &&
-        mu_value_set(map, shape_key, shape_value(variable)) == 0 &&
+        mu_value_set(map, shape_key, make_dims_value(variable)) == 0 &&
         (!variable->same || mu_value_set(map, same_key, mu_value_bool(1)) == 0))
         return map;
     mu_value_free(map);
@@ -44,7 +44,7 @@ mu_value *mupy_variable_value(PyObject *object)
 }
 
 /* `parts`: the map as a dict. */
-static PyObject *open_again(PyObject *parts)
+static PyObject *reopen_variable(PyObject *parts)
 {
     static PyObject *open_variable;
     PyObject *name = PyDict_GetItemString(parts, mupy_variable_key);
@@ -68,7 +68,7 @@ static PyObject *open_again(PyObject *parts)
 PyObject *mupy_variable_from(const mu_value *map)
 {
     PyObject *parts = mupy_from_value(map, false);
-    PyObject *variable = parts == NULL ? NULL : open_again(parts);
+    PyObject *variable = parts == NULL ? NULL : reopen_variable(parts);
 
     Py_XDECREF(parts);
     return variable;

@@ -53,7 +53,7 @@ static int list_variables(PyObject *list, struct saving *saving)
     return 0;
 }
 
-static PyObject *text_of(struct mupy_call *call)
+static PyObject *finish_path_call(struct mupy_call *call)
 {
     PyObject *path = NULL;
 
@@ -69,7 +69,7 @@ static PyObject *text_of(struct mupy_call *call)
 }
 
 /* checkpoint_save(directory, name, keep, step, variables, values, timeout) -> path */
-static PyObject *save(PyObject *module, PyObject *args)
+static PyObject *checkpoint_save(PyObject *module, PyObject *args)
 {
     struct saving *saving = calloc(1, sizeof *saving);
     unsigned long long step;
@@ -100,11 +100,11 @@ static PyObject *save(PyObject *module, PyObject *args)
     call->drop = drop_path;
     call->other = saving;
     mupy_call_keep(call, args);
-    return text_of(call);
+    return finish_path_call(call);
 }
 
 /* checkpoint_latest(directory, name) -> (path, step) */
-static PyObject *latest(PyObject *module, PyObject *args)
+static PyObject *checkpoint_latest(PyObject *module, PyObject *args)
 {
     const char *directory;
     const char *name;
@@ -129,7 +129,7 @@ static PyObject *latest(PyObject *module, PyObject *args)
 }
 
 /* checkpoint_read(path) -> dict */
-static PyObject *content(PyObject *module, PyObject *args)
+static PyObject *checkpoint_read(PyObject *module, PyObject *args)
 {
     const char *path;
     mu_value *value = NULL;
@@ -180,7 +180,7 @@ static const char **names_of(PyObject *list)
 }
 
 /* checkpoint_restore(node, path, names, timeout); names None: all */
-static PyObject *restore(PyObject *module, PyObject *args)
+static PyObject *checkpoint_restore(PyObject *module, PyObject *args)
 {
     PyObject *node;
     PyObject *names;
@@ -216,11 +216,12 @@ static PyObject *restore(PyObject *module, PyObject *args)
 int mupy_checkpoint_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"checkpoint_save", save, METH_VARARGS,
+        {"checkpoint_save", checkpoint_save, METH_VARARGS,
          "checkpoint_save(directory, name, keep, step, variables, values, timeout)"},
-        {"checkpoint_latest", latest, METH_VARARGS, "checkpoint_latest(directory, name)"},
-        {"checkpoint_read", content, METH_VARARGS, "checkpoint_read(path)"},
-        {"checkpoint_restore", restore, METH_VARARGS,
+        {"checkpoint_latest", checkpoint_latest, METH_VARARGS,
+         "checkpoint_latest(directory, name)"},
+        {"checkpoint_read", checkpoint_read, METH_VARARGS, "checkpoint_read(path)"},
+        {"checkpoint_restore", checkpoint_restore, METH_VARARGS,
          "checkpoint_restore(node, path, names, timeout)"},
         {NULL, NULL, 0, NULL},
     };

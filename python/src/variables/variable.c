@@ -6,7 +6,7 @@
 
 PyTypeObject *mupy_variable_type;
 
-static struct mupy_variable *self_of(PyObject *self)
+static struct mupy_variable *as_variable(PyObject *self)
 {
     return (struct mupy_variable *)self;
 }
@@ -17,9 +17,9 @@ struct mupy_variable *mupy_variable_of(PyObject *object)
         PyErr_Format(PyExc_TypeError, "a Variable was expected, got %R", object);
         return NULL;
     }
-    if (self_of(object)->variable != NULL &&
-        !__atomic_load_n(&self_of(object)->closed, __ATOMIC_ACQUIRE))
-        return self_of(object);
+    if (as_variable(object)->variable != NULL &&
+        !__atomic_load_n(&as_variable(object)->closed, __ATOMIC_ACQUIRE))
+        return as_variable(object);
     (void)mupy_fail(-MU_ECLOSED, "the variable was closed");
     return NULL;
 }
@@ -38,7 +38,7 @@ static PyObject *shape_of(const struct mupy_variable *self)
 }
 
 /* Broadcast a value to the shape, for a scalar, say. */
-static PyObject *broadcast(const struct mupy_variable *self, PyObject *value)
+static PyObject *broadcast_to_variable(const struct mupy_variable *self, PyObject *value)
 {
     static PyObject *to_shape;
     PyObject *shape = shape_of(self);
@@ -50,7 +50,7 @@ static PyObject *broadcast(const struct mupy_variable *self, PyObject *value)
     return array;
 }
 
-static void refuse_shape(const struct mupy_variable *self, PyObject *given)
+static void refuse_array_shape(const struct mupy_variable *self, PyObject *given)
 {
     PyObject *own = shape_of(self);
     PyObject *other = PyObject_GetAttrString(given, "shape");
@@ -95,9 +95,9 @@ static int read_array(const struct mupy_variable *self, PyObject *value, bool in
            memcmp(ret_array->dims, self->dims, self->rank * sizeof self->dims[0]) == 0;
     if (same)
         return 0;
-    whole = ret_array->rank == 0 ? broadcast(self, ret_array->keep) : NULL;
+    whole = ret_array->rank == 0 ? broadcast_to_variable(self, ret_array->keep) : NULL;
     if (whole == NULL && !PyErr_Occurred())
-        refuse_shape(self, ret_array->keep);
+        refuse_array_shape(self, ret_array->keep);
     Py_CLEAR(ret_array->keep);
     if (whole == NULL)
         return -1;
@@ -114,7 +114,7 @@ int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
 
 /* ---- opening ---- */
 
-static void run_open(struct mupy_call *call)
+static void run_variable_open(struct mupy_call *call)
 {
     mu_variable *variable = NULL;
 
@@ -124,7 +124,7 @@ static void run_open(struct mupy_call *call)
     free(call->other);
 }
 
-static void drop_opened(struct mupy_call *call)
+static void drop_opened_variable(struct mupy_call *call)
 {
     mu_variable_close(call->made);
 }
@@ -153,21 +153,22 @@ static mu_variable_spec *spec_of(const struct mupy_variable *self, const char *n
     return spec;
 }
 
-static int open_it(struct mupy_variable *self, PyObject *node, unsigned flags,
-                   const struct mupy_array *initial, int64_t timeout_ms)
+static int open_variable_object(struct mupy_variable *self, PyObject *node,
+                                unsigned flags, const struct mupy_array *initial,
+                                int64_t timeout_ms)
 {
     const char *name = PyUnicode_AsUTF8AndSize(self->name, NULL);
     mu_variable_spec *spec =
         name == NULL ? NULL : spec_of(self, name, flags,
                                       initial->keep == NULL ? NULL : initial->data);
-    struct mupy_call *call = spec == NULL ? NULL : mupy_call_new(run_open);
+    struct mupy_call *call = spec == NULL ? NULL : mupy_call_new(run_variable_open);
     int rv;
 
     if (call == NULL) {
         free(spec);
         return -1;
     }
-    call->drop = drop_opened;
+    call->drop = drop_opened_variable;
     call->object = mupy_node_of(node);
     call->other = spec;
     call->timeout_ms = timeout_ms;
@@ -187,8 +188,9 @@ static int open_it(struct mupy_variable *self, PyObject *node, unsigned flags,
 }
 
 /* Determine dtype and shape from the arguments, or from the initial value. */
-static int describe(struct mupy_variable *self, PyObject *initial, PyObject *shape,
-                    PyObject *dtype, struct mupy_array *ret_array)
+static int describe_variable(struct mupy_variable *self, PyObject *initial,
+                             PyObject *shape, PyObject *dtype,
+                             struct mupy_array *ret_array)
 {
     ret_array->keep = NULL;
     if (dtype != Py_None && (self->dtype = mupy_dtype_of(dtype)) < 0)
@@ -215,11 +217,11 @@ static int describe(struct mupy_variable *self, PyObject *initial, PyObject *sha
     return read_array(self, initial, true, ret_array);
 }
 
-static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+static int variable_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"node", "name", "initial_value", "shape", "dtype", "shards",
                             "existing", "recreate", "same", "timeout", NULL};
-    struct mupy_variable *self = self_of(object);
+    struct mupy_variable *self = as_variable(object);
     PyObject *node;
     PyObject *name;
     PyObject *initial = Py_None;
@@ -251,33 +253,33 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     self->node = node;
     Py_INCREF(name);
     Py_INCREF(node);
-    rv = describe(self, initial, shape, dtype, &array);
+    rv = describe_variable(self, initial, shape, dtype, &array);
     if (rv == 0)
-        rv = open_it(self, node,
-                     (existing ? MU_VARIABLE_EXISTING : 0u) |
-                         (recreate ? MU_VARIABLE_RECREATE : 0u) |
-                         (same ? MU_VARIABLE_SAME : 0u),
-                     &array, timeout_ms);
+        rv = open_variable_object(self, node,
+                                  (existing ? MU_VARIABLE_EXISTING : 0u) |
+                                      (recreate ? MU_VARIABLE_RECREATE : 0u) |
+                                      (same ? MU_VARIABLE_SAME : 0u),
+                                  &array, timeout_ms);
     Py_XDECREF(array.keep);
     return rv;
 }
 
-static PyObject *close_it(PyObject *object, PyObject *unused)
+static PyObject *variable_close(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    __atomic_store_n(&self_of(object)->closed, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&as_variable(object)->closed, true, __ATOMIC_RELEASE);
     Py_RETURN_NONE;
 }
 
-static int traverse(PyObject *object, visitproc visit, void *arg)
+static int variable_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    Py_VISIT(self_of(object)->node);
+    Py_VISIT(as_variable(object)->node);
     return 0;
 }
 
-static void dealloc(PyObject *object)
+static void variable_dealloc(PyObject *object)
 {
-    struct mupy_variable *self = self_of(object);
+    struct mupy_variable *self = as_variable(object);
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
@@ -323,8 +325,8 @@ static void run_apply(struct mupy_call *call)
                                  call->timeout_ms, &call->error);
 }
 
-static struct mupy_call *call_of(struct mupy_variable *self, PyObject *timeout,
-                                 void (*run)(struct mupy_call *call))
+static struct mupy_call *new_variable_call(struct mupy_variable *self, PyObject *timeout,
+                                           void (*run)(struct mupy_call *call))
 {
     struct mupy_call *call;
     int64_t timeout_ms;
@@ -340,7 +342,7 @@ static struct mupy_call *call_of(struct mupy_variable *self, PyObject *timeout,
     return call;
 }
 
-static PyObject *read_whole(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *variable_read(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
     struct mupy_variable *self = mupy_variable_of(object);
@@ -354,7 +356,7 @@ static PyObject *read_whole(PyObject *object, PyObject *args, PyObject *kwargs)
         !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:read", names, &timeout))
         return NULL;
     made = mupy_array_new(self->dtype, self->rank, self->dims);
-    call = made == NULL ? NULL : call_of(self, timeout, run_read);
+    call = made == NULL ? NULL : new_variable_call(self, timeout, run_read);
     if (call == NULL || mupy_array_of(made, MU_DTYPE_NONE, &array) != 0) {
         Py_XDECREF(made);
         return NULL;
@@ -373,7 +375,7 @@ static PyObject *read_whole(PyObject *object, PyObject *args, PyObject *kwargs)
 static PyObject *array_protocol(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     PyObject *none = PyTuple_New(0);
-    PyObject *array = none == NULL ? NULL : read_whole(object, none, NULL);
+    PyObject *array = none == NULL ? NULL : variable_read(object, none, NULL);
     PyObject *dtype = NULL;
     PyObject *converted;
 
@@ -387,7 +389,7 @@ static PyObject *array_protocol(PyObject *object, PyObject *args, PyObject *kwar
     return converted;
 }
 
-static PyObject *version(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *variable_version(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
     struct mupy_variable *self = mupy_variable_of(object);
@@ -398,7 +400,7 @@ static PyObject *version(PyObject *object, PyObject *args, PyObject *kwargs)
     if (self == NULL ||
         !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:version", names, &timeout))
         return NULL;
-    call = call_of(self, timeout, run_version);
+    call = new_variable_call(self, timeout, run_version);
     if (call == NULL || mupy_call_run(call) != 0)
         return NULL;
     if (call->rv != 0)
@@ -418,7 +420,7 @@ static PyObject *write_value(struct mupy_variable *self, PyObject *value,
 
     if (mupy_variable_array(self, value, &array) != 0)
         return NULL;
-    call = call_of(self, timeout, run);
+    call = new_variable_call(self, timeout, run);
     if (call == NULL) {
         Py_DECREF(array.keep);
         return NULL;
@@ -432,8 +434,8 @@ static PyObject *write_value(struct mupy_variable *self, PyObject *value,
     return mupy_call_finish(call);
 }
 
-static PyObject *write_with(PyObject *object, PyObject *args, PyObject *kwargs,
-                            void (*run)(struct mupy_call *call))
+static PyObject *write_from_args(PyObject *object, PyObject *args, PyObject *kwargs,
+                                 void (*run)(struct mupy_call *call))
 {
     static char *names[] = {"value", "timeout", NULL};
     struct mupy_variable *self = mupy_variable_of(object);
@@ -446,14 +448,14 @@ static PyObject *write_with(PyObject *object, PyObject *args, PyObject *kwargs,
     return write_value(self, value, timeout, NULL, run);
 }
 
-static PyObject *assign(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *assign_value(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    return write_with(object, args, kwargs, run_assign);
+    return write_from_args(object, args, kwargs, run_assign);
 }
 
 static PyObject *assign_add(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    return write_with(object, args, kwargs, run_add);
+    return write_from_args(object, args, kwargs, run_add);
 }
 
 static PyObject *assign_sub(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -482,7 +484,8 @@ static PyObject *assign_sub(PyObject *object, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-static PyObject *apply_gradient(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *apply_variable_gradient(PyObject *object, PyObject *args,
+                                         PyObject *kwargs)
 {
     static char *names[] = {"gradient", "rate", "momentum", "timeout", NULL};
     struct mupy_variable *self = mupy_variable_of(object);
@@ -503,14 +506,14 @@ static PyObject *apply_gradient(PyObject *object, PyObject *args, PyObject *kwar
 static PyObject *get_name(PyObject *object, void *closure)
 {
     (void)closure;
-    Py_INCREF(self_of(object)->name);
-    return self_of(object)->name;
+    Py_INCREF(as_variable(object)->name);
+    return as_variable(object)->name;
 }
 
 static PyObject *get_shape(PyObject *object, void *closure)
 {
     (void)closure;
-    return shape_of(self_of(object));
+    return shape_of(as_variable(object));
 }
 
 static PyObject *get_dtype(PyObject *object, void *closure)
@@ -520,7 +523,7 @@ static PyObject *get_dtype(PyObject *object, void *closure)
     (void)closure;
     if (mupy_import(&make, "numpy", "dtype") == NULL)
         return NULL;
-    return PyObject_CallFunction(make, "s", mu_dtype_name(self_of(object)->dtype));
+    return PyObject_CallFunction(make, "s", mu_dtype_name(as_variable(object)->dtype));
 }
 
 static PyObject *get_nbytes(PyObject *object, void *closure)
@@ -534,27 +537,27 @@ static PyObject *get_nbytes(PyObject *object, void *closure)
 static PyObject *get_shards(PyObject *object, void *closure)
 {
     (void)closure;
-    return PyLong_FromUnsignedLong(self_of(object)->shards);
+    return PyLong_FromUnsignedLong(as_variable(object)->shards);
 }
 
-static PyObject *get_node(PyObject *object, void *closure)
+static PyObject *get_variable_node(PyObject *object, void *closure)
 {
     (void)closure;
-    Py_INCREF(self_of(object)->node);
-    return self_of(object)->node;
+    Py_INCREF(as_variable(object)->node);
+    return as_variable(object)->node;
 }
 
 static PyObject *get_same(PyObject *object, void *closure)
 {
     (void)closure;
-    return PyBool_FromLong(self_of(object)->same);
+    return PyBool_FromLong(as_variable(object)->same);
 }
 
 /* __reduce__: unpickling opens the variable on the run's node. */
-static PyObject *reduce(PyObject *object, PyObject *unused)
+static PyObject *variable_reduce(PyObject *object, PyObject *unused)
 {
     static PyObject *open_again;
-    struct mupy_variable *self = self_of(object);
+    struct mupy_variable *self = as_variable(object);
     PyObject *shape;
 
     (void)unused;
@@ -567,9 +570,9 @@ static PyObject *reduce(PyObject *object, PyObject *unused)
                          shape, self->same ? Py_True : Py_False);
 }
 
-static PyObject *repr(PyObject *object)
+static PyObject *variable_repr(PyObject *object)
 {
-    struct mupy_variable *self = self_of(object);
+    struct mupy_variable *self = as_variable(object);
     PyObject *shape = self->name == NULL ? NULL : shape_of(self);
     PyObject *text;
 
@@ -584,15 +587,15 @@ static PyObject *repr(PyObject *object)
 int mupy_variable_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"read", MUPY_METHOD(read_whole), METH_VARARGS | METH_KEYWORDS,
+        {"read", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
          "read(timeout=None)\n--\n\nThe whole variable, as a new array."},
-        {"numpy", MUPY_METHOD(read_whole), METH_VARARGS | METH_KEYWORDS,
+        {"numpy", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
          "numpy(timeout=None)\n--\n\nThe same as read()."},
-        {"read_value", MUPY_METHOD(read_whole), METH_VARARGS | METH_KEYWORDS,
+        {"read_value", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
          "read_value(timeout=None)\n--\n\nThe same as read()."},
         {"__array__", MUPY_METHOD(array_protocol), METH_VARARGS | METH_KEYWORDS,
          "The same as read(), for numpy."},
-        {"assign", MUPY_METHOD(assign), METH_VARARGS | METH_KEYWORDS,
+        {"assign", MUPY_METHOD(assign_value), METH_VARARGS | METH_KEYWORDS,
          "assign(value, timeout=None)\n--\n\nReplace the content. Immediately, also "
          "in a function: see Run.assign()."},
         {"assign_add", MUPY_METHOD(assign_add), METH_VARARGS | METH_KEYWORDS,
@@ -603,15 +606,16 @@ int mupy_variable_init(PyObject *module)
          "Run.add()."},
         {"assign_sub", MUPY_METHOD(assign_sub), METH_VARARGS | METH_KEYWORDS,
          "assign_sub(value, timeout=None)\n--\n\nSubtract, like assign_add()."},
-        {"apply_gradient", MUPY_METHOD(apply_gradient), METH_VARARGS | METH_KEYWORDS,
+        {"apply_gradient", MUPY_METHOD(apply_variable_gradient),
+         METH_VARARGS | METH_KEYWORDS,
          "apply_gradient(gradient, rate, momentum=0.0, timeout=None)\n--\n\n"
          "On the servers: v = momentum * v + gradient; x = x - rate * v. float32 and "
          "float64."},
-        {"version", MUPY_METHOD(version), METH_VARARGS | METH_KEYWORDS,
+        {"version", MUPY_METHOD(variable_version), METH_VARARGS | METH_KEYWORDS,
          "version(timeout=None)\n--\n\nNumber of writes that were applied to it."},
-        {"close", close_it, METH_NOARGS,
+        {"close", variable_close, METH_NOARGS,
          "close()\n--\n\nFree the handle; the variable stays on its servers."},
-        {"__reduce__", reduce, METH_NOARGS, "Opens it again, on a worker."},
+        {"__reduce__", variable_reduce, METH_NOARGS, "Opens it again, on a worker."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {
@@ -619,7 +623,7 @@ int mupy_variable_init(PyObject *module)
         {"shape", get_shape, NULL, "Its dimensions, a tuple.", NULL},
         {"dtype", get_dtype, NULL, "Its numpy.dtype.", NULL},
         {"nbytes", get_nbytes, NULL, "Bytes of the content.", NULL},
-        {"node", get_node, NULL, "The node that it is opened on.", NULL},
+        {"node", get_variable_node, NULL, "The node that it is opened on.", NULL},
         {"shards", get_shards, NULL, "The requested number of shards; 0: by its size.",
          NULL},
         {"same", get_same, NULL, "Whether it is for the content it was opened with.",
@@ -628,12 +632,12 @@ int mupy_variable_init(PyObject *module)
     };
     static PyType_Slot slots[] = {
         {Py_tp_new, PyType_GenericNew},
-        {Py_tp_init, init},
-        {Py_tp_dealloc, dealloc},
-        {Py_tp_traverse, traverse},
+        {Py_tp_init, variable_init},
+        {Py_tp_dealloc, variable_dealloc},
+        {Py_tp_traverse, variable_traverse},
         {Py_tp_methods, methods},
         {Py_tp_getset, getset},
-        {Py_tp_repr, repr},
+        {Py_tp_repr, variable_repr},
         {Py_tp_doc, "Variable(node, name, initial_value=None, shape=None, dtype=None, "
                     "shards=0, existing=False, recreate=False, same=False, "
                     "timeout=None)\n--\n\n"

@@ -130,9 +130,10 @@ TEST(test_other_participants)
     (void)arrive(t.w0, "sync", 0, "worker:0-1", 0);
     service_run_until(t.s, 80);
     (void)arrive(t.w1, "sync", 0, "", 0);
-#define WORDS "[   80] barrier_passed token=2 code=3 message=\"barrier \"sync\": " \
-              "/job:worker/task:1 names other tasks (worker:0-2) than the first who " \
-              "came (worker:0-1)\" task=\"/job:worker/task:1\"\n"
+#define WORDS                                                                       \
+    "[   80] barrier_passed token=2 code=3 message=\"barrier \"sync\": "            \
+    "/job:worker/task:1 names other tasks (worker:0-2) than the first participant " \
+    "(worker:0-1)\" task=\"/job:worker/task:1\"\n"
 
     expect_said(t.w0, WORDS);
     expect_said(t.w1, WORDS);
@@ -147,7 +148,7 @@ TEST(test_other_participants)
     expect_said(t.w0, "");
     expect_said(t.w1, "[   80] barrier_passed token=4 code=3 message=\"barrier \"sync\": "
                       "/job:worker/task:1 names other tasks (worker:0-2) than the first "
-                      "who came (worker:0-1)\" task=\"/job:worker/task:1\" stays=yes "
+                      "participant (worker:0-1)\" task=\"/job:worker/task:1\" stays=yes "
                       "generation=2\n");
     service_end(t.s);
 }
@@ -342,7 +343,7 @@ TEST(test_cancel)
     uint64_t token;
 
     expect_error(t.w0, cancel(t.w0, "sync", 0), -MU_EPRECONDITION,
-                 "nobody has come to a barrier of this name");
+                 "no task has arrived at a barrier of this name");
     (void)arrive(t.w0, "sync", 0, "", 0);
     (void)arrive(t.w1, "sync", 0, "", 0);
     expect_error(t.w2, cancel(t.w2, "sync", 0), -MU_EPRECONDITION,

@@ -26,7 +26,7 @@ TEST(test_silence)
     expect_said(w0, "");
     service_heartbeat(w0, 0);
     expect_said(w0, "[ 2200] task_heard epoch=1 code=14 message=\"/job:worker/task:0 has "
-                    "not been heard for 900 ms: it must register again\"\n");
+                    "been silent for 900 ms: it must register again\"\n");
     expect_ok(w0, service_register(w0, false, 0));
     expect_state(w1, "worker:0", "connected");
     (void)service_text(w1);
@@ -43,10 +43,10 @@ TEST(test_silence_shares_fate)
 
     chief->beats = false;
     service_run_until(s, 1500);
-    expect_said(chief, "[  900] task_error code=14 message=\"/job:chief/task:0 has not "
-                       "been heard for 900 ms\" task=\"/job:chief/task:0\" own=yes\n");
-    expect_said(w0, "[  900] task_error code=14 message=\"/job:chief/task:0 has not been "
-                    "heard for 900 ms\" task=\"/job:chief/task:0\"\n");
+    expect_said(chief, "[  900] task_error code=14 message=\"/job:chief/task:0 has been "
+                       "silent for 900 ms\" task=\"/job:chief/task:0\" own=yes\n");
+    expect_said(w0, "[  900] task_error code=14 message=\"/job:chief/task:0 has been "
+                    "silent for 900 ms\" task=\"/job:chief/task:0\"\n");
     expect_state(w0, "worker:0", "connected");
     service_end(s);
 }
@@ -148,12 +148,13 @@ TEST(test_stuck)
         if (w0->counts[MU__TASK_ERROR] > 0)
             w0->beats = false;
     }
-    expect_said(w0, "[ 2100] task_error code=4 message=\"/job:worker/task:0 is stuck: "
-                    "its node lives, its program has not got on for 2000 ms (progress "
-                    "5)\" task=\"/job:worker/task:0\" own=yes\n"
-                    "[ 2100] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
-                    "stuck: its node lives, its program has not got on for 2000 ms "
-                    "(progress 5)\"\n");
+    expect_said(
+        w0, "[ 2100] task_error code=4 message=\"/job:worker/task:0 is stuck: "
+            "its node is alive, its program has made no progress for 2000 ms (progress "
+            "5)\" task=\"/job:worker/task:0\" own=yes\n"
+            "[ 2100] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
+            "stuck: its node is alive, its program has made no progress for 2000 ms "
+            "(progress 5)\"\n");
     expect_state(w1, "worker:0-1", "error");
     expect_state(w1, "worker:1", "connected");
     /* A server without a program of its own has no progress to make. */
@@ -171,12 +172,13 @@ TEST(test_stuck_by_agent)
     TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 1999);
     expect_said(w0, "");
     TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 2000);
-    expect_said(w0, "[    0] task_error code=4 message=\"/job:worker/task:0 is stuck: "
-                    "its node lives, its program has not got on for 2000 ms (progress "
-                    "1)\" task=\"/job:worker/task:0\" own=yes\n"
-                    "[    0] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
-                    "stuck: its node lives, its program has not got on for 2000 ms "
-                    "(progress 1)\"\n");
+    expect_said(
+        w0, "[    0] task_error code=4 message=\"/job:worker/task:0 is stuck: "
+            "its node is alive, its program has made no progress for 2000 ms (progress "
+            "1)\" task=\"/job:worker/task:0\" own=yes\n"
+            "[    0] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
+            "stuck: its node is alive, its program has made no progress for 2000 ms "
+            "(progress 1)\"\n");
     service_end(s);
 }
 
@@ -265,7 +267,7 @@ TEST(test_reset)
     expect_ok(w1, service_reset(w1));
     expect_error(w1, waits, -MU_EABORTED, "/job:worker/task:1 was reset");
     expect_error(w1, service_tasks_get(w1, MU__TASKS_STATES, "", 0, 0), -MU_EPRECONDITION,
-                 "/job:worker/task:1 has left and is not registered any more");
+                 "/job:worker/task:1 has left and is no longer registered");
     service_end(s);
 }
 

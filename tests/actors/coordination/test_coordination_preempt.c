@@ -303,7 +303,7 @@ TEST(test_limit_of_the_notice)
     expect_waits(crew.w0, token);
     service_run_until(crew.s, 1400);
     expect_error(crew.w0, token, -MU_EDEADLINE,
-                 "round 1 of preemption: after 400 ms these tasks have not said what "
+                 "round 1 of preemption: after 400 ms these tasks have not reported the "
                  "step they have reached: /job:worker/task:1 (last heard 100 ms ago)");
     step(crew.w1, 1, 7);
     (void)service_next(crew.w1, MU__PREEMPT_REQUEST);
@@ -322,9 +322,10 @@ TEST(test_limit)
     service_run_until(crew.s, 1000 + 3 * MINUTE_MS - 1);
     expect_waits(crew.w0, token);
     service_run_until(crew.s, 1000 + 3 * MINUTE_MS);
-#define WORDS "round 1 of preemption: after 180000 ms these tasks have not said what " \
-              "step they have reached: /job:ps/task:0 (last heard 100 ms ago), " \
-              "/job:worker/task:1 (last heard 100 ms ago)"
+#define WORDS                                                                        \
+    "round 1 of preemption: after 180000 ms these tasks have not reported the step " \
+    "they have reached: /job:ps/task:0 (last heard 100 ms ago), "                    \
+    "/job:worker/task:1 (last heard 100 ms ago)"
     expect_error(crew.w0, token, -MU_EDEADLINE, WORDS);
     (void)service_next(crew.w1, MU__PREEMPT_REQUEST);
     expect_said(crew.w1, "[181000] preempt_stop round=1 code=4 message=\"" WORDS "\"\n");

@@ -208,8 +208,9 @@ TEST(test_devices_of_too_many)
     for (uint32_t what = MU__TASKS_DEVICES; what <= MU__TASKS_WAIT; what++) {
         (void)get(w0, what, "");
         service_run_until(s, sim_now_ms(s->sim) + 50);
-        assert_non_null(strstr(service_text(w0), "code=8 message=\"what "
-                               "/job:chief/task:0 knows of these tasks has 7"));
+        assert_non_null(strstr(
+            service_text(w0),
+            "code=8 message=\"the records of these tasks at /job:chief/task:0 have 7"));
     }
     content = service_content(w0, get(w0, MU__TASKS_DEVICES, "worker:3-5"));
     assert_int_equal(mu_value_count(content), 3);

@@ -69,7 +69,7 @@ TEST(test_at_home)
     service_run_until(s, 1701);
     expect_error(chief, service_tasks_get(chief, MU__TASKS_STATES, "", 0, 0),
                  -MU_EUNAVAILABLE,
-                 "/job:chief/task:0 has not been heard for 900 ms: it must register "
+                 "/job:chief/task:0 has been silent for 900 ms: it must register "
                  "again");
     expect_ok(chief, service_register(chief, false, 0));
     service_end(s);
@@ -279,7 +279,7 @@ TEST(test_heartbeats)
     service_run_until(s, 900);
     service_heartbeat(w0, 0);
     expect_said(w0, "[  900] task_heard epoch=1 code=3 message=\"/job:worker/task:0 has "
-                    "left and is not registered any more\"\n");
+                    "left and is no longer registered\"\n");
     service_end(s);
 }
 
@@ -306,10 +306,10 @@ TEST(test_leave)
 
     expect_ok(w0, service_leave(w0, 0));
     expect_error(w0, waits, -MU_EPRECONDITION,
-                 "/job:worker/task:0 is not registered any more");
+                 "/job:worker/task:0 is no longer registered");
     expect_state(w1, "worker:0", "disconnected");
     expect_error(w0, service_leave(w0, 0), -MU_EPRECONDITION,
-                 "/job:worker/task:0 has left and is not registered any more");
+                 "/job:worker/task:0 has left and is no longer registered");
 
     /* Its end means nothing to others. */
     service_agent_crash(w0);

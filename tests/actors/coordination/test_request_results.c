@@ -71,7 +71,7 @@ TEST(test_bound)
         add(results, 8, token);
     assert_int_equal(mu__results_reserve(mu__results_agent(results, 8), &error),
                      -MU_EEXHAUSTED);
-    assert_non_null(strstr(error.message, "changes of this task were answered"));
+    assert_non_null(strstr(error.message, "unacknowledged results, the limit"));
     assert_int_equal(mu__results_reserve(mu__results_agent(results, 9), &error), 0);
     mu__results_acknowledge(mu__results_agent(results, 8), 2);
     add(results, 8, MU__RESULTS_MAX + 1);

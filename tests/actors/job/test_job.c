@@ -114,13 +114,14 @@ TEST(test_stuck_function)
     (void)sim_trace(cluster->sim);
     assert_int_equal(cluster_wait(stop_with(cluster->chief, "worker", 0, "", 1000)), 0);
     assert_int_equal(wait->done_ms, 810);
-    expect_trace(cluster,
-        "[  310] worker/0 job: /job:chief/task:0 wants this task to stop: it finishes "
-          "what it has\n"
+    expect_trace(
+        cluster,
+        "[  310] worker/0 job: /job:chief/task:0 requests this task to stop: it finishes "
+        "its work\n"
         "[  320] chief/0 supervisor: /job:worker/task:0 finishes 1 closure (1 running, 0 "
-          "sent) and leaves\n"
-        "[  810] worker/0 job: stopped by /job:chief/task:0 (it had not finished what it "
-          "had)\n");
+        "sent) and leaves\n"
+        "[  810] worker/0 job: stopped by /job:chief/task:0 (its work was not "
+        "finished)\n");
     assert_int_equal(join(cluster->chief), 0);
     end(cluster);
 }
@@ -169,7 +170,7 @@ TEST(test_not_the_chief)
     expect_error(stop(cluster->clients[0], "chief", 0), -MU_EPRECONDITION,
                  "the chief is not stopped: it ends the job");
     expect_error(stop(cluster->chief, "chief", 0), -MU_EINVALID,
-                 "a task does not ask itself to stop: mu_server_stop does that");
+                 "a task does not stop itself by a request: use mu_server_stop");
     expect_error(stop(cluster->chief, "client", 0), -MU_EINVALID,
                  "a client serves nobody, so it cannot be stopped");
     end(cluster);
@@ -276,7 +277,7 @@ TEST(test_limits)
     expect_answer_after(client, 8000, 7000);
     expect_error(stop_with(client, "worker", 7, NULL, 10), -MU_EDEADLINE,
         "/job:worker/task:7 was not stopped within 10 ms: /job:chief/task:0 at "
-        "tcp://chief-0:1 was asked to stop it, and has not answered");
+        "tcp://chief-0:1 got the request to stop it, and has not answered");
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
     expect_error(stop_with(client, "ps", 0, NULL, 400), -MU_EDEADLINE,
@@ -304,8 +305,8 @@ TEST(test_dies_when_asked)
     assert_int_equal(sim_restart(cluster->workers[1]->node), 0);
     set_work_ms(cluster, 10);
     expect_error(calls[0], -MU_EUNAVAILABLE,
-        "/job:worker/task:0 was asked to stop, has not answered, and is not connected to "
-        "the chief any more");
+                 "/job:worker/task:0 got the request to stop, has not answered, and is "
+                 "no longer connected to the chief");
     assert_int_equal(cluster_wait(calls[1]), 0);
     cluster_free(cluster);
 }

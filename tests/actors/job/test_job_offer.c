@@ -355,7 +355,7 @@ TEST(test_again)
     assert_int_equal(cluster_wait(offer(&stage, 1, 1000)), 0);
     expect_error(offer_as(stage.offerers[1], "{\"worker\":[\"s0:1\"]}", "worker", 0,
                           1000), -MU_EPRECONDITION,
-                 "the server was told another cluster spec: as /job:worker/task:0");
+                 "the server has got another cluster spec: as /job:worker/task:0");
 
     /* It closes, and opens as what it was told. */
     become_worker(&stage);
@@ -541,16 +541,19 @@ TEST(test_permission)
     /* A cluster of another name. */
     stage.offerers[1]->cluster_name = "another";
     cluster_start(stage.offerers[1]);
-    expect_error(offer(&stage, 1, 1000), -MU_EDEADLINE,
-        "/job:worker/task:0 at tcp://s0:1 was not told its cluster within 1000 ms: it is "
+    expect_error(
+        offer(&stage, 1, 1000), -MU_EDEADLINE,
+        "/job:worker/task:0 at tcp://s0:1 did not get its cluster spec within 1000 ms: "
+        "it is "
         "not connected: it refused us: cluster name \"another\", but /job:server/task:0 "
         "belongs to cluster \"test\"");
 
     /* Nobody is there. */
     sim_crash(stage.server->node);
     expect_error(offer(&stage, 0, 1000), -MU_EDEADLINE,
-        "/job:worker/task:0 at tcp://s0:1 was not told its cluster within 1000 ms: it is "
-        "not connected: its connection broke: closed by the peer");
+                 "/job:worker/task:0 at tcp://s0:1 did not get its cluster spec within "
+                 "1000 ms: it is "
+                 "not connected: its connection broke: closed by the peer");
 
     /* A task that plays its part, and was made to take none. */
     client = cluster_add(stage.cluster, "worker", 0, "w1");

@@ -223,8 +223,8 @@ TEST_ON(test_former_supervisor, struct fixture *f, set_up, tear_down)
     writes = post_add(f->workers[0], &v, 7, 1);
     net_settle(&f->net);
     assert_ended(writes, -MU_EABORTED, "/job:ps/task:0",
-                 "what the run wrote: /job:ps/task:0 (tcp://ps0:1) refused it: it was "
-                 "asked for by a supervisor of a former life");
+                 "what the run wrote: /job:ps/task:0 (tcp://ps0:1) refused it: it is "
+                 "from a previous incarnation of the chief");
     assert_all(f->workers[0], &v, 0);
     writes = post_add(f->workers[0], &v, 8, 1);
     net_settle(&f->net);

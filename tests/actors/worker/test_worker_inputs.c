@@ -86,7 +86,7 @@ TEST_ON(test_errors_are_not_nested, struct fixture *f, lone_set_up, lone_tear_do
     RUN(f, 6, "echo", ref(ITEM(5)), 0, {ITEM(5)});
     expect_error(f, 6, MU_ENOTFOUND, MU_ERROR_INPUT,
                  "per-worker value 5 failed: no function \"nothing\" on "
-                 "/job:worker/task:3, which knows 9 (is its plugin loaded there?)");
+                 "/job:worker/task:3, which has 9 (is its plugin loaded there?)");
 }
 
 TEST_ON(test_senseless_inputs, struct fixture *f, lone_set_up, lone_tear_down)

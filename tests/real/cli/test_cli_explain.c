@@ -301,7 +301,7 @@ TEST(test_signal_drains)
     assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/0"), SIGTERM), 0);
     (void)cli_expect(&run, NULL, "/job:worker/task:0 finishes 1 closure (");
     cli_write_file(go, "");
-    (void)cli_expect(&run, NULL, "/job:worker/task:0 node: has finished what it had");
+    (void)cli_expect(&run, NULL, "/job:worker/task:0 node: has finished its closures");
     (void)cli_expect(&run, NULL, "worker/0 ended with exit code 143");
     (void)cli_expect(&run, NULL, "one came of run 1");
     cli_stop(&run);
@@ -318,8 +318,10 @@ TEST(test_signal_tells_functions)
     from = cli_expect(&run, NULL, "one begins");
     task = strstr(run.text, "worker/0 | one begins") != NULL ? "worker/0" : "worker/1";
     assert_int_equal(kill(cli_task_pid(&run, NULL, task), SIGTERM), 0);
-    (void)cli_expect(&run, NULL, "leaves as it is: after 150 ms this worker still has "
-                                 "closures to finish");
+    (void)cli_expect(
+        &run, NULL,
+        "leaves with unfinished closures: after 150 ms this worker still has "
+        "closures to finish");
     (void)cli_expect(&run, NULL, "one was told to stop");
     (void)cli_expect(&run, NULL, "ended with exit code 143");
     (void)cli_expect(&run, from, "one begins");

@@ -217,7 +217,7 @@ TEST(test_holder_that_stands_still)
     assert_true(runs(command));
     cli_kill(&holder, SIGCONT);
     (void)cli_expect(&holder, NULL, "told\n");
-    expect_words(&holder, 1, "was lost: this client was taken for dead");
+    expect_words(&holder, 1, "was lost: this client was declared lost");
     assert_false(runs(command));
 }
 

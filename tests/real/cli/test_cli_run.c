@@ -531,8 +531,8 @@ TEST(test_workers_that_are_done_before_the_chief)
     (void)snprintf(plugin, sizeof plugin, "%s/rounds.so",
                    cli_variable("MUSTER_EXAMPLES"));
     cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "rounds=1", NULL);
-    (void)cli_expect(&run, NULL, "all workers have ended; 2 other tasks run on until "
-                                 "they end, or are stopped (Ctrl-C)");
+    (void)cli_expect(&run, NULL,
+                     "all workers have ended; other tasks running: 2 (stop: Ctrl-C)");
     cli_stop(&run);
 }
 

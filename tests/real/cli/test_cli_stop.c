@@ -43,8 +43,8 @@ TEST(test_stop)
     cli_expect_code(&asker, 0);
     assert_string_equal(asker.text, "/job:ps/task:0 has stopped\n");
     cli_expect_code(&tasks[1], 0);
-    (void)cli_expect(&tasks[1], NULL, "job: stopped by /job:chief/task:0: asked by "
-                                      "/job:client/task:");
+    (void)cli_expect(&tasks[1], NULL,
+                     "job: stopped by /job:chief/task:0: requested by /job:client/task:");
     (void)cli_expect(&tasks[1], NULL, ": moved to rack 7");
 
     cli_start(&asker, NULL, "stop", "/job:worker/task:0", "--cluster", nodes.json, "-o",
@@ -245,7 +245,7 @@ TEST(test_offer)
     cli_expect_code(&asker, 4);
     (void)cli_expect(&asker, NULL, "/job:ps/task:0 at tcp://127.0.0.1:");
     (void)cli_expect(&asker, NULL, "muster assign: /job:worker/task:0: ");
-    (void)cli_expect(&asker, NULL, "was not told its cluster within ");
+    (void)cli_expect(&asker, NULL, "did not get its cluster spec within ");
     (void)cli_expect(&tasks[1], NULL, "/job:ps/task:0 node: is up at ");
 
     start_waiting(&tasks[2], &nodes, "worker", 0);

@@ -291,7 +291,7 @@ TEST(test_arguments)
     variables[1] = open_floats(&stage, "a", 2, 1, NULL);
     assert_int_equal(mu_checkpoint_save(&stage.options, 1, variables, 2, NULL, &error,
                                         &path), -MU_EINVALID);
-    assert_string_equal(error.message, "variable a stands twice among those to save");
+    assert_string_equal(error.message, "variable a appears twice among those to save");
     wrong = stage.options;
     wrong.directory = NULL;
     assert_int_equal(mu_checkpoint_save(&wrong, 1, variables, 1, NULL, &error, &path),

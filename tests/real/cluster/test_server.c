@@ -417,7 +417,7 @@ TEST(test_stop_drains)
         if (remote) {
             assert_int_equal(mu_server_stop_remote(client, "/job:worker/task:0",
                                                    "enough", SOON_MS, &error), 0);
-            nodes_wait_log(&nodes, "job: stopped by /job:chief/task:0: asked by "
+            nodes_wait_log(&nodes, "job: stopped by /job:chief/task:0: requested by "
                                    "/job:client/task:0: enough");
         } else {
             assert_int_equal(mu_server_stop(server, SOON_MS, &error), 0);

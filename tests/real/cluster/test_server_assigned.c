@@ -125,7 +125,7 @@ TEST(test_told_limit)
                         "/job:server/task:0 within 50 ms");
     offer_options(&nodes, "ps", 0, &node, &offer);
     assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_EDEADLINE);
-    assert_true(is_in(error.message, "was not told its cluster within 50 ms"));
+    assert_true(is_in(error.message, "did not get its cluster spec within 50 ms"));
     node.task_index = 7;
     assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_ERANGE);
     offer_options(&nodes, "client", 0, &node, &offer);

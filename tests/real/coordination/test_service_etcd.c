@@ -91,7 +91,7 @@ TEST_ON(test_leader_stopped, struct service *s, set_up, tear_down)
     crew_await(&crew, ROUNDS / 2);
     cli_kill(&s->hosts[leader], SIGCONT);
     words = cli_expect(&s->hosts[leader], s->hosts[leader].text + said[leader],
-                       " does not lead any more: ");
+                       " no longer leads: ");
     assert_int_not_equal(words[0], '\n');
     crew_check(&crew);
     cli_read(&s->hosts[leader]);

@@ -286,7 +286,7 @@ LISTED_TEST(test_users_come)
     check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
                   &error);
     cli_read(&s->hosts[0]);
-    assert_null(strstr(s->hosts[0].text, "does not lead any more"));
+    assert_null(strstr(s->hosts[0].text, "no longer leads"));
 }
 
 int main(void)

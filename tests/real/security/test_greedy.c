@@ -353,7 +353,7 @@ static unsigned times_in(const char *text, const char *words)
 /* All are answered, most of them with RESOURCE EXHAUSTED; the log has a line a second. */
 static void expect_refusals(const struct mu__status_get *body, unsigned index)
 {
-    static const char words[] = "the status is asked for too often";
+    static const char words[] = "too many status requests";
     const struct asking statuses = {MU__STATUS_GET, MU__SUPERVISOR, body, sizeof *body};
     uint64_t began_ms = cli_now_ms();
     struct speaker s;

@@ -285,7 +285,7 @@ static void revive_client(struct waits_scene *scene)
 }
 
 #define SERVER "/job:ps/task:0"
-#define UNTOLD(words) WAITS_LATE(SERVER "|was not told its cluster|" words)
+#define UNTOLD(words) WAITS_LATE(SERVER "|did not get its cluster|" words)
 
 static const struct waits_row offer_rows[] = {
     {"mu_server_assign_cluster", offer_cluster, see_it_wait,

@@ -213,7 +213,7 @@ static const struct waits_row rows[] = {
      {NOBODY, NOBODY, WAITS_LATE("/job:worker/task:1|closures to finish"), DRAINED},
      {NOBODY, NOBODY, WAITS_SELF(0, ""), DRAINED}, 0},
     {"mu_server_stop_remote", stop_worker, run_one,
-     {UNREACHED, UNREACHED, STOP("has not finished what it has"), UNREACHED},
+     {UNREACHED, UNREACHED, STOP("has not finished its work"), UNREACHED},
      {WAITS_OK, WAITS_OK, DIES, DIES}, 0},
 };
 

@@ -162,11 +162,9 @@ TEST(test_increment)
         "[    0] key_done token=3 revision=2 number=-2\n"
         "[    0] key_done token=4 revision=3 number=-2\n"
         "[    0] key_done token=5 revision=4 number=-9223372036854775808\n"
-        "[    0] key_done token=6 code=11 message=\"key \"n\" would not fit 64 bits any "
-        "more\"\n"
+        "[    0] key_done token=6 code=11 message=\"key \"n\" would exceed 64 bits\"\n"
         "[    0] key_done token=7 revision=5 number=9223372036854775807\n"
-        "[    0] key_done token=8 code=11 message=\"key \"m\" would not fit 64 bits any "
-        "more\"\n"
+        "[    0] key_done token=8 code=11 message=\"key \"m\" would exceed 64 bits\"\n"
         "[    0] key_done token=9 revision=6 number=-1\n");
     expect_key(p.w1, "n", "-9223372036854775808");
     service_end(p.s);

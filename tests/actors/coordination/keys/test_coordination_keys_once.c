@@ -106,7 +106,7 @@ TEST(test_asked_by_the_lost)
     service_run_until(p.s, 1000);
     (void)put(p.w0, "a", "x", ONCE);
     (void)get(p.w0, "a", false);
-#define WORDS "/job:worker/task:0 has not been heard for 900 ms: it must register again"
+#define WORDS "/job:worker/task:0 has been silent for 900 ms: it must register again"
     expect_said(p.w0, "[ 1000] key_done token=2 code=14 message=\"" WORDS "\"\n"
                       "[ 1000] key_done token=3 code=14 message=\"" WORDS "\"\n");
 #undef WORDS

@@ -421,7 +421,7 @@ TEST(test_answers_that_wait_are_bounded)
     (void)get(p.w1, "a", false);
     (void)watch(p.w1, "a", false);
     (void)list(p.w1, "a", "", false);
-#define WORDS "131072 answers wait for the store of /job:chief/task:0: no more is taken"
+#define WORDS "rejected: 131072 answers wait already for the store of /job:chief/task:0"
     expect_said(p.w1, "[    0] key_done token=2 code=8 message=\"" WORDS "\"\n"
                       "[    0] key_done token=3 code=8 message=\"" WORDS "\"\n"
                       "[    0] key_event token=4 code=8 message=\"" WORDS "\"\n"
@@ -453,8 +453,8 @@ TEST(test_watch_of_too_many_changes)
     }
     is_slow = true;
     (void)delete(p.w0, "d");
-    expect_said(p.w1, "[    0] key_event token=3 code=8 message=\"no memory for what a "
-                      "watch is told, or too much waits for the store: it is over\"\n");
+    expect_said(p.w1, "[    0] key_event token=3 code=8 message=\"watch closed: out of "
+                      "memory, or too many events wait for the store\"\n");
     service_end(p.s);
 }
 
