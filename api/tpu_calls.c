@@ -1,11 +1,11 @@
-/* The public calls of muster/tpu.h: each one is a query on the calling thread. */
+/* The public calls of muster/compat/tpu.h: each one is a query on the calling thread. */
 #include "node/deadline.h"
 #include "node/discovery/run_query.h"
 #include "resolver/cloud/google/tpu.h"
 #include "resolver/engine/uv/cloud_library.h"
 #include "runtime/message/arguments.h"
 
-#include <muster/tpu.h>
+#include <muster/compat/tpu.h>
 
 #include <stdio.h>
 #include <stdlib.h>

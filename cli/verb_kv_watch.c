@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *const event_names[] = {"set", "deleted", "current"};
+static const char *const event_names[] = {"put", "deleted", "synced"};
 
 static void print_event_text(const mu_kv_event *event)
 {

@@ -125,7 +125,7 @@ const struct cmd_verb cmd_verbs[] = {
      NULL},
     {"kv watch", CMD_KV_WATCH, SERVICE(cmd_kv_watch),
      "print each change of a key, or below a prefix",
-     "Prints what is there, then \"current\", and then each change as it comes, until\n"
+     "Prints what is there, then \"synced\", and then each change as it comes, until\n"
      "--count of them were printed after that, or Ctrl-C. KEY is that key alone, and\n"
      "not what is below it; one that ends with \"/\", or --prefix: all below it, and\n"
      "not the key itself. \"/\" is everything.\n",

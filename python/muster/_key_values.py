@@ -57,8 +57,8 @@ class KeyValue(NamedTuple):
 class KeyValueEvent(NamedTuple):
     """A change that a watch reports.
 
-    type: "set", "deleted", or once "current": all existing keys were reported.
-    key: "" for "current". value: bytes for "set", else None. revision: for "set", else 0.
+    type: "put", "deleted", or once "synced": all existing keys were reported.
+    key: "" for "synced". value: bytes for "put", else None. revision: for "put", else 0.
     """
 
     type: str
@@ -108,7 +108,7 @@ class KeyValueFuture(concurrent.futures.Future):  # type: ignore[type-arg]
 class Watch(Iterator[KeyValueEvent]):
     """All changes of a key, or of the keys below it, as they happen.
 
-    The existing keys come first, as "set", and then "current" once. Unread changes of one
+    The existing keys come first, as "put", and then "synced" once. Unread changes of one
     key are merged: only its last state is reported. Made by KeyValues.watch(); it is an
     iterator, which ends once close() was called (by any thread), and a context manager.
     """
@@ -154,8 +154,8 @@ class Watch(Iterator[KeyValueEvent]):
         self.close()
 
 
-_EVENTS = {_muster.KV_SET: "set", _muster.KV_DELETED: "deleted",
-           _muster.KV_CURRENT: "current"}
+_EVENTS = {_muster.KV_EVENT_PUT: "put", _muster.KV_EVENT_DELETED: "deleted",
+           _muster.KV_EVENT_SYNCED: "synced"}
 
 
 class Transaction:

@@ -46,7 +46,7 @@ class Node:
     def explain(self, closure: Union[int, str],
                 timeout: Optional[float] = None) -> Dict[str, Any]: ...
     def wait_job(self, timeout: Optional[float] = None) -> None: ...
-    def job_done(self, code: int = 0, message: str = "",
+    def finish_job(self, code: int = 0, message: str = "",
                  timeout: Optional[float] = None) -> None: ...
     def drain(self, timeout: Optional[float] = None) -> None: ...
     def main(self) -> None: ...
@@ -154,8 +154,9 @@ class Coordinator:
                  deadline: Optional[float] = None, run_timeout: Optional[float] = None,
                  attempts: Optional[int] = None, worker: Optional[int] = None,
                  not_worker: Optional[int] = None, worker_type: Optional[str] = None,
-                 effect_once: bool = False, keep: bool = False, no_backup: bool = False,
-                 own_error: bool = False, timeout: Optional[float] = None,
+                 effect_once: bool = False, pin_result: bool = False,
+                 no_backup: bool = False,
+                 raise_on_fetch: bool = False, timeout: Optional[float] = None,
                  result: bool = True) -> RemoteValue[_T]: ...
     @overload
     def schedule(self, fn: str,
@@ -165,8 +166,9 @@ class Coordinator:
                  deadline: Optional[float] = None, run_timeout: Optional[float] = None,
                  attempts: Optional[int] = None, worker: Optional[int] = None,
                  not_worker: Optional[int] = None, worker_type: Optional[str] = None,
-                 effect_once: bool = False, keep: bool = False, no_backup: bool = False,
-                 own_error: bool = False, timeout: Optional[float] = None,
+                 effect_once: bool = False, pin_result: bool = False,
+                 no_backup: bool = False,
+                 raise_on_fetch: bool = False, timeout: Optional[float] = None,
                  result: bool = True) -> RemoteValue[Any]: ...
     def join(self, timeout: Optional[float] = None) -> None: ...
     def done(self) -> bool: ...
@@ -250,7 +252,8 @@ class ShardedDataset:
                  deadline: Optional[float] = None, run_timeout: Optional[float] = None,
                  attempts: Optional[int] = None, worker: Optional[int] = None,
                  not_worker: Optional[int] = None, worker_type: Optional[str] = None,
-                 effect_once: bool = False, keep: bool = False, no_backup: bool = False,
+                 effect_once: bool = False, pin_result: bool = False,
+                 no_backup: bool = False,
                  timeout: Optional[float] = None) -> bool: ...
     def join(self, timeout: Optional[float] = None) -> None: ...
     def record(self) -> Dict[str, Any]: ...
@@ -340,9 +343,9 @@ KV_IF_REVISION: int
 KV_IF_ABSENT: int
 KV_IF_PRESENT: int
 KV_IF_VALUE: int
-KV_SET: int
-KV_DELETED: int
-KV_CURRENT: int
+KV_EVENT_PUT: int
+KV_EVENT_DELETED: int
+KV_EVENT_SYNCED: int
 
 class KeyValueAnswer:
     @property

@@ -25,7 +25,7 @@ def _coordinator(cluster: Any) -> ClusterCoordinator:
 
 
 def _put(coordinator: ClusterCoordinator, value: Any, options: Dict[str, Any]) -> Any:
-    return coordinator.schedule(_same, (value,), keep=True, **options)
+    return coordinator.schedule(_same, (value,), pin_result=True, **options)
 
 
 def scatter(data: Any, cluster: Any = None, *, broadcast: bool = False,

@@ -57,7 +57,7 @@ def _end(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor],
             supervisor.let_end()
         if node is not None:
             try:
-                node.job_done(timeout=max(0.0, min(timeout, 2.0)))
+                node.finish_job(timeout=max(0.0, min(timeout, 2.0)))
             except errors.MusterError:
                 pass
         if supervisor is not None:

@@ -370,7 +370,7 @@ struct mupy_remote_value {
     PyObject *coordinator;
     PyObject *function;     /* str, or a mupy_function; NULL */
     bool kept;              /* the result is pinned on a worker */
-    bool own_error;         /* the result may be an exception (muster._worker.Failed) */
+    bool raise_on_fetch;    /* the result may be an exception (muster._worker.Failed) */
     PyObject *result;       /* the fetched result, if it is mutable; NULL */
     PyObject *future;       /* its muster.Future, if one was asked for; NULL */
 };
@@ -526,8 +526,8 @@ PyObject *mupy_fetch(PyObject *object, PyObject *args, PyObject *kwargs);
 mu_value *mupy_schedule_pack(PyObject *object, PyObject *const *call,
                              PyObject **ret_function);
 
-/* Then schedule it with own_error=True and timeout=0, and with `notify` as on_ready of
- * mu_closure_options. `names` are those of the options; NULL: none. -1 with an
+/* Then schedule it with raise_on_fetch=True and timeout=0, and with `notify` as on_ready
+ * of mu_closure_options. `names` are those of the options; NULL: none. -1 with an
  * exception. */
 int mupy_schedule_packed(PyObject *object, const mu_value *packed, PyObject *function,
                          PyObject *const *options, PyObject *names,

@@ -198,10 +198,10 @@ def test_a_watch_tells_what_is_there_and_each_change(keys):
     keys.put("w/a", "1")
     with keys.watch("w", below=True) as watch:
         assert [event.type for event in (watch.next(5), watch.next(5))] == [
-            "set", "current"]
+            "put", "synced"]
         keys.put("w/b", "2")
         event = watch.next(5)
-        assert (event.type, event.key, event.value) == ("set", "w/b", b"2")
+        assert (event.type, event.key, event.value) == ("put", "w/b", b"2")
         keys.delete("w/a")
         event = watch.next(5)
         assert (event.type, event.key, event.value) == ("deleted", "w/a", None)
@@ -497,7 +497,7 @@ service = muster.CoordinationService(node)
 service.register(timeout=30)
 held = service.lock("held").acquire()
 watch = service.key_values.watch("nothing")
-assert watch.next(5).type == "current"
+assert watch.next(5).type == "synced"
 service.key_values.put("alive", "")
 for wait in (lambda: service.key_values.get("never"), watch.next,
              service.lock("held").acquire, held.wait_lost,

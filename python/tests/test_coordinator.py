@@ -345,7 +345,7 @@ def test_exceptions_come_whole(whole_coordinator, how):
     with pytest.raises(Exception) as caught:
         value.fetch(60)
     check_whole(how, caught.value)
-    dependent = whole_coordinator.schedule(len, (value,), own_error=True)
+    dependent = whole_coordinator.schedule(len, (value,), raise_on_fetch=True)
     with pytest.raises(muster.InputError) as of_input:
         dependent.fetch(60)
     check_whole(how, of_input.value.__cause__)
@@ -353,11 +353,11 @@ def test_exceptions_come_whole(whole_coordinator, how):
         whole_coordinator.join(60)
     check_whole(how, raised.value)
     check_whole(how, whole_coordinator.errors()[0])
-    own = whole_coordinator.schedule(raise_as, (how,), own_error=True)
+    own = whole_coordinator.schedule(raise_as, (how,), raise_on_fetch=True)
     with pytest.raises(Exception) as caught:
         own.fetch(60)
     check_whole(how, caught.value)
-    dependent = whole_coordinator.schedule(len, (own,), own_error=True)
+    dependent = whole_coordinator.schedule(len, (own,), raise_on_fetch=True)
     with pytest.raises(muster.InputError) as of_input:
         dependent.fetch(60)
     check_whole(how, of_input.value.__cause__)

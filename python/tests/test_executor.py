@@ -516,7 +516,7 @@ def test_an_initializer_that_ends_its_process_breaks_the_executor(own_cluster, p
 def test_a_failed_input_breaks_no_executor_with_an_initializer(own_cluster, processes):
     cluster = own_cluster(workers=1, **({"processes": 1} if processes else {}))
     coordinator = muster.ClusterCoordinator(cluster)
-    failed = [coordinator.schedule(jobs.divide, (1, 0), own_error=True),
+    failed = [coordinator.schedule(jobs.divide, (1, 0), raise_on_fetch=True),
               coordinator.create_per_worker_value(jobs.divide, (1, 0))]
     with muster.Executor(cluster, initializer=jobs.initialize, initargs=(5,)) as executor:
         for value in failed:

@@ -20,7 +20,7 @@ OWN = "own"
 
 TABLE = {
     "node": {
-        "status": (5.0,), "explain": (1, 5.0), "wait_job": (5.0,), "job_done": (),
+        "status": (5.0,), "explain": (1, 5.0), "wait_job": (5.0,), "finish_job": (),
         "drain": (5.0,), "main": (), "serve": (), "register": ("forked", len),
         "program": ("chief", print), "load": ("/no/such.so",), "report": ("a", 1.0),
         "metric": ("a",), "task_count": ("worker",), "set": ("a", "b"),
@@ -139,7 +139,7 @@ def objects(shared_cluster, shared_coordinator):
     service = muster.CoordinationService(shared_cluster)
     service.register()
     variable = muster.Variable(np.zeros(3), name="forking", node=shared_cluster)
-    remote = shared_coordinator.schedule(jobs.sleep, (600,), own_error=True)
+    remote = shared_coordinator.schedule(jobs.sleep, (600,), raise_on_fetch=True)
     held = service.lock("forking").acquire(30)
     server = muster.Server.create_local_server()
     made = {

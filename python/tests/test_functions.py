@@ -195,7 +195,7 @@ def test_a_function_of_ten_thousand_remote_values(coordinator):
 
 
 def test_kept_results_stay_on_the_worker_until_they_are_used(coordinator):
-    kept = coordinator.schedule(jobs.same, (np.arange(1000.0),), keep=True)
+    kept = coordinator.schedule(jobs.same, (np.arange(1000.0),), pin_result=True)
     total = coordinator.schedule(lambda array: array.sum(), (kept,))
     assert total.fetch(30) == 499500
     assert kept.fetch(30).sum() == 499500
@@ -341,18 +341,18 @@ def test_an_error_of_muster_keeps_its_class_and_code(coordinator, name):
     assert error.code == cls.code and error.name.startswith("E")
 
 
-@pytest.mark.parametrize("own_error", [False, True])
+@pytest.mark.parametrize("raise_on_fetch", [False, True])
 @pytest.mark.parametrize("kind, task", [("other", ""), ("server", "/job:ps/task:0")])
 @pytest.mark.parametrize("name", [
     "CancelledError", "DeadlineExceededError", "AbortedError", "UnavailableError",
     "ClosedError", "UnknownError", "InternalError"])
 def test_an_error_that_a_function_makes_itself_ends_it_at_once(
-        coordinator, tmp_path, name, kind, task, own_error):
+        coordinator, tmp_path, name, kind, task, raise_on_fetch):
     runs = str(tmp_path / "runs")
     begun = time.monotonic()
     with pytest.raises(getattr(muster.errors, name), match="^its own words$") as caught:
         executor = muster.Executor(coordinator)
-        if own_error:
+        if raise_on_fetch:
             executor.submit(jobs.fail_as, runs, name, kind, task).result(30)
         else:
             coordinator.schedule(jobs.fail_as, (runs, name, kind, task)).fetch(30)
@@ -421,7 +421,8 @@ def test_an_array_that_a_function_keeps_is_copied_into_its_result(coordinator):
         return sys.kept_array
 
     for function in (keep, keep_view):
-        kept = coordinator.schedule(function, (np.zeros(70000),), worker=0, keep=True)
+        kept = coordinator.schedule(function, (np.zeros(70000),), worker=0,
+                                    pin_result=True)
         kept.wait(30)
         changed = coordinator.schedule(change, worker=0).fetch(30)
         assert (changed == -1).all()
@@ -441,7 +442,7 @@ def test_a_function_of_another_version_of_python_is_refused_with_words(coordinat
     with pytest.raises(muster.InputError):
         coordinator.join(30)
     with pytest.raises(muster.errors.FailedPreconditionError, match="3.99"):
-        coordinator.schedule(jobs.call, (lambda: 1,), own_error=True).fetch(30)
+        coordinator.schedule(jobs.call, (lambda: 1,), raise_on_fetch=True).fetch(30)
     assert coordinator.schedule(jobs.add, (1, 2)).fetch(30) == 3
 
 

@@ -44,7 +44,7 @@ cluster, journal, trace, closures = json.loads(sys.argv[1])
 with muster.Node(cluster, task_type="chief", journal=journal) as node:
     coordinator = muster.ClusterCoordinator(node, timeout=60)
     total = muster.Variable(0, name="total", dtype="int64", node=node)
-    failed = coordinator.schedule(fail, (trace,), name="fail", own_error=True)
+    failed = coordinator.schedule(fail, (trace,), name="fail", raise_on_fetch=True)
     values = [coordinator.schedule(count, (total, i, trace), name=f"count-{i}",
                                    effect_once=True) for i in range(closures)]
     numbers = [value.number for value in coordinator.fetch(values, timeout=60)]
@@ -191,7 +191,7 @@ def test_functions_by_name_take_what_others_take(own_cluster, tmp_path, monkeypa
     with muster.ClusterCoordinator(cluster) as coordinator:
         counter = muster.Variable(0, name="counter", dtype="int64", node=cluster)
         box = coordinator.create_per_worker_value(Box)
-        kept = coordinator.schedule(lambda: {3, 1, 2}, keep=True)
+        kept = coordinator.schedule(lambda: {3, 1, 2}, pin_result=True)
         ready = coordinator.schedule(lambda: {5, 4})
         for parts, wanted in ((kept, [1, 2, 3]), (ready, [4, 5]), ([8, 7], [7, 8])):
             given = coordinator.schedule(

@@ -43,7 +43,8 @@ def test_a_crash_takes_only_its_process_and_the_closure_runs_elsewhere(own_clust
 def test_the_error_of_a_crash_says_how_its_process_ended(own_cluster, how, words):
     cluster = own_cluster(workers=1)
     with muster.ClusterCoordinator(cluster) as coordinator:
-        value = coordinator.schedule(jobs.die_always, (how,), attempts=2, own_error=True)
+        value = coordinator.schedule(jobs.die_always, (how,), attempts=2,
+                                     raise_on_fetch=True)
         with pytest.raises(muster.errors.AbortedError) as lost:
             value.fetch(60)
     assert str(lost.value) == (

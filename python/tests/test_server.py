@@ -147,7 +147,7 @@ def test_servers_in_processes_are_stopped_and_end_with_the_job():
             with pytest.raises(ValueError, match="itself"):
                 chief.stop_remote("chief:0", timeout=10)
             coordinator.close()
-            chief.node.job_done(3, "no good", timeout=20)
+            chief.node.finish_job(3, "no good", timeout=20)
             out = workers[0].communicate(timeout=30)[0]
             assert "InvalidArgumentError no good" in out
     finally:
@@ -182,7 +182,7 @@ def test_a_server_that_waits_is_offered_a_cluster():
             coordinator = muster.ClusterCoordinator(chief, timeout=60)
             assert coordinator.schedule(max, (3, 4)).fetch(60) == 4
             coordinator.close()
-            chief.node.job_done(timeout=20)
+            chief.node.finish_job(timeout=20)
         assert worker.communicate(timeout=30)[0].endswith("ended\n")
     finally:
         end(worker)

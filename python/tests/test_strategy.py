@@ -203,7 +203,7 @@ def test_a_program_with_servers_in_processes_of_their_own(tmp_path):
             total = sum(coordinator.fetch(values))
             assert np.array_equal(weights.read(), np.full((4, 2), total, np.float32))
             coordinator.close()
-            strategy.node.job_done(timeout=20)
+            strategy.node.finish_job(timeout=20)
         for server in servers:
             out, _ = server.communicate(timeout=20)
             assert out.splitlines()[-1] == "ended" and server.returncode == 0

@@ -332,15 +332,15 @@ def test_results_of_workers(coordinator):
     assert coordinator.schedule(jobs.type_name, (value,)).fetch(30) == "Pair"
 
 
-@pytest.mark.parametrize("own_error", [False, True])
+@pytest.mark.parametrize("raise_on_fetch", [False, True])
 @pytest.mark.parametrize("function, args, error, words", [
     (operator.truediv, (1, 0), ZeroDivisionError, "division by zero"),
     (jobs.fail_odd, (), errors.UnknownError, "Odd.*words.*set_unpickle.*jobs.Odd"),
     (jobs.give_call, (os.getpid,), pickle.UnpicklingError, "posix.getpid")])
-def test_exceptions_of_workers(coordinator, function, args, error, words, own_error):
+def test_exceptions_of_workers(coordinator, function, args, error, words, raise_on_fetch):
     muster.set_unpickle("plain")
     with pytest.raises(error, match=words):
-        coordinator.schedule(function, args, own_error=own_error).fetch(30)
+        coordinator.schedule(function, args, raise_on_fetch=raise_on_fetch).fetch(30)
 
 
 def test_futures_of_an_executor(coordinator):

@@ -239,7 +239,7 @@ def test_what_a_run_wrote_is_forgotten_when_it_fails_with_an_error_of_its_own(
         shared_cluster, coordinator):
     variable = muster.Variable(np.zeros(3), name="forgotten.own", node=shared_cluster)
     with pytest.raises(jobs.Odd) as odd:
-        coordinator.schedule(write_and_fail, (variable,), own_error=True).fetch(30)
+        coordinator.schedule(write_and_fail, (variable,), raise_on_fetch=True).fetch(30)
     assert odd.value.number == 8
     assert variable.read().tolist() == [0, 0, 0]
 

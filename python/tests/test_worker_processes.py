@@ -66,7 +66,7 @@ def test_arguments_and_results_are_as_in_threads(lanes):
         assert got == value and type(got) is type(value)
     assert lanes.schedule(jobs.add, (1,), {"b": 2}).fetch(30) == 3
     assert lanes.schedule(lambda x: x + 1, (1,)).fetch(30) == 2
-    kept = lanes.schedule(jobs.same, ([1, {"a": np.arange(3)}],), keep=True)
+    kept = lanes.schedule(jobs.same, ([1, {"a": np.arange(3)}],), pin_result=True)
     assert lanes.schedule(jobs.same, (kept,)).fetch(30)[1]["a"].tolist() == [0, 1, 2]
 
 
@@ -108,15 +108,15 @@ def test_an_array_that_a_function_keeps_is_not_changed_by_later_ones(own_cluster
 # ---- errors ----
 
 def test_exceptions_keep_class_and_traceback(lanes):
-    value = lanes.schedule(jobs.fail, ("why",), own_error=True)
+    value = lanes.schedule(jobs.fail, ("why",), raise_on_fetch=True)
     with pytest.raises(ValueError, match="why") as caught:
         value.fetch(30)
     assert "in fail" in str(caught.value.__cause__)
-    value = lanes.schedule(jobs.fail_odd, own_error=True)
+    value = lanes.schedule(jobs.fail_odd, raise_on_fetch=True)
     with pytest.raises(jobs.Odd) as odd:
         value.fetch(30)
     assert odd.value.number == 7
-    value = lanes.schedule(jobs.fail_unpicklable, own_error=True)
+    value = lanes.schedule(jobs.fail_unpicklable, raise_on_fetch=True)
     with pytest.raises(Exception, match="of a function") as local:
         value.fetch(30)
     assert type(local.value).__name__ == "Local"
@@ -130,8 +130,8 @@ def test_the_first_error_is_raised_by_join(lanes):
 
 
 def test_an_input_that_failed_is_an_input_error(lanes):
-    bad = lanes.schedule(jobs.fail, ("input",), own_error=True)
-    value = lanes.schedule(jobs.same, (bad,), own_error=True)
+    bad = lanes.schedule(jobs.fail, ("input",), raise_on_fetch=True)
+    value = lanes.schedule(jobs.same, (bad,), raise_on_fetch=True)
     with pytest.raises(muster.InputError):
         value.fetch(30)
 
@@ -139,7 +139,7 @@ def test_an_input_that_failed_is_an_input_error(lanes):
 def test_sys_exit_is_an_error_of_the_function_alone(lanes):
     before = set(lanes.fetch([lanes.schedule(jobs.pid) for _ in range(50)], 30))
     with pytest.raises(BaseException) as caught:
-        lanes.schedule(sys.exit, (3,), own_error=True).fetch(30)
+        lanes.schedule(sys.exit, (3,), raise_on_fetch=True).fetch(30)
     assert "SystemExit" in str(caught.value) or isinstance(caught.value, SystemExit)
     after = set(lanes.fetch([lanes.schedule(jobs.pid) for _ in range(50)], 30))
     assert len(before | after) <= 3
@@ -217,7 +217,7 @@ def no_coordinator():
 def test_what_a_process_has_not_is_refused_with_words(lanes):
     with pytest.raises((TypeError, AttributeError, muster.MusterError),
                        match="process"):
-        lanes.schedule(no_coordinator, own_error=True).fetch(30)
+        lanes.schedule(no_coordinator, raise_on_fetch=True).fetch(30)
 
 
 # ---- variables ----
@@ -249,7 +249,7 @@ def test_variables_are_opened_in_a_function(cluster, lanes):
     read, name, trainable = lanes.schedule(open_new, ("lanes.new",)).fetch(30)
     assert read.tolist() == [1, 2, 3] and name == "lanes.new" and trainable
     with pytest.raises(TypeError, match="unknown"):
-        lanes.schedule(muster.Variable, (), {"unknown": 1}, own_error=True).fetch(30)
+        lanes.schedule(muster.Variable, (), {"unknown": 1}, raise_on_fetch=True).fetch(30)
 
 
 def write_all(variable, value):
@@ -269,9 +269,10 @@ def test_writes_of_a_run_are_applied_when_it_has_returned(cluster, lanes):
     variable = muster.Variable(np.zeros(1 << 15), name="lanes.writes", node=cluster)
     lanes.schedule(write_all, (variable, np.full(1 << 15, 3.0))).fetch(30)
     assert (variable.read() == 3.5).all()
-    for own_error in (True, False):
+    for raise_on_fetch in (True, False):
         with pytest.raises(jobs.Odd) as odd:
-            lanes.schedule(write_and_fail, (variable,), own_error=own_error).fetch(30)
+            lanes.schedule(write_and_fail, (variable,),
+                           raise_on_fetch=raise_on_fetch).fetch(30)
         assert odd.value.number == 8
     with pytest.raises(jobs.Odd):
         lanes.join(30)
@@ -318,7 +319,7 @@ def fail_to_build():
 def test_a_value_that_cannot_be_built_is_an_input_error(lanes):
     value = lanes.create_per_worker_value(fail_to_build)
     with pytest.raises(muster.InputError) as caught:
-        lanes.schedule(jobs.same, (value,), own_error=True).fetch(30)
+        lanes.schedule(jobs.same, (value,), raise_on_fetch=True).fetch(30)
     assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -510,7 +511,7 @@ def test_a_server_has_processes(tmp_path):
             pids = set(coordinator.fetch(
                 [coordinator.schedule(spin, (0.1,)) for _ in range(8)], 60))
             assert len(pids) == 2 and process.pid not in pids
-        chief.job_done(timeout=5)
+        chief.finish_job(timeout=5)
         assert process.wait(20) == 0
         assert wait_until(lambda: all(is_gone(pid) for pid in pids), 10)
     finally:

@@ -65,7 +65,7 @@ def test_a_closure_whose_processes_die_is_given_up(own_cluster):
     cluster = own_cluster(workers=1, processes=2, attempts_max=3)
     with muster.ClusterCoordinator(cluster) as coordinator:
         worker = cluster.wait(30).pid("worker", 0)
-        value = coordinator.schedule(os._exit, (4,), own_error=True)
+        value = coordinator.schedule(os._exit, (4,), raise_on_fetch=True)
         with pytest.raises(muster.errors.AbortedError, match="lost its process 3 times"):
             value.fetch(60)
         assert coordinator.schedule(jobs.same, (1,)).fetch(30) == 1
@@ -135,7 +135,7 @@ def test_arrays_leave_no_files_in_a_process(own_cluster):
 
 
 def test_a_function_sees_that_it_is_cancelled(lanes):
-    value = lanes.schedule(jobs.sleep, (60,), own_error=True)
+    value = lanes.schedule(jobs.sleep, (60,), raise_on_fetch=True)
     assert wait_until(lambda: lanes.schedule(jobs.same, (1,)).fetch(30))
     time.sleep(0.3)
     value.cancel()
@@ -148,7 +148,7 @@ def test_one_that_is_cancelled_and_hangs_is_killed_with_its_process(own_cluster,
                                                                     tmp_path):
     cluster = own_cluster(workers=1, processes=1)
     with muster.ClusterCoordinator(cluster) as coordinator:
-        value = coordinator.schedule(hang, (str(tmp_path),), own_error=True)
+        value = coordinator.schedule(hang, (str(tmp_path),), raise_on_fetch=True)
         assert wait_until(lambda: os.listdir(tmp_path))
         value.cancel()
         pid = coordinator.schedule(jobs.pid).fetch(30)
@@ -161,7 +161,7 @@ def test_arguments_for_a_process_that_stands_still_do_not_hold_their_thread(own_
         pid = coordinator.schedule(jobs.pid).fetch(30)
         assert coordinator.schedule(len, (b"xy",)).fetch(30) == 2
         os.kill(pid, signal.SIGSTOP)
-        value = coordinator.schedule(len, (b"x" * 20_000_000,), own_error=True)
+        value = coordinator.schedule(len, (b"x" * 20_000_000,), raise_on_fetch=True)
         time.sleep(1)
         value.cancel()
         assert coordinator.schedule(jobs.pid).fetch(30) != pid

@@ -8,7 +8,7 @@
 
 #include "resolver/engine/kind.h"
 
-#include <muster/tpu.h>
+#include <muster/compat/tpu.h>
 
 #include <stdatomic.h>
 

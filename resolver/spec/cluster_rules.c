@@ -5,6 +5,8 @@
 #include "resolver/spec/address.h"
 #include "runtime/message/arguments.h"
 
+#include <muster/compat/cluster_rules.h>
+
 #include <string.h>
 
 /* ---- Leaders ---- */

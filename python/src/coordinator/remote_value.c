@@ -25,7 +25,7 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     self->coordinator = coordinator;
     self->function = function;
     self->kept = (flags & MU_CLOSURE_PIN_RESULT) != 0;
-    self->own_error = (flags & MU_CLOSURE_RAISE_ON_FETCH) != 0;
+    self->raise_on_fetch = (flags & MU_CLOSURE_RAISE_ON_FETCH) != 0;
     self->result = NULL;
     self->future = NULL;
     Py_INCREF(coordinator);
@@ -209,7 +209,7 @@ PyObject *mupy_exception_in(PyObject *result)
     return PyObject_CallMethod(result, "exception", NULL);
 }
 
-static PyObject *raise_own_error(PyObject *result)
+static PyObject *raise_result(PyObject *result)
 {
     PyObject *exception = mupy_exception_in(result);
 
@@ -247,8 +247,8 @@ PyObject *mupy_remote_value_take(PyObject *object)
         return NULL;
     decoded = mupy_decode_result(result, true, NULL);
     mu_value_free(result);
-    if (decoded != NULL && self->own_error)
-        decoded = raise_own_error(decoded);
+    if (decoded != NULL && self->raise_on_fetch)
+        decoded = raise_result(decoded);
     if (decoded != NULL && !mupy_is_constant(decoded)) {
         decoded = mupy_keep_first(&self->result, decoded);
         Py_INCREF(decoded);
@@ -316,7 +316,7 @@ static PyObject *get_remote_error(PyObject *object)
     if (mu_remote_value_fetch(self->value, 0, &error, NULL) != 0)
         return mupy_exception_with(&error, function_name(self),
                                    mu_remote_value_error_data(self->value));
-    if (!self->own_error)
+    if (!self->raise_on_fetch)
         Py_RETURN_NONE;
     value = self->kept ? fetch_far(self, -1, -1) : fetch_near(self);
     result = value == NULL ? NULL : mupy_decode_result(value, false, NULL);

@@ -21,8 +21,8 @@ enum key {
 
 static const char *const key_names[KEYS] = {
     "fn", "args", "kwargs", "name", "priority", "deadline", "run_timeout", "attempts",
-    "worker", "not_worker", "worker_type", "effect_once", "keep", "no_backup",
-    "own_error", "timeout", "result",
+    "worker", "not_worker", "worker_type", "effect_once", "pin_result", "no_backup",
+    "raise_on_fetch", "timeout", "result",
 };
 static PyObject *key_objects[KEYS];
 

@@ -129,13 +129,13 @@ static PyObject *node_main(PyObject *self, PyObject *unused)
     return call == NULL ? NULL : mupy_call_finish(call);
 }
 
-static void run_job_done(struct mupy_call *call)
+static void run_finish_job(struct mupy_call *call)
 {
     call->rv = mu_node_finish_job(call->object, (int)call->real, call->text,
                                 call->timeout_ms, &call->error);
 }
 
-static PyObject *job_done(PyObject *self, PyObject *args, PyObject *kwargs)
+static PyObject *finish_job(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"code", "message", "timeout", NULL};
     const char *message = "";
@@ -143,10 +143,10 @@ static PyObject *job_done(PyObject *self, PyObject *args, PyObject *kwargs)
     struct mupy_call *call;
     int code = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|isO:job_done", names, &code,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|isO:finish_job", names, &code,
                                      &message, &timeout))
         return NULL;
-    call = make_node_call(self, timeout, run_job_done);
+    call = make_node_call(self, timeout, run_finish_job);
     if (call == NULL)
         return NULL;
     call->real = code > 0 ? -code : code;
@@ -306,8 +306,8 @@ PyMethodDef mupy_node_methods[] = {
     {"wait_job", MUPY_METHOD(node_wait_job), METH_VARARGS | METH_KEYWORDS,
      "wait_job(timeout=None)\n--\n\n"
      "Serve until the chief has ended the job. Raises the job's own error."},
-    {"job_done", MUPY_METHOD(job_done), METH_VARARGS | METH_KEYWORDS,
-     "job_done(code=0, message=\"\", timeout=None)\n--\n\n"
+    {"finish_job", MUPY_METHOD(finish_job), METH_VARARGS | METH_KEYWORDS,
+     "finish_job(code=0, message=\"\", timeout=None)\n--\n\n"
      "Chief: end the job, and notify all tasks."},
     {"drain", MUPY_METHOD(node_drain), METH_VARARGS | METH_KEYWORDS,
      "drain(timeout=None)\n--\n\nWorker: finish its closures, and get no more."},

@@ -1,6 +1,8 @@
 /* Cluster specs: task type -> addresses. */
 #include "services/services.h"
 
+#include "muster/compat/cluster_rules.h"
+
 #include <stdlib.h>
 #include <string.h>
 

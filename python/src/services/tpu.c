@@ -1,7 +1,7 @@
 /* Cloud TPUs: their state and health. A Tpu is used by one caller. */
 #include "services/services.h"
 
-#include "muster/tpu.h"
+#include "muster/compat/tpu.h"
 
 #include <string.h>
 

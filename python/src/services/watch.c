@@ -416,8 +416,8 @@ int mupy_watch_init(PyObject *module)
     watch_type = mupy_add_type(module, &spec);
     if (watch_type == NULL || add_lock_type(module) != 0)
         return -1;
-    if (PyModule_AddIntConstant(module, "KV_SET", MU_KV_EVENT_PUT) != 0 ||
-        PyModule_AddIntConstant(module, "KV_DELETED", MU_KV_EVENT_DELETED) != 0)
+    if (PyModule_AddIntConstant(module, "KV_EVENT_PUT", MU_KV_EVENT_PUT) != 0 ||
+        PyModule_AddIntConstant(module, "KV_EVENT_DELETED", MU_KV_EVENT_DELETED) != 0)
         return -1;
-    return PyModule_AddIntConstant(module, "KV_CURRENT", MU_KV_EVENT_SYNCED);
+    return PyModule_AddIntConstant(module, "KV_EVENT_SYNCED", MU_KV_EVENT_SYNCED);
 }

@@ -6,7 +6,7 @@
 #include "resolver/cloud/google/metadata.h"
 #include "resolver/engine/settings.h"
 
-#include <muster/tpu.h>
+#include <muster/compat/tpu.h>
 
 enum {
     MU__TPU_PORT = 8470,            /* of a TPU's own server */

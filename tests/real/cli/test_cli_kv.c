@@ -363,10 +363,10 @@ LISTED_TEST(test_watch_prints_changes)
     put("w/old", "1", revision);
     put("w", "not below itself", line);
     KV(&other, "watch", "w", "--prefix", "--count", "3");
-    (void)snprintf(line, sizeof line, "set w/old %s \"1\"\ncurrent\n", revision);
+    (void)snprintf(line, sizeof line, "put w/old %s \"1\"\nsynced\n", revision);
     (void)cli_expect(&other, NULL, line);
     put("w/new", "two\n", revision);
-    (void)snprintf(line, sizeof line, "current\nset w/new %s \"two", revision);
+    (void)snprintf(line, sizeof line, "synced\nput w/new %s \"two", revision);
     (void)cli_expect(&other, NULL, line);
     put("w-other", "1", revision);
     expect_text(0, "1\n", "rm", "w/old");
@@ -386,14 +386,14 @@ LISTED_TEST(test_watch_as_json)
     cJSON *root;
 
     KV(&other, "watch", "one", "--count", "1", "-o", "json");
-    (void)cli_expect(&other, NULL, "{\"event\":\"current\"}\n");
+    (void)cli_expect(&other, NULL, "{\"event\":\"synced\"}\n");
     put("one/below", "1", revision);
     put("one", "a\"b", revision);
     cli_expect_code(&other, 0);
     at = strchr(other.text, '\n') + 1;
     (void)snprintf(line, sizeof line, "%s", at);
     root = cli_json(line);
-    assert_string_equal(cli_text(root, "event"), "set");
+    assert_string_equal(cli_text(root, "event"), "put");
     assert_string_equal(cli_text(root, "key"), "one");
     assert_string_equal(cli_text(root, "value"), "a\"b");
     assert_true(cli_number(root, "revision") == strtod(revision, NULL));
@@ -402,7 +402,7 @@ LISTED_TEST(test_watch_as_json)
 
 LISTED_TEST(test_watch_ends_at_its_limit)
 {
-    expect_words(4, "current\n", "watch", "nothing", "--timeout-ms", "2000");
+    expect_words(4, "synced\n", "watch", "nothing", "--timeout-ms", "2000");
 }
 
 /* Once is a goodbye, and the service hears it; twice does not wait for anybody. */
@@ -412,14 +412,14 @@ LISTED_TEST(test_interrupts)
     uint64_t began_ms;
 
     KV(&other, "watch", "/");
-    (void)cli_expect(&other, NULL, "current\n");
+    (void)cli_expect(&other, NULL, "synced\n");
     cli_stop(&other);
     KV(&other, "get", "never", "--wait", "--timeout-ms", "60000");
     cli_start(&asked, NULL, "tasks", "--address", address, NULL);
     cli_expect_code(&asked, 0);
     assert_null(strstr(asked.text, "error"));
     KV(&asked, "watch", "/", "--timeout-ms", "60000");
-    (void)cli_expect(&asked, NULL, "current\n");
+    (void)cli_expect(&asked, NULL, "synced\n");
     assert_int_equal(kill(chief, SIGSTOP), 0);
     began_ms = cli_now_ms();
     cli_kill(&other, SIGTERM);
@@ -510,7 +510,7 @@ LISTED_TEST(test_killed_host)
                  "chief:0", "--timeout-ms", "200");
     KV(&other, "get", "later", "--wait");
     KV(&watcher, "watch", "kept", "--count", "1");
-    (void)cli_expect(&watcher, NULL, "current\n");
+    (void)cli_expect(&watcher, NULL, "synced\n");
     ps = cli_task_pid(&run, NULL, "ps/0");
     assert_int_equal(kill(ps, SIGKILL), 0);
     after = cli_expect(&run, NULL, "; restart 1 of ");

@@ -5,7 +5,7 @@
 
 #include "runtime/uv/blocking.h"
 
-#include <muster/tpu.h>
+#include <muster/compat/tpu.h>
 
 #include <signal.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #include "tests/real/waits.h"
 
 #include <muster/resolver.h>
-#include <muster/tpu.h>
+#include <muster/compat/tpu.h>
 
 /* ---- The server, and those who ask it ---- */
 

@@ -1,7 +1,7 @@
 /* The rules of a cluster: who leads, who counts, equality, gaps. Each row and error. */
 #include "tests/support/test.h"
 
-#include <muster/cluster.h>
+#include <muster/compat/cluster_rules.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

@@ -4,7 +4,7 @@
 #include "tests/real/https.h"
 
 #include <muster/resolver.h>
-#include <muster/tpu.h>
+#include <muster/compat/tpu.h>
 
 enum { TIMEOUT_MS = 20000 };
 

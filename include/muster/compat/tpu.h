@@ -8,10 +8,10 @@
  *
  * NULL for a required argument gives -MU_EINVALID; functions that return no code return
  * NULL or 0 (error.h). */
-#ifndef MUSTER_TPU_H
-#define MUSTER_TPU_H
+#ifndef MUSTER_COMPAT_TPU_H
+#define MUSTER_COMPAT_TPU_H
 
-#include "error.h"
+#include "../error.h"
 
 #ifdef __cplusplus
 extern "C" {
