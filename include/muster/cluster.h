@@ -121,8 +121,8 @@ MU_EXPORT int mu_cluster_is_chief(const mu_cluster *cluster, const char *type, i
 /* ---- Leaders ----
  *
  * Rules by which tasks agree on a leader without messages; TensorFlow's other rules are
- * in compat/cluster_rules.h. On failure ret_error has the reason: the cluster is not valid
- * (mu_cluster_validate), or the rule is not defined for the type (-MU_EINVALID). */
+ * in compat/cluster_rules.h. On failure ret_error has the reason: the cluster is not
+ * valid (mu_cluster_validate), or the rule is not defined for the type (-MU_EINVALID). */
 
 enum { MU_CLUSTER_TASK_BYTES = 64 }; /* room for a task's name, "/job:worker/task:1" */
 
