@@ -168,7 +168,8 @@ static void judge_greeting(const struct cluster_check *check, struct check_task 
                        link->task);
     else
         (void)snprintf(task->words, sizeof task->words, "%s",
-                       link->why[0] == '\0' ? "it was not asked who it is" : link->why);
+                       link->why[0] == '\0' ? "its identity was not requested"
+                                            : link->why);
 }
 
 static void judge_probe(const struct cluster_check *check, struct check_task *task)

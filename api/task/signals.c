@@ -212,9 +212,10 @@ static bool drain_task(struct task_main *task)
         return true;
     rv = mu_node_drain(node, task->grace_ms / 2, &error);
     if (rv == 0)
-        mu__task_say(task, MU_LOG_INFO, "has finished what it had");
+        mu__task_say(task, MU_LOG_INFO, "has finished its closures");
     else if (error.code != -MU_ECLOSED)
-        mu__task_say(task, MU_LOG_INFO, "leaves as it is: %s", error.message);
+        mu__task_say(task, MU_LOG_INFO, "leaves with unfinished closures: %s",
+                     error.message);
     mu__node_unref(node);
     return rv != -MU_EDEADLINE;
 }

@@ -201,7 +201,7 @@ static void print_matrix(const struct check *check)
     (void)printf("\n");
     for (size_t i = 0; i < mu_value_count(check_tasks(check)); i++)
         print_matrix_row(check, i);
-    (void)printf("  (row reaches column: ok, NO; -: no link is wanted; ?: not heard)\n");
+    (void)printf("  (row reaches column: ok, NO; -: no link is needed; ?: no answer)\n");
 }
 
 static void print_reach(const struct check *check)

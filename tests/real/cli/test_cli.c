@@ -94,7 +94,7 @@ static const struct refusal {
     {{"kv", "get", "a", "--wait=yes"}, NULL, {"--wait", "0 to 1", "\"yes\""}},
     {{"kv", "get", "a"}, "MUSTER_WAIT=2", {"MUSTER_WAIT", "0 to 1", "\"2\""}},
     {{"kv", "get", "a"}, NULL, {"there is no coordination service to ask", "--address"}},
-    {{"kv", "ls", "--service-hosts", "none"}, NULL, {"--service-hosts is none"}},
+    {{"kv", "ls", "--service-hosts", "none"}, NULL, {"--service-hosts=none"}},
     {{"kv", "ls", "--service-hosts", "worker"}, NULL, {"no coordination service"}},
     {{"kv", "ls", "--address", "nothing"}, NULL, {"--address", "nothing"}},
     {{"kv", "ls", "--address", "a:1", "--service-hosts", "x:y"}, NULL, {"\"x:y\""}},

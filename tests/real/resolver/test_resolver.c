@@ -517,10 +517,11 @@ TEST(test_counting)
     } rows[] = {
         {"worker", 0, true, 0, {2, 4}, NULL},
         {"worker", -1, true, -MU_EUNAVAILABLE, {0},
-         "/job:worker/task:2 has not told yet"},
+         "/job:worker/task:2 has not reported its devices yet"},
         {"worker", -1, false, 0, {2, 4}, NULL},
         {"ps", 0, true, 0, {0, 0}, NULL},
-        {"ps", 1, true, -MU_EUNAVAILABLE, {0}, "/job:ps/task:1 has not told yet"},
+        {"ps", 1, true, -MU_EUNAVAILABLE, {0},
+         "/job:ps/task:1 has not reported its devices yet"},
         {NULL, -1, true, -MU_EPRECONDITION, {0},
          "of GPUs /job:ps/task:0 has 0 and /job:worker/task:0 has 2"},
         {"evaluator", -1, false, -MU_EPRECONDITION, {0},

@@ -77,7 +77,7 @@ LISTED_TEST(test_tasks_tell)
         mu_resolver_accelerators(resolver, chief, "worker", -1, 300, &error, &counts),
         -MU_EDEADLINE);
     assert_non_null(
-        strstr(error.message, "/job:worker/task:0 has not told yet which devices"));
+        strstr(error.message, "/job:worker/task:0 has not reported its devices yet"));
 
     (void)nodes_open(&nodes, "worker", 0);
     count(resolver, chief, "worker", &counts);
