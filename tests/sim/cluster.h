@@ -461,6 +461,10 @@ void cluster_check_client(struct cluster *cluster, const struct cluster_task *ta
 /* Whether so much more of a running task's program goes to the chief without waiting. */
 bool cluster_has_room(const struct cluster_task *task, uint64_t closures, uint64_t bytes);
 
+/* Whether a closure that has not ended was sent to the chief; false, too, if nobody wants
+ * its result. */
+bool cluster_was_sent(const struct cluster_closure *closure);
+
 /* How many closures of its program are at the chief, as the client knows. */
 uint64_t cluster_sent(const struct cluster_task *task);
 

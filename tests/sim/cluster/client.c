@@ -69,6 +69,14 @@ bool cluster_has_room(const struct cluster_task *task, uint64_t closures, uint64
            room->bytes_sent + bytes <= room->bytes_allowed;
 }
 
+bool cluster_was_sent(const struct cluster_closure *closure)
+{
+    const struct client_actor *c = client_of(closure->task);
+    uint32_t token = closure->future == NULL ? 0 : closure->future->token;
+
+    return token != 0 && c->slots.items[token - 1].state == SLOT_SENT;
+}
+
 uint64_t cluster_sent(const struct cluster_task *task)
 {
     return client_of(task)->room.closures_sent;

@@ -1,6 +1,7 @@
 #include "tests/sim/cluster/programs.h"
 
 #include "actors/messages.h"
+#include "runtime/base/byte_order.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -536,13 +537,33 @@ static void cancel_some(struct program *program)
     program->run->reached[CANCELLED]++;
 }
 
+/* Whether a sum that waits in the client names this input: the chief would hear of the
+ * release first. */
+static bool is_named_by_unsent(const struct program *program, uint64_t number)
+{
+    const struct cluster_session *session = program->task->session;
+
+    for (size_t i = 0; i < session->closures_count; i++) {
+        const struct cluster_closure *closure = session->closures[i];
+
+        if (closure->state != MU_REMOTE_NOT_READY || cluster_was_sent(closure))
+            continue;
+        for (uint32_t at = 0; at < closure->inputs_size; at += 8)
+            if (mu__load_little64(closure->inputs + at) == number)
+                return true;
+    }
+    return false;
+}
+
 static void release_some(struct program *program)
 {
     struct cluster_closure *closure = draw_closure(program, is_kept);
 
-    if (program->mine != NULL && chance(program, 20))
+    if (program->mine != NULL && chance(program, 20) &&
+        (program->mine->value == NULL ||
+         !is_named_by_unsent(program, program->mine->value->held.number)))
         cluster_release_mine(program->mine);
-    if (closure == NULL)
+    if (closure == NULL || is_named_by_unsent(program, cluster_kept(closure)))
         return;
     cluster_let_go(closure);
     program->run->reached[RELEASED]++;
