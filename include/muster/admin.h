@@ -15,7 +15,7 @@ extern "C" {
 
 /* ---- Keys ----
  *
- * Files of option tls.key_file. Whoever has the cluster's key may do everything; a key
+ * Files of option key_file. Whoever has the cluster's key may do everything; a key
  * that is derived from it proves one right: "observe", "use", "operate" or "task", each
  * with those before it. Calls that read a file give -MU_EPERMISSION when other users may
  * read it; those that make one -MU_EEXISTS when it is there already. */

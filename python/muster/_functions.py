@@ -173,9 +173,9 @@ def program(task_type: str, function: Optional[Callable[..., Any]] = None) -> An
 def node_opened(node: "_muster.Node") -> None:
     """Register functions and programs at a new node."""
     for name, function in _registered.items():
-        node.register(name, function)
+        node.register_function(name, function)
     for task_type, function in _programs.items():
-        node.program(task_type, function)
+        node.register_program(task_type, function)
 
 
 def load_module(node: "_muster.Node", module: str) -> Optional[str]:
@@ -195,9 +195,9 @@ def load_module(node: "_muster.Node", module: str) -> Optional[str]:
         return f'the Python module "{module}" cannot be imported: {error!r}'
     try:
         for name in set(_registered) - before[0]:
-            node.register(name, _registered[name])
+            node.register_function(name, _registered[name])
         for task_type in set(_programs) - before[1]:
-            node.program(task_type, _programs[task_type])
+            node.register_program(task_type, _programs[task_type])
         opened = getattr(imported, "muster_open", None)
         if opened is not None:
             opened(node)

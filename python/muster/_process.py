@@ -85,7 +85,8 @@ class Node:
 
     closed = False
     _ATTRIBUTES = ("task", "address")
-    _METHODS = ("status", "explain", "report", "metric", "task_count", "set", "setting")
+    _METHODS = ("status", "explain", "report_metric", "get_metric", "task_count",
+                "set_setting", "get_setting")
 
     def __getattr__(self, name: str) -> Any:
         if name in self._ATTRIBUTES:
@@ -147,9 +148,9 @@ class Run:
         """Write a line, of at most 511 bytes, to the node's log."""
         self._ask("call", "run", "log", str(line))
 
-    def report(self, name: str, number: float, step: int = 0) -> None:
-        """Send a number to the chief, for its status and Node.metric()."""
-        self._ask("call", "run", "report", name, number, step)
+    def report_metric(self, name: str, number: float, step: int = 0) -> None:
+        """Send a number to the chief, for its status and Node.get_metric()."""
+        self._ask("call", "run", "report_metric", name, number, step)
 
     def add(self, variable: Any, value: Any) -> None:
         """Add to a variable once the function has returned."""

@@ -139,21 +139,22 @@ class Checkpoint:
         return self._counter
 
     def save(self, file_prefix: _Path, step: Optional[int] = None, values: Any = None,
-             keep: int = 0, timeout: Optional[float] = None) -> str:
+             max_to_keep: int = 0, timeout: Optional[float] = None) -> str:
         """Write a checkpoint, "DIRECTORY/NAME-STEP.ckpt" for the prefix
         "DIRECTORY/NAME", and return its path. It is there as a whole or not at all.
 
         step: by default one more than the last one. values: kept with it: None, bool,
-        int, float, str, bytes, arrays, lists, dicts. keep: the newest of this name that
-        stay; 0: all. timeout: seconds for reading all variables.
+        int, float, str, bytes, arrays, lists, dicts. max_to_keep: the newest of this
+        name that stay; 0: all. timeout: seconds for reading all variables.
 
         ResourceExhaustedError (the disk is full), PermissionDeniedError, and the errors
         of reading variables: then the checkpoints are as before.
         """
         directory, name = os.path.split(os.fspath(file_prefix))
         number = self._counter + 1 if step is None else step
-        path = _muster.checkpoint_save(directory or ".", name or "model", keep, number,
-                                       list(self._tracked.values()), values, timeout)
+        path = _muster.checkpoint_save(directory or ".", name or "model", max_to_keep,
+                                       number, list(self._tracked.values()), values,
+                                       timeout)
         self._counter = number
         return path
 

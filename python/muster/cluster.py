@@ -374,7 +374,7 @@ class LocalCluster:
         node = _muster.Node(self._cluster, task_type="chief", task_index=0, processes=0,
                             **options)
         for plugin in self._plugins:
-            node.load(plugin)
+            node.load_plugin(plugin)
         return node
 
     # ---- what it is ----

@@ -359,7 +359,7 @@ int mupy_node_options(mu_node_options *out, PyObject *kwargs);
 /* name: (type, field): "heartbeat": ("float", "heartbeat_ms"). */
 PyObject *mupy_node_option_table(void);
 
-/* nodes/program.c: Node.program(task_type, function) */
+/* nodes/program.c: Node.register_program(task_type, function) */
 PyObject *mupy_node_program(PyObject *self, PyObject *args);
 
 /* ---- coordinator/remote_value.c ---- */

@@ -50,7 +50,7 @@ def effects(total, vector):
     run.add(total, 1)
     run.add(vector, [1.0, 2.0])
     run.log("a line")
-    run.report("progress", 0.5, 1)
+    run.report_metric("progress", 0.5, 1)
     return run.worker, run.attempt, run.name, run.cancelled()
 
 

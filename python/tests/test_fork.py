@@ -21,10 +21,11 @@ OWN = "own"
 TABLE = {
     "node": {
         "status": (5.0,), "explain": (1, 5.0), "wait_job": (5.0,), "finish_job": (),
-        "drain": (5.0,), "main": (), "serve": (), "register": ("forked", len),
-        "program": ("chief", print), "load": ("/no/such.so",), "report": ("a", 1.0),
-        "metric": ("a",), "task_count": ("worker",), "set": ("a", "b"),
-        "setting": ("a",), "address": None, "task": None, "closed": OWN, "close": (1.0,),
+        "drain": (5.0,), "main": (), "serve": (), "register_function": ("forked", len),
+        "register_program": ("chief", print), "load_plugin": ("/no/such.so",),
+        "report_metric": ("a", 1.0), "get_metric": ("a",), "task_count": ("worker",),
+        "set_setting": ("a", "b"), "get_setting": ("a",), "address": None, "task": None,
+        "closed": OWN, "close": (1.0,),
     },
     "coordinator": {
         "schedule": (jobs.same, (1,)), "join": (5.0,), "done": (), "fetch": OWN,

@@ -195,7 +195,7 @@ def test_modules_are_imported_before_a_worker_serves(own_cluster, tmp_path, monk
             return a + b
 
         def muster_open(node):
-            node.register("prepared.task", lambda: node.task)
+            node.register_function("prepared.task", lambda: node.task)
     """))
     monkeypatch.syspath_prepend(str(tmp_path))
     cluster = own_cluster(workers=1, python="prepared")

@@ -70,8 +70,8 @@ def test_the_protocol_stands_before_the_target():
 def test_a_config_reaches_the_node():
     config = ServerConfig(2, 3, ["/job:ps", "/job:worker/task:1"])
     with Server({"chief": ["127.0.0.1:0"]}, config=config) as server:
-        assert server.node.setting("device_filters") == "/job:ps,/job:worker/task:1"
-        assert server.node.setting("intra_op_threads") == "3"
+        assert server.node.get_setting("device_filters") == "/job:ps,/job:worker/task:1"
+        assert server.node.get_setting("intra_op_threads") == "3"
 
 
 @pytest.mark.parametrize("call, kind", [

@@ -194,8 +194,8 @@ def test_a_run_is_for_the_thread_of_its_function(lanes):
 
 def report(step):
     run = muster.current_run()
-    run.report("loss", 0.5, step)
-    return run.node.task_count("worker"), run.node.setting("none")
+    run.report_metric("loss", 0.5, step)
+    return run.node.task_count("worker"), run.node.get_setting("none")
 
 
 def test_progress_is_reported_and_the_node_answers(cluster, lanes):
@@ -203,7 +203,7 @@ def test_progress_is_reported_and_the_node_answers(cluster, lanes):
 
     def metric():
         try:
-            return cluster.node.metric("loss")
+            return cluster.node.get_metric("loss")
         except muster.MusterError:
             return None
 
@@ -388,7 +388,7 @@ def where(a=0):
     return {"pid": os.getpid(), "a": a}
 
 def muster_open(node):
-    node.register("lanes.bound", lambda: [node.task, os.getpid()])
+    node.register_function("lanes.bound", lambda: [node.task, os.getpid()])
 """
 
 

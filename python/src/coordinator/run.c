@@ -620,9 +620,9 @@ int mupy_run_init(PyObject *module)
          "cancelled()\n--\n\nWhether the result is not needed any more: stop early."},
         {"log", run_object_log, METH_O,
          "log(line)\n--\n\nWrite a line, of at most 511 bytes, to the node's log."},
-        {"report", run_object_report, METH_VARARGS,
-         "report(name, number, step=0)\n--\n\n"
-         "Send a number to the chief, for its status and Node.metric()."},
+        {"report_metric", run_object_report, METH_VARARGS,
+         "report_metric(name, number, step=0)\n--\n\n"
+         "Send a number to the chief, for its status and Node.get_metric()."},
         {"add", run_object_add, METH_VARARGS,
          "add(variable, value)\n--\n\n"
          "Add to a variable once the function has returned; discarded when it fails. "

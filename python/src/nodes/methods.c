@@ -315,24 +315,24 @@ PyMethodDef mupy_node_methods[] = {
      "main()\n--\n\nRun the task's program, or else serve until the job is done."},
     {"serve", node_serve, METH_NOARGS,
      "serve()\n--\n\nWorker: all functions are registered; get closures from now on."},
-    {"register", register_function, METH_VARARGS,
-     "register(name, function)\n--\n\n"
+    {"register_function", register_function, METH_VARARGS,
+     "register_function(name, function)\n--\n\n"
      "Register a function under a name of at most 63 bytes, for Python and C. It gets\n"
      "the closure's arguments as plain values. Before the node serves."},
-    {"program", mupy_node_program, METH_VARARGS,
-     "program(task_type, function)\n--\n\n"
+    {"register_program", mupy_node_program, METH_VARARGS,
+     "register_program(task_type, function)\n--\n\n"
      "Set what main() runs on tasks of a type: function(node)."},
-    {"load", node_load_plugin, METH_O,
-     "load(path)\n--\n\nLoad a plugin, a shared object with functions in C."},
-    {"report", MUPY_METHOD(node_report), METH_VARARGS | METH_KEYWORDS,
-     "report(name, number, step=0)\n--\n\nSend a number to the chief's status."},
-    {"metric", node_metric, METH_VARARGS,
-     "metric(name)\n--\n\nChief: the last (number, step) reported under a name."},
+    {"load_plugin", node_load_plugin, METH_O,
+     "load_plugin(path)\n--\n\nLoad a plugin, a shared object with functions in C."},
+    {"report_metric", MUPY_METHOD(node_report), METH_VARARGS | METH_KEYWORDS,
+     "report_metric(name, number, step=0)\n--\n\nSend a number to the chief's status."},
+    {"get_metric", node_metric, METH_VARARGS,
+     "get_metric(name)\n--\n\nChief: the last (number, step) reported under a name."},
     {"task_count", task_count, METH_VARARGS,
      "task_count(type)\n--\n\nNumber of tasks of a type."},
-    {"set", node_set, METH_VARARGS,
-     "set(key, value)\n--\n\nChange a setting for plugins."},
-    {"setting", node_setting, METH_VARARGS,
-     "setting(key)\n--\n\nA setting, None when it is absent."},
+    {"set_setting", node_set, METH_VARARGS,
+     "set_setting(key, value)\n--\n\nChange a setting for plugins."},
+    {"get_setting", node_setting, METH_VARARGS,
+     "get_setting(key)\n--\n\nA setting, None when it is absent."},
     {NULL, NULL, 0, NULL},
 };
