@@ -41,6 +41,7 @@ static pthread_cond_t has_ended = PTHREAD_COND_INITIALIZER;
 static struct pool pools[MU__BLOCKING_POOLS];
 static unsigned ending_count;   /* STARTED ones without a job */
 static unsigned open_count;     /* mu__blocking_jobs */
+static unsigned joining_count;  /* calls of join_idle that wait */
 
 /* ---- A child that was forked ---- */
 
@@ -61,6 +62,7 @@ static void begin_in_child(void)
     (void)pthread_cond_init(&has_ended, NULL);
     ending_count = 0;
     open_count = 0;
+    joining_count = 0;
     (void)pthread_mutex_unlock(&lock);
 }
 
@@ -115,6 +117,19 @@ static void run_blocking_job_locked(struct mu__blocking_job *job)
     ending_count++;
 }
 
+/* One that ends when nobody is left, since its job was dropped, is joined by nobody. */
+static void end_thread_locked(struct job_thread *own)
+{
+    own->pool->threads--;
+    own->phase = ENDED;
+    ending_count--;
+    if (open_count == 0 && joining_count == 0) {
+        (void)pthread_detach(own->thread);
+        own->phase = UNUSED;
+    }
+    (void)pthread_cond_broadcast(&has_ended);
+}
+
 static void *run_pool_thread(void *arg)
 {
     struct job_thread *own = arg;
@@ -123,10 +138,7 @@ static void *run_pool_thread(void *arg)
     (void)pthread_mutex_lock(&lock);
     while ((job = take_blocking_job(&own->pool->waiting)) != NULL)
         run_blocking_job_locked(job);
-    own->pool->threads--;
-    own->phase = ENDED;
-    ending_count--;
-    (void)pthread_cond_broadcast(&has_ended);
+    end_thread_locked(own);
     (void)pthread_mutex_unlock(&lock);
     return NULL;
 }
@@ -150,10 +162,12 @@ static void join_idle(void)
 {
     (void)pthread_mutex_lock(&lock);
     if (--open_count == 0) {
+        joining_count++;
         while (ending_count > 0)
             (void)pthread_cond_wait(&has_ended, &lock);
         for (unsigned i = 0; i < MU__BLOCKING_POOLS; i++)
             join_ended_locked(&pools[i]);
+        joining_count--;
     }
     (void)pthread_mutex_unlock(&lock);
 }
