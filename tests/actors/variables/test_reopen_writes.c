@@ -4,6 +4,7 @@
 #include "actors/worker/function_run.h"
 #include "tests/support/test.h"
 #include "tests/support/var_net.h"
+#include "tests/support/writes_probe.h"
 
 enum { SERVERS = 2, TIMEOUT_MS = 2000 };
 
@@ -19,27 +20,6 @@ struct fixture {
     struct net_process *worker;
     struct net_process *other;
     struct mu__opened_variable *opened;     /* the worker's handle of "w" */
-};
-
-struct writes {
-    struct mu_run run;      /* first: the actors know it by that */
-    bool sent;
-};
-
-static void on_sent(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    (void)ctx;
-    (void)state;
-    ((struct writes *)((struct mu__effects_sent *)mu__body(msg))->run)->sent = true;
-}
-
-static const struct mu__handler probe_handlers[] = {{MU__EFFECTS_SENT, on_sent}};
-
-static const struct mu__behavior probe = {
-    .name = "probe",
-    .state_size = 1,
-    .handlers = probe_handlers,
-    .handlers_count = 1,
 };
 
 static int spawn_worker(struct net_process *p)
