@@ -102,7 +102,11 @@
     M(150, KEY_TXN, key_txn, USE, MU__KEY_TXN_FIELDS)                           \
     M(160, TASK_MARK, task_mark, OPERATE, MU__TASK_MARK_FIELDS)                 \
     M(161, TASK_CLEARED, task_cleared, TASK, MU__TASK_CLEARED_FIELDS)           \
-    M(162, JOURNAL_BODY, journal_body, STORED, MU__JOURNAL_BODY_FIELDS)
+    M(162, JOURNAL_BODY, journal_body, STORED, MU__JOURNAL_BODY_FIELDS)         \
+    M(165, VIEWS_SET, views_set, CHIEF, MU__VIEWS_SET_FIELDS)                   \
+    M(166, VIEWS_HELD, views_held, TASK, MU__VIEWS_HELD_FIELDS)                 \
+    M(167, REPLICA_NEWS, replica_news, TASK, MU__REPLICA_NEWS_FIELDS)           \
+    M(168, SERVES, serves, TASK, MU__SERVES_FIELDS)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, RIGHT, FIELDS) MU__##NAME = number,
