@@ -106,7 +106,15 @@
     M(165, VIEWS_SET, views_set, CHIEF, MU__VIEWS_SET_FIELDS)                   \
     M(166, VIEWS_HELD, views_held, TASK, MU__VIEWS_HELD_FIELDS)                 \
     M(167, REPLICA_NEWS, replica_news, TASK, MU__REPLICA_NEWS_FIELDS)           \
-    M(168, SERVES, serves, TASK, MU__SERVES_FIELDS)
+    M(168, SERVES, serves, TASK, MU__SERVES_FIELDS)                             \
+    M(169, NODE_GONE, node_gone, TASK, MU__NODE_GONE_FIELDS)                    \
+    M(170, RECORDS_DONE, records_done, TASK, MU__RECORDS_DONE_FIELDS)           \
+    M(171, FILL_BEGIN, fill_begin, TASK, MU__FILL_BEGIN_FIELDS)                 \
+    M(172, FILL_WRITER, fill_writer, TASK, MU__FILL_WRITER_FIELDS)              \
+    M(173, FILL_SHARD, fill_shard, TASK, MU__FILL_SHARD_FIELDS)                 \
+    M(174, FILL_DATA, fill_data, TASK, MU__FILL_DATA_FIELDS)                    \
+    M(175, FILL_END, fill_end, TASK, MU__FILL_END_FIELDS)                       \
+    M(176, FILL_TAKEN, fill_taken, TASK, MU__FILL_TAKEN_FIELDS)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, RIGHT, FIELDS) MU__##NAME = number,

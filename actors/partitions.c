@@ -78,3 +78,39 @@ uint8_t *mu__numbered_put(uint8_t *at, const struct mu__numbered *entry)
     memcpy(at + 8, &entry->partition, 4);
     return at + MU__NUMBERED_BYTES;
 }
+
+/* ---- Marks ---- */
+
+uint32_t mu__record_marks_count(struct mu__view bytes)
+{
+    return bytes.size / MU__RECORD_MARK_BYTES;
+}
+
+bool mu__record_marks_at(struct mu__view bytes, uint32_t i,
+                         struct mu__record_mark *ret_mark)
+{
+    const uint8_t *at = (const uint8_t *)bytes.data + (size_t)i * MU__RECORD_MARK_BYTES;
+    uint64_t long_numbers[3];
+    uint32_t short_numbers[2];
+
+    memcpy(long_numbers, at, sizeof long_numbers);
+    memcpy(short_numbers, at + sizeof long_numbers, sizeof short_numbers);
+    *ret_mark = (struct mu__record_mark){
+        .partition = short_numbers[0],
+        .verdict = (enum mu__record_verdict)short_numbers[1],
+        .view = long_numbers[0],
+        .record = long_numbers[1],
+        .sum = long_numbers[2],
+    };
+    return ret_mark->partition < MU__PARTITIONS && short_numbers[1] <= MU__RECORDS_REFUSED;
+}
+
+uint8_t *mu__record_marks_put(uint8_t *at, const struct mu__record_mark *mark)
+{
+    const uint64_t long_numbers[3] = {mark->view, mark->record, mark->sum};
+    const uint32_t short_numbers[2] = {mark->partition, (uint32_t)mark->verdict};
+
+    memcpy(at, long_numbers, sizeof long_numbers);
+    memcpy(at + sizeof long_numbers, short_numbers, sizeof short_numbers);
+    return at + MU__RECORD_MARK_BYTES;
+}

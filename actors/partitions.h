@@ -76,4 +76,30 @@ uint32_t mu__numbered_count(struct mu__view bytes);
 bool mu__numbered_at(struct mu__view bytes, uint32_t i, struct mu__numbered *ret_entry);
 uint8_t *mu__numbered_put(uint8_t *at, const struct mu__numbered *entry);
 
+/* ---- Lists of marks: RECORDS_DONE ---- */
+
+enum { MU__RECORD_MARK_BYTES = 32, MU__WINDOW_BYTES_MAX = 1 << 20 };
+
+enum mu__record_verdict {
+    MU__RECORDS_APPLIED,
+    MU__RECORDS_BROKEN,     /* one is missing, or had no room: fill the replica anew */
+    MU__RECORDS_REFUSED     /* of an older view than `view` */
+};
+
+/* The last record that a replica has applied, and the running sum of what came of all. */
+struct mu__record_mark {
+    uint32_t partition;
+    enum mu__record_verdict verdict;
+    uint64_t view;
+    uint64_t record;
+    uint64_t sum;
+};
+
+uint32_t mu__record_marks_count(struct mu__view bytes);
+
+/* Entry `i`; false: it is of no partition. */
+bool mu__record_marks_at(struct mu__view bytes, uint32_t i,
+                         struct mu__record_mark *ret_mark);
+uint8_t *mu__record_marks_put(uint8_t *at, const struct mu__record_mark *mark);
+
 #endif

@@ -211,6 +211,7 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
         .chief = member->chief,
         .queue_bytes_max = config->options->queue_bytes_max,
     };
+    const struct mu__ps_config ps = {member->index, member->incarnation, NULL};
     const struct mu__peers_config peers = {.each = each_peer, .owner = member};
     int rv = 0;
 
@@ -219,7 +220,7 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__worker, MU__WORKER, &worker);
     if (rv == 0 && strcmp(member->type, "ps") == 0)
-        rv = spawn_member_actor(member, &mu__ps, MU__PS, NULL);
+        rv = spawn_member_actor(member, &mu__ps, MU__PS, &ps);
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__client, MU__CLIENT, &client);
     if (rv == 0)

@@ -22,7 +22,7 @@ static const struct {
     {"chief", {"worker", OWN_TYPE, "ps", "evaluator"}},
     {"worker", {"ps"}},
     {OWN_TYPE, {"chief", "ps"}},
-    {"ps", {NULL}},
+    {"ps", {"ps"}},
     {"evaluator", {"chief", "ps"}},
     {"client", {"chief", "ps"}},
 };
