@@ -144,7 +144,7 @@ void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps)
 {
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         mu__ps_drop(ctx, ps, i);
-    mu__free_array((void **)&ps->nodes);
+    mu__free_array(ps->nodes);
 }
 
 /* An empty one; NULL when out of memory. */
