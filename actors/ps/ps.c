@@ -507,6 +507,7 @@ static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
 
     ps->index = config->index;
     ps->incarnation = config->incarnation;
+    ps->leader = config->leader;
     ps->limits = config->limits == NULL ? mu__store_limits_default : *config->limits;
     ps->limits.bytes_used = &ps->bytes_used;
     return mu__watch_nodes(ctx);

@@ -104,7 +104,7 @@ void mu__ps_tell(struct mu__ctx *ctx, struct ps *ps)
 }
 
 /* All that is held here, to a chief. */
-static void tell_held(struct mu__ctx *ctx, const struct ps *ps, uint32_t node)
+static void tell_held(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
 {
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
     uint8_t *at = bytes;
@@ -117,7 +117,7 @@ static void tell_held(struct mu__ctx *ctx, const struct ps *ps, uint32_t node)
     }
     body.views = (struct mu__view){bytes, (uint32_t)(at - bytes)};
     mu__ps_send(ctx, (mu__pid){node, MU__VIEWS}, MU__VIEWS_HELD, &body, sizeof body);
-    tell_fates(ctx, (struct ps *)(uintptr_t)ps);
+    tell_fates(ctx, ps);
 }
 
 /* ---- Partitions ---- */
@@ -343,7 +343,7 @@ static bool add_ps_node(struct ps *ps, const struct mu__node_up *up)
         return false;
     ps->nodes[ps->nodes_count++] = (struct ps_node){
         .node = up->node,
-        .is_chief = mu__view_is(up->type, "chief") && up->index == 0,
+        .is_chief = mu__view_is(up->type, ps->leader) && up->index == 0,
         .is_server = mu__view_is(up->type, "ps"),
         .index = up->index,
         .incarnation = up->incarnation,

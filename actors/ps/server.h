@@ -97,6 +97,7 @@ struct ps_node {
 struct ps {
     uint32_t index;                 /* of this task, */
     uint64_t incarnation;           /* and of its process */
+    const char *leader;
     struct mu__store_limits limits;
     uint64_t bytes_used;
     uint64_t staged_used;

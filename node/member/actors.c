@@ -211,7 +211,9 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
         .chief = member->chief,
         .queue_bytes_max = config->options->queue_bytes_max,
     };
-    const struct mu__ps_config ps = {member->index, member->incarnation, NULL};
+    const struct mu__ps_config ps = {.index = member->index,
+                                     .incarnation = member->incarnation,
+                                     .leader = mu__member_leader_type(member)};
     const struct mu__peers_config peers = {.each = each_peer, .owner = member};
     int rv = 0;
 

@@ -155,7 +155,7 @@ static const struct mu__behavior chief_behavior = {
 
 static int spawn_server(struct net_process *p)
 {
-    const struct mu__ps_config config = {p->index, p->incarnation, NULL};
+    const struct mu__ps_config config = {p->index, p->incarnation, "chief", NULL};
 
     return mu__spawn(p->kernel, &mu__ps, MU__PS, &config, NULL);
 }
