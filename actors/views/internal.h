@@ -1,0 +1,74 @@
+/* The table of views, as its two files see it: what happened (view_table.c), and what is
+ * decided about it (view_rules.c). */
+#ifndef MU_ACTORS_VIEWS_INTERNAL_H
+#define MU_ACTORS_VIEWS_INTERNAL_H
+
+#include "actors/views/view_table.h"
+
+enum { MU__VIEW_WORDS = MU__PARTITIONS / 64 };
+
+struct view_server {
+    uint32_t task;
+    uint32_t node;
+    uint64_t incarnation;   /* of its newest process; 0: none has come */
+    uint64_t reported;      /* of the last process that has reported; 0: none */
+    bool is_linked;
+    bool is_up;             /* linked, and has reported since */
+    bool is_removed;
+    uint64_t down_ms;       /* since when it is not linked */
+    uint32_t roles;         /* as a backup or learner */
+    uint32_t lost;          /* partitions, not reported yet */
+    uint64_t holds[MU__VIEW_WORDS]; /* bits: partitions of its process's reports */
+    uint64_t owed[MU__VIEW_WORDS];  /* bits: views that it is to be told */
+};
+
+/* What the members of a view are known to know and to hold: bits. */
+enum view_known {
+    MU__PRIMARY_REPORTED = 1,   /* it knows of no newer view */
+    MU__BACKUP_REPORTED = 2,
+    MU__PRIMARY_EMPTY = 4,      /* it has reported, and holds nothing */
+    MU__BACKUP_EMPTY = 8
+};
+
+struct view_row {
+    struct mu__partition_view view;     /* number 0: never placed */
+    uint32_t known;         /* enum view_known; of a view of an earlier chief */
+    bool is_own;            /* this chief has decided the view; `known` is 0 */
+    bool is_decided;        /* and it was not the first one */
+    uint32_t fate;          /* enum mu__replica_fate, of the newest view; 0: none */
+};
+
+struct mu__view_table {
+    struct mu__view_config config;
+    uint64_t chance;
+    struct view_server *servers;    /* those of the cluster at the start come first */
+    uint32_t servers_count;
+    uint32_t servers_room;
+    struct view_row rows[MU__PARTITIONS];
+    bool is_successor;      /* a server knew of an earlier chief, */
+    bool has_recovered;     /* and those that may know more were waited for */
+    uint64_t successor_ms;
+    uint64_t lost;
+};
+
+/* NULL: there is none of this task. */
+struct view_server *mu__views_server(const struct mu__view_table *table, uint32_t task);
+
+/* A number above `number` for the partition of a row. */
+uint64_t mu__views_higher(struct mu__view_table *table, const struct view_row *row,
+                          uint64_t number);
+
+/* All who have a part in the row's view, and are up, are to be told of it. */
+void mu__views_owe_members(struct mu__view_table *table, const struct view_row *row);
+
+/* Another view for the row; counts the roles. */
+void mu__views_replace(struct mu__view_table *table, struct view_row *row,
+                       const struct mu__partition_view *view);
+
+/* 64 bits of chance. */
+uint64_t mu__views_chance(struct mu__view_table *table);
+
+bool mu__views_is_up(const struct mu__view_table *table,
+                     const struct mu__replica *replica);
+
+#endif

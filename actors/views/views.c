@@ -1,0 +1,225 @@
+#include "actors/views/views.h"
+
+#include "actors/keep.h"
+#include "actors/messages.h"
+
+enum { RETRY_MS = 20 };     /* after a link had no room */
+
+struct views {
+    struct mu__view_table *table;
+    uint64_t timer;
+};
+
+/* ---- Events ---- */
+
+static bool is_server_type(struct mu__view type)
+{
+    return mu__view_is(type, "ps");
+}
+
+static void log_table_failure(struct mu__ctx *ctx, const char *what, int rv)
+{
+    if (rv != 0)
+        mu__log(ctx, MU__LOG_ERROR, "%s: %s", what, mu_strerror(rv));
+}
+
+static void on_server_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct views *v = state;
+    const struct mu__node_up *body = mu__body(msg);
+    const struct mu__replica process = {body->index, body->incarnation};
+
+    if (is_server_type(body->type))
+        log_table_failure(
+            ctx, "a parameter server is not noted",
+            mu__view_table_up(v->table, body->node, &process, mu__now_ms(ctx)));
+}
+
+static void on_server_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct views *v = state;
+    const struct mu__node_down *body = mu__body(msg);
+
+    mu__view_table_down(v->table, body->node, mu__now_ms(ctx));
+}
+
+static void on_server_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct views *v = state;
+    const struct mu__cluster_change *body = mu__body(msg);
+
+    if (is_server_type(body->type))
+        log_table_failure(
+            ctx, "a new parameter server is not noted",
+            mu__view_table_added(v->table, body->index, mu__now_ms(ctx)));
+}
+
+static void on_server_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct views *v = state;
+    const struct mu__cluster_change *body = mu__body(msg);
+
+    (void)ctx;
+    if (is_server_type(body->type))
+        mu__view_table_removed(v->table, body->index);
+}
+
+static void log_ignored(struct mu__ctx *ctx, const struct mu__msg *msg, const char *what,
+                        int rv)
+{
+    const char *why = rv == -MU_ENOTFOUND ? "it is no parameter server that is linked"
+                      : rv == -MU_EINVALID ? "they make no sense"
+                                           : mu_strerror(rv);
+
+    if (rv != 0)
+        mu__log(ctx, MU__LOG_WARN, "%s from node %" PRIu32 " were ignored: %s", what,
+                msg->from.node, why);
+}
+
+static void on_views_held(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct views *v = state;
+    const struct mu__views_held *body = mu__body(msg);
+
+    log_ignored(ctx, msg, "views",
+                mu__view_table_held(v->table, msg->from.node, body->views, body->known,
+                                    mu__now_ms(ctx)));
+}
+
+static void on_replica_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct views *v = state;
+    const struct mu__replica_news *body = mu__body(msg);
+
+    log_ignored(ctx, msg, "news of replicas",
+                mu__view_table_news(v->table, msg->from.node, body->news,
+                                    body->partitions));
+}
+
+static void on_views_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)ctx;
+    (void)msg;
+    ((struct views *)state)->timer = 0;
+}
+
+/* ---- Decisions ---- */
+
+static void log_lost_partitions(struct mu__ctx *ctx, struct views *v)
+{
+    uint32_t task;
+    uint32_t count;
+
+    while (mu__view_table_next_lost(v->table, &task, &count))
+        mu__log(ctx, MU__LOG_ERROR,
+                "%" PRIu32 " partition%s of /job:ps/task:%" PRIu32
+                " %s lost: no other server has what was in %s", count,
+                count == 1 ? "" : "s", task, count == 1 ? "is" : "are",
+                count == 1 ? "it" : "them");
+}
+
+/* False: the link has no room now. One that goes down is told when it is back. */
+static bool send_views(struct mu__ctx *ctx, const struct mu__views_owed *owed)
+{
+    const struct mu__views_set body = {.views = {owed->bytes, owed->size}};
+    int rv = mu__send_body(ctx, (mu__pid){owed->node, MU__PS}, MU__VIEWS_SET, &body,
+                           sizeof body);
+
+    if (rv != 0)
+        mu__log(ctx, MU__LOG_DEBUG, "views for node %" PRIu32 " were not sent: %s",
+                owed->node, mu_strerror(rv));
+    return rv == 0;
+}
+
+/* Tell servers what was decided. False: some are to be told later. */
+static bool send_all_owed(struct mu__ctx *ctx, struct views *v)
+{
+    struct mu__views_owed owed;
+    uint32_t at = 0;
+    bool all = true;
+
+    while (mu__view_table_next_owed(v->table, &at, &owed))
+        if (send_views(ctx, &owed))
+            mu__view_table_sent(v->table, owed.server);
+        else
+            all = false;
+    return all;
+}
+
+/* Decided views are told at once. */
+static void decide_and_send(struct mu__ctx *ctx, void *state)
+{
+    struct views *v = state;
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t next_ms = mu__view_table_decide(v->table, now_ms);
+
+    log_lost_partitions(ctx, v);
+    if (!send_all_owed(ctx, v) && next_ms > now_ms + RETRY_MS)
+        next_ms = now_ms + RETRY_MS;
+    mu__timer_cancel(ctx, v->timer);
+    v->timer = next_ms == UINT64_MAX ? 0 : mu__timer_set(ctx, next_ms - now_ms, 0);
+}
+
+/* ---- Status ---- */
+
+void mu__views_each(const void *views_state, mu__view_fn visit, void *user)
+{
+    const struct views *v = views_state;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct mu__partition_view *view = mu__view_table_at(v->table, i);
+
+        if (view != NULL)
+            visit(user, view);
+    }
+}
+
+void mu__views_totals(const void *views_state, struct mu__view_totals *ret_totals)
+{
+    mu__view_table_totals(((const struct views *)views_state)->table, ret_totals);
+}
+
+/* ---- Start and end ---- */
+
+static int init_views(struct mu__ctx *ctx, void *state, const void *arg)
+{
+    struct views *v = state;
+    struct mu__view_config config = *(const struct mu__view_config *)arg;
+    int rv;
+
+    config.seed = mu__random(ctx);
+    v->table = mu__view_table_new(&config, mu__now_ms(ctx));
+    if (v->table == NULL)
+        return -MU_ENOMEM;
+    rv = mu__watch_nodes(ctx);
+    if (rv != 0)
+        mu__view_table_free(v->table);
+    return rv;
+}
+
+static void end_views(struct mu__ctx *ctx, void *state)
+{
+    (void)ctx;
+    mu__view_table_free(((struct views *)state)->table);
+}
+
+static const struct mu__handler handlers[] = {
+    {MU__VIEWS_HELD, on_views_held},
+    {MU__REPLICA_NEWS, on_replica_news},
+    {MU__NODE_UP, on_server_up},
+    {MU__NODE_DOWN, on_server_down},
+    {MU__NODE_TROUBLE, mu__ignore},
+    {MU__CLUSTER_ADDED, on_server_added},
+    {MU__CLUSTER_REMOVED, on_server_removed},
+    {MU__TIMER, on_views_timer},
+};
+
+const struct mu__behavior mu__views = {
+    .name = "views",
+    .state_size = sizeof(struct views),
+    .handlers = handlers,
+    .handlers_count = sizeof handlers / sizeof handlers[0],
+    .init = init_views,
+    .after_batch = decide_and_send,
+    .done = end_views,
+};

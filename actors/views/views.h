@@ -1,0 +1,26 @@
+/* The view service of the parameter servers, on the chief: a thin actor over the table of
+ * views (view_table.h), which says by what rules they change.
+ *
+ * Hears:  VIEWS_HELD from a server whose link came up; REPLICA_NEWS from primaries; node
+ *         news; CLUSTER_ADDED and CLUSTER_REMOVED
+ * Says:   VIEWS_SET to the servers that have, or had, a part in a changed view: one for
+ *         all changes of a batch
+ * Owns:   the table
+ * Fails:  never by itself */
+#ifndef MU_ACTORS_VIEWS_H
+#define MU_ACTORS_VIEWS_H
+
+#include "actors/views/view_table.h"
+#include "runtime/kernel/kernel.h"
+
+/* Spawned as MU__VIEWS; its argument is a struct mu__view_config, whose seed the actor
+ * draws itself. */
+extern const struct mu__behavior mu__views;
+
+/* Each view, in the order of the partitions, without those that were never placed. */
+typedef void (*mu__view_fn)(void *user, const struct mu__partition_view *view);
+void mu__views_each(const void *views_state, mu__view_fn visit, void *user);
+
+void mu__views_totals(const void *views_state, struct mu__view_totals *ret_totals);
+
+#endif
