@@ -231,8 +231,8 @@ bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     memcpy(copy.bytes + mutation->record, &p->record, sizeof(uint64_t));
     if (msg->kind != MU__NODE_GONE)
         memcpy(copy.bytes + mutation->writer, &msg->from.node, sizeof(uint32_t));
-    rv = mu__send_body(ctx, (mu__pid){p->stream.node, MU__PS}, msg->kind, copy.bytes,
-                       mutation->size);
+    rv = mu__send_backed(ctx, (mu__pid){p->stream.node, MU__PS}, msg->kind, copy.bytes,
+                         mutation->size, msg->backing);
     if (rv != 0 && mu__send_is_transient(rv))
         return false;
     if (rv != 0)
