@@ -1,0 +1,68 @@
+#include "tests/sim/losses.h"
+
+#include "actors/views/views.h"
+
+enum { PAUSE_MAX_MS = 400, BACK_MAX_MS = 2000 };
+
+/* Whether all partitions would survive the loss of any server. */
+static bool is_backed(const struct cluster *cluster)
+{
+    const struct cluster_task *chief = cluster->chief;
+    struct mu__view_totals totals;
+    const void *views;
+
+    if (!sim_alive(chief->node) || chief->member.kernel == NULL)
+        return false;
+    views = mu__actor_state(chief->member.kernel, (mu__pid){MU__NODE_SELF, MU__VIEWS});
+    if (views == NULL)
+        return false;
+    mu__views_totals(views, &totals);
+    return totals.placed == MU__PARTITIONS && totals.degraded == 0 &&
+           totals.without_primary == 0;
+}
+
+static void start_server(struct sim *sim, void *arg)
+{
+    struct cluster_task *task = arg;
+
+    (void)sim;
+    if (!sim_alive(task->node))
+        cluster_start(task);
+}
+
+static void kill_server(struct cluster_losses *losses)
+{
+    struct cluster *cluster = losses->cluster;
+    struct sim *sim = cluster->sim;
+    uint64_t last = cluster->options.servers - 1;
+    struct cluster_task *task = cluster->servers[sim_between(&losses->random, 0, last)];
+
+    if (!sim_alive(task->node))
+        return;
+    sim_note(sim, MU__LOG_WARN, "%s is killed", task->name);
+    sim_crash(task->node);
+    losses->killed++;
+    sim_at(sim, sim_now_ms(sim) + sim_between(&losses->random, 1, BACK_MAX_MS),
+           start_server, task);
+}
+
+static void step_losses(struct sim *sim, void *arg)
+{
+    struct cluster_losses *losses = arg;
+    uint64_t now_ms = sim_now_ms(sim);
+
+    if (now_ms >= losses->until_ms)
+        return;
+    if (is_backed(losses->cluster))
+        kill_server(losses);
+    sim_at(sim, now_ms + sim_between(&losses->random, 1, PAUSE_MAX_MS), step_losses,
+           losses);
+}
+
+void cluster_losses_begin(struct cluster_losses *losses)
+{
+    sim_at(losses->cluster->sim,
+           sim_now_ms(losses->cluster->sim) +
+               sim_between(&losses->random, 1, PAUSE_MAX_MS),
+           step_losses, losses);
+}
