@@ -12,12 +12,11 @@ static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS, 7};
 
 /* Words that are separated by blanks, each with what it says of a server:
  *
- *     +0  a new process, which is linked and reports      x0  it crashes
- *     -0  its link goes down                              ~0  the link is up, and it reports
- *     ^0  its link is up, without a report                !0  it reports
- *     r0  the task is removed from the cluster            a0  it is added
- *     l0  it says that the other replica is lost          d0  that it has diverged
- *     v0  that the learner is level
+ *     +0  a new process, which is linked and reports  x0  it crashes
+ *     -0  its link goes down                          ~0  it is up, and has reported
+ *     ^0  its link is up, without a report            r0  its task is removed
+ *     v0  it says that the learner is level           a0  its task is added
+ *     l0  that the other replica is lost              d0  that it has diverged
  *
  * or of the chief:
  *
@@ -170,8 +169,6 @@ static int happen_to(struct view_model *model, char event, uint32_t task,
             model_start(model, task);
         model_link(model, task);
         return 0;
-    case '!':
-        return model_report(model, task);
     case '-':
         model_unlink(model, task);
         return 0;
