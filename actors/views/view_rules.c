@@ -302,6 +302,19 @@ static uint64_t earlier_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static bool has_role(const struct mu__view_table *table, uint32_t task)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct mu__partition_view *view = &table->rows[i].view;
+
+        if ((is_replica(&view->primary) && view->primary.task == task) ||
+            (is_replica(&view->backup) && view->backup.task == task) ||
+            (is_replica(&view->learner) && view->learner.task == task))
+            return true;
+    }
+    return false;
+}
+
 /* When time alone changes something next. */
 static uint64_t next_due_ms(const struct mu__view_table *table, uint64_t now_ms)
 {
@@ -311,7 +324,7 @@ static uint64_t next_due_ms(const struct mu__view_table *table, uint64_t now_ms)
         const struct view_server *server = &table->servers[i];
         uint64_t absent_ms = server->down_ms + table->config.grace_ms;
 
-        if (!server->is_linked && absent_ms > now_ms)
+        if (!server->is_linked && absent_ms > now_ms && has_role(table, server->task))
             next = earlier_of(next, absent_ms);
     }
     if (table->is_successor && !table->has_recovered)

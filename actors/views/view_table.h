@@ -46,6 +46,9 @@
 
 struct mu__view_table;
 
+/* Of a configuration. */
+enum { MU__VIEW_GRACE_MS = 20, MU__VIEW_RECOVERY_MS = 10000 };
+
 struct mu__view_config {
     uint32_t servers;       /* tasks of the parameter servers, at least 1 */
     uint32_t backups;       /* of each partition: 0 or 1 */

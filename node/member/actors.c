@@ -3,6 +3,7 @@
 
 #include "actors/job/job.h"
 #include "actors/ps/ps.h"
+#include "actors/views/views.h"
 #include "resolver/spec/cluster.h"
 
 #include <stdlib.h>
@@ -190,6 +191,18 @@ supervisor_config(const struct mu__member *member, const struct mu__member_confi
     };
 }
 
+static int spawn_views(struct mu__member *member)
+{
+    size_t servers = mu_cluster_task_count(member->cluster, "ps");
+    const struct mu__view_config views = {
+        .servers = servers == 0 ? 1 : (uint32_t)servers,
+        .grace_ms = MU__VIEW_GRACE_MS,
+        .recovery_ms = MU__VIEW_RECOVERY_MS,
+    };
+
+    return spawn_member_actor(member, &mu__views, MU__VIEWS, &views);
+}
+
 int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config)
 {
     bool is_chief = strcmp(member->type, "chief") == 0;
@@ -219,6 +232,8 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
 
     if (is_chief)
         rv = spawn_member_actor(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
+    if (rv == 0 && is_chief)
+        rv = spawn_views(member);
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__worker, MU__WORKER, &worker);
     if (rv == 0 && strcmp(member->type, "ps") == 0)

@@ -1,0 +1,69 @@
+/* A chief's table of views (view_table.h), and parameter servers that are told views by
+ * it: each holds the newest that it heard of every partition, and reports those in which
+ * it has a part. */
+#ifndef MU_TESTS_VIEW_MODEL_H
+#define MU_TESTS_VIEW_MODEL_H
+
+#include "actors/messages/limits.h"
+#include "actors/views/view_table.h"
+
+enum { MODEL_SERVERS = 5, MODEL_TO_ALL = 0xFF };
+
+struct model_server {
+    uint64_t incarnation;       /* of its newest process, from 1 */
+    bool runs;
+    bool has_reported;          /* over the link that it has */
+    bool known;
+    uint32_t node;              /* what the chief calls it; 0: there is no link */
+    struct mu__partition_view views[MU__PARTITIONS];    /* number 0: none was heard */
+};
+
+struct view_model {
+    struct mu__view_config config;
+    struct mu__view_table *table;   /* NULL: the chief does not run */
+    uint64_t now_ms;
+    uint64_t due_ms;
+    uint32_t node_last;
+    unsigned told;              /* bits of the servers that hear what is sent to them */
+    bool reports_all;           /* also views in which the server has no part */
+    struct model_server servers[MODEL_SERVERS];
+    uint64_t sent;              /* views, */
+    uint64_t refused;           /* and those that were older than what a server held */
+
+    /* A server hears a view that is new for it; may be NULL. */
+    void (*heard)(struct view_model *model, uint32_t task,
+                  const struct mu__partition_view *view);
+    void *owner;
+};
+
+/* The chief runs, and no server. */
+void model_init(struct view_model *model, const struct mu__view_config *config);
+void model_done(struct view_model *model);
+
+void model_chief_crash(struct view_model *model);
+void model_chief_start(struct view_model *model);
+
+/* A new process of a server; the old one has crashed before. */
+void model_start(struct view_model *model, uint32_t task);
+void model_crash(struct view_model *model, uint32_t task);
+
+/* The link to the chief; and then the server's report. */
+void model_link(struct view_model *model, uint32_t task);
+void model_unlink(struct view_model *model, uint32_t task);
+int model_report(struct view_model *model, uint32_t task);
+
+/* What a server says of a partition, of the view that it holds. */
+int model_news(struct view_model *model, uint32_t task, uint32_t partition,
+               enum mu__replica_fate fate);
+
+/* The chief decides, and sends what it owes. */
+void model_settle(struct view_model *model);
+
+/* The same, and time goes on, with what the chief wants to do meanwhile. */
+void model_pass(struct view_model *model, uint64_t ms);
+
+/* The process lives, and its link is up and reported. */
+bool model_is_up(const struct view_model *model, const struct mu__replica *replica);
+bool model_is_alive(const struct view_model *model, const struct mu__replica *replica);
+
+#endif
