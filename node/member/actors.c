@@ -232,7 +232,7 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
 
     if (is_chief)
         rv = spawn_member_actor(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
-    if (rv == 0 && is_chief)
+    if (rv == 0 && mu__member_ends_job(member->cluster, member->type, (int)member->index))
         rv = spawn_views(member);
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__worker, MU__WORKER, &worker);
