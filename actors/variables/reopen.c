@@ -106,27 +106,28 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
         return;
     }
     if (has_flag(op, MU_VARIABLE_SAME)) {
-        mu__vars_fail_forgotten(ctx, v, part->op, part->server);
+        mu__vars_fail_forgotten(ctx, v, op, part->partition);
         return;
     }
     if (is_replaced(part)) {
         restart(v, part);
         return;
     }
-    mu__vars_dequeue(v, part);
+    mu__vars_dequeue(part);
     mu__vars_disown_flights(v, part->op, part);
     mu__vars_unstage(v, part);
     part->stale = true;
     if (op->inners > 0)
         return;
     if (++op->reopens > REOPENS_MAX) {
-        mu__vars_fail_forgotten(ctx, v, op, part->server);
+        mu__vars_fail_forgotten(ctx, v, op, part->partition);
         return;
     }
     inner = plan_inner(ctx, v, op, inner_call(op->call->name, op->call->shape,
                                               op->call->servers_count), &rv);
     if (inner == NULL)
-        mu__vars_fail(ctx, v, op, part->server, rv, "it cannot be reopened");
+        mu__vars_fail(ctx, v, op, server_of(v, part->partition), rv,
+                      "it cannot be reopened");
     else
         (void)mu__vars_begin(ctx, v, inner);
 }
@@ -139,7 +140,7 @@ static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *
 
     if (!is_replaced(part)) {
         if (part->stale)
-            mu__vars_fail_forgotten(ctx, v, part->op, part->server);
+            mu__vars_fail_forgotten(ctx, v, part->op, part->partition);
         return !part->stale;
     }
     if (!repeats && (part->step == RESTING || part->done > 0)) {
@@ -207,7 +208,7 @@ void mu__vars_reopen_batch(struct mu__ctx *ctx, struct variables *v,
         if (!reopen_written(ctx, v, batch, write->opened))
             return;
     if (batch->reopening == 0)
-        mu__vars_fail_forgotten(ctx, v, batch->op, batch->server);
+        mu__vars_fail_forgotten(ctx, v, batch->op, batch->partition);
 }
 
 /* Give a batch's writes the present ids; false: they had them already. */
@@ -236,7 +237,7 @@ static void go_on_with_batch(struct mu__ctx *ctx, struct variables *v,
     if (renew(batch))
         mu__vars_send_again(v, batch);
     else
-        mu__vars_fail_forgotten(ctx, v, batch->op, batch->server);
+        mu__vars_fail_forgotten(ctx, v, batch->op, batch->partition);
 }
 
 /* ---- The end of the open ---- */
@@ -254,7 +255,7 @@ void mu__vars_reopened(struct mu__ctx *ctx, struct variables *v,
         mu__opened_variable_store(op->opened, op->call->ids);
         go_on_with_batch(ctx, v, batch);
     } else if (batch != NULL && code == -MU_ENOTFOUND) {
-        mu__vars_fail_forgotten(ctx, v, outer, batch->server);
+        mu__vars_fail_forgotten(ctx, v, outer, batch->partition);
     } else if (code == 0) {
         go_on_with(ctx, v, outer, op->call->ids);
     } else {

@@ -47,7 +47,7 @@ static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation 
     mu__list_remove(&v->calls, &op->node);
     mu__vars_disown_flights(v, op, NULL);
     for (uint32_t i = 0; i < op->parts_count; i++) {
-        mu__vars_dequeue(v, &op->parts[i]);
+        mu__vars_dequeue(&op->parts[i]);
         mu__vars_unstage(v, &op->parts[i]);
     }
 }
@@ -91,11 +91,10 @@ static void plan_part(struct operation *op, uint32_t shard)
 {
     const struct mu__variable_call *call = op->call;
     struct op_part *part = &op->parts[shard];
-    uint64_t home = mu__name_hash(mu__view_str(call->name)) % call->servers_count;
 
     part->op = op;
     part->shard = shard;
-    part->server = (uint32_t)((home + shard) % call->servers_count);
+    part->partition = mu__partition_of(mu__view_str(call->name), shard);
     mu__shape_shard(call->shape, shard, &part->offset, &part->shard_bytes);
     if (is_open(op))
         return;
@@ -231,28 +230,26 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
     const struct mu__var_opened *body = mu__body(msg);
-    struct flight flight = {.part = NULL};
+    struct flight flight;
     struct op_part *part;
-    bool was_flying;
 
     if (body->code == MU_EAGAIN) {
         mu__vars_take_absent(ctx, v, mu__vars_find_flight(v, msg, body->token));
         mu__vars_pump_all(ctx, v);
         return;
     }
-    was_flying = mu__vars_end_answered_flight(v, msg, body->token, &flight);
-    part = flight.part;
-    /* Created for this node after the open was given up: another one shall fill it. */
-    if (part == NULL && body->created)
-        mu__vars_send_abandon(ctx, v, msg->from, body->variable, body->token);
-    if (!was_flying)
+    if (!mu__vars_end_answered_flight(v, msg, body->token, &flight))
         return;
+    part = flight.part;
     if (part != NULL && body->code != 0) {
         part->op->call->found_shards = body->shards;
-        mu__vars_fail_by_answer(ctx, v, part->op, part->server, body->code,
+        mu__vars_fail_by_answer(ctx, v, part->op, part->partition, body->code,
                                 body->message);
     } else if (part != NULL) {
         mu__vars_take_opened(ctx, v, part, body);
+    } else if (body->created) {
+        /* The open was given up: another one shall fill it. */
+        mu__vars_send_abandon(ctx, v, flight.partition, body->variable, body->token);
     }
     mu__vars_go_on(ctx, v, flight.server);
 }
@@ -264,7 +261,7 @@ static void take_refusal(struct mu__ctx *ctx, struct variables *v, struct op_par
     if (code == MU_ENOTFOUND && !is_open(part->op))
         mu__vars_reopen(ctx, v, part);
     else
-        mu__vars_fail_by_answer(ctx, v, part->op, part->server, code, reason);
+        mu__vars_fail_by_answer(ctx, v, part->op, part->partition, code, reason);
 }
 
 static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -394,6 +391,7 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_DATA, on_data},
     {MU__VAR_WRITTEN, on_written},
     {MU__EFFECT_WRITTEN, mu__vars_on_effect_written},
+    {MU__SERVES, mu__vars_on_serves},
     {MU__TIMER, on_timer},
     {MU__NODE_UP, mu__vars_on_node_up},
     {MU__NODE_DOWN, mu__vars_on_node_down},

@@ -8,7 +8,7 @@
 #include "runtime/kernel/kernel.h"
 #include "tests/sim/random.h"
 
-enum { NET_PROCESSES_MAX = 6 };
+enum { NET_PROCESSES_MAX = 8 };
 
 struct net_process;
 
