@@ -195,7 +195,7 @@ static void heard(struct view_model *model, uint32_t task,
     uint64_t incarnation = model->servers[task].incarnation;
     struct partition *partition;
 
-    run->digest = sim_mix(run->digest ^ view->number ^ (uint64_t)view->partition << 32);
+    run->digest = sim_mix(run->digest ^ view->number ^ view->life);
     if (view->partition >= WATCHED)
         return;
     if (run->show)
