@@ -154,8 +154,11 @@ static void check_primary(struct run *run, struct partition *partition,
                           const struct mu__partition_view *view)
 {
     const struct mu__partition_view *newest = &partition->newest;
+    uint32_t epochs_count = partition->epochs_count;
     struct epoch *epoch = epoch_of(partition, view->life);
 
+    if (partition->epochs_count > epochs_count)
+        check_beginning(run, partition, view);
     if (store->count < epoch->acknowledged) {
         run->reached[UNKNOWN_BACKUP]++;
         if (!is_unknown(run, partition))
@@ -166,10 +169,8 @@ static void check_primary(struct run *run, struct partition *partition,
     }
     if (view->number <= newest->number)
         return;
-    if (view->life != newest->life)
-        check_beginning(run, partition, view);
-    else
-        run->reached[PROMOTED] += view->primary.task != newest->primary.task;
+    run->reached[PROMOTED] += view->life == newest->life &&
+                              view->primary.task != newest->primary.task;
     partition->newest = *view;
     partition->reported_to = run->chiefs;
 }
