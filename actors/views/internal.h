@@ -18,7 +18,7 @@ struct view_server {
     uint64_t down_ms;       /* since when it is not linked */
     uint32_t roles;         /* as a backup or learner */
     uint32_t lost;          /* partitions, not reported yet */
-    uint64_t holds[MU__VIEW_WORDS]; /* bits: partitions of its process's reports */
+    uint64_t holds[MU__VIEW_WORDS]; /* bits: partitions; by its process's reports */
     uint64_t owed[MU__VIEW_WORDS];  /* bits: views that it is to be told */
 };
 
@@ -34,7 +34,7 @@ struct view_row {
     struct mu__partition_view view;     /* number 0: never placed */
     uint32_t known;         /* enum view_known; of a view of an earlier chief */
     bool is_own;            /* this chief has decided the view; `known` is 0 */
-    bool is_decided;        /* and it was not the first one */
+    bool is_decided;        /* and knew of all that may have been before */
     uint32_t fate;          /* enum mu__replica_fate, of the newest view; 0: none */
 };
 
@@ -45,9 +45,10 @@ struct mu__view_table {
     uint32_t servers_count;
     uint32_t servers_room;
     struct view_row rows[MU__PARTITIONS];
-    bool is_successor;      /* a server knew of an earlier chief, */
-    bool has_recovered;     /* and those that may know more were waited for */
-    uint64_t successor_ms;
+    bool has_begun;         /* a server has reported, */
+    uint64_t begun_ms;      /* first then, */
+    bool is_informed;       /* and those that might know more were waited for */
+    bool is_successor;      /* a server knew of an earlier chief */
     uint64_t lost;
 };
 

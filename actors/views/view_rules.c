@@ -134,7 +134,7 @@ static void decide_view(struct mu__view_table *table, struct view_row *row,
     mu__views_owe_members(table, row);
     row->known = 0;
     row->is_own = true;
-    row->is_decided = !is_first;
+    row->is_decided = !is_first || table->is_informed;
 }
 
 static bool decide_members(struct mu__view_table *table, struct view_row *row,
@@ -245,16 +245,16 @@ static bool have_all_reported(const struct mu__view_table *table)
     return true;
 }
 
-/* All that can be known of earlier chiefs' views is known. */
-static bool has_recovered(struct mu__view_table *table, uint64_t now_ms)
+/* Whether servers that have not reported are waited for no more. */
+static bool is_informed(struct mu__view_table *table, uint64_t now_ms)
 {
-    if (!table->is_successor)
+    if (!table->is_successor && table->config.backups == 0)
         return true;
-    if (!table->has_recovered)
-        table->has_recovered =
+    if (!table->is_informed)
+        table->is_informed =
             have_all_reported(table) ||
-            now_ms >= table->successor_ms + table->config.recovery_ms;
-    return table->has_recovered;
+            (table->has_begun && now_ms >= table->begun_ms + table->config.recovery_ms);
+    return table->is_informed;
 }
 
 /* A newer view is in force only if the primary or the backup has heard of it. */
@@ -302,7 +302,7 @@ static uint64_t earlier_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static bool has_role(const struct mu__view_table *table, uint32_t task)
+static bool is_named(const struct mu__view_table *table, uint32_t task)
 {
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         const struct mu__partition_view *view = &table->rows[i].view;
@@ -324,17 +324,18 @@ static uint64_t next_due_ms(const struct mu__view_table *table, uint64_t now_ms)
         const struct view_server *server = &table->servers[i];
         uint64_t absent_ms = server->down_ms + table->config.grace_ms;
 
-        if (!server->is_linked && absent_ms > now_ms && has_role(table, server->task))
+        if (!server->is_linked && absent_ms > now_ms && is_named(table, server->task))
             next = earlier_of(next, absent_ms);
     }
-    if (table->is_successor && !table->has_recovered)
-        next = earlier_of(next, table->successor_ms + table->config.recovery_ms);
+    if (!table->is_informed && table->has_begun &&
+        table->begun_ms + table->config.recovery_ms > now_ms)
+        next = earlier_of(next, table->begun_ms + table->config.recovery_ms);
     return next;
 }
 
 uint64_t mu__view_table_decide(struct mu__view_table *table, uint64_t now_ms)
 {
-    if (has_recovered(table, now_ms))
+    if (is_informed(table, now_ms))
         for (uint32_t i = 0; i < MU__PARTITIONS; i++)
             while (decide_row(table, &table->rows[i], now_ms))
                 continue;

@@ -308,7 +308,8 @@ static void compare_view(struct mu__view_table *table, uint32_t task,
     struct view_server *server = mu__views_server(table, task);
     struct view_row *row = &table->rows[view->partition];
 
-    set_bit(server->holds, view->partition);
+    if (has_part(view, server))
+        set_bit(server->holds, view->partition);
     owe_view(server, view->partition);
     if (is_same_view(view, &row->view)) {
         clear_bit(server->owed, view->partition);
@@ -364,13 +365,15 @@ static int take_views(struct mu__view_table *table, uint32_t task, struct mu__vi
 
 /* A process that knew views before it was told any by this chief: there was an earlier
  * one. */
-static void note_successor(struct mu__view_table *table, const struct view_server *server,
+static void note_beginning(struct mu__view_table *table, const struct view_server *server,
                            bool known, uint64_t now_ms)
 {
-    if (!known || server->reported == server->incarnation || table->is_successor)
-        return;
-    table->is_successor = true;
-    table->successor_ms = now_ms;
+    bool is_successor = known && server->reported != server->incarnation;
+
+    if (!table->has_begun || (is_successor && !table->is_successor))
+        table->begun_ms = now_ms;
+    table->has_begun = true;
+    table->is_successor |= is_successor;
 }
 
 int mu__view_table_held(struct mu__view_table *table, uint32_t node,
@@ -381,7 +384,7 @@ int mu__view_table_held(struct mu__view_table *table, uint32_t node,
 
     if (server == NULL)
         return -MU_ENOTFOUND;
-    note_successor(table, server, known || mu__views_count(views) > 0, now_ms);
+    note_beginning(table, server, known || mu__views_count(views) > 0, now_ms);
     if (server->reported != server->incarnation)
         memset(server->holds, 0, sizeof server->holds);
     server->reported = server->incarnation;

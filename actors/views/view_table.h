@@ -9,7 +9,9 @@
  * sure when another process of its task has come, or its task is not listed any more. It
  * is gone when it is dead, or its link has been down for `grace_ms`.
  *
- * - A partition is placed once its home is up, or, if it was removed, another server.
+ * - A partition is placed once its home is up, or, if it was removed, another server. If
+ *   there are to be backups, all servers are waited for before, for `recovery_ms`: so the
+ *   backups of each are spread, and what an earlier chief has decided is heard first.
  * - The primary is gone: the backup becomes primary, if it is up. If there is none, or it
  *   is dead, a dead primary means that the partition is lost: it is placed anew, empty,
  *   and counted. A primary that may come back is waited for.
@@ -26,19 +28,22 @@
  *   have reported, and the backup, too, or be dead.
  * - A later one may be known to servers alone that the reported view does not name. So
  *   nothing is changed or placed before all servers have reported, of the cluster and
- *   of reported views, or `recovery_ms` have passed since the first report of a view.
+ *   of reported views, or `recovery_ms` have passed since the first who knew of views.
  * - A primary that dies without a report may have gone on without its backup. Nobody can
  *   tell: the partition is lost, even if the backup lives.
  * - A backup that dies without a report may have been the primary. That is not seen here:
  *   the former primary goes on.
- * - A member that has reported, but not this partition, has been told to drop it, or was
- *   never told of it. It holds nothing, and is not counted on.
+ * - A member that has reported no view in which it has a part has been told to drop the
+ *   partition, or was never told of it. It holds nothing, and is not counted on.
  * - A restarted chief's first number of a partition lies a random number higher, so that
  *   it is not one that its predecessor has given to somebody who has not reported.
  *
- * A reported view that is newer than the table's is taken over until this chief itself
- * has changed the partition's view; from then on such a view gives way: the table's gets
- * a number above it. */
+ * Servers report the newest view that they have heard of each partition, also those in
+ * which they have no part; or they may be told numbers below, which they refuse.
+ *
+ * A reported view that is newer than the table's is taken over, until this chief has
+ * decided about the partition, knowing what there was before. From then on such a view
+ * gives way: the table's gets a number above it. */
 #ifndef MU_ACTORS_VIEW_TABLE_H
 #define MU_ACTORS_VIEW_TABLE_H
 

@@ -82,8 +82,8 @@ bool model_is_up(const struct view_model *model, const struct mu__replica *repli
 
 /* ---- What servers say ---- */
 
-static bool is_member(const struct mu__partition_view *view, uint32_t task,
-                      uint64_t incarnation)
+bool model_is_member(const struct mu__partition_view *view, uint32_t task,
+                     uint64_t incarnation)
 {
     return mu__replica_is(&view->primary, task, incarnation) ||
            mu__replica_is(&view->backup, task, incarnation) ||
@@ -97,9 +97,7 @@ int model_report(struct view_model *model, uint32_t task)
     uint8_t *end = bytes;
 
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
-        if (server->views[i].number != 0 &&
-            (model->reports_all ||
-             is_member(&server->views[i], task, server->incarnation)))
+        if (server->views[i].number != 0)
             end = mu__views_put(end, &server->views[i]);
     server->has_reported = true;
     return mu__view_table_held(model->table, server->node,
@@ -121,16 +119,24 @@ int model_news(struct view_model *model, uint32_t task, uint32_t partition,
 
 /* ---- What servers hear ---- */
 
+bool model_is_same(const struct mu__partition_view *a, const struct mu__partition_view *b)
+{
+    uint8_t bytes[2][MU__VIEW_BYTES];
+
+    (void)mu__views_put(bytes[0], a);
+    (void)mu__views_put(bytes[1], b);
+    return memcmp(bytes[0], bytes[1], MU__VIEW_BYTES) == 0;
+}
+
 static void hear(struct view_model *model, uint32_t task,
                  const struct mu__partition_view *view)
 {
     struct model_server *server = &model->servers[task];
     struct mu__partition_view *held = &server->views[view->partition];
 
-    model->sent++;
     server->known = true;
     if (view->number <= held->number) {
-        model->refused += view->number < held->number;
+        model->refused += !model_is_same(view, held);
         return;
     }
     *held = *view;

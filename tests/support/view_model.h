@@ -1,6 +1,5 @@
 /* A chief's table of views (view_table.h), and parameter servers that are told views by
- * it: each holds the newest that it heard of every partition, and reports those in which
- * it has a part. */
+ * it: each holds and reports the newest that it heard of every partition. */
 #ifndef MU_TESTS_VIEW_MODEL_H
 #define MU_TESTS_VIEW_MODEL_H
 
@@ -25,10 +24,8 @@ struct view_model {
     uint64_t due_ms;
     uint32_t node_last;
     unsigned told;              /* bits of the servers that hear what is sent to them */
-    bool reports_all;           /* also views in which the server has no part */
     struct model_server servers[MODEL_SERVERS];
-    uint64_t sent;              /* views, */
-    uint64_t refused;           /* and those that were older than what a server held */
+    uint64_t refused;           /* views that were not newer than what a server held */
 
     /* A server hears a view that is new for it; may be NULL. */
     void (*heard)(struct view_model *model, uint32_t task,
@@ -61,6 +58,11 @@ void model_settle(struct view_model *model);
 
 /* The same, and time goes on, with what the chief wants to do meanwhile. */
 void model_pass(struct view_model *model, uint64_t ms);
+
+bool model_is_same(const struct mu__partition_view *a,
+                   const struct mu__partition_view *b);
+bool model_is_member(const struct mu__partition_view *view, uint32_t task,
+                     uint64_t incarnation);
 
 /* The process lives, and its link is up and reported. */
 bool model_is_up(const struct view_model *model, const struct mu__replica *replica);

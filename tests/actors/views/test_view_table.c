@@ -37,9 +37,11 @@ static const struct story stories[] = {
     {"a partition is placed at its home", 0, 1, "+0 +1", "1: 1.1 - -"},
     {"and those of other homes there", 0, 5, "+0 +1 +2", "1: 2.1 - -"},
     {"with a backup, if another server is up", 1, 1, "+0 +1", "1: 1.1 0.1 -"},
-    {"else with a learner, as soon as one is", 1, 0, "+0 +1", "2: 0.1 - 1.1"},
-    {"a level learner is the backup", 1, 0, "+0 +1 v0", "3: 0.1 1.1 -"},
-    {"a learner that is lost makes room for the next", 1, 0, "+0 +1 +2 l0",
+    {"all servers are waited for before", 1, 0, "+0 +1 ^2 t999", "-"},
+    {"for a while", 1, 0, "+0 +1 ^2 t1000", "1: 0.1 1.1 -"},
+    {"else with a learner, as soon as one is", 1, 0, "+0 t1000 +1", "2: 0.1 - 1.1"},
+    {"a level learner is the backup", 1, 0, "+0 t1000 +1 v0", "3: 0.1 1.1 -"},
+    {"a learner that is lost makes room for the next", 1, 0, "+0 t1000 +1 +2 l0",
      "4: 0.1 - 2.1"},
     {"no backup without the option", 0, 0, "+0 +1 v0 t1000", "1: 0.1 - -"},
     {"a removed home is replaced", 0, 0, "+1 r0", "1: 1.1 - -"},
@@ -57,7 +59,7 @@ static const struct story stories[] = {
     {"until one of them comes back: the backup", 1, 1, "+0 +1 -0 -1 t100 ~0",
      "2: 0.1 - -"},
     {"or the primary", 1, 1, "+0 +1 -0 -1 t100 ~1", "2: 1.1 - -"},
-    {"a learner is never the primary", 1, 0, "+0 +1 -0 t1000", "2: 0.1 - 1.1"},
+    {"a learner is never the primary", 1, 0, "+0 t1000 +1 -0 t1000", "2: 0.1 - 1.1"},
     {"a primary without a backup is waited for", 0, 0, "+0 +1 -0 t9999 ~0",
      "1: 0.1 - -"},
     {"its new process means that the partition is lost", 0, 0, "+0 +1 x0 t9999 +0",
@@ -68,11 +70,11 @@ static const struct story stories[] = {
     {"a removed primary without a backup is lost", 0, 0, "+0 +1 r0", "2: 1.1 - - lost"},
     {"both processes are new: lost, and placed at home", 1, 1, "+0 +1 x0 x1 +0 +1",
      "2: 1.2 0.2 - lost"},
-    {"the learner is no backup: lost", 1, 0, "+0 +1 x0 +0", "3: 0.2 1.1 - lost"},
+    {"the learner is no backup: lost", 1, 0, "+0 t1000 +1 x0 +0", "3: 0.2 1.1 - lost"},
     {"a task that is added again gets its partitions", 0, 0, "r0 a0 +0", "1: 0.1 - -"},
 
     {"a backup that is down for long is dropped", 1, 1, "+0 +1 -0 t20", "2: 1.1 - -"},
-    {"and another one filled", 1, 1, "+0 +1 +2 -0 t20", "3: 1.1 - 2.1"},
+    {"and another one filled", 1, 4, "+0 +1 +2 -0 t20", "3: 1.1 - 2.1"},
     {"a short break of the backup's link changes nothing", 1, 1, "+0 +1 -0 t19 ~0",
      "1: 1.1 0.1 -"},
     {"a backup with a new process is dropped at once", 1, 1, "+0 +1 x0 ^0",
@@ -82,8 +84,8 @@ static const struct story stories[] = {
     {"a diverged one, too", 1, 1, "+0 +1 d1", "3: 1.1 - 0.1"},
     {"not on the word of the backup itself", 1, 1, "+0 +1 l0", "1: 1.1 0.1 - refused"},
     {"a backup is level in any case", 1, 1, "+0 +1 v1", "1: 1.1 0.1 -"},
-    {"news of older views are ignored", 1, 0, "+0 m0 +1 v0", "2: 0.1 - 1.1"},
-    {"a learner that is down is dropped", 1, 0, "+0 +1 -1 t20", "3: 0.1 - -"},
+    {"news of older views are ignored", 1, 0, "+0 t1000 m0 +1 v0", "2: 0.1 - 1.1"},
+    {"a learner that is down is dropped", 1, 0, "+0 t1000 +1 -1 t20", "3: 0.1 - -"},
 
     {"a server that missed a view is told when it is back", 1, 1,
      "+0 +1 m1 -1 t20 m255 ~1 v0", "4: 0.1 1.1 -"},
@@ -91,37 +93,37 @@ static const struct story stories[] = {
      "3: 1.1 - 0.1"},
 
     {"a restarted chief adopts views", 1, 1, "+0 +1 C ~0 ~1", "1: 1.1 0.1 -"},
-    {"and places nothing before all have reported", 0, 2, "+0 +1 C ~0 ~1 t999", "-"},
+    {"and places nothing before all have reported", 0, 2, "x2 +0 +1 C ~0 ~1 t999", "-"},
     {"then it does", 0, 2, "+0 +1 C ~0 ~1 +2", "+: 2.1 - -"},
-    {"not even what a server is there for", 0, 1, "+0 C ~0 +1", "-"},
-    {"until their time is over", 0, 1, "+0 C ~0 +1 t1000", "+: 1.1 - -"},
+    {"not even what a server is there for", 0, 1, "x2 +0 C ~0 +1 t999", "-"},
+    {"until their time is over", 0, 1, "x2 +0 C ~0 +1 t1000", "+: 1.1 - -"},
     {"servers that know no views are not waited for", 0, 0, "C +0", "1: 0.1 - -"},
-    {"the newest view counts: it comes last", 1, 1, "+0 +1 +2 -0 t20 C ~0 ~2 ~1",
+    {"the newest view counts: it comes last", 1, 4, "+0 +1 +2 -0 t20 C ~0 ~2 ~1",
      "3: 1.1 - 2.1"},
-    {"or first", 1, 1, "+0 +1 +2 -0 t20 C ~1 ~2 ~0", "3: 1.1 - 2.1"},
-    {"an adopted primary that is down is replaced", 1, 1, "+0 +1 +2 C ~0 ~1 ~2 -1 t20",
+    {"or first", 1, 4, "+0 +1 +2 -0 t20 C ~1 ~2 ~0", "3: 1.1 - 2.1"},
+    {"an adopted primary that is down is replaced", 1, 4, "+0 +1 +2 C ~0 ~1 ~2 -1 t20",
      "+: 0.1 - 2.1"},
-    {"not before all have reported", 1, 1, "+0 +1 +2 C ~0 ~1 -1 t900", "1: 1.1 0.1 -"},
-    {"unless their time is over", 1, 1, "+0 +1 +2 C ~0 ~1 -1 t1000", "+: 0.1 - -"},
-    {"not if the backup has not reported", 1, 1, "+0 +1 +2 C ~1 ~2 -1 t9999",
+    {"not before all have reported", 1, 4, "+0 +1 +2 C ~0 ~1 -1 t900", "1: 1.1 0.1 -"},
+    {"unless their time is over", 1, 4, "+0 +1 +2 C ~0 ~1 -1 t1000", "+: 0.1 - -"},
+    {"not if the backup has not reported", 1, 4, "+0 +1 +2 C ~1 ~2 -1 t9999",
      "1: 1.1 0.1 -"},
-    {"who may have been made the primary", 1, 1, "+0 +1 +2 m1 -1 t20 C m255 ~1 ~2 ~0",
+    {"who may have been made the primary", 1, 4, "+0 +1 +2 m1 -1 t20 C m255 ~1 ~2 ~0",
      "3: 0.1 - 2.1"},
-    {"a primary that has not reported may have gone on", 1, 1,
+    {"a primary that has not reported may have gone on", 1, 4,
      "+0 +1 +2 C ~0 ~2 t9999", "1: 1.1 0.1 -"},
-    {"it comes back, and all is well", 1, 1, "+0 +1 +2 C ~0 ~2 t9999 ~1", "1: 1.1 0.1 -"},
-    {"it does not: that is a loss", 1, 1, "+0 +1 +2 C ~0 ~2 x1 +1", "+: 1.2 2.1 - lost"},
-    {"but not while others may know more", 1, 1, "+0 +1 +2 C ~0 x1 +1 t900",
+    {"it comes back, and all is well", 1, 4, "+0 +1 +2 C ~0 ~2 t9999 ~1", "1: 1.1 0.1 -"},
+    {"it does not: that is a loss", 1, 4, "+0 +1 +2 C ~0 ~2 x1 +1", "+: 1.2 2.1 - lost"},
+    {"but not while others may know more", 1, 4, "+0 +1 +2 C ~0 x1 +1 t900",
      "1: 1.1 0.1 -"},
-    {"a backup's new process proves that the old is dead", 1, 1,
+    {"a backup's new process proves that the old is dead", 1, 4,
      "+0 +1 +2 C ~1 ~2 x0 +0",
-     "+: 1.1 - 2.1"},
-    {"a backup without the partition is none", 1, 1, "+0 m2 +1 m255 +2 C ~1 ~2 ~0",
-     "+: 1.1 - 2.1"},
-    {"a primary without the partition is none", 1, 1, "+0 m1 +1 m255 C ~0 +2 ~1",
+     "+: 1.1 - 0.2"},
+    {"a backup without the partition is none", 1, 4, "+0 +1 m2 +2 m255 C ~1 ~2 ~0",
+     "+: 1.1 - 0.1"},
+    {"a primary without the partition is none", 1, 4, "+0 +1 m1 +2 m255 C ~0 ~2 ~1",
      "+: 0.1 - 2.1"},
-    {"news that came too early are kept", 1, 1, "+0 +1 +2 C ~1 ~0 l1 ~2", "+: 1.1 - 2.1"},
-    {"what a chief has decided gives way to nobody", 1, 1,
+    {"news that came too early are kept", 1, 4, "+0 +1 +2 C ~1 ~0 l1 ~2", "+: 1.1 - 0.1"},
+    {"what a chief has decided gives way to nobody", 1, 4,
      "+0 +1 +2 m4 l1 C m255 ~0 ~1 t1000 -1 t20 ~2", "+: 0.1 - 2.1"},
 };
 
@@ -219,6 +221,20 @@ static uint64_t store_of(const struct view_model *model, uint32_t partition)
     return view == NULL ? 0 : view->life;
 }
 
+/* As many as there are, and at least one. */
+static uint32_t servers_of(const char *events)
+{
+    uint32_t count = 1;
+
+    for (const char *at = events; at != NULL; at = strchr(at + 1, ' ')) {
+        const char *word = at + strspn(at, " ");
+
+        if (strchr("tmC", word[0]) == NULL && (uint32_t)(word[1] - '0') >= count)
+            count = (uint32_t)(word[1] - '0') + 1;
+    }
+    return count;
+}
+
 static bool goes_as_told(const struct story *story)
 {
     struct mu__view_config config = three;
@@ -229,6 +245,7 @@ static bool goes_as_told(const struct story *story)
     char text[96];
     int rv = 0;
 
+    config.servers = servers_of(story->events);
     config.backups = story->backups;
     model_init(&model, &config);
     for (const char *at = story->events; *at != '\0'; at += strspn(at, " ")) {
@@ -345,7 +362,7 @@ TEST(test_totals_and_losses)
     model_init(&model, &three);
     assert_totals(&model, (struct mu__view_totals){0});
     come(&model, 0);
-    model_settle(&model);
+    model_pass(&model, RECOVERY_MS);
     assert_totals(&model, (struct mu__view_totals){.placed = 86, .degraded = 86});
     come(&model, 2);
     model_settle(&model);
@@ -426,7 +443,7 @@ TEST(test_nodes_that_are_no_servers_are_refused)
                      -MU_EINVALID);
     mu__view_table_down(model.table, 77, 0);
     mu__view_table_removed(model.table, 77);
-    model_settle(&model);
+    model_pass(&model, RECOVERY_MS);
     assert_totals(&model, (struct mu__view_totals){.placed = 86, .degraded = 86});
     model_done(&model);
 }
