@@ -107,7 +107,7 @@
     M(166, VIEWS_HELD, views_held, TASK, MU__VIEWS_HELD_FIELDS)                 \
     M(167, REPLICA_NEWS, replica_news, TASK, MU__REPLICA_NEWS_FIELDS)           \
     M(168, SERVES, serves, TASK, MU__SERVES_FIELDS)                             \
-    M(169, NODE_GONE, node_gone, TASK, MU__NODE_GONE_FIELDS)                    \
+    M(169, CLIENT_LOST, client_lost, TASK, MU__CLIENT_LOST_FIELDS)                    \
     M(170, RECORDS_DONE, records_done, TASK, MU__RECORDS_DONE_FIELDS)           \
     M(171, FILL_BEGIN, fill_begin, TASK, MU__FILL_BEGIN_FIELDS)                 \
     M(172, FILL_WRITER, fill_writer, TASK, MU__FILL_WRITER_FIELDS)              \

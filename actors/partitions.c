@@ -13,8 +13,8 @@ uint32_t mu__partition_of(struct mu__view name, uint32_t shard)
 
 /* A view as it travels: numbers of 64 bits, then those of 32. */
 struct packed_view {
-    uint64_t long_numbers[5];   /* number, life, incarnations */
-    uint32_t short_numbers[4];  /* partition, tasks */
+    uint64_t long_numbers[5];  /* number, life, incarnations */
+    uint32_t short_numbers[4]; /* partition, tasks */
 };
 
 enum { LONGS_BYTES = 40, SHORTS_BYTES = 16 };
@@ -34,7 +34,7 @@ bool mu__views_at(struct mu__view bytes, uint32_t i, struct mu__partition_view *
     *ret_view = (struct mu__partition_view){
         .partition = packed.short_numbers[0],
         .number = packed.long_numbers[0],
-        .life = packed.long_numbers[1],
+        .store_id = packed.long_numbers[1],
         .primary = {packed.short_numbers[1], packed.long_numbers[2]},
         .backup = {packed.short_numbers[2], packed.long_numbers[3]},
         .learner = {packed.short_numbers[3], packed.long_numbers[4]},
@@ -45,7 +45,7 @@ bool mu__views_at(struct mu__view bytes, uint32_t i, struct mu__partition_view *
 uint8_t *mu__views_put(uint8_t *at, const struct mu__partition_view *view)
 {
     const struct packed_view packed = {
-        .long_numbers = {view->number, view->life, view->primary.incarnation,
+        .long_numbers = {view->number, view->store_id, view->primary.incarnation,
                          view->backup.incarnation, view->learner.incarnation},
         .short_numbers = {view->partition, view->primary.task, view->backup.task,
                           view->learner.task},
@@ -102,7 +102,8 @@ bool mu__record_marks_at(struct mu__view bytes, uint32_t i,
         .record = long_numbers[1],
         .sum = long_numbers[2],
     };
-    return ret_mark->partition < MU__PARTITIONS && short_numbers[1] <= MU__RECORDS_REFUSED;
+    return ret_mark->partition < MU__PARTITIONS &&
+           short_numbers[1] <= MU__RECORDS_REFUSED;
 }
 
 uint8_t *mu__record_marks_put(uint8_t *at, const struct mu__record_mark *mark)

@@ -12,20 +12,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MU__PARTITIONS = 256 };  /* of each job, for its whole life */
+enum { MU__PARTITIONS = 256 }; /* of each job, for its whole life */
 
 /* One process of a parameter server. */
 struct mu__replica {
-    uint32_t task;          /* /job:ps/task:N */
-    uint64_t incarnation;   /* of the process; 0: there is no such replica */
+    uint32_t task;        /* /job:ps/task:N */
+    uint64_t incarnation; /* of the process; 0: there is no such replica */
 };
 
 /* `primary` alone answers clients. What it answers, the `backup` has. A `learner` is
  * being filled; it is not counted on. */
 struct mu__partition_view {
     uint32_t partition;
-    uint64_t number;        /* from 1; 0: the partition was never placed */
-    uint64_t life;          /* a random number of the store that began empty */
+    uint64_t number;   /* from 1; 0: the partition was never placed */
+    uint64_t store_id; /* a random number of the store that began empty */
     struct mu__replica primary;
     struct mu__replica backup;
     struct mu__replica learner;
@@ -67,7 +67,7 @@ enum { MU__NUMBERED_BYTES = 12 };
 
 struct mu__numbered {
     uint32_t partition;
-    uint64_t number;        /* SERVES: the generation; REPLICA_NEWS: the view's number */
+    uint64_t number; /* SERVES: the generation; REPLICA_NEWS: the view's number */
 };
 
 uint32_t mu__numbered_count(struct mu__view bytes);
@@ -82,8 +82,8 @@ enum { MU__RECORD_MARK_BYTES = 32, MU__WINDOW_BYTES_MAX = 1 << 20 };
 
 enum mu__record_verdict {
     MU__RECORDS_APPLIED,
-    MU__RECORDS_BROKEN,     /* one is missing, or had no room: fill the replica anew */
-    MU__RECORDS_REFUSED     /* of an older view than `view` */
+    MU__RECORDS_BROKEN, /* one is missing, or had no room: fill the replica anew */
+    MU__RECORDS_REFUSED /* of an older view than `view` */
 };
 
 /* The last record that a replica has applied, and the running sum of what came of all. */

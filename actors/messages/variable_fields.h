@@ -144,7 +144,7 @@
     F(S, REQUIRED, bytes, partitions, MU__PARTITIONS * MU__NUMBERED_BYTES)
 
 /* A record alone: a node is gone, as the primary numbers nodes (`writer`). */
-#define MU__NODE_GONE_FIELDS(F, S)                                          \
+#define MU__CLIENT_LOST_FIELDS(F, S)                                          \
     MU__RECORD_FIELDS(F, S)
 
 /* From a replica to the primary: how far it has applied records (struct

@@ -45,13 +45,13 @@ struct packed_window {
     struct mu__view bits;
 };
 
-static int unpack_window(const struct packed_window *packed,
-                         struct mu__id_window *window)
+static int unpack_window(const struct packed_window *packed, struct mu__id_window *window)
 {
     const uint8_t *bits = packed->bits.data;
     int rv = 0;
 
-    if (packed->end < packed->base || packed->bits.size < (packed->end - packed->base) / 8)
+    if (packed->end < packed->base ||
+        packed->bits.size < (packed->end - packed->base) / 8)
         return -MU_EINVALID;
     mu__id_window_done(window);
     mu__id_window_init(window, packed->base);
@@ -101,7 +101,7 @@ static bool send_fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition
 }
 
 static bool send_fill_writer(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                             const struct mu__writer *writer)
+                             const struct mu__known_writer *writer)
 {
     struct mu__fill_writer body = {
         .partition = p->view.partition,
@@ -129,7 +129,7 @@ static bool send_fill_writers(struct mu__ctx *ctx, struct ps *ps, struct partiti
 
     while (node != NULL) {
         if (!send_fill_writer(ctx, ps, p,
-                              MU__LIST_ENTRY(node, struct mu__writer, node)))
+                              MU__LIST_ENTRY(node, struct mu__known_writer, node)))
             return false;
         node = node->prev;
     }
@@ -330,7 +330,7 @@ void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct packed_window window = {body->base, body->end, body->applied};
     struct partition *p =
         learner_of(ctx, ps, body->partition, body->view, msg->from.node);
-    struct mu__writer *writer;
+    struct mu__known_writer *writer;
     mu_error error = {.code = 0};
     int rv = -MU_ENOMEM;
 
@@ -378,8 +378,7 @@ void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void send_taken(struct mu__ctx *ctx, struct partition *p, uint32_t node,
                        uint64_t bytes)
 {
-    struct mu__fill_taken body = {.partition = p->view.partition,
-                                  .view = p->view.number};
+    struct mu__fill_taken body = {.partition = p->view.partition, .view = p->view.number};
 
     p->filling.taken += bytes;
     body.bytes = p->filling.taken;

@@ -73,7 +73,7 @@ static void answer_opens(struct mu__ctx *ctx, struct partition *p)
 static void apply_open(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                        const struct mu__msg *msg, mu__pid from)
 {
-    const struct mu__var_open *body = mu__const_body(msg);
+    const struct mu__var_open *body = (const void *)msg->body;
     struct mu__store_open request = {
         .name = body->name,
         .shape = {.dtype = body->dtype, .shards = body->shards},
@@ -94,11 +94,12 @@ static void apply_open(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     else
         rv = mu__store_open(p->store, &request, &error);
     if (rv != 0)
-        answer_open(ctx, p, &(struct mu__store_opened){
-                                .requester = request.requester,
-                                .code = rv,
-                                .reason = error.message,
-                                .shards = mu__store_shards(p->store, &request)});
+        answer_open(
+            ctx, p,
+            &(struct mu__store_opened){.requester = request.requester,
+                                       .code = rv,
+                                       .reason = error.message,
+                                       .shards = mu__store_shards(p->store, &request)});
     answer_opens(ctx, p);
 }
 
@@ -124,10 +125,10 @@ static void write_once(struct ps *ps, struct partition *p,
                            id.effect, mu_strerror(rv));
 }
 
-static void apply_write(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                        const struct mu__msg *msg, mu__pid from)
+static void apply_var_write(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__msg *msg, mu__pid from)
 {
-    const struct mu__var_write *body = mu__const_body(msg);
+    const struct mu__var_write *body = (const void *)msg->body;
     const struct mu__store_write request = {
         .id = body->variable,
         .operation = body->operation,
@@ -160,7 +161,7 @@ static void apply_write(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 
 /* The answer to an EFFECT_WRITE. */
 struct effect_outcome {
-    bool is_none;           /* no answer yet: more pieces come */
+    bool is_none; /* no answer yet: more pieces come */
     bool again;
     uint64_t staged;
     mu_error error;
@@ -174,15 +175,16 @@ static struct mu__staging_piece piece_of(const struct mu__effect_write *body,
         .origin = body->origin,
         .effect = body->effect,
         .before = body->before,
-        .write = {
-            .id = body->variable,
-            .operation = body->operation,
-            .offset = body->offset,
-            .data = body->data,
-            .rate = body->rate,
-            .momentum = body->momentum,
-            .writer = from,
-        },
+        .write =
+            {
+                .id = body->variable,
+                .operation = body->operation,
+                .offset = body->offset,
+                .data = body->data,
+                .rate = body->rate,
+                .momentum = body->momentum,
+                .writer = from,
+            },
     };
 }
 
@@ -226,14 +228,15 @@ static void apply_batch(struct ps *ps, struct partition *p,
     if (rv != 0) {
         (void)mu_error_set(&outcome->error, rv,
                            "effect %" PRIu64 " cannot be noted: all below %" PRIu64
-                           " are finished with", effect, p->applied.window.base);
+                           " are finished with",
+                           effect, p->applied.window.base);
         outcome->again = true;
         return;
     }
     mu__store_apply_batch(p->store, first);
     for (const struct mu__store_write *write = first; write != NULL; write = write->next)
-        mu__stream_note(p, mu__store_sample(p->store, write->id, write->offset,
-                                            write->data.size));
+        mu__stream_note(
+            p, mu__store_sample(p->store, write->id, write->offset, write->data.size));
     ps->batches++;
 }
 
@@ -279,7 +282,7 @@ static void answer_effect(struct mu__ctx *ctx, struct partition *p, mu__pid to,
 static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                                const struct mu__msg *msg, mu__pid from)
 {
-    const struct mu__effect_write *body = mu__const_body(msg);
+    const struct mu__effect_write *body = (const void *)msg->body;
     const struct mu__staging_piece piece = piece_of(body, from);
     struct effect_outcome outcome;
 
@@ -305,7 +308,7 @@ static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partit
 static void apply_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                         const struct mu__msg *msg, mu__pid from)
 {
-    const struct mu__fence *body = mu__const_body(msg);
+    const struct mu__fence *body = (const void *)msg->body;
 
     (void)ctx;
     (void)ps;
@@ -314,10 +317,10 @@ static void apply_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         mu__staging_drop_others(&p->staging, body->origin);
 }
 
-static void apply_node_gone(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                            const struct mu__msg *msg, mu__pid from)
+static void apply_client_lost(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                              const struct mu__msg *msg, mu__pid from)
 {
-    const struct mu__node_gone *body = mu__const_body(msg);
+    const struct mu__client_lost *body = (const void *)msg->body;
 
     (void)ps;
     (void)from;
@@ -328,17 +331,20 @@ static void apply_node_gone(struct mu__ctx *ctx, struct ps *ps, struct partition
 
 /* ---- Requests and records ---- */
 
-#define MUTATION(KIND, name, run)                                                    \
-    {MU__##KIND, sizeof(struct mu__##name), offsetof(struct mu__##name, partition),  \
-     offsetof(struct mu__##name, generation), offsetof(struct mu__##name, record),   \
-     offsetof(struct mu__##name, writer), run}
+#define MUTATION(KIND, name, run)                                                      \
+    {                                                                                  \
+        MU__##KIND, sizeof(struct mu__##name), offsetof(struct mu__##name, partition), \
+            offsetof(struct mu__##name, generation),                                   \
+            offsetof(struct mu__##name, record), offsetof(struct mu__##name, writer),  \
+            run                                                                        \
+    }
 
 static const struct mutation mutations[] = {
     MUTATION(EFFECT_WRITE, effect_write, apply_effect_write),
-    MUTATION(VAR_WRITE, var_write, apply_write),
+    MUTATION(VAR_WRITE, var_write, apply_var_write),
     MUTATION(VAR_OPEN, var_open, apply_open),
     MUTATION(FENCE, fence, apply_fence),
-    MUTATION(NODE_GONE, node_gone, apply_node_gone),
+    MUTATION(CLIENT_LOST, client_lost, apply_client_lost),
 };
 
 const struct mutation *mu__ps_mutation(uint16_t kind)
@@ -408,12 +414,12 @@ static void on_mutation(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     p = find_serving(ps, partition, generation);
-    if (p != NULL && msg->kind != MU__NODE_GONE)
+    if (p != NULL && msg->kind != MU__CLIENT_LOST)
         mu__ps_begin(ctx, ps, p, msg);
 }
 
 /* A primary that reaches neither its replica nor a chief may have been replaced. */
-static bool is_cut_off(const struct ps *ps, const struct partition *p)
+static bool is_primary_cut_off(const struct ps *ps, const struct partition *p)
 {
     return p->stream.needed && p->stream.node == 0 && !mu__ps_has_chief(ps);
 }
@@ -428,7 +434,7 @@ static void on_variable_read(struct mu__ctx *ctx, void *state, struct mu__msg *m
     mu_error error;
     int rv;
 
-    if (p == NULL || is_cut_off(ps, p))
+    if (p == NULL || is_primary_cut_off(ps, p))
         return;
     rv = mu__store_read(p->store, &request, &error, &reply.data, &reply.version);
     reply.code = code_to_send(rv);
@@ -446,8 +452,9 @@ void mu__ps_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
         return;
     msg = mu__msg_new(ctx, MU__FENCE);
     if (msg == NULL) {
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: partition %" PRIu32
-                " takes no effects", p->view.partition);
+        mu__log(ctx, MU__LOG_ERROR,
+                "out of memory: partition %" PRIu32 " takes no effects",
+                p->view.partition);
         return;
     }
     *(struct mu__fence *)mu__body(msg) = ps->fence;
@@ -461,8 +468,8 @@ static void fence_all(struct mu__ctx *ctx, struct ps *ps, const struct mu__fence
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
             mu__ps_fence(ctx, ps, ps->partitions[i]);
-    mu__log(ctx, MU__LOG_DEBUG, "effects are those of supervisor %" PRIx64
-            " from now on", fence->origin);
+    mu__log(ctx, MU__LOG_DEBUG, "effects are those of supervisor %" PRIx64 " from now on",
+            fence->origin);
 }
 
 static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -473,11 +480,12 @@ static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (body->record != 0)
         on_mutation(ctx, state, msg);
     else if (!mu__ps_is_chief(ps, msg->from.node))
-        mu__log(ctx, MU__LOG_WARN, "a fence from node %" PRIu32
-                ", which is no chief: ignored", msg->from.node);
+        mu__log(ctx, MU__LOG_WARN,
+                "a fence from node %" PRIu32 ", which is no chief: ignored",
+                msg->from.node);
     else
-        fence_all(ctx, ps, &(struct mu__fence){.origin = body->origin,
-                                               .epoch = body->epoch});
+        fence_all(ctx, ps,
+                  &(struct mu__fence){.origin = body->origin, .epoch = body->epoch});
 }
 
 /* ---- Start and end ---- */
@@ -497,7 +505,7 @@ static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void after_ps_batch(struct mu__ctx *ctx, void *state)
 {
     mu__stream_send_marks(ctx, state);
-    mu__ps_tell(ctx, state);
+    mu__ps_report(ctx, state);
 }
 
 static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
@@ -524,7 +532,7 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_WRITE, on_mutation},
     {MU__EFFECT_WRITE, on_mutation},
     {MU__FENCE, on_fence},
-    {MU__NODE_GONE, on_mutation},
+    {MU__CLIENT_LOST, on_mutation},
     {MU__RECORDS_DONE, mu__stream_on_records_done},
     {MU__VIEWS_SET, mu__ps_on_views_set},
     {MU__FILL_BEGIN, mu__fill_on_begin},

@@ -22,7 +22,7 @@ struct mu__store_limits;
 struct mu__ps_config {
     uint32_t index;             /* of this task, */
     uint64_t incarnation;       /* and of its process */
-    const char *leader;         /* type of the task that has the view service; a literal */
+    const char *leader;         /* type of the view service's task; a literal */
     const struct mu__store_limits *limits;  /* NULL: the default */
 };
 

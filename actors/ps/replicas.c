@@ -45,7 +45,7 @@ const struct ps_node *mu__ps_replica_node(const struct ps *ps,
 /* ---- What is told ---- */
 
 /* The partitions that are served, to a node. */
-static void tell_clients(struct mu__ctx *ctx, const struct ps *ps, uint32_t node)
+static void report_serving(struct mu__ctx *ctx, const struct ps *ps, uint32_t node)
 {
     uint8_t bytes[MU__PARTITIONS * MU__NUMBERED_BYTES];
     uint8_t *at = bytes;
@@ -60,16 +60,16 @@ static void tell_clients(struct mu__ctx *ctx, const struct ps *ps, uint32_t node
         mu__ps_send(ctx, (mu__pid){node, MU__VARIABLES}, MU__SERVES, &body, sizeof body);
 }
 
-static void tell_all_clients(struct mu__ctx *ctx, struct ps *ps)
+static void report_serving_to_all(struct mu__ctx *ctx, struct ps *ps)
 {
     ps->serves_due = false;
-    tell_clients(ctx, ps, MU__NODE_SELF);
+    report_serving(ctx, ps, MU__NODE_SELF);
     for (uint32_t i = 0; i < ps->nodes_count; i++)
-        tell_clients(ctx, ps, ps->nodes[i].node);
+        report_serving(ctx, ps, ps->nodes[i].node);
 }
 
-static void tell_fate(struct mu__ctx *ctx, const struct ps *ps,
-                      enum mu__replica_fate fate)
+static void report_fate(struct mu__ctx *ctx, const struct ps *ps,
+                        enum mu__replica_fate fate)
 {
     uint8_t bytes[MU__PARTITIONS * MU__NUMBERED_BYTES];
     uint8_t *at = bytes;
@@ -88,23 +88,23 @@ static void tell_fate(struct mu__ctx *ctx, const struct ps *ps,
                         &body, sizeof body);
 }
 
-static void tell_fates(struct mu__ctx *ctx, struct ps *ps)
+static void report_fates(struct mu__ctx *ctx, struct ps *ps)
 {
     ps->news_due = false;
     for (int fate = MU__REPLICA_LOST; fate <= MU__REPLICA_DIVERGED; fate++)
-        tell_fate(ctx, ps, (enum mu__replica_fate)fate);
+        report_fate(ctx, ps, (enum mu__replica_fate)fate);
 }
 
-void mu__ps_tell(struct mu__ctx *ctx, struct ps *ps)
+void mu__ps_report(struct mu__ctx *ctx, struct ps *ps)
 {
     if (ps->serves_due)
-        tell_all_clients(ctx, ps);
+        report_serving_to_all(ctx, ps);
     if (ps->news_due)
-        tell_fates(ctx, ps);
+        report_fates(ctx, ps);
 }
 
 /* All that is held here, to a chief. */
-static void tell_held(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
+static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
 {
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
     uint8_t *at = bytes;
@@ -117,7 +117,7 @@ static void tell_held(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
     }
     body.views = (struct mu__view){bytes, (uint32_t)(at - bytes)};
     mu__ps_send(ctx, (mu__pid){node, MU__VIEWS}, MU__VIEWS_HELD, &body, sizeof body);
-    tell_fates(ctx, ps);
+    report_fates(ctx, ps);
 }
 
 /* ---- Partitions ---- */
@@ -148,15 +148,14 @@ void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps)
 }
 
 /* An empty one; NULL when out of memory. */
-static struct partition *partition_new(struct ps *ps,
-                                       const struct mu__partition_view *view,
-                                       enum role role)
+static struct partition *
+partition_new(struct ps *ps, const struct mu__partition_view *view, enum role role)
 {
     struct partition *p = calloc(1, sizeof *p);
 
     if (p == NULL)
         return NULL;
-    p->store = mu__store_new(&ps->limits, view->life);
+    p->store = mu__store_new(&ps->limits, view->store_id);
     if (p->store == NULL) {
         free(p);
         return NULL;
@@ -187,9 +186,8 @@ static bool role_in(const struct ps *ps, const struct mu__partition_view *view,
     const struct {
         const struct mu__replica *replica;
         enum role role;
-    } roles[] = {{&view->primary, SERVING},
-                 {&view->backup, BACKING},
-                 {&view->learner, LEARNING}};
+    } roles[] = {
+        {&view->primary, SERVING}, {&view->backup, BACKING}, {&view->learner, LEARNING}};
 
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         *ret_role = roles[i].role;
@@ -236,8 +234,9 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     mu__ps_begin_generation(ctx, ps, p);
     mu__stream_begin(ctx, ps, p);
     mu__ps_fence(ctx, ps, p);
-    mu__log(ctx, MU__LOG_DEBUG, "partition %" PRIu32 " is served here from record %" PRIu64
-            " on", view->partition, p->record);
+    mu__log(ctx, MU__LOG_DEBUG,
+            "partition %" PRIu32 " is served here from record %" PRIu64 " on",
+            view->partition, p->record);
 }
 
 /* A partition that begins here: empty, or to be filled. */
@@ -265,7 +264,7 @@ static void begin_partition(struct mu__ctx *ctx, struct ps *ps,
 static bool change_role(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                         const struct mu__partition_view *view, enum role role)
 {
-    if (p->view.life != view->life)
+    if (p->view.store_id != view->store_id)
         return false;
     if (p->role == SERVING && role == SERVING)
         change_replica(ctx, ps, p, view);
@@ -284,7 +283,7 @@ static bool is_learner_promoted(const struct partition *p,
                                 const struct mu__partition_view *view, enum role role)
 {
     return p != NULL && p->role == LEARNING && role == SERVING &&
-           p->view.life == view->life;
+           p->view.store_id == view->store_id;
 }
 
 static void take_view(struct mu__ctx *ctx, struct ps *ps,
@@ -299,8 +298,10 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     if (!role_in(ps, view, &role)) {
         mu__ps_drop(ctx, ps, view->partition);
     } else if (is_learner_promoted(p, view, role)) {
-        mu__log(ctx, MU__LOG_ERROR, "partition %" PRIu32 " is not complete here, and is "
-                "not served", view->partition);
+        mu__log(ctx, MU__LOG_ERROR,
+                "partition %" PRIu32 " is not complete here, and is "
+                "not served",
+                view->partition);
         mu__ps_drop(ctx, ps, view->partition);
     } else if (p == NULL || !change_role(ctx, ps, p, view, role)) {
         begin_partition(ctx, ps, view, role);
@@ -329,8 +330,10 @@ void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         if (by_chief || is_of_primary(ps, &view, msg->from.node))
             take_view(ctx, ps, &view);
         else
-            mu__log(ctx, MU__LOG_WARN, "a view of partition %" PRIu32 " from node %" PRIu32
-                    ", which may not tell it: ignored", view.partition, msg->from.node);
+            mu__log(ctx, MU__LOG_WARN,
+                    "a view of partition %" PRIu32 " from node %" PRIu32
+                    ", which may not tell it: ignored",
+                    view.partition, msg->from.node);
     }
 }
 
@@ -361,13 +364,13 @@ void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     if (mu__ps_is_chief(ps, up->node))
-        tell_held(ctx, ps, up->node);
-    tell_clients(ctx, ps, up->node);
+        report_held_views(ctx, ps, up->node);
+    report_serving(ctx, ps, up->node);
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct partition *p = ps->partitions[i];
 
-        if (p != NULL && p->role == SERVING && p->stream.node == 0 && p->stream.fate == 0 &&
-            has_other_replica(&p->view))
+        if (p != NULL && p->role == SERVING && p->stream.node == 0 &&
+            p->stream.fate == 0 && has_other_replica(&p->view))
             mu__stream_begin(ctx, ps, p);
     }
 }
@@ -387,16 +390,15 @@ static void forget_client(struct mu__ctx *ctx, struct ps *ps, struct partition *
 {
     struct mu__msg *msg;
 
-    if (!mu__store_knows_node(p->store, node) &&
-        !mu__staging_has_node(&p->staging, node) &&
+    if (!mu__store_has_node(p->store, node) && !mu__staging_has_node(&p->staging, node) &&
         mu__list_is_empty(&p->stream.deferred))
         return;
-    msg = mu__msg_new(ctx, MU__NODE_GONE);
+    msg = mu__msg_new(ctx, MU__CLIENT_LOST);
     if (msg == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: what a lost node began stays");
         return;
     }
-    ((struct mu__node_gone *)mu__body(msg))->writer = node;
+    ((struct mu__client_lost *)mu__body(msg))->writer = node;
     mu__ps_begin(ctx, ps, p, msg);
 }
 

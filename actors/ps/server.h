@@ -168,7 +168,7 @@ const struct ps_node *mu__ps_replica_node(const struct ps *ps,
                                           const struct mu__replica *replica);
 
 /* Tell clients what is served, and the chief what became of replicas, if it is due. */
-void mu__ps_tell(struct mu__ctx *ctx, struct ps *ps);
+void mu__ps_report(struct mu__ctx *ctx, struct ps *ps);
 
 /* Forget a partition, and all that it holds. */
 void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition);

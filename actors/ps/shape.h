@@ -51,7 +51,7 @@ int mu__shape_unpack_dims(struct mu__view dims, struct mu__shape *shape);
  * characters; -MU_EINVALID. */
 int mu__variable_name_check(struct mu__view name, mu_error *ret_error);
 
-/* FNV-1a of 64 bits: tells the partitions of a variable's shards (actors/partitions.h). */
+/* FNV-1a of 64 bits; by it a shard has its partition (actors/partitions.h). */
 uint64_t mu__name_hash(struct mu__view name);
 
 #endif

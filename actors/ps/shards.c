@@ -61,8 +61,8 @@ struct variable *mu__shard_find_by_id(const struct mu__variable_store *store, ui
 int mu__shard_charge(struct mu__variable_store *store, uint64_t bytes,
                      mu_error *ret_error)
 {
-    uint64_t used =
-        store->limits.bytes_used == NULL ? store->totals.bytes : *store->limits.bytes_used;
+    const uint64_t *shared = store->limits.bytes_used;
+    uint64_t used = shared == NULL ? store->totals.bytes : *shared;
 
     if (bytes > store->limits.bytes_max - used)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,

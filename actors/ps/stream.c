@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    RETRY_MS = 2,           /* after a link had no room */
-    LINK_WAIT_MS = 1000,    /* a replica without a link is lost then */
+    RETRY_MS = 2,        /* after a link had no room */
+    LINK_WAIT_MS = 1000, /* a replica without a link is lost then */
     BODY_BYTES_MAX = 512
 };
 
@@ -29,8 +29,8 @@ static void keep_message(struct mu__ctx *ctx, struct mu__list *list, uint64_t re
     struct held_message *held = msg == NULL ? NULL : calloc(1, sizeof *held);
 
     if (held == NULL) {
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: a message of node %" PRIu32
-                " is lost", to.node);
+        mu__log(ctx, MU__LOG_ERROR,
+                "out of memory: a message of node %" PRIu32 " is lost", to.node);
         if (msg != NULL)
             mu__msg_free(ctx, msg);
         return;
@@ -71,7 +71,7 @@ void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint1
 }
 
 /* Send the answers whose records the replica has. */
-static void release_held(struct mu__ctx *ctx, struct partition *p)
+static void release_answers(struct mu__ctx *ctx, struct partition *p)
 {
     struct held_message *held;
 
@@ -132,7 +132,8 @@ static bool need_sums(struct partition *p)
     return p->stream.sums != NULL;
 }
 
-static void tell_view(struct mu__ctx *ctx, const struct partition *p, uint32_t node)
+static void send_replica_view(struct mu__ctx *ctx, const struct partition *p,
+                              uint32_t node)
 {
     uint8_t bytes[MU__VIEW_BYTES];
     const struct mu__views_set body = {.views = {bytes, sizeof bytes}};
@@ -164,7 +165,7 @@ void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     stream->node = node->node;
     stream->acked = p->record;
     stream->checked_from = p->record + 1;
-    tell_view(ctx, p, node->node);
+    send_replica_view(ctx, p, node->node);
     if (stream->needed)
         mu__stream_drain(ctx, ps, p);
     else
@@ -186,7 +187,7 @@ void mu__stream_end(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     p->stream.needed = false;
     p->stream.wait_until_ms = 0;
     p->filling.active = false;
-    release_held(ctx, p);
+    release_answers(ctx, p);
     mu__stream_drain(ctx, ps, p);
 }
 
@@ -225,11 +226,11 @@ bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 
     if (p->stream.node == 0)
         return true;
-    memcpy(copy.bytes, mu__const_body(msg), mutation->size);
+    memcpy(copy.bytes, (const void *)msg->body, mutation->size);
     memcpy(copy.bytes + mutation->partition, &p->view.partition, sizeof(uint32_t));
     memcpy(copy.bytes + mutation->generation, &p->view.number, sizeof(uint64_t));
     memcpy(copy.bytes + mutation->record, &p->record, sizeof(uint64_t));
-    if (msg->kind != MU__NODE_GONE)
+    if (msg->kind != MU__CLIENT_LOST)
         memcpy(copy.bytes + mutation->writer, &msg->from.node, sizeof(uint32_t));
     rv = mu__send_backed(ctx, (mu__pid){p->stream.node, MU__PS}, msg->kind, copy.bytes,
                          mutation->size, msg->backing);
@@ -265,8 +266,10 @@ static void lose_diverged(struct mu__ctx *ctx, struct ps *ps, struct partition *
 {
     const struct mu__replica *replica = other_replica(p);
 
-    mu__log(ctx, MU__LOG_WARN, "the copy of partition %" PRIu32 " on /job:ps/task:%" PRIu32
-            " %s: it is filled anew", p->view.partition, replica->task, what);
+    mu__log(ctx, MU__LOG_WARN,
+            "the copy of partition %" PRIu32 " on /job:ps/task:%" PRIu32
+            " %s: it is filled anew",
+            p->view.partition, replica->task, what);
     mu__stream_lose(ps, p, MU__REPLICA_DIVERGED);
 }
 
@@ -274,8 +277,10 @@ static void take_mark(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                       const struct mu__record_mark *mark)
 {
     if (mark->verdict == MU__RECORDS_REFUSED && mark->view > p->view.number) {
-        mu__log(ctx, MU__LOG_WARN, "partition %" PRIu32 " has got another primary: "
-                "what is here of it is dropped", p->view.partition);
+        mu__log(ctx, MU__LOG_WARN,
+                "partition %" PRIu32 " has got another primary: "
+                "what is here of it is dropped",
+                p->view.partition);
         mu__ps_drop(ctx, ps, p->view.partition);
         return;
     }
@@ -289,7 +294,7 @@ static void take_mark(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     }
     if (mark->record > p->stream.acked && mark->record <= p->record)
         p->stream.acked = mark->record;
-    release_held(ctx, p);
+    release_answers(ctx, p);
     mu__stream_drain(ctx, ps, p);
 }
 
@@ -325,10 +330,10 @@ static void refuse_records(struct mu__ctx *ctx, const struct ps *ps, uint32_t pa
     uint8_t bytes[MU__RECORD_MARK_BYTES];
     const struct mu__records_done body = {.marks = {bytes, sizeof bytes}};
 
-    (void)mu__record_marks_put(bytes, &(struct mu__record_mark){
-                                          .partition = partition,
-                                          .verdict = MU__RECORDS_REFUSED,
-                                          .view = ps->newest[partition]});
+    (void)mu__record_marks_put(bytes,
+                               &(struct mu__record_mark){.partition = partition,
+                                                         .verdict = MU__RECORDS_REFUSED,
+                                                         .view = ps->newest[partition]});
     mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__RECORDS_DONE, &body, sizeof body);
 }
 
@@ -390,12 +395,12 @@ static void send_marks_to(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
         p->mark_due = false;
         ps->marks_due--;
         at = mu__record_marks_put(
-            at, &(struct mu__record_mark){
-                    .partition = i,
-                    .verdict = p->broken ? MU__RECORDS_BROKEN : MU__RECORDS_APPLIED,
-                    .view = p->view.number,
-                    .record = p->record,
-                    .sum = p->sum});
+            at, &(struct mu__record_mark){.partition = i,
+                                          .verdict = p->broken ? MU__RECORDS_BROKEN
+                                                               : MU__RECORDS_APPLIED,
+                                          .view = p->view.number,
+                                          .record = p->record,
+                                          .sum = p->sum});
     }
     body.marks = (struct mu__view){bytes, (uint32_t)(at - bytes)};
     if (at > bytes)

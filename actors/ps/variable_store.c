@@ -212,7 +212,7 @@ void mu__store_node_down(struct mu__variable_store *store, uint32_t node)
     }
 }
 
-bool mu__store_knows_node(const struct mu__variable_store *store, uint32_t node)
+bool mu__store_has_node(const struct mu__variable_store *store, uint32_t node)
 {
     if (mu__shard_has_transfers(store, node))
         return true;

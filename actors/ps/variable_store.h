@@ -153,7 +153,7 @@ void mu__store_apply_batch(struct mu__variable_store *store,
 void mu__store_node_down(struct mu__variable_store *store, uint32_t node);
 
 /* Whether there is something for that to drop. */
-bool mu__store_knows_node(const struct mu__variable_store *store, uint32_t node);
+bool mu__store_has_node(const struct mu__variable_store *store, uint32_t node);
 
 /* The same for all nodes. */
 void mu__store_forget_nodes(struct mu__variable_store *store);

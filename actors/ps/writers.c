@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static void free_writer(struct mu__writers *writers, struct mu__writer *writer)
+static void free_writer(struct mu__writers *writers, struct mu__known_writer *writer)
 {
     (void)mu__map_remove(&writers->by_origin, writer->origin);
     mu__list_remove(&writers->by_use, &writer->node);
@@ -15,7 +15,7 @@ static void free_writer(struct mu__writers *writers, struct mu__writer *writer)
 
 void mu__writers_done(struct mu__writers *writers)
 {
-    struct mu__writer *writer;
+    struct mu__known_writer *writer;
 
     while ((writer = mu__writers_first(writers)) != NULL)
         free_writer(writers, writer);
@@ -23,9 +23,9 @@ void mu__writers_done(struct mu__writers *writers)
 }
 
 /* What writes moves to the front. */
-static struct mu__writer *find_writer(struct mu__writers *writers, uint64_t origin)
+static struct mu__known_writer *find_writer(struct mu__writers *writers, uint64_t origin)
 {
-    struct mu__writer *writer = mu__map_get(&writers->by_origin, origin);
+    struct mu__known_writer *writer = mu__map_get(&writers->by_origin, origin);
 
     if (writer == NULL || writers->by_use.first == &writer->node)
         return writer;
@@ -34,9 +34,9 @@ static struct mu__writer *find_writer(struct mu__writers *writers, uint64_t orig
     return writer;
 }
 
-struct mu__writer *mu__writers_need(struct mu__writers *writers, uint64_t origin)
+struct mu__known_writer *mu__writers_need(struct mu__writers *writers, uint64_t origin)
 {
-    struct mu__writer *writer = find_writer(writers, origin);
+    struct mu__known_writer *writer = find_writer(writers, origin);
 
     if (writer != NULL)
         return writer;
@@ -51,14 +51,14 @@ struct mu__writer *mu__writers_need(struct mu__writers *writers, uint64_t origin
     writers->count++;
     if (writers->count > MU__WRITERS_MAX)
         free_writer(writers,
-                    MU__LIST_LAST(&writers->by_use, struct mu__writer, node));
+                    MU__LIST_LAST(&writers->by_use, struct mu__known_writer, node));
     return writer;
 }
 
 enum mu__applied_verdict mu__writers_check(struct mu__writers *writers,
                                            const struct mu__effect_id *id)
 {
-    struct mu__writer *writer = find_writer(writers, id->origin);
+    struct mu__known_writer *writer = find_writer(writers, id->origin);
 
     if (writer == NULL)
         return MU__APPLIED_NOT;
@@ -70,7 +70,7 @@ enum mu__applied_verdict mu__writers_check(struct mu__writers *writers,
 
 int mu__writers_mark(struct mu__writers *writers, const struct mu__effect_id *id)
 {
-    struct mu__writer *writer = mu__writers_need(writers, id->origin);
+    struct mu__known_writer *writer = mu__writers_need(writers, id->origin);
 
     if (writer == NULL)
         return -MU_ENOMEM;

@@ -16,11 +16,11 @@ enum { MU__WRITERS_MAX = 4096 };
 /* Zeroed memory knows nothing. */
 struct mu__writers {
     struct mu__map by_origin;
-    struct mu__list by_use;     /* struct mu__writer, the last one first */
+    struct mu__list by_use; /* struct mu__known_writer, the last one first */
     uint32_t count;
 };
 
-struct mu__writer {
+struct mu__known_writer {
     struct mu__list_node node;
     uint64_t origin;
     struct mu__id_window window;
@@ -36,16 +36,18 @@ enum mu__applied_verdict mu__writers_check(struct mu__writers *writers,
 int mu__writers_mark(struct mu__writers *writers, const struct mu__effect_id *id);
 
 /* A writer, made when there is none; NULL when out of memory. */
-struct mu__writer *mu__writers_need(struct mu__writers *writers, uint64_t origin);
+struct mu__known_writer *mu__writers_need(struct mu__writers *writers, uint64_t origin);
 
-static inline struct mu__writer *mu__writers_first(const struct mu__writers *writers)
+static inline struct mu__known_writer *
+mu__writers_first(const struct mu__writers *writers)
 {
-    return MU__LIST_FIRST(&writers->by_use, struct mu__writer, node);
+    return MU__LIST_FIRST(&writers->by_use, struct mu__known_writer, node);
 }
 
-static inline struct mu__writer *mu__writers_next(const struct mu__writer *writer)
+static inline struct mu__known_writer *
+mu__writers_next(const struct mu__known_writer *writer)
 {
-    return MU__LIST_NEXT(writer, struct mu__writer, node);
+    return MU__LIST_NEXT(writer, struct mu__known_writer, node);
 }
 
 #endif

@@ -159,7 +159,7 @@ static bool begin_empty(struct mu__view_table *table, struct view_row *row)
     if (server == NULL)
         return false;
     view.primary = process_of(server);
-    view.life = draw_identity(table);
+    view.store_id = draw_identity(table);
     if (table->config.backups > 0)
         view.backup = process_of(choose_second(table, &view.primary, view.partition));
     decide_view(table, row, view);

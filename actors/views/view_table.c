@@ -55,7 +55,6 @@ struct mu__view_table *mu__view_table_new(const struct mu__view_config *config,
     if (table == NULL)
         return NULL;
     table->config = *config;
-    table->chance = config->seed;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         table->rows[i].view.partition = i;
     for (uint32_t i = 0; i < config->servers; i++)
@@ -64,6 +63,11 @@ struct mu__view_table *mu__view_table_new(const struct mu__view_config *config,
             return NULL;
         }
     return table;
+}
+
+void mu__view_table_seed(struct mu__view_table *table, uint64_t seed)
+{
+    table->chance = seed;
 }
 
 void mu__view_table_free(struct mu__view_table *table)

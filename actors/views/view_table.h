@@ -59,12 +59,15 @@ struct mu__view_config {
     uint32_t backups;       /* of each partition: 0 or 1 */
     uint32_t grace_ms;      /* a link that is down for less makes no difference */
     uint32_t recovery_ms;   /* for which unheard servers are waited for, see above */
-    uint64_t seed;          /* of chance: lives, and numbers after a restart */
 };
 
 /* NULL: out of memory. */
 struct mu__view_table *mu__view_table_new(const struct mu__view_config *config,
                                           uint64_t now_ms);
+
+/* The seed of chance, by which stores get their numbers, and views after a restart: before
+ * the first server is up. */
+void mu__view_table_seed(struct mu__view_table *table, uint64_t seed);
 void mu__view_table_free(struct mu__view_table *table);
 
 /* ---- Events ---- */

@@ -6,6 +6,7 @@
 enum { RETRY_MS = 20 };     /* after a link had no room */
 
 struct views {
+    bool has_seed;
     struct mu__view_table *table;
     uint64_t timer;
 };
@@ -29,10 +30,13 @@ static void on_server_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__node_up *body = mu__body(msg);
     const struct mu__replica process = {body->index, body->incarnation};
 
-    if (is_server_type(body->type))
-        log_table_failure(
-            ctx, "a parameter server is not noted",
-            mu__view_table_up(v->table, body->node, &process, mu__now_ms(ctx)));
+    if (!is_server_type(body->type))
+        return;
+    if (!v->has_seed)
+        mu__view_table_seed(v->table, mu__random(ctx));
+    v->has_seed = true;
+    log_table_failure(ctx, "a parameter server is not noted",
+                      mu__view_table_up(v->table, body->node, &process, mu__now_ms(ctx)));
 }
 
 static void on_server_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -184,11 +188,9 @@ void mu__views_totals(const void *views_state, struct mu__view_totals *ret_total
 static int init_views(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct views *v = state;
-    struct mu__view_config config = *(const struct mu__view_config *)arg;
     int rv;
 
-    config.seed = mu__random(ctx);
-    v->table = mu__view_table_new(&config, mu__now_ms(ctx));
+    v->table = mu__view_table_new(arg, mu__now_ms(ctx));
     if (v->table == NULL)
         return -MU_ENOMEM;
     rv = mu__watch_nodes(ctx);

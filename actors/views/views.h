@@ -13,8 +13,7 @@
 #include "actors/views/view_table.h"
 #include "runtime/kernel/kernel.h"
 
-/* Spawned as MU__VIEWS; its argument is a struct mu__view_config, whose seed the actor
- * draws itself. */
+/* Spawned as MU__VIEWS; its argument is a struct mu__view_config. */
 extern const struct mu__behavior mu__views;
 
 /* Each view, in the order of the partitions, without those that were never placed. */

@@ -246,9 +246,4 @@ static inline void *mu__body(struct mu__msg *msg)
     return msg->body;
 }
 
-static inline const void *mu__const_body(const struct mu__msg *msg)
-{
-    return msg->body;
-}
-
 #endif

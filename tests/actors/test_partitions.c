@@ -14,7 +14,7 @@ TEST(test_shards_of_a_variable_follow_each_other)
 static const struct mu__partition_view sample = {
     .partition = 200,
     .number = UINT64_C(1) << 60,
-    .life = 77,
+    .store_id = 77,
     .primary = {1, UINT64_MAX},
     .backup = {2, 5},
     .learner = {0, 0},
@@ -32,7 +32,7 @@ TEST(test_views_come_as_they_went)
     assert_true(mu__views_at(view, 1, &is));
     assert_int_equal(is.partition, sample.partition);
     assert_int_equal(is.number, sample.number);
-    assert_int_equal(is.life, sample.life);
+    assert_int_equal(is.store_id, sample.store_id);
     assert_true(mu__replica_is(&is.primary, 1, UINT64_MAX));
     assert_true(mu__replica_is(&is.backup, 2, 5));
     assert_false(mu__replica_is(&is.learner, 0, 0));

@@ -80,7 +80,8 @@ TEST(test_write_is_of_its_item)
         assert_int_equal(writes[i].item, items[i]);
         assert_int_equal(writes[i].shard, cluster->counter.ids[shards[i]]);
         assert_int_equal(writes[i].size, sizes[shards[i]]);
-        assert_int_equal(writes[i].partition, (writes[0].partition + shards[i]) % MU__PARTITIONS);
+        assert_int_equal(writes[i].partition,
+                         (writes[0].partition + shards[i]) % MU__PARTITIONS);
     }
     cluster_free(cluster);
 }

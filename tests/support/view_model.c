@@ -27,9 +27,9 @@ void model_chief_crash(struct view_model *model)
 
 void model_chief_start(struct view_model *model)
 {
-    model->config.seed++;
     model->table = mu__view_table_new(&model->config, model->now_ms);
     assert_non_null(model->table);
+    mu__view_table_seed(model->table, ++model->seed);
     model_settle(model);
 }
 

@@ -19,6 +19,7 @@ struct model_server {
 
 struct view_model {
     struct mu__view_config config;
+    uint64_t seed;              /* of the last chief's table */
     struct mu__view_table *table;   /* NULL: the chief does not run */
     uint64_t now_ms;
     uint64_t due_ms;

@@ -79,7 +79,8 @@ static const struct mu__behavior probe_behavior = {
 static const struct partition *partition_at(const struct net_process *server)
 {
     const struct ps *ps = mu__actor_state(server->kernel, (mu__pid){0, MU__PS});
-    const struct partition *p = ps->partitions[mu__partition_of((struct mu__view){"w", 1}, 0)];
+    const struct partition *p =
+        ps->partitions[mu__partition_of((struct mu__view){"w", 1}, 0)];
 
     for (uint32_t i = 0; p == NULL && i < MU__PARTITIONS; i++)
         p = ps->partitions[i];
@@ -135,6 +136,7 @@ static const uint8_t dims_huge[16] = {0, 0, 0, 0, 0, 0, 0, 0x80, 4};
 /* The partition and the generation: as said by tell(). No record. */
 #define ROUTE 0, 0, 0, 0
 #define ROUTE_OF_READ 0, 0
+#define ROUTE_OF_WRITE 0, 0, 0, ROUTE
 #define NAME(text) {(text), sizeof(text) - 1}
 
 static const struct bad_open {
@@ -158,7 +160,8 @@ static const struct bad_open {
      "0 shards of 16 rows: expected 1 to the number of rows"},
     {{8, NAME("v"), MU_F32, {dims_16, 8}, 9, 4, 16, false, 0, 0, ROUTE}, MU_EINVALID,
      "shard 9 of 4"},
-    {{9, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, UINT64_MAX, false, 0, 0, ROUTE}, MU_EINVALID,
+    {{9, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, UINT64_MAX, false, 0, 0, ROUTE},
+     MU_EINVALID,
      "shard of 18446744073709551615 bytes: expected 64"},
 };
 
@@ -193,20 +196,28 @@ static const struct bad_write {
     struct mu__var_write body;
     uint32_t code;
 } bad_writes[] = {
-    {{1, 0, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0, 0, 0, 0, ROUTE}, 0},
-    {{2, 0, MU__WRITE_ASSIGN, 0, 0, {var_ones, 16}, 0, 0, 0, 0, 0, ROUTE}, 0},
-    {{3, 0, MU__WRITE_ASSIGN, 9, 4, {var_ones, 4}, 0, 0, 0, 0, 0, ROUTE}, MU_EABORTED},
-    {{4, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 20}, 0, 0, 0, 0, 0, ROUTE}, MU_ERANGE},
-    {{5, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 0}, 0, 0, 0, 0, 0, ROUTE}, MU_EINVALID},
-    {{6, 0, MU__WRITE_ADD, 0, UINT64_MAX - 3, {var_ones, 4}, 0, 0, 0, 0, 0, ROUTE}, MU_ERANGE},
-    {{7, 0, MU__WRITE_ADD, 0, 2, {var_ones, 4}, 0, 0, 0, 0, 0, ROUTE}, MU_EINVALID},
-    {{8, 0, MU__WRITE_ADD, 0, 0, {var_ones, 3}, 0, 0, 0, 0, 0, ROUTE}, MU_EINVALID},
-    {{9, 0, 0, 0, 0, {var_ones, 16}, 0, 0, 0, 0, 0, ROUTE}, MU_EINVALID},
-    {{10, 0, 255, 0, 0, {var_ones, 16}, 0, 0, 0, 0, 0, ROUTE}, MU_EINVALID},
-    {{11, 0, MU__WRITE_ZERO, 0, 0, {var_ones, 16}, 0, 0, 0, 0, 0, ROUTE}, MU_EINVALID},
-    {{12, 1, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0, 0, 0, 0, ROUTE}, MU_ENOTFOUND},
-    {{13, 0, MU__WRITE_SGD, 0, 0, {var_ones, 16}, (double)__builtin_nanf(""), 0, 0, 0, 0, ROUTE}, 0},
-    {{14, 0, MU__WRITE_MOMENTUM, 0, 0, {var_ones, 16}, 1e308, -1e308, 0, 0, 0, ROUTE}, 0},
+    {{1, 0, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, 0},
+    {{2, 0, MU__WRITE_ASSIGN, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, 0},
+    {{3, 0, MU__WRITE_ASSIGN, 9, 4, {var_ones, 4}, 0, 0,
+      ROUTE_OF_WRITE}, MU_EABORTED},
+    {{4, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 20}, 0, 0,
+      ROUTE_OF_WRITE}, MU_ERANGE},
+    {{5, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 0}, 0, 0,
+      ROUTE_OF_WRITE}, MU_EINVALID},
+    {{6, 0, MU__WRITE_ADD, 0, UINT64_MAX - 3, {var_ones, 4}, 0, 0,
+      ROUTE_OF_WRITE}, MU_ERANGE},
+    {{7, 0, MU__WRITE_ADD, 0, 2, {var_ones, 4}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{8, 0, MU__WRITE_ADD, 0, 0, {var_ones, 3}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{9, 0, 0, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{10, 0, 255, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{11, 0, MU__WRITE_ZERO, 0, 0, {var_ones, 16}, 0, 0,
+      ROUTE_OF_WRITE}, MU_EINVALID},
+    {{12, 1, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0,
+      ROUTE_OF_WRITE}, MU_ENOTFOUND},
+    {{13, 0, MU__WRITE_SGD, 0, 0, {var_ones, 16}, (double)__builtin_nanf(""), 0,
+      ROUTE_OF_WRITE}, 0},
+    {{14, 0, MU__WRITE_MOMENTUM, 0, 0, {var_ones, 16}, 1e308, -1e308,
+      ROUTE_OF_WRITE}, 0},
 };
 
 TEST_ON(test_bad_reads_and_writes, struct var_net *f, var_set_up, var_tear_down)

@@ -21,17 +21,17 @@ struct fixture {
     struct net_process *servers[SERVERS];
     struct net_process *chief;
     struct net_process *client;
-    uint64_t number;        /* of the last view */
+    uint64_t number; /* of the last view */
     uint64_t token;
     uint64_t variable;
-    uint64_t generation;    /* that was served last, */
-    uint32_t served_by;     /* by the node that the client knows under this number */
+    uint64_t generation; /* that was served last, */
+    uint32_t served_by;  /* by the node that the client knows under this number */
     uint64_t effect;
     struct answer answers[ANSWERS_MAX];
     size_t answers_count;
     uint32_t news;
     uint64_t news_number;
-    size_t held;            /* views in the last VIEWS_HELD */
+    size_t held; /* views in the last VIEWS_HELD */
 };
 
 static struct fixture *fixture;
@@ -104,10 +104,8 @@ static void on_serves(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 static const struct mu__handler client_handlers[] = {
-    {MU__VAR_OPENED, on_opened},
-    {MU__VAR_DATA, on_data},
-    {MU__VAR_WRITTEN, on_written},
-    {MU__EFFECT_WRITTEN, on_effect_written},
+    {MU__VAR_OPENED, on_opened},   {MU__VAR_DATA, on_data},
+    {MU__VAR_WRITTEN, on_written}, {MU__EFFECT_WRITTEN, on_effect_written},
     {MU__SERVES, on_serves},
 };
 
@@ -226,7 +224,7 @@ static void set_view(struct fixture *f, struct net_process *to,
     const struct mu__views_set body = {.views = {bytes, sizeof bytes}};
 
     view.partition = PARTITION;
-    view.life = 99;
+    view.store_id = 99;
     (void)mu__views_put(bytes, &view);
     say(f->chief, MU__VIEWS, to, MU__VIEWS_SET, &body);
 }
@@ -328,7 +326,8 @@ static uint64_t post_read(struct fixture *f, struct net_process *server)
     return read.token;
 }
 
-static void assert_content(struct fixture *f, struct net_process *server, int64_t expected)
+static void assert_content(struct fixture *f, struct net_process *server,
+                           int64_t expected)
 {
     const struct answer *answer = need_answer(f, post_read(f, server));
 
@@ -427,9 +426,9 @@ TEST_ON(test_a_cut_off_primary_completes_nothing, struct fixture *f, set_up, tea
 
     begin_two(f);
     net_link_down(f->servers[0], f->chief);
-    set_view(f, f->servers[1], (struct mu__partition_view){
-                                   .number = ++f->number,
-                                   .primary = replica_of(f->servers[1])});
+    set_view(f, f->servers[1],
+             (struct mu__partition_view){.number = ++f->number,
+                                         .primary = replica_of(f->servers[1])});
     net_settle(&f->net);
     f->generation = 1;
     write = add_once(f, f->servers[0]);
@@ -531,9 +530,9 @@ TEST_ON(test_older_views_are_ignored, struct fixture *f, set_up, tear_down)
 {
     begin_two(f);
     change_view(f, f->servers[0], NULL, NULL);
-    set_view(f, f->servers[0], (struct mu__partition_view){
-                                   .number = 1,
-                                   .primary = replica_of(f->servers[1])});
+    set_view(
+        f, f->servers[0],
+        (struct mu__partition_view){.number = 1, .primary = replica_of(f->servers[1])});
     assert_content(f, f->servers[0], 0);
 }
 
@@ -543,7 +542,7 @@ TEST_ON(test_views_of_strangers_are_ignored, struct fixture *f, set_up, tear_dow
     const struct mu__views_set body = {.views = {bytes, sizeof bytes}};
     const struct mu__partition_view view = {.partition = PARTITION,
                                             .number = 50,
-                                            .life = 3,
+                                            .store_id = 3,
                                             .primary = replica_of(f->servers[2])};
 
     begin_two(f);

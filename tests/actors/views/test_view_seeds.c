@@ -19,14 +19,14 @@ enum { SEEDS = 1500, STEPS = 150, WATCHED = 12, STORES_MAX = 64, VIEWS_MAX = 512
 
 /* What a server has of a partition. */
 struct store {
-    uint64_t life;
-    uint64_t count;         /* writes that it has */
-    bool stopped;           /* as a primary: until it hears of another view */
+    uint64_t store_id;
+    uint64_t count; /* writes that it has */
+    bool stopped;   /* as a primary: until it hears of another view */
 };
 
 /* One that began empty; and what was acknowledged of it. */
 struct epoch {
-    uint64_t life;
+    uint64_t store_id;
     uint64_t acknowledged;
 };
 
@@ -34,9 +34,9 @@ struct partition {
     struct store stores[MODEL_SERVERS];
     struct epoch epochs[STORES_MAX];
     uint32_t epochs_count;
-    struct mu__partition_view newest;   /* of which its own primary has heard; */
-    uint32_t reported_to;               /* who has reported to this chief, last */
-    struct mu__partition_view views[VIEWS_MAX];     /* that anybody has heard of */
+    struct mu__partition_view newest;           /* of which its own primary has heard; */
+    uint32_t reported_to;                       /* who has reported to this chief, last */
+    struct mu__partition_view views[VIEWS_MAX]; /* that anybody has heard of */
     uint32_t views_count;
 };
 
@@ -55,7 +55,14 @@ struct run {
 };
 
 enum reached {
-    PROMOTED, FILLED, DROPPED, LOST, ADOPTED, UNKNOWN_PRIMARY, UNKNOWN_BACKUP, REACHED
+    PROMOTED,
+    FILLED,
+    DROPPED,
+    LOST,
+    ADOPTED,
+    UNKNOWN_PRIMARY,
+    UNKNOWN_BACKUP,
+    REACHED
 };
 
 static const char *const reached_words[REACHED] = {
@@ -68,10 +75,10 @@ static const char *const reached_words[REACHED] = {
     [UNKNOWN_BACKUP] = "primaries that went on as a later one died without a report",
 };
 
-#define BREAK(run, ...)                                                     \
-    do {                                                                    \
-        if ((run)->broken[0] == '\0')                                       \
-            (void)snprintf((run)->broken, 256, __VA_ARGS__);                \
+#define BREAK(run, ...)                                      \
+    do {                                                     \
+        if ((run)->broken[0] == '\0')                        \
+            (void)snprintf((run)->broken, 256, __VA_ARGS__); \
     } while (0)
 
 static uint64_t draw(struct run *run, uint64_t min, uint64_t max)
@@ -89,10 +96,10 @@ static bool chance(struct run *run, unsigned percent)
 static struct epoch *epoch_of(struct partition *partition, uint64_t life)
 {
     for (uint32_t i = 0; i < partition->epochs_count; i++)
-        if (partition->epochs[i].life == life)
+        if (partition->epochs[i].store_id == life)
             return &partition->epochs[i];
     assert_true(partition->epochs_count < STORES_MAX);
-    partition->epochs[partition->epochs_count].life = life;
+    partition->epochs[partition->epochs_count].store_id = life;
     return &partition->epochs[partition->epochs_count++];
 }
 
@@ -103,7 +110,7 @@ static void check_number(struct run *run, struct partition *partition,
     for (uint32_t i = 0; i < partition->views_count; i++) {
         const struct mu__partition_view *other = &partition->views[i];
 
-        if (other->number != view->number || other->life != view->life)
+        if (other->number != view->number || other->store_id != view->store_id)
             continue;
         if (!model_is_same(other, view))
             BREAK(run, "partition %" PRIu32 ": two views have number %" PRIu64,
@@ -127,8 +134,7 @@ static bool holds_newest(const struct run *run, const struct partition *partitio
     const struct model_server *server = &run->model.servers[replica->task];
 
     return model_is_up(&run->model, replica) &&
-           server->views[partition->newest.partition].number ==
-               partition->newest.number;
+           server->views[partition->newest.partition].number == partition->newest.number;
 }
 
 /* A store begins empty in place of another one. */
@@ -155,22 +161,23 @@ static void check_primary(struct run *run, struct partition *partition,
 {
     const struct mu__partition_view *newest = &partition->newest;
     uint32_t epochs_count = partition->epochs_count;
-    struct epoch *epoch = epoch_of(partition, view->life);
+    struct epoch *epoch = epoch_of(partition, view->store_id);
 
     if (partition->epochs_count > epochs_count)
         check_beginning(run, partition, view);
     if (store->count < epoch->acknowledged) {
         run->reached[UNKNOWN_BACKUP]++;
         if (!is_unknown(run, partition))
-            BREAK(run, "partition %" PRIu32 ", view %" PRIu64 ": the primary has %" PRIu64
-                  " writes of %" PRIu64, view->partition, view->number, store->count,
-                  epoch->acknowledged);
+            BREAK(run,
+                  "partition %" PRIu32 ", view %" PRIu64 ": the primary has %" PRIu64
+                  " writes of %" PRIu64,
+                  view->partition, view->number, store->count, epoch->acknowledged);
         epoch->acknowledged = store->count;
     }
     if (view->number <= newest->number)
         return;
-    run->reached[PROMOTED] += view->life == newest->life &&
-                              view->primary.task != newest->primary.task;
+    run->reached[PROMOTED] +=
+        view->store_id == newest->store_id && view->primary.task != newest->primary.task;
     partition->newest = *view;
     partition->reported_to = run->chiefs;
 }
@@ -179,13 +186,13 @@ static void check_primary(struct run *run, struct partition *partition,
 static void take_view(struct store *store, const struct mu__partition_view *view,
                       uint32_t task, uint64_t incarnation)
 {
-    bool is_empty = store->life != view->life ||
+    bool is_empty = store->store_id != view->store_id ||
                     mu__replica_is(&view->learner, task, incarnation);
 
     if (!model_is_member(view, task, incarnation))
         *store = (struct store){0};
     else if (is_empty)
-        *store = (struct store){.life = view->life};
+        *store = (struct store){.store_id = view->store_id};
     store->stopped = false;
 }
 
@@ -196,16 +203,16 @@ static void heard(struct view_model *model, uint32_t task,
     uint64_t incarnation = model->servers[task].incarnation;
     struct partition *partition;
 
-    run->digest = sim_mix(run->digest ^ view->number ^ view->life);
+    run->digest = sim_mix(run->digest ^ view->number ^ view->store_id);
     if (view->partition >= WATCHED)
         return;
     if (run->show)
-        print_message("  %" PRIu32 " hears of %" PRIu32 ": %" PRIu64 " (%" PRIu64
-                      ") %" PRIu32 ".%" PRIu64 " %" PRIu32 ".%" PRIu64 " %" PRIu32
-                      ".%" PRIu64 "\n", task, view->partition, view->number,
-                      view->life % 1000, view->primary.task, view->primary.incarnation,
-                      view->backup.task, view->backup.incarnation, view->learner.task,
-                      view->learner.incarnation);
+        print_message(
+            "  %" PRIu32 " hears of %" PRIu32 ": %" PRIu64 " (%" PRIu64 ") %" PRIu32
+            ".%" PRIu64 " %" PRIu32 ".%" PRIu64 " %" PRIu32 ".%" PRIu64 "\n",
+            task, view->partition, view->number, view->store_id % 1000,
+            view->primary.task, view->primary.incarnation, view->backup.task,
+            view->backup.incarnation, view->learner.task, view->learner.incarnation);
     partition = &run->partitions[view->partition];
     check_number(run, partition, view);
     take_view(&partition->stores[task], view, task, incarnation);
@@ -222,8 +229,7 @@ static const struct mu__partition_view *view_as_primary(const struct run *run,
     const struct model_server *server = &run->model.servers[task];
     const struct mu__partition_view *view = &server->views[partition];
 
-    return server->runs &&
-                   mu__replica_is(&view->primary, task, server->incarnation)
+    return server->runs && mu__replica_is(&view->primary, task, server->incarnation)
                ? view
                : NULL;
 }
@@ -253,10 +259,12 @@ static void try_write(struct run *run, uint32_t task, uint32_t number)
     if (view->backup.incarnation != 0 && !write_backup(run, view, store->count + 1))
         return;
     store->count++;
-    epoch = epoch_of(partition, view->life);
+    epoch = epoch_of(partition, view->store_id);
     if (store->count <= epoch->acknowledged && view->number >= partition->newest.number)
-        BREAK(run, "partition %" PRIu32 ": %" PRIu32 " completes a write that another "
-              "primary has acknowledged", number, task);
+        BREAK(run,
+              "partition %" PRIu32 ": %" PRIu32 " completes a write that another "
+              "primary has acknowledged",
+              number, task);
     epoch->acknowledged =
         store->count > epoch->acknowledged ? store->count : epoch->acknowledged;
 }
@@ -288,9 +296,10 @@ static void say_lost(struct run *run, uint32_t task, uint32_t partition)
         return;
     run->partitions[partition].stores[task].stopped = true;
     run->reached[DROPPED]++;
-    assert_int_equal(model_news(&run->model, task, partition,
-                                chance(run, 50) ? MU__REPLICA_LOST
-                                                : MU__REPLICA_DIVERGED), 0);
+    assert_int_equal(
+        model_news(&run->model, task, partition,
+                   chance(run, 50) ? MU__REPLICA_LOST : MU__REPLICA_DIVERGED),
+        0);
 }
 
 static void report(struct run *run, uint32_t task)
@@ -473,7 +482,6 @@ static void begin(struct run *run, uint64_t seed)
     run->servers = (uint32_t)draw(run, 2, MODEL_SERVERS);
     config.servers = run->servers;
     config.backups = chance(run, 85);
-    config.seed = sim_draw(&run->random);
     run->crashes = chance(run, 80);
     run->cuts = chance(run, 70);
     run->restarts = chance(run, 60);
@@ -481,6 +489,7 @@ static void begin(struct run *run, uint64_t seed)
     run->news = chance(run, 60);
     run->chiefs = 1;
     run->model.owner = run;
+    run->model.seed = sim_draw(&run->random);
     model_init(&run->model, &config);
     run->model.owner = run;
     run->model.heard = heard;

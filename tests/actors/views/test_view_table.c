@@ -218,7 +218,7 @@ static uint64_t store_of(const struct view_model *model, uint32_t partition)
 {
     const struct mu__partition_view *view = mu__view_table_at(model->table, partition);
 
-    return view == NULL ? 0 : view->life;
+    return view == NULL ? 0 : view->store_id;
 }
 
 /* As many as there are, and at least one. */
@@ -405,7 +405,7 @@ static const struct mu__partition_view nonsense[] = {
 TEST(test_nonsense_is_refused)
 {
     const struct mu__partition_view sane = {
-        .partition = 1, .number = 9, .life = 5, .primary = {0, 1}};
+        .partition = 1, .number = 9, .store_id = 5, .primary = {0, 1}};
     uint8_t bytes[2 * MU__VIEW_BYTES];
     struct view_model model;
 

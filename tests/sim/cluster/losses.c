@@ -1,4 +1,4 @@
-#include "tests/sim/losses.h"
+#include "tests/sim/cluster/losses.h"
 
 #include "actors/views/views.h"
 

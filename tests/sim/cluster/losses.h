@@ -1,8 +1,8 @@
 /* Parameter servers that die, one at a time: each time that every partition has a backup,
  * as the chief's views say, one server may be killed; it starts again, empty. So nothing
  * that was acknowledged may be missing in the end. */
-#ifndef MU_TESTS_SIM_LOSSES_H
-#define MU_TESTS_SIM_LOSSES_H
+#ifndef MU_TESTS_SIM_CLUSTER_LOSSES_H
+#define MU_TESTS_SIM_CLUSTER_LOSSES_H
 
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
