@@ -33,8 +33,8 @@
  *   tell: the partition is lost, even if the backup lives.
  * - A backup that dies without a report may have been the primary. That is not seen here:
  *   the former primary goes on.
- * - A member that has reported no view in which it has a part has been told to drop the
- *   partition, or was never told of it. It holds nothing, and is not counted on.
+ * - Nor is the order of what two chiefs decided of which the later did not hear from the
+ *   earlier one's servers in time: a third one takes the higher number for the newer.
  * - A restarted chief's first number of a partition lies a random number higher, so that
  *   it is not one that its predecessor has given to somebody who has not reported.
  *
@@ -65,8 +65,8 @@ struct mu__view_config {
 struct mu__view_table *mu__view_table_new(const struct mu__view_config *config,
                                           uint64_t now_ms);
 
-/* The seed of chance, by which stores get their numbers, and views after a restart: before
- * the first server is up. */
+/* The seed of chance, by which stores get their numbers, and views after a restart:
+ * before the first server is up. */
 void mu__view_table_seed(struct mu__view_table *table, uint64_t seed);
 void mu__view_table_free(struct mu__view_table *table);
 

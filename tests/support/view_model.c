@@ -2,9 +2,10 @@
 
 #include "tests/support/test.h"
 
-void model_init(struct view_model *model, const struct mu__view_config *config)
+void model_init(struct view_model *model, const struct mu__view_config *config,
+                uint64_t seed)
 {
-    *model = (struct view_model){.config = *config, .told = MODEL_TO_ALL};
+    *model = (struct view_model){.config = *config, .seed = seed, .told = MODEL_TO_ALL};
     model_chief_start(model);
 }
 

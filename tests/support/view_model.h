@@ -35,7 +35,8 @@ struct view_model {
 };
 
 /* The chief runs, and no server. */
-void model_init(struct view_model *model, const struct mu__view_config *config);
+void model_init(struct view_model *model, const struct mu__view_config *config,
+                uint64_t seed);
 void model_done(struct view_model *model);
 
 void model_chief_crash(struct view_model *model);

@@ -234,7 +234,7 @@ static struct cluster_call *ask_counter(struct cluster_task *task, int operation
     struct cluster_counter *counter = &task->cluster->counter;
     const struct mu__variable_call call = {
         .call = {.operation = operation, .timeout_ms = timeout_ms},
-        .name = COUNTER_NAME,
+        .name = CLUSTER_COUNTER,
         .shape = &counter->shape,
         .servers_count = task->cluster->options.servers,
         .ids = counter->ids,
@@ -278,7 +278,7 @@ static mu_value *write_args(const struct cluster *cluster, int64_t key)
     (void)mu_value_append(list, mu_value_int(key));
     (void)mu_value_append(list, mu_value_int((int64_t)counter->ids[shard]));
     (void)mu_value_append(list, mu_value_int(mu__partition_of(
-                                    mu__view_str(COUNTER_NAME), shard)));
+                                    mu__view_str(CLUSTER_COUNTER), shard)));
     (void)mu_value_append(list, mu_value_int((int64_t)((at - offset) / sizeof at)));
     (void)mu_value_append(list, mu_value_int((int64_t)bytes));
     return list;
