@@ -112,7 +112,8 @@ static void set_up_server(struct world *w, uint64_t *ret_id)
 {
     const struct mu__fence fence = {.origin = 7, .epoch = 1};
     const struct mu__ps_config config = {.incarnation = 1, .leader = "chief"};
-    const struct mu__partition_view view = {.number = 1, .store_id = 1, .primary = {0, 1}};
+    const struct mu__partition_view view = {.number = 1, .store_id = 1,
+                                            .primary = {0, 1}};
     uint8_t bytes[MU__VIEW_BYTES];
     const struct mu__views_set views = {{bytes, sizeof bytes}};
 

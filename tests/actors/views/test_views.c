@@ -93,7 +93,7 @@ struct views_net {
 
 static int spawn_chief(struct net_process *p)
 {
-    static const struct mu__view_config config = {SERVERS, 1, GRACE_MS, RECOVERY_MS, 0};
+    static const struct mu__view_config config = {SERVERS, 1, GRACE_MS, RECOVERY_MS};
 
     return mu__spawn(p->kernel, &mu__views, MU__VIEWS, &config, NULL);
 }
