@@ -18,23 +18,17 @@ struct view_server {
     uint64_t down_ms;       /* since when it is not linked */
     uint32_t roles;         /* as a backup or learner */
     uint32_t lost;          /* partitions, not reported yet */
-    uint64_t holds[MU__VIEW_WORDS]; /* bits: partitions; by its process's reports */
     uint64_t owed[MU__VIEW_WORDS];  /* bits: views that it is to be told */
 };
 
-/* What the members of a view are known to know and to hold: bits. */
-enum view_known {
-    MU__PRIMARY_REPORTED = 1,   /* it knows of no newer view */
-    MU__BACKUP_REPORTED = 2,
-    MU__PRIMARY_EMPTY = 4,      /* it has reported, and holds nothing */
-    MU__BACKUP_EMPTY = 8
-};
+/* Who has reported, and so knows of no newer view: bits. */
+enum view_reporter { MU__PRIMARY_REPORTED = 1, MU__BACKUP_REPORTED = 2 };
 
 struct view_row {
     struct mu__partition_view view;     /* number 0: never placed */
-    uint32_t known;         /* enum view_known; of a view of an earlier chief */
-    bool is_own;            /* this chief has decided the view; `known` is 0 */
-    bool is_decided;        /* and knew of all that may have been before */
+    uint32_t reporters;     /* enum view_reporter, of a view of an earlier chief */
+    bool is_own;            /* this chief has decided the view, */
+    bool is_decided;        /* knowing all that may have been before */
     uint32_t fate;          /* enum mu__replica_fate, of the newest view; 0: none */
 };
 

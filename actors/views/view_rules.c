@@ -132,7 +132,6 @@ static void decide_view(struct mu__view_table *table, struct view_row *row,
     mu__views_owe_members(table, row);
     mu__views_replace(table, row, &view);
     mu__views_owe_members(table, row);
-    row->known = 0;
     row->is_own = true;
     row->is_decided = !is_first || table->is_informed;
 }
@@ -177,22 +176,15 @@ static bool replace_lost(struct mu__view_table *table, struct view_row *row)
     return true;
 }
 
-/* Whether a replica's data is lost for sure. `empty`: its bit of enum view_known. */
-static bool has_nothing(const struct mu__view_table *table, const struct view_row *row,
-                        const struct mu__replica *replica, uint32_t empty)
-{
-    return !is_replica(replica) || is_dead(table, replica) || (row->known & empty) != 0;
-}
-
 static bool replace_primary(struct mu__view_table *table, struct view_row *row)
 {
     const struct mu__partition_view *view = &row->view;
 
-    if (has_nothing(table, row, &view->backup, MU__BACKUP_EMPTY))
-        return has_nothing(table, row, &view->primary, MU__PRIMARY_EMPTY) &&
-               replace_lost(table, row);
-    return mu__views_is_up(table, &view->backup) &&
-           decide_members(table, row, view->backup, no_replica, no_replica);
+    if (mu__views_is_up(table, &view->backup))
+        return decide_members(table, row, view->backup, no_replica, no_replica);
+    return is_dead(table, &view->primary) &&
+           (!is_replica(&view->backup) || is_dead(table, &view->backup)) &&
+           replace_lost(table, row);
 }
 
 static bool drop_others(struct mu__view_table *table, struct view_row *row,
@@ -200,8 +192,7 @@ static bool drop_others(struct mu__view_table *table, struct view_row *row,
 {
     const struct mu__partition_view *view = &row->view;
     bool is_lost = row->fate == MU__REPLICA_LOST || row->fate == MU__REPLICA_DIVERGED;
-    bool drops_backup = is_lost || is_unreachable(table, &view->backup, now_ms) ||
-                        (row->known & MU__BACKUP_EMPTY) != 0;
+    bool drops_backup = is_lost || is_unreachable(table, &view->backup, now_ms);
     bool drops_learner = is_lost || is_unreachable(table, &view->learner, now_ms);
     struct mu__replica backup = drops_backup ? no_replica : view->backup;
     struct mu__replica learner = drops_learner ? no_replica : view->learner;
@@ -261,13 +252,13 @@ static bool is_informed(struct mu__view_table *table, uint64_t now_ms)
 static bool is_backup_known(const struct mu__view_table *table,
                             const struct view_row *row)
 {
-    return row->is_own || (row->known & MU__BACKUP_REPORTED) != 0 ||
+    return row->is_own || (row->reporters & MU__BACKUP_REPORTED) != 0 ||
            !is_replica(&row->view.backup) || is_dead(table, &row->view.backup);
 }
 
 static bool is_primary_known(const struct view_row *row)
 {
-    return row->is_own || (row->known & MU__PRIMARY_REPORTED) != 0;
+    return row->is_own || (row->reporters & MU__PRIMARY_REPORTED) != 0;
 }
 
 static bool decide_known(struct mu__view_table *table, struct view_row *row,
@@ -275,7 +266,7 @@ static bool decide_known(struct mu__view_table *table, struct view_row *row,
 {
     const struct mu__replica *primary = &row->view.primary;
 
-    if ((row->known & MU__PRIMARY_EMPTY) != 0 || is_unreachable(table, primary, now_ms))
+    if (is_unreachable(table, primary, now_ms))
         return replace_primary(table, row);
     if (!mu__views_is_up(table, primary))
         return false;

@@ -269,29 +269,21 @@ static bool need_members(struct mu__view_table *table,
     return true;
 }
 
-/* The bits `reported`, and `empty`, if they are true of a replica. */
-static uint32_t known_of(const struct mu__view_table *table,
-                         const struct mu__replica *replica, uint32_t partition,
-                         uint32_t reported, uint32_t empty)
+static bool has_reported(const struct mu__view_table *table,
+                         const struct mu__replica *replica)
 {
     const struct view_server *server = mu__views_server(table, replica->task);
 
-    if (replica->incarnation == 0 || server == NULL ||
-        server->reported != replica->incarnation)
-        return 0;
-    return has_bit(server->holds, partition) ? reported : reported | empty;
+    return server != NULL && replica->incarnation != 0 &&
+           server->reported == replica->incarnation;
 }
 
-static void note_known(const struct mu__view_table *table, struct view_row *row)
+static void note_reporters(const struct mu__view_table *table, struct view_row *row)
 {
-    const struct mu__partition_view *view = &row->view;
-
-    if (row->is_own)
-        return;
-    row->known |= known_of(table, &view->primary, view->partition, MU__PRIMARY_REPORTED,
-                           MU__PRIMARY_EMPTY);
-    row->known |= known_of(table, &view->backup, view->partition, MU__BACKUP_REPORTED,
-                           MU__BACKUP_EMPTY);
+    if (has_reported(table, &row->view.primary))
+        row->reporters |= MU__PRIMARY_REPORTED;
+    if (has_reported(table, &row->view.backup))
+        row->reporters |= MU__BACKUP_REPORTED;
 }
 
 /* Take over what an earlier chief has decided. */
@@ -301,7 +293,7 @@ static void adopt_view(struct mu__view_table *table, struct view_row *row,
     mu__views_owe_members(table, row);
     mu__views_replace(table, row, view);
     mu__views_owe_members(table, row);
-    row->known = 0;
+    row->reporters = 0;
     row->is_own = false;
 }
 
@@ -312,8 +304,6 @@ static void compare_view(struct mu__view_table *table, uint32_t task,
     struct view_server *server = mu__views_server(table, task);
     struct view_row *row = &table->rows[view->partition];
 
-    if (has_part(view, server))
-        set_bit(server->holds, view->partition);
     owe_view(server, view->partition);
     if (is_same_view(view, &row->view)) {
         clear_bit(server->owed, view->partition);
@@ -389,8 +379,6 @@ int mu__view_table_held(struct mu__view_table *table, uint32_t node,
     if (server == NULL)
         return -MU_ENOTFOUND;
     note_beginning(table, server, known || mu__views_count(views) > 0, now_ms);
-    if (server->reported != server->incarnation)
-        memset(server->holds, 0, sizeof server->holds);
     server->reported = server->incarnation;
     server->is_up = true;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
@@ -398,7 +386,7 @@ int mu__view_table_held(struct mu__view_table *table, uint32_t node,
             owe_view(server, i);
     rv = take_views(table, server->task, views, now_ms);
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
-        note_known(table, &table->rows[i]);
+        note_reporters(table, &table->rows[i]);
     return rv;
 }
 

@@ -33,8 +33,6 @@
  *   tell: the partition is lost, even if the backup lives.
  * - A backup that dies without a report may have been the primary. That is not seen here:
  *   the former primary goes on.
- * - A member that has reported no view in which it has a part has been told to drop the
- *   partition, or was never told of it. It holds nothing, and is not counted on.
  * - A restarted chief's first number of a partition lies a random number higher, so that
  *   it is not one that its predecessor has given to somebody who has not reported.
  *
