@@ -33,6 +33,8 @@
  *   tell: the partition is lost, even if the backup lives.
  * - A backup that dies without a report may have been the primary. That is not seen here:
  *   the former primary goes on.
+ * - Nor is the order of what two chiefs decided of which the later did not hear from the
+ *   earlier one's servers in time: a third one takes the higher number for the newer.
  * - A restarted chief's first number of a partition lies a random number higher, so that
  *   it is not one that its predecessor has given to somebody who has not reported.
  *

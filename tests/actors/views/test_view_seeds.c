@@ -28,6 +28,7 @@ struct store {
 struct epoch {
     uint64_t store_id;
     uint64_t acknowledged;
+    bool is_given_up;       /* by a chief that could not know */
 };
 
 struct partition {
@@ -138,7 +139,7 @@ static bool holds_newest(const struct run *run, const struct partition *partitio
 }
 
 /* A store begins empty in place of another one. */
-static void check_beginning(struct run *run, const struct partition *partition,
+static void check_beginning(struct run *run, struct partition *partition,
                             const struct mu__partition_view *view)
 {
     const struct mu__partition_view *newest = &partition->newest;
@@ -146,9 +147,10 @@ static void check_beginning(struct run *run, const struct partition *partition,
     if (newest->number == 0)
         return;
     run->reached[LOST]++;
-    if (is_unknown(run, partition))
+    if (is_unknown(run, partition)) {
         run->reached[UNKNOWN_PRIMARY]++;
-    else if (holds_newest(run, partition, &newest->primary) ||
+        epoch_of(partition, newest->store_id)->is_given_up = true;
+    } else if (holds_newest(run, partition, &newest->primary) ||
              holds_newest(run, partition, &newest->backup))
         BREAK(run, "partition %" PRIu32 ": it begins empty, and its data is there",
               view->partition);
@@ -167,7 +169,7 @@ static void check_primary(struct run *run, struct partition *partition,
         check_beginning(run, partition, view);
     if (store->count < epoch->acknowledged) {
         run->reached[UNKNOWN_BACKUP]++;
-        if (!is_unknown(run, partition))
+        if (!is_unknown(run, partition) && !epoch->is_given_up)
             BREAK(run,
                   "partition %" PRIu32 ", view %" PRIu64 ": the primary has %" PRIu64
                   " writes of %" PRIu64,

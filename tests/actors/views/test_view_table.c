@@ -121,6 +121,8 @@ static const struct story stories[] = {
     {"a backup that had not heard of its view hears of it", 1, 4,
      "+0 +1 m2 +2 m255 C ~1 ~2 ~0 -1 t20", "+: 0.1 - 2.1"},
     {"so does a primary", 1, 4, "+0 +1 m1 +2 m255 C ~0 ~2 ~1 l1", "+: 1.1 - 0.1"},
+    {"a former backup knows that it is none any more", 1, 4,
+     "+0 +1 +2 m1 l1 C m255 ~1 ~0 ~2 x1 t9999", "3: 1.1 - 2.1"},
     {"news that came too early are kept", 1, 4, "+0 +1 +2 C ~1 ~0 l1 ~2", "+: 1.1 - 0.1"},
     {"what a chief has decided gives way to nobody", 1, 4,
      "+0 +1 +2 m4 l1 C m255 ~0 ~1 t1000 -1 t20 ~2", "+: 0.1 - 2.1"},
