@@ -73,6 +73,9 @@ OPTION(SERVER_FAILURES_MS, NODES, "chief: for how long such a report counts")
 OPTION(SERVER_LOST_MS, NODES,
        "a parameter server that was up and is away for so long is unavailable to every "
        "call, until it is back; 0: calls wait for it")
+OPTION(BACKUPS, NODES,
+       "chief: copies of what each parameter server has, on other ones, which take its "
+       "place when it is lost")
 OPTION(EFFECT_WAIT_MS, NODES,
        "worker: how long what a run wrote waits for a parameter server that does not "
        "answer")

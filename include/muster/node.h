@@ -104,6 +104,9 @@ typedef struct mu_node_options {
                                    `task`, and new calls fail at once, until it is back. A
                                    server that was never connected is waited for. Default
                                    10000, 0: never */
+    unsigned backups;           /* chief: copies of what each parameter server has, on
+                                   others, which take its place when it is lost: default
+                                   0, or 1 */
     unsigned effect_wait_ms;    /* worker: how long the writes of a run wait for a server
                                    that does not answer, or was never connected; default
                                    60000 */

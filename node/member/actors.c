@@ -191,11 +191,12 @@ supervisor_config(const struct mu__member *member, const struct mu__member_confi
     };
 }
 
-static int spawn_views(struct mu__member *member)
+static int spawn_views(struct mu__member *member, const struct mu__member_config *config)
 {
     size_t servers = mu_cluster_task_count(member->cluster, "ps");
     const struct mu__view_config views = {
         .servers = servers == 0 ? 1 : (uint32_t)servers,
+        .backups = config->options->backups,
         .grace_ms = MU__VIEW_GRACE_MS,
         .recovery_ms = MU__VIEW_RECOVERY_MS,
     };
@@ -233,7 +234,7 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
     if (is_chief)
         rv = spawn_member_actor(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
     if (rv == 0 && mu__member_ends_job(member->cluster, member->type, (int)member->index))
-        rv = spawn_views(member);
+        rv = spawn_views(member, config);
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__worker, MU__WORKER, &worker);
     if (rv == 0 && strcmp(member->type, "ps") == 0)

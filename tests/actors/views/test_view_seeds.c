@@ -170,9 +170,10 @@ static void check_primary(struct run *run, struct partition *partition,
     if (store->count < epoch->acknowledged) {
         run->reached[UNKNOWN_BACKUP]++;
         if (!is_unknown(run, partition) && !epoch->is_given_up)
-            BREAK(run, "partition %" PRIu32 ", view %" PRIu64 ": the primary has %" PRIu64
-                  " writes of %" PRIu64, view->partition, view->number, store->count,
-                  epoch->acknowledged);
+            BREAK(run,
+                  "partition %" PRIu32 ", view %" PRIu64 ": the primary has %" PRIu64
+                  " writes of %" PRIu64,
+                  view->partition, view->number, store->count, epoch->acknowledged);
         epoch->acknowledged = store->count;
     }
     if (view->number <= newest->number)
@@ -490,7 +491,8 @@ static void begin(struct run *run, uint64_t seed)
     run->news = chance(run, 60);
     run->chiefs = 1;
     run->model.owner = run;
-    model_init(&run->model, &config, sim_draw(&run->random));
+    run->model.seed = sim_draw(&run->random);
+    model_init(&run->model, &config);
     run->model.owner = run;
     run->model.heard = heard;
 }
