@@ -114,7 +114,9 @@
     M(173, FILL_SHARD, fill_shard, TASK, MU__FILL_SHARD_FIELDS)                 \
     M(174, FILL_DATA, fill_data, TASK, MU__FILL_DATA_FIELDS)                    \
     M(175, FILL_END, fill_end, TASK, MU__FILL_END_FIELDS)                       \
-    M(176, FILL_TAKEN, fill_taken, TASK, MU__FILL_TAKEN_FIELDS)
+    M(176, FILL_TAKEN, fill_taken, TASK, MU__FILL_TAKEN_FIELDS)                 \
+    M(177, FENCED, fenced, TASK, MU__FENCED_FIELDS)                             \
+    M(178, REPLICA_VIEW, replica_view, TASK, MU__REPLICA_VIEW_FIELDS)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, RIGHT, FIELDS) MU__##NAME = number,

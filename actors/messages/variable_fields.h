@@ -87,8 +87,7 @@
  * earlier supervisors' runs are refused. */
 #define MU__FENCE_FIELDS(F, S)                                              \
     F(S, REQUIRED, u64, origin, 0)                                          \
-    F(S, REQUIRED, u64, epoch, 0)                                           \
-    MU__RECORD_FIELDS(F, S)
+    F(S, REQUIRED, u64, epoch, 0)
 
 /* One piece of a run's batch of writes to one partition, after `before` others. Pieces of
  * `batch` are staged until the one with `last` has arrived; then all are applied, or none
@@ -127,6 +126,10 @@
 #define MU__VIEWS_SET_FIELDS(F, S)                                          \
     F(S, REQUIRED, bytes, views, MU__PARTITIONS * MU__VIEW_BYTES)
 
+/* From a primary to a replica: the view of both, which that may not have heard. */
+#define MU__REPLICA_VIEW_FIELDS(F, S)                                       \
+    F(S, REQUIRED, bytes, view, MU__VIEW_BYTES)
+
 /* From a server to a chief whose link came up: the views of all that it holds. `known`:
  * it has heard of views from an earlier chief. */
 #define MU__VIEWS_HELD_FIELDS(F, S)                                         \
@@ -142,6 +145,11 @@
  * partition gets another generation when what was under way is to be sent again. */
 #define MU__SERVES_FIELDS(F, S)                                             \
     F(S, REQUIRED, bytes, partitions, MU__PARTITIONS * MU__NUMBERED_BYTES)
+
+/* A record alone: the partition knows a fence. */
+#define MU__FENCED_FIELDS(F, S)                                             \
+    MU__FENCE_FIELDS(F, S)                                                  \
+    MU__RECORD_FIELDS(F, S)
 
 /* A record alone: a node is gone, as the primary numbers nodes (`writer`). */
 #define MU__CLIENT_LOST_FIELDS(F, S)                                          \

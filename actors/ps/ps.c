@@ -308,7 +308,7 @@ static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partit
 static void apply_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                         const struct mu__msg *msg, mu__pid from)
 {
-    const struct mu__fence *body = (const void *)msg->body;
+    const struct mu__fenced *body = (const void *)msg->body;
 
     (void)ctx;
     (void)ps;
@@ -343,7 +343,7 @@ static const struct mutation mutations[] = {
     MUTATION(EFFECT_WRITE, effect_write, apply_effect_write),
     MUTATION(VAR_WRITE, var_write, apply_var_write),
     MUTATION(VAR_OPEN, var_open, apply_open),
-    MUTATION(FENCE, fence, apply_fence),
+    MUTATION(FENCED, fenced, apply_fence),
     MUTATION(CLIENT_LOST, client_lost, apply_client_lost),
 };
 
@@ -414,7 +414,7 @@ static void on_mutation(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     p = find_serving(ps, partition, generation);
-    if (p != NULL && msg->kind != MU__CLIENT_LOST)
+    if (p != NULL && msg->kind != MU__CLIENT_LOST && msg->kind != MU__FENCED)
         mu__ps_begin(ctx, ps, p, msg);
 }
 
@@ -446,18 +446,21 @@ static void on_variable_read(struct mu__ctx *ctx, void *state, struct mu__msg *m
 
 void mu__ps_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
+    struct mu__fenced *body;
     struct mu__msg *msg;
 
     if (!ps->fenced || (p->applied.fenced && p->applied.origin == ps->fence.origin))
         return;
-    msg = mu__msg_new(ctx, MU__FENCE);
+    msg = mu__msg_new(ctx, MU__FENCED);
     if (msg == NULL) {
         mu__log(ctx, MU__LOG_ERROR,
                 "out of memory: partition %" PRIu32 " takes no effects",
                 p->view.partition);
         return;
     }
-    *(struct mu__fence *)mu__body(msg) = ps->fence;
+    body = mu__body(msg);
+    body->origin = ps->fence.origin;
+    body->epoch = ps->fence.epoch;
     mu__ps_begin(ctx, ps, p, msg);
 }
 
@@ -477,15 +480,12 @@ static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct ps *ps = state;
     const struct mu__fence *body = mu__body(msg);
 
-    if (body->record != 0)
-        on_mutation(ctx, state, msg);
-    else if (!mu__ps_is_chief(ps, msg->from.node))
+    if (!mu__ps_is_chief(ps, msg->from.node))
         mu__log(ctx, MU__LOG_WARN,
                 "a fence from node %" PRIu32 ", which is no chief: ignored",
                 msg->from.node);
     else
-        fence_all(ctx, ps,
-                  &(struct mu__fence){.origin = body->origin, .epoch = body->epoch});
+        fence_all(ctx, ps, body);
 }
 
 /* ---- Start and end ---- */
@@ -532,9 +532,11 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_WRITE, on_mutation},
     {MU__EFFECT_WRITE, on_mutation},
     {MU__FENCE, on_fence},
+    {MU__FENCED, on_mutation},
     {MU__CLIENT_LOST, on_mutation},
     {MU__RECORDS_DONE, mu__stream_on_records_done},
     {MU__VIEWS_SET, mu__ps_on_views_set},
+    {MU__REPLICA_VIEW, mu__ps_on_replica_view},
     {MU__FILL_BEGIN, mu__fill_on_begin},
     {MU__FILL_WRITER, mu__fill_on_writer},
     {MU__FILL_SHARD, mu__fill_on_shard},

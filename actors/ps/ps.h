@@ -5,7 +5,7 @@
  *
  * Hears:  VAR_OPEN, VAR_READ, VAR_WRITE, EFFECT_WRITE and STATUS_GET from any node; FENCE
  *         and VIEWS_SET from a chief that is up; records, RECORDS_DONE, FILL_... and
- *         VIEWS_SET from other servers; node news
+ *         REPLICA_VIEW from other servers; node news
  * Says:   VAR_OPENED (perhaps later: see the store), VAR_DATA, VAR_WRITTEN,
  *         EFFECT_WRITTEN, STATUS; SERVES to all nodes; VIEWS_HELD and REPLICA_NEWS to a
  *         chief; to other servers what it hears from them

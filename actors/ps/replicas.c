@@ -295,6 +295,7 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     if (view->number <= ps->newest[view->partition])
         return;
     ps->newest[view->partition] = view->number;
+    if (getenv("DBG")) mu__log(ctx, MU__LOG_WARN, "DBG view p%u n %lu P%u B%u L%u had %d", view->partition, view->number, view->primary.task, view->backup.incarnation?view->backup.task:99,view->learner.incarnation?view->learner.task:99, p != NULL);
     if (!role_in(ps, view, &role)) {
         mu__ps_drop(ctx, ps, view->partition);
     } else if (is_learner_promoted(p, view, role)) {
@@ -317,6 +318,14 @@ static bool is_of_primary(const struct ps *ps, const struct mu__partition_view *
     return primary != NULL && primary->node == node;
 }
 
+static void log_refused_view(struct mu__ctx *ctx, uint32_t partition, uint32_t node)
+{
+    mu__log(ctx, MU__LOG_WARN,
+            "a view of partition %" PRIu32 " from node %" PRIu32
+            ", which may not say it: ignored",
+            partition, node);
+}
+
 void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
@@ -327,14 +336,26 @@ void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     for (uint32_t i = 0; i < mu__views_count(body->views); i++) {
         if (!mu__views_at(body->views, i, &view))
             continue;
-        if (by_chief || is_of_primary(ps, &view, msg->from.node))
+        if (by_chief)
             take_view(ctx, ps, &view);
         else
-            mu__log(ctx, MU__LOG_WARN,
-                    "a view of partition %" PRIu32 " from node %" PRIu32
-                    ", which may not tell it: ignored",
-                    view.partition, msg->from.node);
+            log_refused_view(ctx, view.partition, msg->from.node);
     }
+}
+
+void mu__ps_on_replica_view(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__replica_view *body = mu__body(msg);
+    struct mu__partition_view view;
+    enum role role;
+
+    if (mu__views_count(body->view) != 1 || !mu__views_at(body->view, 0, &view))
+        return;
+    if (is_of_primary(ps, &view, msg->from.node) && role_in(ps, &view, &role))
+        take_view(ctx, ps, &view);
+    else
+        log_refused_view(ctx, view.partition, msg->from.node);
 }
 
 /* ---- Node news ---- */

@@ -160,6 +160,7 @@ void mu__ps_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* ---- replicas.c ---- */
 
 void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__ps_on_replica_view(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__ps_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 bool mu__ps_is_chief(const struct ps *ps, uint32_t node);

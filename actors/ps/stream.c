@@ -136,10 +136,10 @@ static void send_replica_view(struct mu__ctx *ctx, const struct partition *p,
                               uint32_t node)
 {
     uint8_t bytes[MU__VIEW_BYTES];
-    const struct mu__views_set body = {.views = {bytes, sizeof bytes}};
+    const struct mu__replica_view body = {.view = {bytes, sizeof bytes}};
 
     (void)mu__views_put(bytes, &p->view);
-    mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__VIEWS_SET, &body, sizeof body);
+    mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__REPLICA_VIEW, &body, sizeof body);
 }
 
 void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
@@ -367,6 +367,7 @@ void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *
     memcpy(&record, body + mutation->record, sizeof record);
     memcpy(&writer.node, body + mutation->writer, sizeof writer.node);
     p = mu__stream_replica_of(ctx, ps, partition, view, msg->from.node);
+    if (getenv("DBG")) mu__log(ctx, MU__LOG_WARN, "DBG take p%u rec %lu view %lu: p %d role %d prec %lu newest %lu", partition, record, view, p != NULL, p?(int)p->role:-1, p?p->record:0, ps->newest[partition]);
     if (p == NULL || (p->role == LEARNING && !p->filling.active))
         return;
     mu__stream_mark(ps, p);

@@ -549,6 +549,8 @@ TEST_ON(test_views_of_strangers_are_ignored, struct fixture *f, set_up, tear_dow
     (void)mu__views_put(bytes, &view);
     say(f->client, MU__VIEWS, f->servers[0], MU__VIEWS_SET, &body);
     say(f->servers[1], MU__PS, f->servers[0], MU__VIEWS_SET, &body);
+    say(f->servers[1], MU__PS, f->servers[0], MU__REPLICA_VIEW,
+        &(struct mu__replica_view){.view = body.views});
     net_settle(&f->net);
     assert_content(f, f->servers[0], 0);
 }

@@ -8,7 +8,7 @@
 
 enum { GRACE_MS = 20, RECOVERY_MS = 1000 };
 
-static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS, 7};
+static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS};
 
 /* Words that are separated by blanks, each with what it says of a server:
  *
@@ -248,7 +248,7 @@ static bool goes_as_told(const struct story *story)
 
     config.servers = servers_of(story->events);
     config.backups = story->backups;
-    model_init(&model, &config);
+    model_init(&model, &config, 1);
     for (const char *at = story->events; *at != '\0'; at += strspn(at, " ")) {
         int code = happen(&model, at, story->partition);
 
@@ -308,7 +308,7 @@ TEST(test_backups_of_one_server_are_spread)
     struct view_model model;
 
     config.servers = 4;
-    model_init(&model, &config);
+    model_init(&model, &config, 1);
     for (uint32_t i = 0; i < 4; i++)
         come(&model, i);
     model_settle(&model);
@@ -326,7 +326,7 @@ TEST(test_learners_are_spread)
     struct view_model model;
 
     config.servers = 4;
-    model_init(&model, &config);
+    model_init(&model, &config, 1);
     for (uint32_t i = 0; i < 4; i++)
         come(&model, i);
     model_settle(&model);
@@ -360,7 +360,7 @@ TEST(test_totals_and_losses)
     uint32_t task = 99;
     uint32_t count = 0;
 
-    model_init(&model, &three);
+    model_init(&model, &three, 1);
     assert_totals(&model, (struct mu__view_totals){0});
     come(&model, 0);
     model_pass(&model, RECOVERY_MS);
@@ -413,7 +413,7 @@ TEST(test_nonsense_is_refused)
     for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
         uint8_t *at = bytes;
 
-        model_init(&model, &three);
+        model_init(&model, &three, 1);
         model_start(&model, 0);
         model_link(&model, 0);
         at = mu__views_put(at, &nonsense[i]);
@@ -432,7 +432,7 @@ TEST(test_nodes_that_are_no_servers_are_refused)
     const struct mu__view none = {NULL, 0};
     struct view_model model;
 
-    model_init(&model, &three);
+    model_init(&model, &three, 1);
     come(&model, 0);
     assert_int_equal(mu__view_table_held(model.table, 77, none, false, 0),
                      -MU_ENOTFOUND);

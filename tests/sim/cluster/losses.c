@@ -4,10 +4,33 @@
 
 enum { PAUSE_MAX_MS = 400, BACK_MAX_MS = 2000 };
 
+struct backing {
+    const struct cluster *cluster;
+    bool is_whole;
+};
+
+static bool runs_here(const struct cluster *cluster, const struct mu__replica *replica)
+{
+    const struct cluster_task *task = cluster->servers[replica->task];
+
+    return sim_alive(task->node) && task->member.incarnation == replica->incarnation;
+}
+
+/* The chief may not have heard yet of a process that died. */
+static void check_members(void *user, const struct mu__partition_view *view)
+{
+    struct backing *backing = user;
+
+    if (!runs_here(backing->cluster, &view->primary) ||
+        !runs_here(backing->cluster, &view->backup))
+        backing->is_whole = false;
+}
+
 /* Whether all partitions would survive the loss of any server. */
 static bool is_backed(const struct cluster *cluster)
 {
     const struct cluster_task *chief = cluster->chief;
+    struct backing backing = {.cluster = cluster};
     struct mu__view_totals totals;
     const void *views;
 
@@ -17,8 +40,11 @@ static bool is_backed(const struct cluster *cluster)
     if (views == NULL)
         return false;
     mu__views_totals(views, &totals);
-    return totals.placed == MU__PARTITIONS && totals.degraded == 0 &&
-           totals.without_primary == 0;
+    backing.is_whole = totals.placed == MU__PARTITIONS && totals.degraded == 0 &&
+                       totals.without_primary == 0;
+    if (backing.is_whole)
+        mu__views_each(views, check_members, &backing);
+    return backing.is_whole;
 }
 
 static void start_server(struct sim *sim, void *arg)
