@@ -130,8 +130,8 @@
 #define MU__REPLICA_VIEW_FIELDS(F, S)                                       \
     F(S, REQUIRED, bytes, view, MU__VIEW_BYTES)
 
-/* From a server to a chief whose link came up: the views of all that it holds. `known`:
- * it has heard of views from an earlier chief. */
+/* From a server to a chief whose link came up: the newest views that it has heard, also
+ * those in which it has no part. `known`: there are some. */
 #define MU__VIEWS_HELD_FIELDS(F, S)                                         \
     F(S, REQUIRED, bytes, views, MU__PARTITIONS * MU__VIEW_BYTES)           \
     F(S, OPTIONAL, flag, known, 0)

@@ -103,18 +103,18 @@ void mu__ps_report(struct mu__ctx *ctx, struct ps *ps)
         report_fates(ctx, ps);
 }
 
-/* All that is held here, to a chief. */
+/* The newest views that were heard, to a chief. A restarted one must not count on a
+ * server that has dropped a partition since, nor choose numbers below. */
 static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
 {
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
     uint8_t *at = bytes;
     struct mu__views_held body = {.known = false};
 
-    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
-        if (ps->partitions[i] != NULL)
-            at = mu__views_put(at, &ps->partitions[i]->view);
-        body.known = body.known || ps->newest[i] != 0;
-    }
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->newest[i].number != 0)
+            at = mu__views_put(at, &ps->newest[i]);
+    body.known = at != bytes;
     body.views = (struct mu__view){bytes, (uint32_t)(at - bytes)};
     mu__ps_send(ctx, (mu__pid){node, MU__VIEWS}, MU__VIEWS_HELD, &body, sizeof body);
     report_fates(ctx, ps);
@@ -292,9 +292,9 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     struct partition *p = ps->partitions[view->partition];
     enum role role;
 
-    if (view->number <= ps->newest[view->partition])
+    if (view->number <= ps->newest[view->partition].number)
         return;
-    ps->newest[view->partition] = view->number;
+    ps->newest[view->partition] = *view;
     if (getenv("DBG")) mu__log(ctx, MU__LOG_WARN, "DBG view p%u n %lu P%u B%u L%u had %d", view->partition, view->number, view->primary.task, view->backup.incarnation?view->backup.task:99,view->learner.incarnation?view->learner.task:99, p != NULL);
     if (!role_in(ps, view, &role)) {
         mu__ps_drop(ctx, ps, view->partition);

@@ -102,7 +102,7 @@ struct ps {
     uint64_t bytes_used;
     uint64_t staged_used;
     struct partition *partitions[MU__PARTITIONS];   /* NULL: not here */
-    uint64_t newest[MU__PARTITIONS];    /* numbers of views that were heard */
+    struct mu__partition_view newest[MU__PARTITIONS];   /* that were heard */
     struct ps_node *nodes;
     uint32_t nodes_count;
     uint32_t nodes_room;

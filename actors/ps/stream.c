@@ -327,13 +327,15 @@ void mu__stream_mark(struct ps *ps, struct partition *p)
 static void refuse_records(struct mu__ctx *ctx, const struct ps *ps, uint32_t partition,
                            uint32_t node)
 {
+    const struct mu__record_mark mark = {
+        .partition = partition,
+        .verdict = MU__RECORDS_REFUSED,
+        .view = ps->newest[partition].number,
+    };
     uint8_t bytes[MU__RECORD_MARK_BYTES];
     const struct mu__records_done body = {.marks = {bytes, sizeof bytes}};
 
-    (void)mu__record_marks_put(bytes,
-                               &(struct mu__record_mark){.partition = partition,
-                                                         .verdict = MU__RECORDS_REFUSED,
-                                                         .view = ps->newest[partition]});
+    (void)mu__record_marks_put(bytes, &mark);
     mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__RECORDS_DONE, &body, sizeof body);
 }
 
@@ -345,7 +347,7 @@ struct partition *mu__stream_replica_of(struct mu__ctx *ctx, struct ps *ps,
         p == NULL ? NULL : mu__ps_replica_node(ps, &p->view.primary);
 
     if (p == NULL || p->role == SERVING || primary == NULL || primary->node != node) {
-        if (view < ps->newest[partition])
+        if (view < ps->newest[partition].number)
             refuse_records(ctx, ps, partition, node);
         return NULL;
     }
@@ -367,7 +369,7 @@ void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *
     memcpy(&record, body + mutation->record, sizeof record);
     memcpy(&writer.node, body + mutation->writer, sizeof writer.node);
     p = mu__stream_replica_of(ctx, ps, partition, view, msg->from.node);
-    if (getenv("DBG")) mu__log(ctx, MU__LOG_WARN, "DBG take p%u rec %lu view %lu: p %d role %d prec %lu newest %lu", partition, record, view, p != NULL, p?(int)p->role:-1, p?p->record:0, ps->newest[partition]);
+    if (getenv("DBG")) mu__log(ctx, MU__LOG_WARN, "DBG take p%u rec %lu view %lu: p %d role %d prec %lu newest %lu", partition, record, view, p != NULL, p?(int)p->role:-1, p?p->record:0, ps->newest[partition].number);
     if (p == NULL || (p->role == LEARNING && !p->filling.active))
         return;
     mu__stream_mark(ps, p);

@@ -490,7 +490,6 @@ static void begin(struct run *run, uint64_t seed)
     run->removals = !run->restarts && chance(run, 30);
     run->news = chance(run, 60);
     run->chiefs = 1;
-    run->model.owner = run;
     model_init(&run->model, &config, sim_draw(&run->random));
     run->model.owner = run;
     run->model.heard = heard;
