@@ -116,7 +116,8 @@
     M(175, FILL_END, fill_end, TASK, MU__FILL_END_FIELDS)                       \
     M(176, FILL_TAKEN, fill_taken, TASK, MU__FILL_TAKEN_FIELDS)                 \
     M(177, FENCED, fenced, TASK, MU__FENCED_FIELDS)                             \
-    M(178, REPLICA_VIEW, replica_view, TASK, MU__REPLICA_VIEW_FIELDS)
+    M(178, REPLICA_VIEW, replica_view, TASK, MU__REPLICA_VIEW_FIELDS)           \
+    M(179, VIEWS_GET, views_get, CHIEF, MU__VIEWS_GET_FIELDS)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, RIGHT, FIELDS) MU__##NAME = number,

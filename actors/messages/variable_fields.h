@@ -126,11 +126,16 @@
 #define MU__VIEWS_SET_FIELDS(F, S)                                          \
     F(S, REQUIRED, bytes, views, MU__PARTITIONS * MU__VIEW_BYTES)
 
-/* From a primary to a replica: the view of both, which that may not have heard. */
+/* From a primary to a replica: the view of both, which that may not have heard; or from a
+ * server that has heard a newer view to one that sends it records. */
 #define MU__REPLICA_VIEW_FIELDS(F, S)                                       \
     F(S, REQUIRED, bytes, view, MU__VIEW_BYTES)
 
-/* From a server to a chief whose link came up: the newest views that it has heard, also
+/* From the chief to a server: report what you hold, once more. */
+#define MU__VIEWS_GET_FIELDS(F, S)                                          \
+    F(S, OPTIONAL, u64, token, 0)
+
+/* From a server to a chief whose link came up, or that asks: the newest views that it has heard, also
  * those in which it has no part. `known`: there are some. */
 #define MU__VIEWS_HELD_FIELDS(F, S)                                         \
     F(S, REQUIRED, bytes, views, MU__PARTITIONS * MU__VIEW_BYTES)           \

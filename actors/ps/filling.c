@@ -17,6 +17,59 @@ static mu__pid replica_pid(const struct partition *p)
     return (mu__pid){p->stream.node, MU__PS};
 }
 
+/* ---- The window of all fillings ---- */
+
+enum { SOON_MS = 10, LATE_MS = 40 };
+
+static void note_fill_sent(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                           uint64_t bytes)
+{
+    struct fill_window *window = &ps->fill_window;
+
+    p->filling.sent += bytes;
+    window->in_flight += bytes;
+    if (window->probe_ms != 0)
+        return;
+    window->probe_left = window->in_flight;
+    window->probe_ms = mu__now_ms(ctx);
+}
+
+static void adapt_fill_window(struct mu__ctx *ctx, struct fill_window *window)
+{
+    uint64_t for_ms = mu__now_ms(ctx) - window->probe_ms;
+
+    window->probe_ms = 0;
+    if (for_ms <= SOON_MS && window->size < FILL_WINDOW_BYTES)
+        window->size *= 2;
+    else if (for_ms > LATE_MS && window->size > FILL_PIECE_BYTES)
+        window->size /= 2;
+}
+
+static void note_fill_taken(struct mu__ctx *ctx, struct ps *ps, uint64_t bytes)
+{
+    struct fill_window *window = &ps->fill_window;
+
+    window->in_flight -= bytes;
+    if (window->probe_ms == 0)
+        return;
+    window->probe_left -= bytes < window->probe_left ? bytes : window->probe_left;
+    if (window->probe_left == 0)
+        adapt_fill_window(ctx, window);
+}
+
+static bool has_fill_room(const struct ps *ps)
+{
+    return ps->fill_window.in_flight < ps->fill_window.size;
+}
+
+/* Nothing of it is under way any more. */
+void mu__fill_end(struct ps *ps, struct partition *p)
+{
+    if (p->role == SERVING)
+        ps->fill_window.in_flight -= p->filling.sent - p->filling.taken;
+    p->filling = (struct filling){.active = false};
+}
+
 /* ---- Windows as they travel ---- */
 
 static uint32_t window_bytes(const struct mu__id_window *window)
@@ -161,7 +214,10 @@ void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     struct mu__store_shard shard;
 
-    p->filling = (struct filling){.active = true};
+    mu__fill_end(ps, p);
+    p->filling.active = true;
+    if (ps->fill_window.size == 0)
+        ps->fill_window.size = 4 * FILL_PIECE_BYTES;
     if (!send_fill_begin(ctx, ps, p) || !send_fill_writers(ctx, ps, p))
         return;
     mu__store_visit(p->store);
@@ -207,7 +263,7 @@ static bool send_bytes(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     struct filling *filling = &p->filling;
     const uint8_t *from = filling->velocity ? shard->velocity : shard->data;
     uint64_t left = shard->bytes - filling->offset;
-    uint32_t size = left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX;
+    uint32_t size = left < FILL_PIECE_BYTES ? (uint32_t)left : FILL_PIECE_BYTES;
     const struct mu__fill_data body = {
         .partition = p->view.partition,
         .view = p->view.number,
@@ -220,7 +276,7 @@ static bool send_bytes(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     if (!send_fill(ctx, ps, p, MU__FILL_DATA, &body, sizeof body))
         return false;
     filling->offset += size;
-    filling->sent += size;
+    note_fill_sent(ctx, ps, p, size);
     return true;
 }
 
@@ -230,8 +286,10 @@ static void send_fill_end(struct mu__ctx *ctx, struct ps *ps, struct partition *
                                       p->sum};
 
     p->stream.checked_from = p->record + 1;
-    p->filling.end_sent = send_fill(ctx, ps, p, MU__FILL_END, &body, sizeof body);
-    p->filling.sent++;
+    if (!send_fill(ctx, ps, p, MU__FILL_END, &body, sizeof body))
+        return;
+    p->filling.ended = true;
+    note_fill_sent(ctx, ps, p, 1);
 }
 
 void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
@@ -239,26 +297,47 @@ void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     struct filling *filling = &p->filling;
     struct mu__store_shard shard;
 
-    while (filling->active && !filling->end_sent &&
-           filling->sent - filling->taken < FILL_WINDOW_BYTES &&
+    while (filling->active && !filling->ended && has_fill_room(ps) &&
            !mu__is_behind(ctx, p->stream.node)) {
         if (!find_bytes(p, &shard))
             send_fill_end(ctx, ps, p);
         else if (!send_bytes(ctx, ps, p, &shard))
             return;
     }
-    if (filling->active && !filling->end_sent)
+    if (filling->active && !filling->ended)
         mu__stream_arm(ctx, ps);
 }
 
-/* From now on nothing is answered that the learner has not: the chief may have made it
- * the backup already when it is heard of. */
-static void become_level(struct ps *ps, struct partition *p)
+/* The learner has all that was there when the last piece was sent. From now on nothing is
+ * answered that it has not. */
+static void await_level(struct ps *ps, struct partition *p)
 {
-    p->filling.active = false;
+    mu__fill_end(ps, p);
     p->stream.needed = true;
+    p->stream.level_at = p->record;
+    mu__fill_check_level(ps, p);
+}
+
+/* The chief may have made it the backup when that is heard of: so what was answered
+ * without it has to be there, too. */
+void mu__fill_check_level(struct ps *ps, struct partition *p)
+{
+    if (p->view.learner.incarnation == 0 || !p->stream.needed || p->stream.fate != 0 ||
+        p->stream.acked < p->stream.level_at)
+        return;
     p->stream.fate = MU__REPLICA_LEVEL;
     ps->news_due = true;
+}
+
+/* All go on that have been waiting for room. */
+static void go_on_with_all(struct mu__ctx *ctx, struct ps *ps)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS && has_fill_room(ps); i++) {
+        struct partition *p = ps->partitions[i];
+
+        if (p != NULL && p->role == SERVING && p->filling.active)
+            mu__fill_go_on(ctx, ps, p);
+    }
 }
 
 void mu__fill_on_taken(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -268,13 +347,14 @@ void mu__fill_on_taken(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct partition *p = ps->partitions[body->partition];
 
     if (p == NULL || p->role != SERVING || p->view.number != body->view ||
-        p->stream.node != msg->from.node || !p->filling.active)
+        p->stream.node != msg->from.node || !p->filling.active ||
+        body->bytes <= p->filling.taken || body->bytes > p->filling.sent)
         return;
+    note_fill_taken(ctx, ps, body->bytes - p->filling.taken);
     p->filling.taken = body->bytes;
-    if (p->filling.end_sent && p->filling.taken == p->filling.sent)
-        become_level(ps, p);
-    else
-        mu__fill_go_on(ctx, ps, p);
+    if (p->filling.ended && p->filling.taken == p->filling.sent)
+        await_level(ps, p);
+    go_on_with_all(ctx, ps);
 }
 
 /* ---- The learner ---- */
@@ -412,6 +492,7 @@ void mu__fill_on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     if (body->record != p->record)
         p->broken = true;
+    p->filling.ended = true;
     p->sum = body->sum;
     mu__stream_mark(ps, p);
     send_taken(ctx, p, msg->from.node, 1);

@@ -24,6 +24,13 @@ bool mu__ps_is_chief(const struct ps *ps, uint32_t node)
     return found != NULL && found->is_chief;
 }
 
+static bool is_server_node(const struct ps *ps, uint32_t node)
+{
+    const struct ps_node *found = find_ps_node(ps, node);
+
+    return found != NULL && found->is_server;
+}
+
 bool mu__ps_has_chief(const struct ps *ps)
 {
     for (uint32_t i = 0; i < ps->nodes_count; i++)
@@ -120,6 +127,12 @@ static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
     report_fates(ctx, ps);
 }
 
+void mu__ps_on_views_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    if (mu__ps_is_chief(state, msg->from.node))
+        report_held_views(ctx, state, msg->from.node);
+}
+
 /* ---- Partitions ---- */
 
 void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition)
@@ -129,6 +142,7 @@ void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition)
     if (p == NULL)
         return;
     mu__stream_drop(ctx, p);
+    mu__fill_end(ps, p);
     if (p->mark_due)
         ps->marks_due--;
     mu__staging_done(&p->staging);
@@ -231,6 +245,7 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 {
     p->view = *view;
     p->role = SERVING;
+    p->filling = (struct filling){.active = false};
     mu__ps_begin_generation(ctx, ps, p);
     mu__stream_begin(ctx, ps, p);
     mu__ps_fence(ctx, ps, p);
@@ -268,7 +283,7 @@ static bool change_role(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         return false;
     if (p->role == SERVING && role == SERVING)
         change_replica(ctx, ps, p, view);
-    else if (p->role == BACKING && role == SERVING)
+    else if (role == SERVING)
         promote(ctx, ps, p, view);
     else if (p->role != SERVING && role == BACKING) {
         p->view = *view;
@@ -278,11 +293,12 @@ static bool change_role(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     return true;
 }
 
-/* A learner has not all that the partition holds: it is never promoted. */
+/* A learner that has not got the last piece lacks some of what the partition holds. One
+ * that has may have become the backup without hearing of it. */
 static bool is_learner_promoted(const struct partition *p,
                                 const struct mu__partition_view *view, enum role role)
 {
-    return p != NULL && p->role == LEARNING && role == SERVING &&
+    return p != NULL && p->role == LEARNING && !p->filling.ended && role == SERVING &&
            p->view.store_id == view->store_id;
 }
 
@@ -295,7 +311,7 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     if (view->number <= ps->newest[view->partition].number)
         return;
     ps->newest[view->partition] = *view;
-    if (getenv("DBG")) mu__log(ctx, MU__LOG_WARN, "DBG view p%u n %lu P%u B%u L%u had %d", view->partition, view->number, view->primary.task, view->backup.incarnation?view->backup.task:99,view->learner.incarnation?view->learner.task:99, p != NULL);
+    if (getenv("DBG")) mu__log(ctx, MU__LOG_WARN, "DBG view p%u n %lu S%lx P%u B%u L%u had %d", view->partition, view->number, view->store_id&0xffff, view->primary.task, view->backup.incarnation?view->backup.task:99,view->learner.incarnation?view->learner.task:99, p != NULL);
     if (!role_in(ps, view, &role)) {
         mu__ps_drop(ctx, ps, view->partition);
     } else if (is_learner_promoted(p, view, role)) {
@@ -309,13 +325,17 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     }
 }
 
-/* A primary tells its replicas the view in which they are: they may not have heard it. */
-static bool is_of_primary(const struct ps *ps, const struct mu__partition_view *view,
+/* A primary says to its replicas the view in which they are, and who is no replica any
+ * more to one that was primary. */
+static bool may_say_view(const struct ps *ps, const struct mu__partition_view *view,
                           uint32_t node)
 {
     const struct ps_node *primary = mu__ps_replica_node(ps, &view->primary);
+    const struct partition *held = ps->partitions[view->partition];
 
-    return primary != NULL && primary->node == node;
+    if (primary != NULL && primary->node == node)
+        return true;
+    return held != NULL && held->role == SERVING && is_server_node(ps, node);
 }
 
 static void log_refused_view(struct mu__ctx *ctx, uint32_t partition, uint32_t node)
@@ -348,11 +368,10 @@ void mu__ps_on_replica_view(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     struct ps *ps = state;
     const struct mu__replica_view *body = mu__body(msg);
     struct mu__partition_view view;
-    enum role role;
 
     if (mu__views_count(body->view) != 1 || !mu__views_at(body->view, 0, &view))
         return;
-    if (is_of_primary(ps, &view, msg->from.node) && role_in(ps, &view, &role))
+    if (may_say_view(ps, &view, msg->from.node))
         take_view(ctx, ps, &view);
     else
         log_refused_view(ctx, view.partition, msg->from.node);

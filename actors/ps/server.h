@@ -29,7 +29,8 @@
 
 enum {
     STREAM_RECORDS_MAX = 1024,      /* not acknowledged, of one partition */
-    FILL_WINDOW_BYTES = 8 << 20     /* of a filling, not acknowledged */
+    FILL_PIECE_BYTES = 1 << 16,
+    FILL_WINDOW_BYTES = 4 << 20,    /* of all fillings, not acknowledged: at most */
 };
 
 enum role {
@@ -45,6 +46,7 @@ struct stream {
     enum mu__replica_fate fate; /* what the chief is told; 0: nothing */
     uint64_t wait_until_ms; /* for a link to it; 0: there is one, or none is waited for */
     uint64_t acked;         /* all records up to this one are applied there */
+    uint64_t level_at;      /* a learner that has all up to this one is level */
     uint64_t checked_from;  /* sums of records from this one on are compared */
     uint64_t *sums;         /* of the last STREAM_RECORDS_MAX; NULL: none were sent */
     struct mu__list held;       /* answers that wait, struct held_message */
@@ -58,15 +60,24 @@ struct held_message {
     struct mu__msg *msg;
 };
 
-/* A primary's side of a filling; of a learner only `sum_due`. */
+/* A primary's side of a filling; of a learner's only what says so. */
 struct filling {
-    bool active;
+    bool active;            /* a learner, too: it was begun */
     bool velocity;          /* the next bytes are those of the velocity, */
     uint64_t offset;        /* from here, */
     uint64_t id;            /* of this shard; 0: of the next one */
-    bool end_sent;
+    bool ended;             /* a learner, too: the last piece was sent, or has come */
     uint64_t sent;          /* bytes, */
     uint64_t taken;         /* and of these acknowledged */
+};
+
+/* The window of all fillings by this server. It grows while pieces are acknowledged soon,
+ * so that a slow link stays free for heartbeats. */
+struct fill_window {
+    uint64_t size;
+    uint64_t in_flight;
+    uint64_t probe_left;    /* bytes that are acknowledged before the probed piece is; */
+    uint64_t probe_ms;      /* when that one was sent; 0: none is probed */
 };
 
 struct partition {
@@ -111,6 +122,7 @@ struct ps {
     uint32_t marks_due;             /* partitions whose mark is due; */
     bool news_due;                  /* some partition has a `fate`; */
     bool serves_due;                /* clients are to hear of all that is served; */
+    struct fill_window fill_window;
     uint64_t retry_timer;           /* 0: not set */
     uint64_t batches;               /* applied, */
     uint64_t repeated;              /* and not applied a second time */
@@ -160,6 +172,7 @@ void mu__ps_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* ---- replicas.c ---- */
 
 void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__ps_on_views_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__ps_on_replica_view(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__ps_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -235,6 +248,8 @@ void mu__stream_send_marks(struct mu__ctx *ctx, struct ps *ps);
 /* ---- filling.c ---- */
 
 void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+void mu__fill_end(struct ps *ps, struct partition *p);
+void mu__fill_check_level(struct ps *ps, struct partition *p);
 void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

@@ -132,13 +132,13 @@ static bool need_sums(struct partition *p)
     return p->stream.sums != NULL;
 }
 
-static void send_replica_view(struct mu__ctx *ctx, const struct partition *p,
+static void send_replica_view(struct mu__ctx *ctx, const struct mu__partition_view *view,
                               uint32_t node)
 {
     uint8_t bytes[MU__VIEW_BYTES];
     const struct mu__replica_view body = {.view = {bytes, sizeof bytes}};
 
-    (void)mu__views_put(bytes, &p->view);
+    (void)mu__views_put(bytes, view);
     mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__REPLICA_VIEW, &body, sizeof body);
 }
 
@@ -165,7 +165,7 @@ void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     stream->node = node->node;
     stream->acked = p->record;
     stream->checked_from = p->record + 1;
-    send_replica_view(ctx, p, node->node);
+    send_replica_view(ctx, &p->view, node->node);
     if (stream->needed)
         mu__stream_drain(ctx, ps, p);
     else
@@ -177,7 +177,7 @@ void mu__stream_lose(struct ps *ps, struct partition *p, enum mu__replica_fate f
     p->stream.node = 0;
     p->stream.wait_until_ms = 0;
     p->stream.fate = fate;
-    p->filling.active = false;
+    mu__fill_end(ps, p);
     ps->news_due = true;
 }
 
@@ -186,7 +186,7 @@ void mu__stream_end(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     p->stream.node = 0;
     p->stream.needed = false;
     p->stream.wait_until_ms = 0;
-    p->filling.active = false;
+    mu__fill_end(ps, p);
     release_answers(ctx, p);
     mu__stream_drain(ctx, ps, p);
 }
@@ -276,14 +276,6 @@ static void lose_diverged(struct mu__ctx *ctx, struct ps *ps, struct partition *
 static void take_mark(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                       const struct mu__record_mark *mark)
 {
-    if (mark->verdict == MU__RECORDS_REFUSED && mark->view > p->view.number) {
-        mu__log(ctx, MU__LOG_WARN,
-                "partition %" PRIu32 " has got another primary: "
-                "what is here of it is dropped",
-                p->view.partition);
-        mu__ps_drop(ctx, ps, p->view.partition);
-        return;
-    }
     if (mark->verdict != MU__RECORDS_APPLIED) {
         lose_diverged(ctx, ps, p, "lacks a record");
         return;
@@ -294,6 +286,7 @@ static void take_mark(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     }
     if (mark->record > p->stream.acked && mark->record <= p->record)
         p->stream.acked = mark->record;
+    mu__fill_check_level(ps, p);
     release_answers(ctx, p);
     mu__stream_drain(ctx, ps, p);
 }
@@ -324,21 +317,6 @@ void mu__stream_mark(struct ps *ps, struct partition *p)
     p->mark_due = true;
 }
 
-static void refuse_records(struct mu__ctx *ctx, const struct ps *ps, uint32_t partition,
-                           uint32_t node)
-{
-    const struct mu__record_mark mark = {
-        .partition = partition,
-        .verdict = MU__RECORDS_REFUSED,
-        .view = ps->newest[partition].number,
-    };
-    uint8_t bytes[MU__RECORD_MARK_BYTES];
-    const struct mu__records_done body = {.marks = {bytes, sizeof bytes}};
-
-    (void)mu__record_marks_put(bytes, &mark);
-    mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__RECORDS_DONE, &body, sizeof body);
-}
-
 struct partition *mu__stream_replica_of(struct mu__ctx *ctx, struct ps *ps,
                                         uint32_t partition, uint64_t view, uint32_t node)
 {
@@ -348,7 +326,7 @@ struct partition *mu__stream_replica_of(struct mu__ctx *ctx, struct ps *ps,
 
     if (p == NULL || p->role == SERVING || primary == NULL || primary->node != node) {
         if (view < ps->newest[partition].number)
-            refuse_records(ctx, ps, partition, node);
+            send_replica_view(ctx, &ps->newest[partition], node);
         return NULL;
     }
     return p->broken ? NULL : p;

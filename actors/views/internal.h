@@ -15,7 +15,10 @@ struct view_server {
     bool is_linked;
     bool is_up;             /* linked, and has reported since */
     bool is_removed;
+    bool is_asked;          /* it is to report once more */
     uint64_t down_ms;       /* since when it is not linked */
+    uint64_t closed;        /* number of the event when its link went down last, */
+    uint64_t heard;         /* and when its last report came */
     uint32_t roles;         /* as a backup or learner */
     uint32_t lost;          /* partitions, not reported yet */
     uint64_t owed[MU__VIEW_WORDS];  /* bits: views that it is to be told */
@@ -35,6 +38,7 @@ struct view_row {
 struct mu__view_table {
     struct mu__view_config config;
     uint64_t chance;
+    uint64_t events;        /* so far */
     struct view_server *servers;    /* those of the cluster at the start come first */
     uint32_t servers_count;
     uint32_t servers_room;

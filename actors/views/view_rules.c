@@ -176,23 +176,36 @@ static bool replace_lost(struct mu__view_table *table, struct view_row *row)
     return true;
 }
 
+/* Whether it lives for sure, although the primary's link has gone down: both may have
+ * died. */
+static bool has_answered(const struct mu__view_table *table,
+                         const struct mu__replica *backup,
+                         const struct mu__replica *primary)
+{
+    return mu__views_is_up(table, backup) &&
+           mu__views_server(table, backup->task)->heard >
+               mu__views_server(table, primary->task)->closed;
+}
+
 static bool replace_primary(struct mu__view_table *table, struct view_row *row)
 {
     const struct mu__partition_view *view = &row->view;
 
-    if (mu__views_is_up(table, &view->backup))
+    if (has_answered(table, &view->backup, &view->primary))
         return decide_members(table, row, view->backup, no_replica, no_replica);
     return is_dead(table, &view->primary) &&
            (!is_replica(&view->backup) || is_dead(table, &view->backup)) &&
            replace_lost(table, row);
 }
 
+/* Whether a backup can be reached is for the primary to say: it may be only the chief that
+ * cannot, while the primary dies. */
 static bool drop_others(struct mu__view_table *table, struct view_row *row,
                         uint64_t now_ms)
 {
     const struct mu__partition_view *view = &row->view;
     bool is_lost = row->fate == MU__REPLICA_LOST || row->fate == MU__REPLICA_DIVERGED;
-    bool drops_backup = is_lost || is_unreachable(table, &view->backup, now_ms);
+    bool drops_backup = is_lost || is_dead(table, &view->backup);
     bool drops_learner = is_lost || is_unreachable(table, &view->learner, now_ms);
     struct mu__replica backup = drops_backup ? no_replica : view->backup;
     struct mu__replica learner = drops_learner ? no_replica : view->learner;

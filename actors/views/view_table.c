@@ -143,6 +143,20 @@ void mu__view_table_sent(struct mu__view_table *table, uint32_t server)
     memset(table->servers[server].owed, 0, sizeof table->servers[server].owed);
 }
 
+bool mu__view_table_next_asked(struct mu__view_table *table, uint32_t *ret_node)
+{
+    for (uint32_t i = 0; i < table->servers_count; i++) {
+        struct view_server *server = &table->servers[i];
+
+        if (!server->is_asked)
+            continue;
+        server->is_asked = false;
+        *ret_node = server->node;
+        return true;
+    }
+    return false;
+}
+
 /* ---- Views ---- */
 
 uint64_t mu__views_higher(struct mu__view_table *table, const struct view_row *row,
@@ -214,14 +228,21 @@ int mu__view_table_up(struct mu__view_table *table, uint32_t node,
     server->incarnation = process->incarnation;
     server->is_linked = true;
     server->is_up = false;
+    server->is_asked = false;
     memset(server->owed, 0, sizeof server->owed);
     return 0;
 }
 
-static void unlink_server(struct view_server *server, uint64_t now_ms)
+/* Before another server takes the place of this one it has to report: it may have died,
+ * too, and its link has not told so yet. */
+static void unlink_server(struct mu__view_table *table, struct view_server *server,
+                          uint64_t now_ms)
 {
+    server->closed = ++table->events;
     server->is_linked = false;
     server->is_up = false;
+    for (uint32_t i = 0; i < table->servers_count; i++)
+        table->servers[i].is_asked = table->servers[i].is_up;
     server->down_ms = now_ms;
     memset(server->owed, 0, sizeof server->owed);
 }
@@ -231,7 +252,7 @@ void mu__view_table_down(struct mu__view_table *table, uint32_t node, uint64_t n
     struct view_server *server = linked_server(table, node);
 
     if (server != NULL)
-        unlink_server(server, now_ms);
+        unlink_server(table, server, now_ms);
 }
 
 int mu__view_table_added(struct mu__view_table *table, uint32_t task, uint64_t now_ms)
@@ -250,7 +271,7 @@ void mu__view_table_removed(struct mu__view_table *table, uint32_t task)
 
     if (server == NULL)
         return;
-    unlink_server(server, server->down_ms);
+    unlink_server(table, server, server->down_ms);
     server->is_removed = true;
 }
 
@@ -381,6 +402,7 @@ int mu__view_table_held(struct mu__view_table *table, uint32_t node,
     note_beginning(table, server, known || mu__views_count(views) > 0, now_ms);
     server->reported = server->incarnation;
     server->is_up = true;
+    server->heard = ++table->events;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (has_part(&table->rows[i].view, server))
             owe_view(server, i);

@@ -12,11 +12,12 @@
  * - A partition is placed once its home is up, or, if it was removed, another server. If
  *   there are to be backups, all servers are waited for before, for `recovery_ms`: so the
  *   backups of each are spread, and what an earlier chief has decided is heard first.
- * - The primary is gone: the backup becomes primary, if it is up. If there is none, or it
+ * - The primary is gone: the backup becomes primary, if it is up, and has reported since
+ *   the primary's link went down; servers are asked for reports then. If there is none, or it
  *   is dead, a dead primary means that the partition is lost: it is placed anew, empty,
  *   and counted. A primary that may come back is waited for.
- * - The primary is up, and the backup or learner gone, lost or diverged: a view without
- *   it. Nothing is taken from a primary that is not up: the other may have to replace it.
+ * - The primary is up, and says that the other replica is lost or has diverged; or the
+ *   backup is dead, or the learner gone: a view without it. Nothing is taken from a primary that is not up: the other may have to replace it.
  * - A primary has neither backup nor learner, but there should be one: a learner, which
  *   is the backup as soon as the primary says that it is level.
  *
@@ -107,6 +108,9 @@ struct mu__views_owed {
     uint32_t size;
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
 };
+
+/* The next server that is to report once more (VIEWS_GET). False: there are no more. */
+bool mu__view_table_next_asked(struct mu__view_table *table, uint32_t *ret_node);
 
 bool mu__view_table_next_owed(const struct mu__view_table *table, uint32_t *at,
                               struct mu__views_owed *ret_owed);

@@ -135,6 +135,19 @@ static bool send_views(struct mu__ctx *ctx, const struct mu__views_owed *owed)
     return rv == 0;
 }
 
+/* One that lacks room for it is asked when another link goes down, or comes up. */
+static void ask_for_reports(struct mu__ctx *ctx, struct views *v)
+{
+    const struct mu__views_get body = {.token = 0};
+    uint32_t node;
+
+    while (mu__view_table_next_asked(v->table, &node))
+        if (mu__send_body(ctx, (mu__pid){node, MU__PS}, MU__VIEWS_GET, &body,
+                          sizeof body) != 0)
+            mu__log(ctx, MU__LOG_WARN, "node %" PRIu32 " was not asked for its views",
+                    node);
+}
+
 /* Tell servers what was decided. False: some are to be told later. */
 static bool send_all_owed(struct mu__ctx *ctx, struct views *v)
 {
@@ -158,6 +171,7 @@ static void decide_and_send(struct mu__ctx *ctx, void *state)
     uint64_t next_ms = mu__view_table_decide(v->table, now_ms);
 
     log_lost_partitions(ctx, v);
+    ask_for_reports(ctx, v);
     if (!send_all_owed(ctx, v) && next_ms > now_ms + RETRY_MS)
         next_ms = now_ms + RETRY_MS;
     mu__timer_cancel(ctx, v->timer);

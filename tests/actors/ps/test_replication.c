@@ -536,23 +536,38 @@ TEST_ON(test_older_views_are_ignored, struct fixture *f, set_up, tear_down)
     assert_content(f, f->servers[0], 0);
 }
 
-TEST_ON(test_views_of_strangers_are_ignored, struct fixture *f, set_up, tear_down)
+static void say_view(struct fixture *f, struct net_process *from, uint32_t actor,
+                     uint16_t kind)
 {
     uint8_t bytes[MU__VIEW_BYTES];
-    const struct mu__views_set body = {.views = {bytes, sizeof bytes}};
-    const struct mu__partition_view view = {.partition = PARTITION,
-                                            .number = 50,
-                                            .store_id = 3,
-                                            .primary = replica_of(f->servers[2])};
+    const struct mu__views_set views = {.views = {bytes, sizeof bytes}};
+    const struct mu__replica_view view = {.view = views.views};
+    const struct mu__partition_view other = {.partition = PARTITION,
+                                             .number = 50,
+                                             .store_id = 3,
+                                             .primary = replica_of(f->servers[2])};
 
-    begin_two(f);
-    (void)mu__views_put(bytes, &view);
-    say(f->client, MU__VIEWS, f->servers[0], MU__VIEWS_SET, &body);
-    say(f->servers[1], MU__PS, f->servers[0], MU__VIEWS_SET, &body);
-    say(f->servers[1], MU__PS, f->servers[0], MU__REPLICA_VIEW,
-        &(struct mu__replica_view){.view = body.views});
+    (void)mu__views_put(bytes, &other);
+    say(from, actor, f->servers[0], kind,
+        kind == MU__VIEWS_SET ? (const void *)&views : &view);
     net_settle(&f->net);
+}
+
+TEST_ON(test_views_of_strangers_are_ignored, struct fixture *f, set_up, tear_down)
+{
+    begin_two(f);
+    say_view(f, f->client, MU__VIEWS, MU__VIEWS_SET);
+    say_view(f, f->servers[1], MU__PS, MU__VIEWS_SET);
+    say_view(f, f->client, MU__PS, MU__REPLICA_VIEW);
     assert_content(f, f->servers[0], 0);
+}
+
+/* By another server, which has heard of it from the chief. */
+TEST_ON(test_a_primary_learns_that_it_was_replaced, struct fixture *f, set_up, tear_down)
+{
+    begin_two(f);
+    say_view(f, f->servers[1], MU__PS, MU__REPLICA_VIEW);
+    assert_null(answer_to(f, post_read(f, f->servers[0])));
 }
 
 TEST_ON(test_another_chief_hears_what_is_held, struct fixture *f, set_up, tear_down)

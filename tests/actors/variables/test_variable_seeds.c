@@ -18,7 +18,7 @@
 enum {
     SEEDS = 300,
     ITEMS = 6,
-    ITEMS_MAX = 400000,         /* a few: for content that is filled in pieces */
+    ITEMS_MAX = 40000,          /* a few: for content that is filled in pieces */
     SHARDS_MAX = ITEMS,
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
@@ -223,10 +223,11 @@ static void check_sums(struct run *run)
     if (code != 0) { /* DEBUG */
         for (unsigned i = 0; i < run->cluster->options.servers; i++)
             for (uint32_t s = 0; s < run->shape.shards; s++) {
+                if (!sim_alive(run->cluster->servers[i]->node)) { printf("ps%u is dead\n", i); continue; }
                 struct ps *ps = mu__actor_state(run->cluster->servers[i]->member.kernel, (mu__pid){0, MU__PS});
                 struct partition *p = ps->partitions[mu__partition_of(mu__view_str("sum"), s)];
                 if (p == NULL) { printf("ps%u shard %u: none\n", i, s); continue; }
-                printf("ps%u shard %u: role %d view %lu P%u/%lx B%u/%lx L%u/%lx gen %lu rec %lu acked %lu node %u needed %d fate %d fill %d end %d sent %lu taken %lu deferred %d held %d broken %d\n", i, s, p->role, p->view.number, p->view.primary.task, p->view.primary.incarnation&0xffff, p->view.backup.task, p->view.backup.incarnation&0xffff,p->view.learner.task, p->view.learner.incarnation&0xffff, p->generation, p->record, p->stream.acked, p->stream.node, p->stream.needed, p->stream.fate, p->filling.active, p->filling.end_sent, p->filling.sent, p->filling.taken, !mu__list_is_empty(&p->stream.deferred), !mu__list_is_empty(&p->stream.held), p->broken);
+                printf("ps%u shard %u: role %d view %lu P%u/%lx B%u/%lx L%u/%lx gen %lu rec %lu acked %lu node %u needed %d fate %d fill %d end %d sent %lu taken %lu deferred %d held %d broken %d\n", i, s, p->role, p->view.number, p->view.primary.task, p->view.primary.incarnation&0xffff, p->view.backup.task, p->view.backup.incarnation&0xffff,p->view.learner.task, p->view.learner.incarnation&0xffff, p->generation, p->record, p->stream.acked, p->stream.node, p->stream.needed, p->stream.fate, p->filling.active, p->filling.ended, p->filling.sent, p->filling.taken, !mu__list_is_empty(&p->stream.deferred), !mu__list_is_empty(&p->stream.held), p->broken);
             }
         struct mu__view_totals totals;
         mu__views_totals(mu__actor_state(run->cluster->chief->member.kernel, (mu__pid){0, MU__VIEWS}), &totals);

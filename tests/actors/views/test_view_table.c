@@ -73,8 +73,10 @@ static const struct story stories[] = {
     {"the learner is no backup: lost", 1, 0, "+0 t1000 +1 x0 +0", "3: 0.2 1.1 - lost"},
     {"a task that is added again gets its partitions", 0, 0, "r0 a0 +0", "1: 0.1 - -"},
 
-    {"a backup that is down for long is dropped", 1, 1, "+0 +1 -0 t20", "2: 1.1 - -"},
-    {"and another one filled", 1, 4, "+0 +1 +2 -0 t20", "3: 1.1 - 2.1"},
+    {"a backup that only the chief cannot reach stays", 1, 1, "+0 +1 -0 t2000",
+     "1: 1.1 0.1 -"},
+    {"one that the primary cannot reach is dropped", 1, 1, "+0 +1 -0 l1", "2: 1.1 - -"},
+    {"and another one filled", 1, 4, "+0 +1 +2 -0 l1", "3: 1.1 - 2.1"},
     {"a short break of the backup's link changes nothing", 1, 1, "+0 +1 -0 t19 ~0",
      "1: 1.1 0.1 -"},
     {"a backup with a new process is dropped at once", 1, 1, "+0 +1 x0 ^0",
@@ -98,9 +100,9 @@ static const struct story stories[] = {
     {"not even what a server is there for", 0, 1, "x2 +0 C ~0 +1 t999", "-"},
     {"until their time is over", 0, 1, "x2 +0 C ~0 +1 t1000", "+: 1.1 - -"},
     {"servers that know no views are not waited for", 0, 0, "C +0", "1: 0.1 - -"},
-    {"the newest view counts: it comes last", 1, 4, "+0 +1 +2 -0 t20 C ~0 ~2 ~1",
+    {"the newest view counts: it comes last", 1, 4, "+0 +1 +2 -0 l1 C ~0 ~2 ~1",
      "3: 1.1 - 2.1"},
-    {"or first", 1, 4, "+0 +1 +2 -0 t20 C ~1 ~2 ~0", "3: 1.1 - 2.1"},
+    {"or first", 1, 4, "+0 +1 +2 -0 l1 C ~1 ~2 ~0", "3: 1.1 - 2.1"},
     {"an adopted primary that is down is replaced", 1, 4, "+0 +1 +2 C ~0 ~1 ~2 -1 t20",
      "+: 0.1 - 2.1"},
     {"not before all have reported", 1, 4, "+0 +1 +2 C ~0 ~1 -1 t900", "1: 1.1 0.1 -"},
@@ -317,6 +319,19 @@ TEST(test_backups_of_one_server_are_spread)
     model_done(&model);
 }
 
+/* A primary cannot reach its backups on a server. */
+static void lose_backups_on(struct view_model *model, uint32_t primary, uint32_t backup)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct mu__partition_view *view = mu__view_table_at(model->table, i);
+
+        if (view->primary.task == primary && view->backup.incarnation != 0 &&
+            view->backup.task == backup)
+            assert_int_equal(model_news(model, primary, i, MU__REPLICA_LOST), 0);
+    }
+    model_settle(model);
+}
+
 /* Those that a server has lost are filled on the others alike. */
 TEST(test_learners_are_spread)
 {
@@ -330,6 +345,8 @@ TEST(test_learners_are_spread)
     model_settle(&model);
     model_crash(&model, 3);
     model_pass(&model, GRACE_MS);
+    for (uint32_t task = 0; task < 3; task++)
+        lose_backups_on(&model, task, 3);
     for (uint32_t task = 0; task < 3; task++)
         assert_in_range(roles_for(&model, 0, task) + roles_for(&model, 1, task) +
                             roles_for(&model, 2, task),

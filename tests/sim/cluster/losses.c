@@ -1,5 +1,6 @@
 #include "tests/sim/cluster/losses.h"
 
+#include "actors/ps/server.h"
 #include "actors/views/views.h"
 
 enum { PAUSE_MAX_MS = 400, BACK_MAX_MS = 2000 };
@@ -16,13 +17,27 @@ static bool runs_here(const struct cluster *cluster, const struct mu__replica *r
     return sim_alive(task->node) && task->member.incarnation == replica->incarnation;
 }
 
-/* The chief may not have heard yet of a process that died. */
+/* Whether the primary completes nothing without the backup. */
+static bool is_streaming(const struct cluster *cluster,
+                         const struct mu__partition_view *view)
+{
+    const struct cluster_task *task = cluster->servers[view->primary.task];
+    const struct ps *ps =
+        mu__actor_state(task->member.kernel, (mu__pid){MU__NODE_SELF, MU__PS});
+    const struct partition *p = ps->partitions[view->partition];
+
+    return p != NULL && p->role == SERVING && p->stream.needed && p->stream.node != 0 &&
+           p->view.number == view->number;
+}
+
+/* The chief may not have heard yet of a process that died, or of a link that broke. */
 static void check_members(void *user, const struct mu__partition_view *view)
 {
     struct backing *backing = user;
 
     if (!runs_here(backing->cluster, &view->primary) ||
-        !runs_here(backing->cluster, &view->backup))
+        !runs_here(backing->cluster, &view->backup) ||
+        !is_streaming(backing->cluster, view))
         backing->is_whole = false;
 }
 
