@@ -59,8 +59,8 @@
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
 /* A write with an `effect` that is not 0 is applied once: `origin` is the writer's, a
- * random number of its process, which numbers its writes from 1; those below
- * `effects_done` are never sent again. */
+ * random number of its process, which numbers its writes to each partition from 1; those
+ * below `effects_done` are never sent again. */
 #define MU__VAR_WRITE_FIELDS(F, S)                                          \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, variable, 0)                                        \

@@ -42,6 +42,10 @@ void mu__vars_enqueue(struct variables *v, struct op_part *part);
 void mu__vars_dequeue(struct op_part *part);
 void mu__vars_unstage(struct variables *v, struct op_part *part);
 
+/* Number the pieces of a part that count once; they are answered, or given up. */
+void mu__vars_number(struct variables *v, struct op_part *part);
+void mu__vars_settle(struct variables *v, struct op_part *part);
+
 int mu__vars_flights_init(struct variables *v);     /* -MU_ENOMEM */
 
 /* A flight to the server of a partition that is counted, without bytes. NULL: out of
@@ -175,7 +179,7 @@ void mu__vars_fail_at(struct mu__ctx *ctx, struct variables *v, struct operation
                       uint32_t server, int code, const char *before, const char *after);
 
 /* The server of a partition has answered with an error; has answered something else than
- * was asked; was lost before it answered what must not be repeated. */
+ * was asked; was lost before it answered a batch without an effect number. */
 void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
                              struct operation *op, uint32_t partition, uint32_t code,
                              struct mu__view reason);

@@ -38,6 +38,38 @@ void mu__vars_unstage(struct variables *v, struct op_part *part)
     part->staged = false;
 }
 
+/* ---- Numbers of pieces ---- */
+
+static uint64_t pieces_in(uint64_t bytes)
+{
+    return (bytes + MU__PIECE_BYTES_MAX - 1) / MU__PIECE_BYTES_MAX;
+}
+
+void mu__vars_number(struct variables *v, struct op_part *part)
+{
+    struct placement *placement = &v->placements[part->partition];
+
+    part->effect = placement->effect_last + 1;
+    placement->effect_last += pieces_in(part->bytes);
+    mu__list_append(&placement->counted, &part->counted);
+}
+
+void mu__vars_settle(struct variables *v, struct op_part *part)
+{
+    if (part->effect != 0)
+        mu__list_remove(&v->placements[part->partition].counted, &part->counted);
+    part->effect = 0;
+}
+
+/* All numbers below are settled: answered, or given up. */
+static uint64_t effects_done(const struct placement *placement)
+{
+    const struct op_part *oldest =
+        MU__LIST_FIRST(&placement->counted, struct op_part, counted);
+
+    return oldest->effect + oldest->done / MU__PIECE_BYTES_MAX;
+}
+
 /* ---- Flights ---- */
 
 /* Two flights that differ modulo the former size differ modulo the new one. */
@@ -242,6 +274,11 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
         .generation = v->placements[flight->partition].generation,
     };
 
+    if (part->effect != 0) {
+        body.origin = v->origin;
+        body.effect = part->effect + flight->offset / MU__PIECE_BYTES_MAX;
+        body.effects_done = effects_done(&v->placements[flight->partition]);
+    }
     if (!part->begun && !is_open(part->op))
         part->transfer = flight->token;
     body.transfer = part->transfer;

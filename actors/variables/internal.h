@@ -43,12 +43,12 @@ enum timer { RETRY, AGAIN, TIMEOUT, LOST, TIMERS };
 /* The queues of a server: calls, batches of a single message, and larger ones. */
 enum queue { CALLS, SINGLES, LARGES, QUEUES };
 
-/* A kind of call: how it writes (0: it reads), and whether its requests may be repeated
- * after their server was lost. */
+/* A kind of call: how it writes (0: it reads), and whether a piece that is written again
+ * would count twice. Such pieces are numbered, so that each is applied once. */
 struct rule {
     const char *verb;
     uint32_t write;
-    bool repeats;
+    bool counts;
 };
 
 /* The steps of a part. Those of an open take several turns.
@@ -97,6 +97,9 @@ struct op_part {
     uint64_t replaces;      /* OPENING: the shard that it replaces; 0: none */
     uint64_t id;            /* of the shard, as it is used now; not of an open */
     uint64_t version;       /* from the last answer */
+    uint64_t effect;        /* the number of its first piece; 0: they have none */
+    struct mu__list_node counted;   /* if they have: in its placement's list */
+    bool doubted;           /* of these, some were sent to a server that was lost */
 };
 
 /* Of a call, or of a run. */
@@ -151,6 +154,8 @@ struct placement {
     uint64_t generation;    /* as its server has said; 0: none has ever served it */
     uint32_t server;        /* that serves it, or did last; before that, a guess */
     bool served;            /* the server is up, and has said so */
+    uint64_t effect_last;   /* of the pieces that count once */
+    struct mu__list counted;    /* parts with such pieces, by number */
     struct mu__list parts;  /* if not served: what waits for it */
     struct mu__list batches;
     struct write_batch *planned;    /* while a run is planned: its batch for it */
@@ -174,6 +179,7 @@ struct variables {
     struct variable_server **servers;   /* by task index; each stays where it is */
     uint32_t servers_count;
     struct placement placements[MU__PARTITIONS];
+    uint64_t origin;            /* of the pieces that count once */
     uint32_t server_lost_ms;    /* 0: servers are never lost */
     uint32_t effect_wait_ms;
     uint32_t away_count;        /* servers that were up and are not */

@@ -29,13 +29,11 @@ static void start_over(struct variables *v, struct op_part *part)
 {
     if (part->op->call->call.operation == MU__VARIABLE_ASSIGN)
         part->done = 0;
-    if (part->op->rule->repeats) {
-        part->sent = part->done;
-        part->begun = false;
-        mu__vars_unstage(v, part);
-    }
-    if (has_more(part))
-        mu__vars_enqueue(v, part);
+    part->doubted = part->doubted || part->sent > part->done;
+    part->sent = part->done;
+    part->begun = false;
+    mu__vars_unstage(v, part);
+    mu__vars_enqueue(v, part);
 }
 
 static void recall_parts(struct variables *v, uint32_t server)
@@ -56,17 +54,13 @@ static void recall_parts(struct variables *v, uint32_t server)
     }
 }
 
-static void recall_flight(struct mu__ctx *ctx, struct variables *v, struct flight *flight)
+static void recall_flight(struct variables *v, struct flight *flight)
 {
     struct op_part *part = flight->part;
 
     mu__vars_end_flight(v, flight);
-    if (part == NULL || is_open(part->op))
-        return;
-    if (part->op->rule->repeats)
+    if (part != NULL && !is_open(part->op))
         start_over(v, part);
-    else
-        mu__vars_fail_unknown(ctx, v, part->op, part->partition);
 }
 
 /* What is under way, or in the queue of a server, waits for its partition. */
@@ -78,7 +72,7 @@ static void recall_unserved(struct mu__ctx *ctx, struct variables *v)
     }
     for (uint32_t i = 0; i < v->flights_size; i++)
         if (v->flights[i].token != 0 && !is_served(v, v->flights[i].partition))
-            recall_flight(ctx, v, &v->flights[i]);
+            recall_flight(v, &v->flights[i]);
     for (struct operation *op = first_operation(&v->calls); op != NULL;
          op = next_operation(op))
         if (is_open(op))

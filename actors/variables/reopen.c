@@ -6,7 +6,7 @@
  *
  * Reads and assigns are repeated. An add or a gradient goes on only for shards that have
  * refused it as a whole; if a former shard has applied it, or may have, its outcome is
- * unknown. */
+ * unknown: the new shard may hold what was saved of the former one. */
 #include "actors/variables/actions.h"
 #include "actors/variables/batches.h"
 
@@ -86,10 +86,17 @@ static bool is_replaced(const struct op_part *part)
     return part->id != part->op->call->ids[part->shard];
 }
 
+/* A former shard has applied what counts once, or may have. */
+static bool may_be_applied(const struct op_part *part)
+{
+    return part->op->rule->counts &&
+           (part->step == RESTING || part->done > 0 || part->doubted);
+}
+
 bool mu__vars_fail_if_replaced(struct mu__ctx *ctx, struct variables *v,
                                struct op_part *part)
 {
-    if (is_open(part->op) || part->op->rule->repeats || !is_replaced(part))
+    if (is_open(part->op) || !part->op->rule->counts || !is_replaced(part))
         return false;
     mu__vars_fail_replaced(ctx, v, part);
     return true;
@@ -101,7 +108,7 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
     struct operation *inner;
     int rv;
 
-    if (!op->rule->repeats && part->done > 0) {
+    if (may_be_applied(part)) {
         mu__vars_fail_replaced(ctx, v, part);
         return;
     }
@@ -136,18 +143,16 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
  * that must not be repeated keeps waiting for its answer. */
 static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
-    bool repeats = part->op->rule->repeats;
-
     if (!is_replaced(part)) {
         if (part->stale)
             mu__vars_fail_forgotten(ctx, v, part->op, part->partition);
         return !part->stale;
     }
-    if (!repeats && (part->step == RESTING || part->done > 0)) {
+    if (may_be_applied(part)) {
         mu__vars_fail_replaced(ctx, v, part);
         return false;
     }
-    if (repeats || part->stale || !part->begun)
+    if (!part->op->rule->counts || part->stale || !part->begun)
         restart(v, part);
     return true;
 }

@@ -13,12 +13,12 @@
 enum { EFFECT_WAIT_MS = 60000 };
 
 static const struct rule rules[] = {
-    [MU__VARIABLE_OPEN] = {"open", 0, true},
-    [MU__VARIABLE_READ] = {"read", 0, true},
-    [MU__VARIABLE_VERSION] = {"read of the version", 0, true},
-    [MU__VARIABLE_ASSIGN] = {"assign", MU__WRITE_ASSIGN, true},
-    [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, false},
-    [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, false},
+    [MU__VARIABLE_OPEN] = {"open", 0, false},
+    [MU__VARIABLE_READ] = {"read", 0, false},
+    [MU__VARIABLE_VERSION] = {"read of the version", 0, false},
+    [MU__VARIABLE_ASSIGN] = {"assign", MU__WRITE_ASSIGN, false},
+    [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, true},
+    [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, true},
 };
 
 /* ---- Timers ---- */
@@ -49,6 +49,7 @@ static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation 
     for (uint32_t i = 0; i < op->parts_count; i++) {
         mu__vars_dequeue(&op->parts[i]);
         mu__vars_unstage(v, &op->parts[i]);
+        mu__vars_settle(v, &op->parts[i]);
     }
 }
 
@@ -87,7 +88,7 @@ void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operatio
 
 /* ---- Calls ---- */
 
-static void plan_part(struct operation *op, uint32_t shard)
+static void plan_part(struct variables *v, struct operation *op, uint32_t shard)
 {
     const struct mu__variable_call *call = op->call;
     struct op_part *part = &op->parts[shard];
@@ -105,6 +106,8 @@ static void plan_part(struct operation *op, uint32_t shard)
         part->write = MU__WRITE_SGD;
     if (call->call.operation != MU__VARIABLE_VERSION)
         part->bytes = part->shard_bytes;
+    if (op->rule->counts)
+        mu__vars_number(v, part);
 }
 
 static struct operation *operation_new(struct variables *v,
@@ -122,7 +125,7 @@ static struct operation *operation_new(struct variables *v,
     op->parts_left = is_open(op) ? 0 : count;
     op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
     for (uint32_t i = 0; i < count; i++)
-        plan_part(op, i);
+        plan_part(v, op, i);
     mu__list_prepend(&v->calls, &op->node);
     return op;
 }
@@ -204,6 +207,7 @@ void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct op_part *par
 
     part->step = RESTING;
     mu__vars_unstage(v, part);
+    mu__vars_settle(v, part);
     op->parts_left--;
     if (is_open(op)) {
         mu__vars_go_through(ctx, v, part);
@@ -353,6 +357,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     int rv;
 
     v->id_last = TIMERS;
+    v->origin = mu__random(ctx);
     v->effect_wait_ms = options == NULL || options->effect_wait_ms == 0
                             ? EFFECT_WAIT_MS
                             : options->effect_wait_ms;

@@ -21,11 +21,12 @@
  *
  * A partition that nobody serves is waited for. When the link of its server goes down, or
  * its generation changes, requests without answer are sent again as soon as it is served:
- * opens, reads, and assigns and batches from their first piece. What was sent as a whole
- * and counts twice if it is repeated fails at once, since nobody knows whether it was
- * applied: an add, a gradient, and a batch whose run has no effect number, by which the
- * server knows what it has applied. A server that came back without a shard is asked for
- * the variable by name: what was restored meanwhile is used from then on (reopen.c).
+ * opens, reads, writes, and assigns and batches from their first piece. What would count
+ * twice has numbers, by which the server knows what it has applied: each piece of an add
+ * or a gradient one of this actor, which begins with 1 for each partition; a batch the
+ * effect number of its run. A batch that has none, and was sent as a whole, fails, since
+ * nobody knows whether it was applied. A server that came back without a shard is asked
+ * for the variable by name: what was restored meanwhile is used from then on (reopen.c).
  *
  * A server that was up and is away for `server_lost_ms` is lost: what needs it fails, and
  * so does what comes, until it is back.

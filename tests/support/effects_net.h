@@ -30,7 +30,7 @@ static inline int spawn_worker(struct net_process *p)
     return rv;
 }
 
-static inline int set_up(void **state)
+static inline int set_up_with(void **state, bool backups)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
@@ -41,9 +41,14 @@ static inline int set_up(void **state)
         f->servers[i] = net_add(&f->net, "ps", i, var_spawn_server);
     for (uint32_t i = 0; i < 2; i++)
         f->workers[i] = net_add(&f->net, "worker", i, spawn_worker);
-    f->chief = var_start(&f->net, false);
+    f->chief = var_start(&f->net, backups);
     *state = f;
     return 0;
+}
+
+static inline int set_up(void **state)
+{
+    return set_up_with(state, false);
 }
 
 static inline int tear_down(void **state)

@@ -52,6 +52,42 @@ TEST_WITH(test_cut_midway, set_up, tear_down)
     }
 }
 
+/* False when the run has ended before server 0 is lost, whose partitions have a backup. */
+static bool check_batches_move(int events)
+{
+    struct writes *writes;
+    struct var_request v;
+    struct fixture *f;
+    void *state = NULL;
+    bool in_time;
+
+    assert_int_equal(set_up_with(&state, true), 0);
+    f = state;
+    open_variable(f->workers[0], &v, 1 << 20, 2);
+    fence(f, 7);
+    net_settle(&f->net);
+    writes = post_add(f->workers[0], &v, 7, 1);
+    for (int i = 0; i < events && !writes->sent; i++)
+        (void)net_step(&f->net);
+    in_time = !writes->sent;
+    net_crash(f->servers[0]);
+    net_run_for(&f->net, 500);
+    assert_fine(writes);
+    assert_all(f->workers[0], &v, 1);
+    assert_int_equal(effects_of(f->servers[1]).staged_batches, 0);
+    assert_int_equal(tear_down(&state), 0);
+    return in_time;
+}
+
+TEST(test_batches_move)
+{
+    int events = 0;
+
+    while (check_batches_move(events))
+        events++;
+    assert_true(events > 10);
+}
+
 /* A server that comes back without the variable. */
 TEST_ON(test_restart, struct fixture *f, set_up, tear_down)
 {

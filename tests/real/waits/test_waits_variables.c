@@ -132,20 +132,12 @@ static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 #define SERVER "/job:ps/task:0"
 /* At the timeout, of a server that was there. */
 #define GONE(more) WAITS_END(-MU_EUNAVAILABLE, SERVER "|not reached" more)
-/* What was asked of a server that is gone may be asked again, or not. */
 #define LIMITED                                                                    \
     {WAITS_NONE, GONE("|refused"), WAITS_LATE(SERVER "|has not answered"), GONE("")}
-#define LIMITED_ONCE                                                               \
-    {WAITS_NONE, GONE("|refused"),                                                 \
-     WAITS_LATE(SERVER "|has not answered"), WAITS_SOON(-MU_EUNAVAILABLE, LOST)}
 
 /* Without a limit there is server_lost_ms. */
-#define LOST SERVER "|was lost before it answered"
 #define AWAY WAITS_SELF(-MU_EUNAVAILABLE, SERVER "|not reached for 3.")
 #define UNLIMITED {WAITS_NONE, AWAY, AWAY, AWAY}
-#define UNLIMITED_ONCE                                                             \
-    {WAITS_NONE, AWAY, WAITS_SELF(-MU_EUNAVAILABLE, LOST),                         \
-     WAITS_SELF(-MU_EUNAVAILABLE, LOST)}
 
 static const struct waits_row rows[] = {
     {"mu_variable_open", open_variable, reach,
@@ -155,8 +147,8 @@ static const struct waits_row rows[] = {
     {"mu_variable_read", read_it, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_version", version, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_assign", assign, open_variable, LIMITED, UNLIMITED, 0},
-    {"mu_variable_add", add, open_variable, LIMITED_ONCE, UNLIMITED_ONCE, 0},
-    {"mu_variable_apply", apply, open_variable, LIMITED_ONCE, UNLIMITED_ONCE, 0},
+    {"mu_variable_add", add, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_apply", apply, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_save", save, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_restore", restore, have_checkpoint, LIMITED, UNLIMITED, 0},
 };
