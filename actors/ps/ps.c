@@ -4,7 +4,6 @@
 #include "actors/variables/effects.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -57,7 +56,6 @@ static void answer_open(struct mu__ctx *ctx, struct partition *p,
     };
 
     mu__stream_note(p, opened->id + body.code);
-    if (getenv("DBG") && p->role == SERVING) mu__log(ctx, MU__LOG_WARN, "DBG opened p%u rec %lu node %u tok %lu code %d id %lx created %d", p->view.partition, p->record, opened->requester.pid.node, opened->requester.token, opened->code, opened->id & 0xffff, opened->created);
     mu__ps_answer(ctx, p, opened->requester.pid, MU__VAR_OPENED, &body, sizeof body);
 }
 
@@ -150,7 +148,6 @@ static void apply_var_write(struct mu__ctx *ctx, struct ps *ps, struct partition
         (void)mu__store_write(p->store, &request, &error, &reply.version);
     if (error.code == 0)
         reply.version = mu__store_version(p->store, body->variable);
-    if (getenv("DBG") && p->role == SERVING && body->operation != MU__WRITE_ADD) mu__log(ctx, MU__LOG_WARN, "DBG write op %u p%u rec %lu node %u id %lx: %d %s", body->operation, p->view.partition, p->record, from.node, body->variable & 0xffff, error.code, error.code ? error.message : "");
     reply.code = code_to_send(error.code);
     reply.message = message_of(error.code, error.message);
     mu__stream_note(p, reply.code + mu__store_sample(p->store, body->variable,

@@ -311,7 +311,6 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     if (view->number <= ps->newest[view->partition].number)
         return;
     ps->newest[view->partition] = *view;
-    if (getenv("DBG")) mu__log(ctx, MU__LOG_WARN, "DBG view p%u n %lu S%lx P%u B%u L%u had %d", view->partition, view->number, view->store_id&0xffff, view->primary.task, view->backup.incarnation?view->backup.task:99,view->learner.incarnation?view->learner.task:99, p != NULL);
     if (!role_in(ps, view, &role)) {
         mu__ps_drop(ctx, ps, view->partition);
     } else if (is_learner_promoted(p, view, role)) {

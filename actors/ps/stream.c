@@ -347,7 +347,6 @@ void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *
     memcpy(&record, body + mutation->record, sizeof record);
     memcpy(&writer.node, body + mutation->writer, sizeof writer.node);
     p = mu__stream_replica_of(ctx, ps, partition, view, msg->from.node);
-    if (getenv("DBG")) mu__log(ctx, MU__LOG_WARN, "DBG take p%u rec %lu view %lu: p %d role %d prec %lu newest %lu", partition, record, view, p != NULL, p?(int)p->role:-1, p?p->record:0, ps->newest[partition].number);
     if (p == NULL || (p->role == LEARNING && !p->filling.active))
         return;
     mu__stream_mark(ps, p);

@@ -143,18 +143,21 @@ void mu__view_table_sent(struct mu__view_table *table, uint32_t server)
     memset(table->servers[server].owed, 0, sizeof table->servers[server].owed);
 }
 
-bool mu__view_table_next_asked(struct mu__view_table *table, uint32_t *ret_node)
+bool mu__view_table_next_asked(const struct mu__view_table *table, uint32_t *at,
+                               uint32_t *ret_server, uint32_t *ret_node)
 {
-    for (uint32_t i = 0; i < table->servers_count; i++) {
-        struct view_server *server = &table->servers[i];
+    while (*at < table->servers_count && !table->servers[*at].is_asked)
+        ++*at;
+    if (*at >= table->servers_count)
+        return false;
+    *ret_server = *at;
+    *ret_node = table->servers[(*at)++].node;
+    return true;
+}
 
-        if (!server->is_asked)
-            continue;
-        server->is_asked = false;
-        *ret_node = server->node;
-        return true;
-    }
-    return false;
+void mu__view_table_asked(struct mu__view_table *table, uint32_t server)
+{
+    table->servers[server].is_asked = false;
 }
 
 /* ---- Views ---- */

@@ -109,8 +109,12 @@ struct mu__views_owed {
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
 };
 
-/* The next server that is to report once more (VIEWS_GET). False: there are no more. */
-bool mu__view_table_next_asked(struct mu__view_table *table, uint32_t *ret_node);
+/* The next server, from number *at on (0 at first), that is to report once more
+ * (VIEWS_GET): its number for mu__view_table_asked(), and its node. False: there are no
+ * more. */
+bool mu__view_table_next_asked(const struct mu__view_table *table, uint32_t *at,
+                               uint32_t *ret_server, uint32_t *ret_node);
+void mu__view_table_asked(struct mu__view_table *table, uint32_t server);
 
 bool mu__view_table_next_owed(const struct mu__view_table *table, uint32_t *at,
                               struct mu__views_owed *ret_owed);

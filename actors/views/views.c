@@ -135,17 +135,22 @@ static bool send_views(struct mu__ctx *ctx, const struct mu__views_owed *owed)
     return rv == 0;
 }
 
-/* One that lacks room for it is asked when another link goes down, or comes up. */
-static void ask_for_reports(struct mu__ctx *ctx, struct views *v)
+/* False: some are to be asked later. */
+static bool ask_for_reports(struct mu__ctx *ctx, struct views *v)
 {
     const struct mu__views_get body = {.token = 0};
+    uint32_t at = 0;
+    uint32_t server;
     uint32_t node;
+    bool all = true;
 
-    while (mu__view_table_next_asked(v->table, &node))
+    while (mu__view_table_next_asked(v->table, &at, &server, &node))
         if (mu__send_body(ctx, (mu__pid){node, MU__PS}, MU__VIEWS_GET, &body,
-                          sizeof body) != 0)
-            mu__log(ctx, MU__LOG_WARN, "node %" PRIu32 " was not asked for its views",
-                    node);
+                          sizeof body) == 0)
+            mu__view_table_asked(v->table, server);
+        else
+            all = false;
+    return all;
 }
 
 /* Tell servers what was decided. False: some are to be told later. */
@@ -169,10 +174,11 @@ static void decide_and_send(struct mu__ctx *ctx, void *state)
     struct views *v = state;
     uint64_t now_ms = mu__now_ms(ctx);
     uint64_t next_ms = mu__view_table_decide(v->table, now_ms);
+    bool all;
 
     log_lost_partitions(ctx, v);
-    ask_for_reports(ctx, v);
-    if (!send_all_owed(ctx, v) && next_ms > now_ms + RETRY_MS)
+    all = ask_for_reports(ctx, v);
+    if (!(send_all_owed(ctx, v) && all) && next_ms > now_ms + RETRY_MS)
         next_ms = now_ms + RETRY_MS;
     mu__timer_cancel(ctx, v->timer);
     v->timer = next_ms == UINT64_MAX ? 0 : mu__timer_set(ctx, next_ms - now_ms, 0);

@@ -163,12 +163,16 @@ static void hear_all(struct view_model *model, const struct mu__views_owed *owed
 /* Servers that are asked report at once. */
 static void report_asked(struct view_model *model)
 {
+    uint32_t at = 0;
+    uint32_t server;
     uint32_t node;
 
-    while (mu__view_table_next_asked(model->table, &node))
+    while (mu__view_table_next_asked(model->table, &at, &server, &node)) {
+        mu__view_table_asked(model->table, server);
         for (uint32_t i = 0; i < MODEL_SERVERS; i++)
             if (model->servers[i].has_reported && model->servers[i].node == node)
                 assert_int_equal(model_report(model, i), 0);
+    }
 }
 
 void model_settle(struct view_model *model)

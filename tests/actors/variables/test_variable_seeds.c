@@ -4,8 +4,6 @@
  * nothing else is. Servers crash where partitions have backups, one at a time.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
-#include "actors/ps/server.h"
-#include "actors/views/views.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/cluster/losses.h"
@@ -220,19 +218,6 @@ static void check_sums(struct run *run)
 {
     int code = cluster_wait(ask(&run->writers[0], MU__VARIABLE_READ, 60000));
 
-    if (code != 0) { /* DEBUG */
-        for (unsigned i = 0; i < run->cluster->options.servers; i++)
-            for (uint32_t s = 0; s < run->shape.shards; s++) {
-                if (!sim_alive(run->cluster->servers[i]->node)) { printf("ps%u is dead\n", i); continue; }
-                struct ps *ps = mu__actor_state(run->cluster->servers[i]->member.kernel, (mu__pid){0, MU__PS});
-                struct partition *p = ps->partitions[mu__partition_of(mu__view_str("sum"), s)];
-                if (p == NULL) { printf("ps%u shard %u: none\n", i, s); continue; }
-                printf("ps%u shard %u: role %d view %lu P%u/%lx B%u/%lx L%u/%lx gen %lu rec %lu acked %lu node %u needed %d fate %d fill %d end %d sent %lu taken %lu deferred %d held %d broken %d\n", i, s, p->role, p->view.number, p->view.primary.task, p->view.primary.incarnation&0xffff, p->view.backup.task, p->view.backup.incarnation&0xffff,p->view.learner.task, p->view.learner.incarnation&0xffff, p->generation, p->record, p->stream.acked, p->stream.node, p->stream.needed, p->stream.fate, p->filling.active, p->filling.ended, p->filling.sent, p->filling.taken, !mu__list_is_empty(&p->stream.deferred), !mu__list_is_empty(&p->stream.held), p->broken);
-            }
-        struct mu__view_totals totals;
-        mu__views_totals(mu__actor_state(run->cluster->chief->member.kernel, (mu__pid){0, MU__VIEWS}), &totals);
-        printf("placed %u noprim %u degr %u fill %u lost %lu\n", totals.placed, totals.without_primary, totals.degraded, totals.filling, totals.lost);
-        }
     if (code != 0)
         cluster_break(run->cluster, "the sums cannot be read: %s", mu_strerror(code));
     for (size_t i = 0; i < run->items; i++)
