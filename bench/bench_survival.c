@@ -147,6 +147,13 @@ static void compare(void)
 
 /* ---- Fail-over ---- */
 
+static void pause_ms(long ms)
+{
+    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
 static _Atomic bool stops;
 static _Atomic uint64_t longest_ns;
 
@@ -171,10 +178,10 @@ static void kill_one(struct cluster *cluster, int index)
 
     (void)kill(cluster->children[at], SIGKILL);
     (void)waitpid(cluster->children[at], NULL, 0);
-    usleep(500 * 1000);
+    pause_ms(500);
     cluster_start(cluster, "ps", index);
     cluster->children[at] = cluster->children[--cluster->children_count];
-    usleep(1500 * 1000);
+    pause_ms(1500);
 }
 
 static void measure_failover(void)
@@ -185,7 +192,7 @@ static void measure_failover(void)
     pthread_t thread;
 
     begin_world(&world, 1);
-    usleep(1000 * 1000);
+    pause_ms(1000);
     if (pthread_create(&thread, NULL, add_until_told, &world) != 0)
         cluster_die("thread", "none is left");
     for (uint64_t i = 0; i < kills; i++) {
