@@ -393,6 +393,20 @@ static bool add_ps_node(struct ps *ps, const struct mu__node_up *up)
     return true;
 }
 
+/* Whether the other replica of a partition is on this server, and no link to it was
+ * there. */
+static bool is_awaited(const struct ps *ps, const struct partition *p,
+                       const struct mu__node_up *up)
+{
+    const struct ps_node *node;
+
+    if (p->role != SERVING || p->stream.node != 0 || p->stream.fate != 0)
+        return false;
+    node = mu__ps_replica_node(ps, p->view.backup.incarnation != 0 ? &p->view.backup
+                                                                   : &p->view.learner);
+    return node != NULL && node->node == up->node;
+}
+
 void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
@@ -405,13 +419,9 @@ void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (mu__ps_is_chief(ps, up->node))
         report_held_views(ctx, ps, up->node);
     report_serving(ctx, ps, up->node);
-    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
-        struct partition *p = ps->partitions[i];
-
-        if (p != NULL && p->role == SERVING && p->stream.node == 0 &&
-            p->stream.fate == 0 && has_other_replica(&p->view))
-            mu__stream_begin(ctx, ps, p);
-    }
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->partitions[i] != NULL && is_awaited(ps, ps->partitions[i], up))
+            mu__stream_linked(ctx, ps, ps->partitions[i]);
 }
 
 static void remove_ps_node(struct ps *ps, uint32_t node)

@@ -196,6 +196,9 @@ void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps);
 /* Begin to send to the other replica of the view, if there is one, once it is linked. */
 void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 
+/* There is a link to it now. */
+void mu__stream_linked(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+
 /* The replica is not in the view any more: what waits for it is answered. */
 void mu__stream_end(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 

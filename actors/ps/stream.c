@@ -164,12 +164,22 @@ void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     stream->wait_until_ms = 0;
     stream->node = node->node;
     stream->acked = p->record;
-    stream->checked_from = p->record + 1;
+    stream->checked_from = stream->needed ? p->record + 1 : UINT64_MAX;
     send_replica_view(ctx, &p->view, node->node);
     if (stream->needed)
         mu__stream_drain(ctx, ps, p);
     else
         mu__fill_begin(ctx, ps, p);
+}
+
+/* A learner cannot be filled in a generation that has begun: there may be requests under
+ * way of which it would know only the rest. */
+void mu__stream_linked(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    if (p->stream.needed)
+        mu__stream_begin(ctx, ps, p);
+    else
+        mu__stream_lose(ps, p, MU__REPLICA_LOST);
 }
 
 void mu__stream_lose(struct ps *ps, struct partition *p, enum mu__replica_fate fate)
