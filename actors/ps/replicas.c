@@ -230,6 +230,8 @@ static void change_replica(struct mu__ctx *ctx, struct ps *ps, struct partition 
 
     p->view = *view;
     p->stream.fate = 0;
+    if (was_level && p->stream.node == 0)
+        mu__stream_lose(ps, p, MU__REPLICA_LOST);   /* meanwhile: the view is another one */
     if (was_level)
         return;
     mu__stream_end(ctx, ps, p);
