@@ -98,10 +98,10 @@ struct mu__task_ended {
     M(285, TASK_ENDED, task_ended)
 
 enum mu__local_kind {
+    MU__LOCAL_KINDS_END = 286,
 #define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
     MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
 #undef MU__LOCAL_KIND
-    MU__LOCAL_KINDS_END = 286
 };
 
 #endif

@@ -120,10 +120,10 @@
     M(179, VIEWS_GET, views_get, CHIEF, MU__VIEWS_GET_FIELDS)
 
 enum mu__kind {
+    MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,
 #define MU__KIND(number, NAME, name, RIGHT, FIELDS) MU__##NAME = number,
     MU__MESSAGES(MU__KIND)
 #undef MU__KIND
-    MU__KINDS_END = MU__LOCAL_KINDS_BEGIN
 };
 
 #define MU__BODY(number, NAME, name, RIGHT, FIELDS) MU__MESSAGE_STRUCT(name, FIELDS)

@@ -1,19 +1,22 @@
-/* Checkpoints of variables: one after the other is read from the servers into the file,
- * or from the file to the servers, so that one variable at a time is in memory. */
+/* Checkpoints of variables: one after the other is read from the servers into the files,
+ * or from the files to the servers, so that one variable at a time is in memory. */
 #include "muster/checkpoint.h"
 
 #include "actors/packing.h"
 #include "api/internal.h"
 #include "node/deadline.h"
-#include "node/files/checkpoint_file.h"
+#include "node/files/checkpoint/ckpt_reader.h"
+#include "node/files/checkpoint/ckpt_writer.h"
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <uv.h>
 
 enum { KEEP = 5 };
+
+/* A file ends with the variable that reaches it. */
+#define FILE_BYTES (UINT64_C(4) << 30)
 
 static const char default_name[] = "model";
 
@@ -41,10 +44,10 @@ static int sort_variables(mu_variable *const *variables, size_t count,
 {
     mu_variable **sorted = NULL;
 
-    if (count > MU__CKPT_PARTS_MAX - 1)
+    if (count > MU__MANIFEST_VARIABLES_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%zu variables: a checkpoint has at most %d", count,
-                            MU__CKPT_PARTS_MAX - 1);
+                            MU__MANIFEST_VARIABLES_MAX);
     sorted = malloc((count + 1) * sizeof(mu_variable *));
     if (sorted == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to save a checkpoint");
@@ -65,7 +68,34 @@ static int sort_variables(mu_variable *const *variables, size_t count,
     return 0;
 }
 
-static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable,
+/* Whole variables, in files of some FILE_BYTES. */
+static int declare_variables(struct mu__ckpt_writer *writer, mu_variable **sorted,
+                             size_t count, mu_error *ret_error)
+{
+    uint64_t bytes = 0;
+    uint32_t partition = 0;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < count; i++) {
+        const struct mu__shape *shape = &sorted[i]->opened->shape;
+        const struct mu__ckpt_part part = {
+            .partition = partition,
+            .name = sorted[i]->opened->name,
+            .shape = shape,
+            .end_row = shape->rank == 0 ? 1 : shape->dims[0],
+        };
+
+        rv = mu__ckpt_writer_declare(writer, &part, ret_error);
+        bytes += mu__shape_bytes(shape);
+        if (bytes >= FILE_BYTES) {
+            bytes = 0;
+            partition++;
+        }
+    }
+    return rv;
+}
+
+static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable, size_t i,
                          int64_t timeout_ms, mu_error *ret_error)
 {
     size_t bytes = mu_variable_bytes(variable);
@@ -77,8 +107,7 @@ static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable,
                             variable->opened->name);
     rv = mu_variable_read(variable, content, bytes, timeout_ms, ret_error);
     if (rv == 0)
-        rv = mu__ckpt_writer_add(writer, variable->opened->name, &variable->opened->shape,
-                                 content, bytes, ret_error);
+        rv = mu__ckpt_writer_write(writer, i, content, ret_error);
     free(content);
     return rv;
 }
@@ -87,10 +116,12 @@ static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size
                       const mu_value *values, int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
-    int rv = values == NULL ? 0 : mu__ckpt_writer_add_value(writer, values, ret_error);
+    int rv = declare_variables(writer, sorted, count, ret_error);
 
+    if (rv == 0 && values != NULL)
+        rv = mu__ckpt_writer_write_value(writer, values, ret_error);
     for (size_t i = 0; rv == 0 && i < count; i++)
-        rv = save_variable(writer, sorted[i], mu__deadline_left_ms(deadline_ns),
+        rv = save_variable(writer, sorted[i], i, mu__deadline_left_ms(deadline_ns),
                            ret_error);
     return rv == 0 ? mu__ckpt_writer_finish(writer, ret_error) : rv;
 }
@@ -108,16 +139,16 @@ static void remove_old_checkpoints(const mu_checkpoint_options *o, uint64_t save
     for (size_t i = o->max_to_keep; i < count; i++)
         if (steps[i] != saved &&
             mu__ckpt_path(o->directory, o->name, steps[i], NULL, path) == 0)
-            (void)unlink(path);
+            mu__ckpt_folder_remove(path);
     mu__free_array(steps);
 }
 
-static int save_file(const mu_checkpoint_options *o, const char *path, uint64_t step,
+static int save_folder(const mu_checkpoint_options *o, const char *path, uint64_t step,
                      mu_variable **sorted, size_t count, const mu_value *values,
                      mu_error *ret_error)
 {
     struct mu__ckpt_writer *writer;
-    int rv = mu__ckpt_writer_open(path, step, (uint32_t)count + 1, ret_error, &writer);
+    int rv = mu__ckpt_writer_open(path, step, ret_error, &writer);
 
     if (rv != 0)
         return rv;
@@ -164,7 +195,7 @@ int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory to save a checkpoint");
     }
     if (rv == 0)
-        rv = save_file(&o, path, step, sorted, count, values, ret_error);
+        rv = save_folder(&o, path, step, sorted, count, values, ret_error);
     free(sorted);
     if (rv != 0) {
         free(copy);
@@ -178,8 +209,8 @@ int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
 
 /* ---- the newest ---- */
 
-/* 0 when that file is whole. */
-static int check_checkpoint_file(const char *path, mu_error *ret_error)
+/* 0 when that one is whole. */
+static int check_checkpoint(const char *path, mu_error *ret_error)
 {
     struct mu__ckpt_reader *reader;
     int rv = mu__ckpt_reader_open(path, ret_error, &reader);
@@ -202,7 +233,7 @@ static int first_whole(const char *directory, const char *name, const uint64_t *
         int rv = mu__ckpt_path(directory, name, steps[i], &error, path);
 
         if (rv == 0)
-            rv = check_checkpoint_file(path, &error);
+            rv = check_checkpoint(path, &error);
         if (rv == 0) {
             *ret_at = i;
             return 0;
@@ -263,36 +294,36 @@ static mu_value *make_shape_value(const struct mu__shape *shape)
     return NULL;
 }
 
-static mu_value *part_value(const struct mu__ckpt_part *part)
+static mu_value *describe_saved(const struct mu__manifest_variable *variable)
 {
+    const struct mu__shape shape = mu__ckpt_shape(variable);
     mu_value *map = mu_value_map();
     int rv = map == NULL ? -MU_ENOMEM : 0;
 
     if (rv == 0)
-        rv = mu_value_set(map, "name", mu_value_string(part->name));
+        rv = mu_value_set(map, "name", mu_value_string(variable->name));
     if (rv == 0)
         rv = mu_value_set(map, "dtype",
-                          mu_value_string(mu_dtype_name((int)part->shape.dtype)));
+                          mu_value_string(mu_dtype_name((int)shape.dtype)));
     if (rv == 0)
-        rv = mu_value_set(map, "shape", make_shape_value(&part->shape));
+        rv = mu_value_set(map, "shape", make_shape_value(&shape));
     if (rv == 0)
-        rv = mu_value_set(map, "shards", mu_value_int(part->shape.shards));
+        rv = mu_value_set(map, "shards", mu_value_int(shape.shards));
     if (rv == 0)
-        rv = mu_value_set(map, "bytes", mu_value_int((int64_t)part->bytes));
+        rv = mu_value_set(map, "bytes", mu_value_int((int64_t)mu__shape_bytes(&shape)));
     if (rv == 0)
         return map;
     mu_value_free(map);
     return NULL;
 }
 
-static mu_value *parts_value(const struct mu__ckpt_reader *reader)
+static mu_value *describe_all_saved(const struct mu__ckpt_reader *reader)
 {
     mu_value *list = mu_value_list();
     int rv = list == NULL ? -MU_ENOMEM : 0;
 
-    for (uint32_t i = 0; rv == 0 && i < reader->header.parts_count; i++)
-        if (reader->parts[i].name[0] != '\0')
-            rv = mu_value_append(list, part_value(&reader->parts[i]));
+    for (size_t i = 0; rv == 0 && i < reader->manifest.variables_count; i++)
+        rv = mu_value_append(list, describe_saved(&reader->manifest.variables[i]));
     if (rv == 0)
         return list;
     mu_value_free(list);
@@ -312,9 +343,9 @@ static int make_content(const struct mu__ckpt_reader *reader, mu_value *values,
     }
     rv = mu_value_set(map, "values", values);
     if (rv == 0)
-        rv = mu_value_set(map, "step", mu_value_int((int64_t)reader->header.step));
+        rv = mu_value_set(map, "step", mu_value_int((int64_t)reader->manifest.step));
     if (rv == 0)
-        rv = mu_value_set(map, "variables", parts_value(reader));
+        rv = mu_value_set(map, "variables", describe_all_saved(reader));
     if (rv == 0) {
         *ret_content = map;
         return 0;
@@ -343,17 +374,19 @@ int mu_checkpoint_read(const char *path, mu_error *ret_error, mu_value **ret_con
 /* ---- restoring ---- */
 
 /* Open with the saved number of shards; a variable that is there with another number is
- * opened with shards 0, which leaves the number to the library. */
-static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
-                         const void *content, uint64_t deadline_ns, mu_error *ret_error,
+ * opened with shards 0, which leaves the number to the library, as does one of another
+ * program's file. */
+static int open_variable(mu_node *node, const struct mu__ckpt_reader *reader,
+                         const struct mu__manifest_variable *saved, const void *content,
+                         uint64_t deadline_ns, mu_error *ret_error,
                          mu_variable **ret_variable)
 {
     mu_variable_spec spec = {
-        .name = part->name,
-        .dtype = (int)part->shape.dtype,
-        .rank = part->shape.rank,
-        .dims = part->shape.dims,
-        .shards = part->shape.shards,
+        .name = saved->name,
+        .dtype = (int)saved->dtype,
+        .rank = saved->rank,
+        .dims = saved->dims,
+        .shards = reader->has_sums ? saved->shards : 0,
         .initial = content,
         .flags = MU_VARIABLE_RECREATE,
     };
@@ -375,18 +408,20 @@ static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
 
 /* The content is assigned even where this call may have created the variable with it:
  * another task may have been faster. */
-static int restore_part(mu_node *node, const struct mu__ckpt_reader *reader,
-                        const struct mu__ckpt_part *part, uint64_t deadline_ns,
-                        mu_error *ret_error)
+static int restore_variable(mu_node *node, const struct mu__ckpt_reader *reader,
+                            const struct mu__manifest_variable *saved,
+                            uint64_t deadline_ns, mu_error *ret_error)
 {
+    const struct mu__shape shape = mu__ckpt_shape(saved);
     mu_variable *variable = NULL;
     uint8_t *content = NULL;
-    int rv = mu__ckpt_reader_content(reader, part, ret_error, &content);
+    int rv = mu__ckpt_reader_content(reader, saved, ret_error, &content);
 
     if (rv == 0)
-        rv = open_variable(node, part, content, deadline_ns, ret_error, &variable);
+        rv = open_variable(node, reader, saved, content, deadline_ns, ret_error,
+                           &variable);
     if (rv == 0)
-        rv = mu_variable_assign(variable, content, (size_t)part->bytes,
+        rv = mu_variable_assign(variable, content, (size_t)mu__shape_bytes(&shape),
                                 mu__deadline_left_ms(deadline_ns), ret_error);
     mu_variable_close(variable);
     free(content);
@@ -401,25 +436,25 @@ static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
     int rv = 0;
 
     for (size_t i = 0; i < count; i++)
-        if (names[i][0] == '\0' || mu__ckpt_reader_find(reader, names[i]) == NULL)
+        if (mu__ckpt_reader_find(reader, names[i]) == NULL)
             return mu_error_set(ret_error, -MU_ENOTFOUND,
                                 "there is no variable \"%.100s\" in \"%.200s\"", names[i],
                                 reader->path);
     for (size_t i = 0; rv == 0 && i < count; i++)
-        rv = restore_part(node, reader, mu__ckpt_reader_find(reader, names[i]),
-                          deadline_ns, ret_error);
+        rv = restore_variable(node, reader, mu__ckpt_reader_find(reader, names[i]),
+                              deadline_ns, ret_error);
     return rv;
 }
 
-static int restore_all_parts(mu_node *node, const struct mu__ckpt_reader *reader,
+static int restore_all_variables(mu_node *node, const struct mu__ckpt_reader *reader,
                              int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     int rv = 0;
 
-    for (uint32_t i = 0; rv == 0 && i < reader->header.parts_count; i++)
-        if (reader->parts[i].name[0] != '\0')
-            rv = restore_part(node, reader, &reader->parts[i], deadline_ns, ret_error);
+    for (size_t i = 0; rv == 0 && i < reader->manifest.variables_count; i++)
+        rv = restore_variable(node, reader, &reader->manifest.variables[i], deadline_ns,
+                              ret_error);
     return rv;
 }
 
@@ -436,7 +471,7 @@ int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *na
     if (rv != 0)
         return rv;
     rv = names == NULL
-             ? restore_all_parts(node, reader, timeout_ms, ret_error)
+             ? restore_all_variables(node, reader, timeout_ms, ret_error)
              : restore_named(node, reader, names, count, timeout_ms, ret_error);
     mu__ckpt_reader_close(reader);
     return rv;

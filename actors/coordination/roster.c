@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Tasks that are not coordinated, present and former: beyond it the slot of a former one
+ * is reused. */
 #ifdef MUSTER_TINY
 enum { GUESTS_MAX = 64 };
 #else
-enum { GUESTS_MAX = 1 << 14 };  /* tasks that are not coordinated, present and former;
-                                   beyond it the slot of a former one is reused */
+enum { GUESTS_MAX = 1 << 14 };
 #endif
 enum { FORMER_CLIENTS_MAX = 32 };   /* that are remembered, the last ones */
 

@@ -461,6 +461,7 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
+    s->members.turn = mu__turn(ctx);
     mu__membership_unload(&s->members, number, was->bytes, was->charge);
     if (mu__closures_count(&s->closures, mu__list_affine(number)) > 0 ||
         (worker->holds & MU__HOLD_EXCLUSIVE) != 0)

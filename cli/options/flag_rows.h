@@ -18,7 +18,7 @@ LIST(RESOLVER, "resolver", "MUSTER_RESOLVER", CLUSTER_VERBS, "NAME", "auto",
 LIST(RESOLVER_SET, "resolver-set", "MUSTER_RESOLVER_SET", CLUSTER_VERBS, "SETTING=VALUE",
      NULL, "a setting of the resolver, \"port=8888\"; NAME.SETTING=VALUE where there are "
      "several, or auto; may be repeated")
-OPTION(RESOLVE_MS, CLUSTER_VERBS,
+OPTION(RESOLVE_MS, CLUSTER_VERBS | CMD_RUN,
        "how long to wait for what a resolver asks, and for tasks that are not known yet; "
        "0: each is asked once. Verbs other than node wait 10000 at most unless it is "
        "given")
@@ -177,6 +177,9 @@ TEXT(RESTART, "restart", "MUSTER_RESTART", CMD_RUN, "POLICY", "never",
      "chief is never started again")
 NUMBER(RESTART_MAX, "restart-max", "MUSTER_RESTART_MAX", CMD_RUN, "N", "10", 0, 1000000,
        "restarts of one task in a row; one that has run for a minute begins again")
+SWITCH(CONTROL, "control", "MUSTER_RUN_CONTROL", CMD_RUN,
+       "for a program that is the chief itself and starts the other tasks: commands come "
+       "by standard input, events go to standard output, as lines of JSON")
 TEXT(STATUS_FILE, "status-file", "MUSTER_STATUS_FILE", CMD_RUN, "FILE", NULL,
      "keep a file of JSON up to date: pid, address, state of each task")
 CHOICE(COLOR, "color", "MUSTER_COLOR", CMD_RUN, "WHEN", "auto", "auto|always|never",

@@ -9,7 +9,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -42,7 +44,7 @@ static void die_with_run(pid_t parent)
  * pipe. */
 static void forget_handlers(const sigset_t *mask)
 {
-    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         (void)signal(numbers[i], SIG_DFL);
@@ -66,15 +68,15 @@ static pid_t fork_quietly(sigset_t *ret_mask)
     return pid;
 }
 
-static void exec_child(int out, int supervision, pid_t parent, char *const *arguments,
-                       char *const *environment)
+static void exec_child(const int out[2], int supervision, pid_t parent,
+                       char *const *arguments, char *const *environment)
 {
     int null = open("/dev/null", O_RDONLY);
 
     die_with_run(parent);
     (void)setpgid(0, 0);
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(out, STDERR_FILENO) < 0 || dup2(supervision, CMD_SUPERVISION_FD) < 0 ||
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out[0], STDOUT_FILENO) < 0 ||
+        dup2(out[1], STDERR_FILENO) < 0 || dup2(supervision, CMD_SUPERVISION_FD) < 0 ||
         fcntl(CMD_SUPERVISION_FD, F_SETFD, 0) != 0)
         _exit(EXIT_NOT_STARTED);
     (void)execve(get_own_program(), arguments, environment);
@@ -106,24 +108,27 @@ static int prepare_pipe(int ends[2])
     return -1;
 }
 
-static int start_with(struct cmd_child *child, const int out[2], const int supervision[2],
+/* `out` has a pipe for each output of its own. */
+static int start_with(struct cmd_child *child, int (*out)[2], const int supervision[2],
                       char *const *arguments, char *const *environment)
 {
+    const int last = child->is_controlled;
+    const int ends[] = {out[0][1], out[last][1]};
     pid_t parent = getpid();
     sigset_t mask;
     pid_t pid = fork_quietly(&mask);
 
     if (pid == 0)
-        exec_child(out[1], supervision[1], parent, arguments, environment);
+        exec_child(ends, supervision[1], parent, arguments, environment);
     if (pid < 0)
         return -1;
-    (void)close(out[1]);
     (void)close(supervision[1]);
+    for (int i = 0; i <= last; i++) {
+        (void)close(ends[i]);
+        child->streams[i] = (struct cmd_stream){.fd = out[i][0]};
+    }
     child->pid = pid;
-    child->fd = out[0];
     child->supervision_fd = supervision[0];
-    child->used = 0;
-    child->returned = false;
     child->loading[0] = '\0';
     child->reason[0] = '\0';
     child->job_failed = false;
@@ -133,20 +138,21 @@ static int start_with(struct cmd_child *child, const int out[2], const int super
 int cmd_child_start(struct cmd_child *child, char *const *arguments,
                     char *const *environment)
 {
+    const int needed = 1 + child->is_controlled;
     int supervision[2];
-    int out[2];
+    int out[2][2];
+    int count = 0;
 
-    if (pipe(out) != 0 || prepare_pipe(out) != 0)
-        return -1;
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, supervision) != 0 ||
-        prepare_pipe(supervision) != 0) {
-        close_both(out);
-        return -1;
+    while (count < needed && pipe(out[count]) == 0 && prepare_pipe(out[count]) == 0)
+        count++;
+    if (count == needed && socketpair(AF_UNIX, SOCK_STREAM, 0, supervision) == 0 &&
+        prepare_pipe(supervision) == 0) {
+        if (start_with(child, out, supervision, arguments, environment) == 0)
+            return 0;
+        close_both(supervision);
     }
-    if (start_with(child, out, supervision, arguments, environment) == 0)
-        return 0;
-    close_both(out);
-    close_both(supervision);
+    while (count > 0)
+        close_both(out[--count]);
     return -1;
 }
 
@@ -175,7 +181,7 @@ void cmd_child_report_ended(const struct cmd_child *child, const struct cmd_chil
                     MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void cmd_child_read_reports(struct cmd_child *child)
+static void read_child_reports(struct cmd_child *child)
 {
     char line[CMD_REPORT_BYTES];
     size_t used = 0;
@@ -197,59 +203,106 @@ void cmd_child_read_reports(struct cmd_child *child)
 
 /* ---- lines ---- */
 
-static void read_child_byte(struct cmd_child *child, char byte, cmd_child_line_fn on_line,
-                            void *user)
+static void end_child_line(struct cmd_child *child, struct cmd_stream *stream,
+                           bool progress)
 {
-    if (byte == '\n') {
-        on_line(user, child, child->line, child->used, false);
-        child->used = 0;
-        child->returned = false;
-        return;
-    }
-    if (byte == '\r') {
-        if (!child->returned && child->used > 0)
-            on_line(user, child, child->line, child->used, true);
-        child->returned = true;
-        return;
-    }
-    /* The text before the carriage return was a progress line, and has been shown. */
-    if (child->returned)
-        child->used = 0;
-    child->returned = false;
-    if (child->used == sizeof child->line) {
-        on_line(user, child, child->line, child->used, false);
-        child->used = 0;
-    }
-    child->line[child->used++] = byte;
+    child->on_line(child->user, child, stream == &child->streams[1], stream->line,
+                   stream->used, progress);
+    if (!progress)
+        stream->used = 0;
 }
 
-void cmd_child_read(struct cmd_child *child, cmd_child_line_fn on_line, void *user)
+static bool grow_child_line(struct cmd_stream *stream)
+{
+    size_t room = stream->room == 0 ? 256 : 2 * stream->room;
+    char *line = room > CMD_LINE_BYTES ? NULL : realloc(stream->line, room);
+
+    if (line == NULL)
+        return false;
+    stream->line = line;
+    stream->room = room;
+    return true;
+}
+
+static void read_child_byte(struct cmd_child *child, struct cmd_stream *stream, char byte)
+{
+    bool is_return = byte == '\r' && !child->is_controlled;
+
+    if (is_return && !stream->returned && stream->used > 0)
+        end_child_line(child, stream, true);
+    if (byte == '\n')
+        end_child_line(child, stream, false);
+    /* The text before the carriage return was a progress line, and has been shown. */
+    if (stream->returned && !is_return)
+        stream->used = 0;
+    stream->returned = is_return;
+    if (is_return || byte == '\n')
+        return;
+    if (stream->used == stream->room && !grow_child_line(stream))
+        end_child_line(child, stream, false);
+    if (stream->used < stream->room)
+        stream->line[stream->used++] = byte;
+}
+
+static void close_child_stream(struct cmd_stream *stream)
+{
+    if (stream->fd >= 0)
+        (void)close(stream->fd);
+    stream->fd = -1;
+}
+
+static void read_child_stream(struct cmd_child *child, struct cmd_stream *stream)
 {
     char bytes[4096];
 
-    for (int i = 0; i < READS_MAX && child->fd >= 0; i++) {
-        ssize_t size = read(child->fd, bytes, sizeof bytes);
+    for (int i = 0; i < READS_MAX && stream->fd >= 0; i++) {
+        ssize_t size = read(stream->fd, bytes, sizeof bytes);
 
         if (size < 0 && (errno == EAGAIN || errno == EINTR))
             return;
-        if (size <= 0) {
-            (void)close(child->fd);
-            child->fd = -1;
-        }
+        if (size <= 0)
+            close_child_stream(stream);
         for (ssize_t at = 0; at < size; at++)
-            read_child_byte(child, bytes[at], on_line, user);
+            read_child_byte(child, stream, bytes[at]);
     }
+}
+
+void cmd_child_read(struct cmd_child *child)
+{
+    for (int i = 0; i < 2; i++)
+        read_child_stream(child, &child->streams[i]);
+}
+
+/* ---- its end ---- */
+
+static void set_child_end(struct cmd_child *child, int status)
+{
+    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+    child->code = number != 0 ? CMD_SIGNAL + number : WEXITSTATUS(status);
+    if (number != 0)
+        (void)snprintf(child->end, sizeof child->end, "was killed by signal %d (%s)",
+                       number, strsignal(number));
+    else
+        (void)snprintf(child->end, sizeof child->end, "ended with exit code %d",
+                       child->code);
 }
 
 /* A process that the task forked may hold the pipe open for ever: does not wait for its
  * end. */
-void cmd_child_drain(struct cmd_child *child, cmd_child_line_fn on_line, void *user)
+void cmd_child_ended(struct cmd_child *child, int status)
 {
-    cmd_child_read(child, on_line, user);
-    if (child->fd >= 0)
-        (void)close(child->fd);
-    child->fd = -1;
-    if (child->used > 0 && !child->returned)
-        on_line(user, child, child->line, child->used, false);
-    child->used = 0;
+    child->pid = 0;
+    set_child_end(child, status);
+    cmd_child_read(child);
+    for (int i = 0; i < 2; i++) {
+        struct cmd_stream *stream = &child->streams[i];
+
+        close_child_stream(stream);
+        if (stream->used > 0 && !stream->returned)
+            end_child_line(child, stream, false);
+        free(stream->line);
+        *stream = (struct cmd_stream){.fd = -1};
+    }
+    read_child_reports(child);
 }

@@ -1,6 +1,7 @@
 #include "cli/run/processes.h"
 
 #include "cli/output/print_json.h"
+#include "cli/verbs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -70,7 +71,9 @@ static int init_child(const struct cmd_options *options, const mu_cluster *clust
     const char *restart = cmd_text(options, CMD_FLAG_RESTART);
     char origin[64];
 
-    child->fd = -1;
+    child->streams[0].fd = -1;
+    child->streams[1].fd = -1;
+    child->is_controlled = cmd_number(options, CMD_FLAG_CONTROL) == 1;
     child->supervision_fd = -1;
     child->colour = (unsigned)number + 1;
     (void)mu_cluster_task_at(cluster, number, &child->type, &child->index,
@@ -100,35 +103,63 @@ int cmd_children_new(const struct cmd_options *options, const mu_cluster *cluste
     if (children == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     *ret_children = children;
-    *ret_count = count;
-    for (size_t i = 0; rv == 0 && i < count; i++)
-        rv = init_child(options, cluster, i, ret_error, &children[i]);
+    *ret_count = 0;
+    for (size_t i = 0; rv == 0 && i < count; i++) {
+        struct cmd_child *child = &children[*ret_count];
+
+        rv = init_child(options, cluster, i, ret_error, child);
+        *ret_count += !child->is_controlled || strcmp(child->type, "chief") != 0;
+    }
     return rv;
 }
 
+const char *cmd_children_reason(const struct cmd_child *children, size_t count,
+                                int code)
+{
+    const char *reason = "";
+
+    for (size_t i = 0; i < count && code != CMD_FINE; i++) {
+        const struct cmd_child *child = &children[i];
+
+        if (child->reason[0] == '\0')
+            continue;
+        if (strcmp(child->type, "chief") == 0 || strcmp(child->type, "client") == 0)
+            return child->reason;
+        if (child->code == code && reason[0] == '\0')
+            reason = child->reason;
+    }
+    return reason;
+}
+
 /* ---- the status file ---- */
+
+cJSON *cmd_child_json(const struct cmd_child *child)
+{
+    cJSON *map = cJSON_CreateObject();
+
+    if (child->pid > 0)
+        (void)cJSON_AddNumberToObject(map, "pid", (double)child->pid);
+    else
+        (void)cJSON_AddNullToObject(map, "pid");
+    (void)cJSON_AddStringToObject(map, "address", child->address);
+    (void)cJSON_AddStringToObject(map, "state",
+                                  child->pid > 0 ? "running"
+                                  : child->ended ? "ended"
+                                                 : "restarting");
+    (void)cJSON_AddNumberToObject(map, "restarts", (double)child->restarts_total);
+    if (child->end[0] != '\0') {
+        (void)cJSON_AddNumberToObject(map, "exit_code", (double)child->code);
+        (void)cJSON_AddStringToObject(map, "end", child->end);
+    }
+    return map;
+}
 
 static cJSON *children_json(const struct cmd_child *children, size_t count)
 {
     cJSON *root = cJSON_CreateObject();
 
-    for (size_t i = 0; i < count; i++) {
-        const struct cmd_child *child = &children[i];
-        cJSON *map = cJSON_AddObjectToObject(root, child->name);
-
-        if (child->pid > 0)
-            (void)cJSON_AddNumberToObject(map, "pid", (double)child->pid);
-        else
-            (void)cJSON_AddNullToObject(map, "pid");
-        (void)cJSON_AddStringToObject(map, "address", child->address);
-        (void)cJSON_AddStringToObject(map, "state",
-                                      child->pid > 0 ? "running"
-                                      : child->ended ? "ended"
-                                                     : "restarting");
-        (void)cJSON_AddNumberToObject(map, "restarts", (double)child->restarts_total);
-        if (child->ended)
-            (void)cJSON_AddNumberToObject(map, "exit_code", (double)child->code);
-    }
+    for (size_t i = 0; i < count; i++)
+        (void)cJSON_AddItemToObject(root, children[i].name, cmd_child_json(&children[i]));
     return root;
 }
 

@@ -80,6 +80,7 @@ static int make_child_environment(struct cmd_launch *launch,
     static char progress[] = "MUSTER_PROGRESS=1";
     static char pipe_name[48];
     static char name[sizeof "MUSTER_RUN=" + CLI_RUN_NAME_BYTES];
+    bool is_controlled = cmd_number(options, CMD_FLAG_CONTROL) == 1;
     char **environment;
     size_t count = 0;
 
@@ -91,13 +92,14 @@ static int make_child_environment(struct cmd_launch *launch,
     launch->environment = environment;
     count = 0;
     for (char **at = environ; *at != NULL; at++)
-        if (!is_own_variable(*at) && !is_of_others(*at))
+        if (!is_own_variable(*at) && (is_controlled || !is_of_others(*at)))
             environment[count++] = *at;
     (void)snprintf(pipe_name, sizeof pipe_name, MU_SUPERVISION_VARIABLE "=%d:%ld",
                    CMD_SUPERVISION_FD, (long)getpid());
-    environment[count++] = progress;
     environment[count++] = pipe_name;
-    if (cmd_text(options, CMD_FLAG_RUN) == NULL) {
+    if (!is_controlled)
+        environment[count++] = progress;
+    if (!is_controlled && cmd_text(options, CMD_FLAG_RUN) == NULL) {
         (void)snprintf(name, sizeof name, "MUSTER_RUN=");
         name_run(name + strlen(name));
         environment[count++] = name;
@@ -144,6 +146,40 @@ int cmd_launch_init(struct cmd_launch *launch, const struct cmd_options *options
 
     if (rv == 0 && make_child_environment(launch, options) != 0)
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    return rv;
+}
+
+static char *tf_config_of(const mu_cluster *of, const struct cmd_child *child)
+{
+    static const char format[] =
+        "TF_CONFIG={\"cluster\": %s, \"task\": {\"type\": \"%s\", \"index\": %d}}";
+    char *cluster = mu_cluster_to_json(of);
+    size_t size = cluster == NULL ? 0 : strlen(cluster) + sizeof format + 32;
+    char *text = cluster == NULL ? NULL : malloc(size);
+
+    if (text != NULL)
+        (void)snprintf(text, size, format, cluster, child->type, child->index);
+    free(cluster);
+    return text;
+}
+
+int cmd_launch_start(struct cmd_launch *launch, const mu_cluster *cluster,
+                     struct cmd_child *child)
+{
+    static char flag[] = "--task";
+    char task[CMD_NAME_BYTES];
+    char *tf_config = tf_config_of(cluster, child);
+    int rv = -1;
+
+    (void)snprintf(task, sizeof task, "%s:%d", child->type, child->index);
+    launch->task[0] = flag;
+    launch->task[1] = task;
+    *launch->tf_config = tf_config;
+    if (tf_config != NULL)
+        rv = cmd_child_start(child, launch->arguments, launch->environment);
+    *launch->tf_config = NULL;
+    launch->task[1] = NULL;
+    free(tf_config);
     return rv;
 }
 

@@ -8,6 +8,7 @@
 
 #include "muster/cluster.h"
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,12 +16,28 @@
 
 /* ---- child.c: one process, and the lines that it prints ---- */
 
-enum { CMD_LINE_BYTES = 16384, CMD_NAME_BYTES = 32 };
+enum { CMD_LINE_BYTES = 1 << 20, CMD_NAME_BYTES = 32 };
 
 /* The child's descriptor of the pipe of supervision_pipe.h. */
 enum { CMD_SUPERVISION_FD = 3, CMD_REPORT_BYTES = 600 };
 
 enum cmd_restart { CMD_RESTART_NEVER, CMD_RESTART_ON_FAILURE, CMD_RESTART_ALWAYS };
+
+struct cmd_child;
+
+/* Called for each line, without its end; `progress` when a carriage return ended it. */
+typedef void (*cmd_child_line_fn)(void *user, struct cmd_child *child, bool is_error,
+                                  const char *text, size_t size, bool progress);
+
+/* One output of a process. */
+struct cmd_stream {
+    int fd;                         /* read end; -1: closed */
+    char *line;                     /* `used` bytes of a line that has not ended */
+    size_t used;
+    size_t room;
+    bool returned;                  /* `line` ends with a carriage return, and was shown
+                                       as progress */
+};
 
 struct cmd_child {
     char name[CMD_NAME_BYTES];      /* "worker/1" */
@@ -30,7 +47,12 @@ struct cmd_child {
     unsigned colour;
     enum cmd_restart policy;
     pid_t pid;                      /* 0: it does not run */
-    int fd;                         /* read end of its output; -1: closed */
+    bool is_controlled;             /* --control: standard error is apart, and carriage
+                                       returns are part of lines */
+    struct cmd_stream streams[2];   /* output, which has the errors unless these are
+                                       apart; errors */
+    cmd_child_line_fn on_line;
+    void *user;
     int supervision_fd;             /* our end of its supervision pipe; -1: closed */
     char loading[CMD_REPORT_BYTES];   /* the plugin it was loading when it ended; "":
                                          none */
@@ -44,15 +66,7 @@ struct cmd_child {
     char end[96];                   /* how its last process has ended: the predicate of a
                                        message */
     int code;                       /* its last exit code, 128 + n after a signal */
-    size_t used;                    /* bytes in `line` */
-    bool returned;                  /* `line` ends with a carriage return, and was shown
-                                       as progress */
-    char line[CMD_LINE_BYTES];
 };
-
-/* Called for each line, without its end; `progress` when a carriage return ended it. */
-typedef void (*cmd_child_line_fn)(void *user, struct cmd_child *child, const char *text,
-                                  size_t size, bool progress);
 
 /* Start the process with these arguments and this environment. It gets a process group of
  * its own, so that a terminal's Ctrl-C reaches the parent only, and the kernel kills it
@@ -64,29 +78,35 @@ int cmd_child_start(struct cmd_child *child, char *const *arguments,
  * child that does not read is not waited for. */
 void cmd_child_report_ended(const struct cmd_child *child, const struct cmd_child *other);
 
-/* After its end: read the reports in its supervision pipe. */
-void cmd_child_read_reports(struct cmd_child *child);
+/* Read the available output, line by line; closes a descriptor at the end of file. */
+void cmd_child_read(struct cmd_child *child);
 
-/* Read the available output, line by line; closes the descriptor at the end of file. */
-void cmd_child_read(struct cmd_child *child, cmd_child_line_fn on_line, void *user);
-
-/* After its end: read the remaining output; the last line may lack its line end. */
-void cmd_child_drain(struct cmd_child *child, cmd_child_line_fn on_line, void *user);
+/* After its end, with this status of waitpid: set how it has ended, and read the
+ * remaining output and reports; the last line may lack its line end. */
+void cmd_child_ended(struct cmd_child *child, int status);
 
 /* ---- children.c: the table of processes, and the status file ---- */
 
-/* Make a row for each task of the cluster, not started yet, with its restart policy. The
- * caller frees the array, also after a failure. */
+/* Make a row for each task of the cluster, not started yet, with its restart policy;
+ * with --control none for the chief. The caller frees the array, also after a failure. */
 int cmd_children_new(const struct cmd_options *options, const mu_cluster *cluster,
                      mu_error *ret_error, struct cmd_child **ret_children,
                      size_t *ret_count);
+
+/* The reason for exit code `code`: the chief's or the client's, or that of the first task
+ * that ended with it. */
+const char *cmd_children_reason(const struct cmd_child *children, size_t count, int code);
+
+/* What the status file has of a task; the caller frees it. */
+cJSON *cmd_child_json(const struct cmd_child *child);
 
 /* Write --status-file. Returns 0 or an errno. */
 int cmd_children_write(const struct cmd_child *children, size_t count, const char *path);
 
 /* ---- launch.c: arguments and environment of the processes ----
  *
- * This command's own, without the variables that identify a task. */
+ * This command's own, without the variables that identify a task; with --control the
+ * environment is otherwise as the parent has made it. */
 
 enum { CLI_ARGUMENTS_MAX = 256, CLI_RUN_NAME_BYTES = 40 };
 
@@ -104,13 +124,17 @@ int cmd_launch_init(struct cmd_launch *launch, const struct cmd_options *options
                     mu_error *ret_error);
 void cmd_launch_done(struct cmd_launch *launch);
 
+/* Start a task's process. Returns 0, or -1 with errno. */
+int cmd_launch_start(struct cmd_launch *launch, const mu_cluster *cluster,
+                     struct cmd_child *child);
+
 /* Whether only warnings are logged, since no log flag was given: lines about starting and
  * ending tasks would hide the programs' output. */
 bool cmd_is_quiet(const struct cmd_options *options);
 
 /* ---- local_cluster.c: a cluster spec for this machine ---- */
 
-enum { CMD_FOLDER_BYTES = 64 };
+enum { CMD_FOLDER_BYTES = 88 };
 
 /* Make the cluster spec of --workers, --ps, --counts and so on, with free ports of
  * 127.0.0.1, or with --transport ipc with sockets in a new directory, whose path is
@@ -122,5 +146,27 @@ int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error
 
 /* Remove the directory and the sockets in it; "" is fine. */
 void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster);
+
+/* ---- control.c: --control, JSON lines to and from the parent, which is the chief ----
+ *
+ * docs/manual/muster.md lists them. */
+
+enum { CMD_COMMAND_BYTES = 512 };
+
+/* Write an event to standard output: of a task or of none (NULL), with one member or two,
+ * which are freed. */
+void cmd_event_send(const char *kind, const char *task, const char *name, cJSON *item,
+                    const char *second_name, cJSON *second);
+
+struct cmd_commands {
+    int fd;                         /* standard input; -1: it has ended */
+    void (*on_stop)(void *user, unsigned leave_ms, unsigned kill_ms);
+    void *user;
+    size_t used;                    /* bytes in `line` */
+    char line[CMD_COMMAND_BYTES];   /* the beginning of a longer one */
+};
+
+/* Do what is there, and refuse other lines. False: there are no more. */
+bool cmd_commands_read(struct cmd_commands *commands);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * This process has one thread with a poll() loop, and no connections, since it forks. The
  * kernel kills the tasks when this process ends (run/child.c); this file ends them in
- * order: by the chief's end or SIGTERM first, SIGKILL last. */
+ * order: by the chief's end or SIGTERM first, SIGKILL last. With --control the parent is
+ * the chief. */
 #include "cli/options/flags.h"
 #include "cli/output/print_json.h"
 #include "cli/resolve/cluster_flags.h"
@@ -14,16 +15,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -40,7 +38,7 @@ enum {
 /* Phases of ending the cluster. Each has a timeout, after which the next one begins. */
 enum phase {
     RUNNING,
-    LEAVING,        /* the chief has ended: the others are expected to end by
+    LEAVING,        /* the chief's job has ended: the others are expected to end by
                        themselves */
     STOPPING,       /* SIGTERM was sent */
     KILLING         /* SIGKILL was sent */
@@ -49,6 +47,8 @@ enum phase {
 struct run {
     const struct cmd_options *options;
     struct cmd_output output;
+    bool is_controlled;         /* --control */
+    struct cmd_commands commands;
     mu_cluster *cluster;
     char folder[CMD_FOLDER_BYTES];
     struct cmd_child *children;
@@ -73,6 +73,7 @@ static volatile sig_atomic_t signals_seen;
 
 MU_PRINTF(3, 4) static void say(struct run *run, int level, const char *format, ...)
 {
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
     char text[1024];
     va_list args;
 
@@ -81,7 +82,11 @@ MU_PRINTF(3, 4) static void say(struct run *run, int level, const char *format, 
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    cmd_output_line(&run->output, "muster", 0, text, strlen(text));
+    if (run->is_controlled)
+        cmd_event_send("log", NULL, "level", cJSON_CreateString(levels[level]), "message",
+                       cmd_json_text(text, strlen(text)));
+    else
+        cmd_output_line(&run->output, "muster", 0, text, strlen(text));
 }
 
 /* ---- signals ---- */
@@ -129,6 +134,14 @@ static void write_status(struct run *run)
     run->status_errno = rv;
 }
 
+/* A task has started or ended. */
+static void note_task_change(struct run *run, const struct cmd_child *child)
+{
+    if (run->is_controlled)
+        cmd_event_send("task", child->name, "status", cmd_child_json(child), NULL, NULL);
+    write_status(run);
+}
+
 /* Check that the status file can be written, before any task is started. */
 static int check_status_file(const struct run *run, mu_error *error)
 {
@@ -145,41 +158,12 @@ static int check_status_file(const struct run *run, mu_error *error)
 
 /* ---- starting tasks ---- */
 
-static char *tf_config_of(const struct run *run, const struct cmd_child *child)
-{
-    static const char format[] =
-        "TF_CONFIG={\"cluster\": %s, \"task\": {\"type\": \"%s\", \"index\": %d}}";
-    char *cluster = mu_cluster_to_json(run->cluster);
-    size_t size = cluster == NULL ? 0 : strlen(cluster) + sizeof format + 32;
-    char *text = cluster == NULL ? NULL : malloc(size);
-
-    if (text != NULL)
-        (void)snprintf(text, size, format, cluster, child->type, child->index);
-    free(cluster);
-    return text;
-}
-
 static int start_child(struct run *run, struct cmd_child *child)
 {
-    static char flag[] = "--task";
-    char task[CMD_NAME_BYTES];
-    char *tf_config = tf_config_of(run, child);
-    struct cmd_launch *launch = &run->launch;
-    int rv = -1;
-
-    (void)snprintf(task, sizeof task, "%s:%d", child->type, child->index);
-    launch->task[0] = flag;
-    launch->task[1] = task;
-    *launch->tf_config = tf_config;
-    if (tf_config != NULL)
-        rv = cmd_child_start(child, launch->arguments, launch->environment);
-    if (rv != 0)
+    if (cmd_launch_start(&run->launch, run->cluster, child) != 0) {
         say(run, MU_LOG_ERROR, "%s cannot be started: %s", child->name, strerror(errno));
-    *launch->tf_config = NULL;
-    launch->task[1] = NULL;
-    free(tf_config);
-    if (rv != 0)
-        return rv;
+        return -1;
+    }
     child->started_ms = cmd_now_ms();
     child->restart_ms = 0;
     say(run, MU_LOG_INFO, "%s pid %ld started at %s", child->name, (long)child->pid,
@@ -188,15 +172,6 @@ static int start_child(struct run *run, struct cmd_child *child)
 }
 
 /* ---- phases ---- */
-
-static size_t running_count(const struct run *run)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < run->count; i++)
-        count += run->children[i].pid > 0;
-    return count;
-}
 
 /* Begin a later phase: cancels pending restarts, and sends its signal to all tasks. */
 static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
@@ -209,8 +184,10 @@ static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
         struct cmd_child *child = &run->children[i];
 
         child->restart_ms = 0;
-        if (child->pid == 0)
+        if (child->pid == 0 && !child->ended) {
             child->ended = true;
+            note_task_change(run, child);
+        }
         if (child->pid > 0 && phase == STOPPING)
             (void)kill(child->pid, SIGTERM);
         if (child->pid > 0 && phase == KILLING) {
@@ -223,6 +200,22 @@ static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
 static void stop_run(struct run *run)
 {
     begin_phase(run, STOPPING, run->stop_ms);
+}
+
+/* The command "stop". Another one may only be more urgent. How tasks end then is no
+ * news. */
+static void stop_by_command(void *user, unsigned leave_ms, unsigned kill_ms)
+{
+    struct run *run = user;
+    enum phase phase = leave_ms > 0 ? LEAVING : STOPPING;
+    unsigned wait_ms = leave_ms > 0 ? leave_ms : kill_ms;
+
+    run->result = CMD_FINE;
+    run->level = MU_LOG_ERROR;
+    run->stop_ms = kill_ms;
+    begin_phase(run, phase, wait_ms);
+    if (run->phase == phase && run->phase_ends_ms > cmd_now_ms() + wait_ms)
+        run->phase_ends_ms = cmd_now_ms() + wait_ms;
 }
 
 static void next_phase(struct run *run)
@@ -259,30 +252,20 @@ static void handle_interrupt(struct run *run, int number)
 
 /* ---- ends of tasks ---- */
 
-static void on_line(void *user, struct cmd_child *child, const char *text, size_t size,
-                    bool progress)
+static void on_line(void *user, struct cmd_child *child, bool is_error, const char *text,
+                    size_t size, bool progress)
 {
     struct run *run = user;
 
-    if (progress)
+    if (run->is_controlled)
+        cmd_event_send("line", child->name, "stream",
+                       cJSON_CreateString(is_error ? "err" : "out"), "text",
+                       cmd_json_text(text, size));
+    else if (progress)
         cmd_output_progress(&run->output, child->name, child->colour, text, size,
                             cmd_now_ms());
     else
         cmd_output_line(&run->output, child->name, child->colour, text, size);
-}
-
-static int get_exit_code(int status)
-{
-    return WIFSIGNALED(status) ? CMD_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-static void describe_exit(int status, char *out, size_t size)
-{
-    if (WIFSIGNALED(status))
-        (void)snprintf(out, size, "was killed by signal %d (%s)", WTERMSIG(status),
-                       strsignal(WTERMSIG(status)));
-    else
-        (void)snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
 }
 
 /* Whether a task is restarted; not after a usage error, which would only repeat. */
@@ -304,8 +287,9 @@ static void arrange_restart(struct run *run, struct cmd_child *child)
         child->restarts = 0;
     if (child->restarts >= most) {
         child->ended = true;
-        say(run, MU_LOG_ERROR, "%s %s; given up after %u restarts in a row", child->name,
-            child->end, most);
+        say(run, MU_LOG_ERROR,
+            "%s %s and is not started again: given up after %u restarts in a row",
+            child->name, child->end, most);
         return;
     }
     if (child->restarts < 7)
@@ -416,7 +400,7 @@ static void note_workers_done(struct run *run)
         workers += is_worker;
         others += !run->children[i].ended;
     }
-    if (run->phase == RUNNING && workers > 0 && others > 0)
+    if (run->phase == RUNNING && !run->is_controlled && workers > 0 && others > 0)
         say(run, MU_LOG_WARN,
             "all workers have ended; other tasks running: %zu (stop: Ctrl-C)", others);
 }
@@ -437,11 +421,7 @@ static void note_loading(struct run *run, struct cmd_child *child)
 
 static void child_ended(struct run *run, struct cmd_child *child, int status)
 {
-    child->pid = 0;
-    child->code = get_exit_code(status);
-    describe_exit(status, child->end, sizeof child->end);
-    cmd_child_drain(child, on_line, run);
-    cmd_child_read_reports(child);
+    cmd_child_ended(child, status);
     if (child->loading[0] != '\0')
         note_loading(run, child);
     if (child->loading[0] != '\0' && child->code == CMD_FINE)
@@ -455,9 +435,12 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     if (needs_child_restart(run, child)) {
         arrange_restart(run, child);
     } else {
+        bool is_given_up = run->phase == RUNNING && child->code == CMD_USAGE &&
+                           child->policy != CMD_RESTART_NEVER;
+
         child->ended = true;
-        say(run, is_expected_end(run, child) ? MU_LOG_INFO : MU_LOG_WARN, "%s %s",
-            child->name, child->end);
+        say(run, is_expected_end(run, child) ? MU_LOG_INFO : MU_LOG_WARN, "%s %s%s",
+            child->name, child->end, is_given_up ? " and is not started again" : "");
     }
     if (strcmp(child->type, "chief") == 0)
         chief_ended(run, child);
@@ -466,18 +449,26 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     report_ended(run, child);
     if (strcmp(child->type, "worker") == 0)
         note_workers_done(run);
-    write_status(run);
+    note_task_change(run, child);
 }
 
+/* What a task has forked ends with it: it may have inherited the task's socket. The group
+ * is killed before the process is reaped, while its number is surely its own. */
 static void reap_children(struct run *run)
 {
+    siginfo_t info = {.si_pid = 0};
     int status;
-    pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
+        pid_t pid = info.si_pid;
+
+        (void)kill(-pid, SIGKILL);
+        (void)waitpid(pid, &status, 0);
         for (size_t i = 0; i < run->count; i++)
             if (run->children[i].pid == pid)
                 child_ended(run, &run->children[i], status);
+        info.si_pid = 0;
+    }
 }
 
 /* ---- the loop ---- */
@@ -526,33 +517,37 @@ static void restart_due(struct run *run)
             (void)snprintf(child->end, sizeof child->end, "could not be started");
         report_ended(run, child);
         report_former_ends(run, child);
-        write_status(run);
+        note_task_change(run, child);
     }
 }
 
 static bool is_run_over(const struct run *run)
 {
-    if (running_count(run) > 0)
-        return false;
     for (size_t i = 0; i < run->count; i++)
-        if (!run->children[i].ended)
+        if (run->children[i].pid > 0 || !run->children[i].ended)
             return false;
-    return true;
+    return !run->is_controlled || run->phase != RUNNING;
 }
 
 static void run_turn(struct run *run, struct pollfd *polled)
 {
+    size_t streams = 2 * run->count;
     int rv;
 
     polled[0] = (struct pollfd){.fd = signal_pipe[0], .events = POLLIN};
-    for (size_t i = 0; i < run->count; i++)
-        polled[i + 1] = (struct pollfd){.fd = run->children[i].fd, .events = POLLIN};
-    rv = poll(polled, run->count + 1, get_poll_timeout(run));
-    for (size_t i = 0; rv > 0 && i < run->count; i++)
-        if (polled[i + 1].revents != 0)
-            cmd_child_read(&run->children[i], on_line, run);
+    polled[1] = (struct pollfd){.fd = run->is_controlled ? run->commands.fd : -1,
+                                .events = POLLIN};
+    for (size_t i = 0; i < streams; i++)
+        polled[i + 2] = (struct pollfd){.fd = run->children[i / 2].streams[i % 2].fd,
+                                        .events = POLLIN};
+    rv = poll(polled, streams + 2, get_poll_timeout(run));
+    for (size_t i = 0; rv > 0 && i < streams; i++)
+        if (polled[i + 2].revents != 0)
+            cmd_child_read(&run->children[i / 2]);
     if (rv > 0 && polled[0].revents != 0)
         handle_signals(run);
+    if (rv > 0 && polled[1].revents != 0 && !cmd_commands_read(&run->commands))
+        begin_phase(run, KILLING, 0);
     restart_due(run);
     next_phase(run);
 }
@@ -575,7 +570,14 @@ static int get_run_result(const struct run *run)
 /* When the log is quiet, print one line at the start, and one at the end. */
 static void print_start_line(const struct run *run)
 {
-    if (run->level < MU_LOG_WARN)
+    char *cluster = run->is_controlled && run->phase == RUNNING
+                        ? mu_cluster_to_json(run->cluster)
+                        : NULL;
+
+    if (cluster != NULL)
+        cmd_event_send("ready", NULL, "cluster", cJSON_CreateRaw(cluster), NULL, NULL);
+    free(cluster);
+    if (run->level < MU_LOG_WARN || run->is_controlled)
         return;
     (void)fflush(stdout);
     (void)fprintf(stderr, "muster: %zu task%s%s started%s\n", run->count,
@@ -583,31 +585,12 @@ static void print_start_line(const struct run *run)
                   run->level < MU_LOG_INFO ? "; --log-level info says more" : "");
 }
 
-/* The reason for exit code `code`: the chief's or the client's, or that of the first task
- * that ended with it. */
-static const char *reason_for(const struct run *run, int code)
-{
-    const char *reason = "";
-
-    for (size_t i = 0; i < run->count && code != CMD_FINE; i++) {
-        const struct cmd_child *child = &run->children[i];
-
-        if (child->reason[0] == '\0')
-            continue;
-        if (strcmp(child->type, "chief") == 0 || strcmp(child->type, "client") == 0)
-            return child->reason;
-        if (child->code == code && reason[0] == '\0')
-            reason = child->reason;
-    }
-    return reason;
-}
-
 static void print_end_line(const struct run *run, int code)
 {
-    const char *reason = reason_for(run, code);
+    const char *reason = cmd_children_reason(run->children, run->count, code);
     uint64_t took_ms = cmd_now_ms() - run->began_ms;
 
-    if (run->level < MU_LOG_WARN && reason[0] == '\0')
+    if (run->is_controlled || (run->level < MU_LOG_WARN && reason[0] == '\0'))
         return;
     (void)fprintf(stderr, "muster: ended with exit code %d after %llu.%llu s%s%s\n", code,
                   (unsigned long long)(took_ms / 1000),
@@ -617,17 +600,20 @@ static void print_end_line(const struct run *run, int code)
 
 static int run_all_children(struct run *run)
 {
-    struct pollfd *polled = calloc(run->count + 1, sizeof *polled);
+    struct pollfd *polled = calloc(2 * run->count + 2, sizeof *polled);
 
     if (polled == NULL)
         return CMD_FAILED;
-    for (size_t i = 0; i < run->count; i++)
+    for (size_t i = 0; i < run->count; i++) {
+        run->children[i].on_line = on_line;
+        run->children[i].user = run;
         if (run->phase == RUNNING && start_child(run, &run->children[i]) != 0) {
             run->result = CMD_FAILED;
             stop_run(run);
         }
+        note_task_change(run, &run->children[i]);
+    }
     print_start_line(run);
-    write_status(run);
     while (!is_run_over(run))
         run_turn(run, polled);
     free(polled);
@@ -677,6 +663,8 @@ int cmd_run(struct cmd_options *options)
         .level = cmd_is_quiet(options) ? MU_LOG_WARN
                                        : cmd_number(options, CMD_FLAG_LOG_LEVEL),
         .began_ms = cmd_now_ms(),
+        .is_controlled = cmd_number(options, CMD_FLAG_CONTROL) == 1,
+        .commands = {STDIN_FILENO, stop_by_command, &run, .used = 0},
     };
     mu_error error;
     bool preempts = cmd_number(options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1;
@@ -684,13 +672,20 @@ int cmd_run(struct cmd_options *options)
     int code = rv == -MU_EINVALID ? CMD_USAGE : CMD_FAILED;
 
     run.stop_ms = run.grace_ms * (preempts ? 2 : 1) + KILL_AFTER_MS;
+    if (run.is_controlled)
+        (void)signal(SIGPIPE, SIG_IGN);     /* of a parent that has ended */
     if (rv == 0) {
         init_output(&run);
         code = run_all_children(&run);
         print_end_line(&run, code);
-    } else {
+        (void)snprintf(error.message, sizeof error.message, "%s",
+                       cmd_children_reason(run.children, run.count, code));
+    } else if (!run.is_controlled) {
         (void)fprintf(stderr, "muster run: %s\n", error.message);
     }
+    if (run.is_controlled)
+        cmd_event_send("finished", NULL, "exit_code", cmd_json_int(code), "message",
+                       cmd_json_text(error.message, strlen(error.message)));
     cmd_local_cluster_done(run.folder, run.cluster);
     mu_cluster_free(run.cluster);
     cmd_launch_done(&run.launch);

@@ -1,7 +1,24 @@
 /* Checkpoints: files with the content of variables.
  *
- * A checkpoint is one file, "NAME-STEP.ckpt" in a directory. It is written atomically:
- * after a crash it is complete or absent. Any thread except a loop's.
+ * A checkpoint is a directory "NAME-STEP" in a directory. It is written atomically:
+ * after a crash it is complete or absent; one of the same step is replaced in one step
+ * (on file systems that cannot exchange two names, with a moment in which there is none).
+ * In it are
+ *
+ *   NNNNN-of-MMMMM.safetensors    the variables, as tensors of their names
+ *   model.safetensors.index.json  which tensor is in which file, as torch's tools read it
+ *   manifest.json                 step, values, and checksums of all bytes; it makes the
+ *                                 directory a checkpoint: without one it is never
+ *                                 counted, replaced or removed
+ *   values.safetensors            values that JSON cannot hold, such as tensors, packed
+ *
+ * Dtypes are those of the variables: MU_F32 is "F32". The reader of torch's distributed
+ * checkpoints takes BOOL, U16, U32 and U64 for floats.
+ *
+ * mu_checkpoint_read and mu_checkpoint_restore also take safetensors files of other
+ * programs: the path of one, or of a directory of them without a manifest. These have no
+ * checksums, and their step is 0. A tensor that cannot be a variable (BF16, no elements)
+ * is -MU_EUNIMPLEMENTED. Any thread except a loop's.
  *
  * NULL for a required argument gives -MU_EINVALID; functions that return no code return
  * NULL or 0 (error.h). */
@@ -36,7 +53,8 @@ MU_EXPORT void mu_checkpoint_options_init_sized(mu_checkpoint_options *options,
  *
  * Errors: those of mu_variable_read, with the variable's name; -MU_EINVALID (a name
  * twice, a bad directory or name); -MU_EEXHAUSTED (disk full), -MU_EPERMISSION,
- * -MU_ENOTFOUND, with path and reason. On failure the earlier checkpoints are unchanged.
+ * -MU_ENOTFOUND, -MU_EEXISTS (the directory is there and is no checkpoint), with path and
+ * reason. On failure the earlier checkpoints are unchanged.
  * The caller frees *ret_path with free(); ret_path may be NULL. */
 MU_EXPORT int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
                                  mu_variable *const *variables, size_t count,
@@ -52,17 +70,18 @@ MU_EXPORT int mu_checkpoint_latest(const char *directory, const char *name,
                                    uint64_t *ret_step);
 
 /* Describe a checkpoint, as a map: step, values (as saved, or nil), variables (a list of
- * maps: name, dtype, shape, shards, bytes). The whole file is checked; -MU_EDATALOSS says
- * where it is damaged. */
+ * maps: name, dtype, shape, shards, bytes). All its files are checked; -MU_EDATALOSS says
+ * where they are damaged. */
 MU_EXPORT int mu_checkpoint_read(const char *path, mu_error *ret_error,
                                  mu_value **ret_content);
 
 /* Write variables of a checkpoint to the parameter servers: those of `names`
  * (-MU_ENOTFOUND when one is not in it), or with `names` NULL all. A variable that is not
  * on the servers is created; one that has lost shards with their servers is created
- * anew. The file is checked before anything is written. Each variable gets as many shards
- * as it had when it was saved, also on another number of servers; mu_variable_open with
- * `shards` 0 accepts any number. */
+ * anew. All files are checked before anything is written. Each variable gets as many
+ * shards as it had when it was saved, also on another number of servers; mu_variable_open
+ * with `shards` 0 accepts any number. One of another program's file gets as many as the
+ * library chooses. */
 MU_EXPORT int mu_checkpoint_restore(mu_node *node, const char *path,
                                     const char *const *names, size_t count,
                                     int64_t timeout_ms, mu_error *ret_error);

@@ -101,12 +101,12 @@ enum mu_priority {
 typedef struct mu_closure_options {
     size_t size;            /* set by mu_closure_options_init */
     const char *name;       /* for logs, `muster explain` and the journal: at most 127
-                               bytes; NULL: none. With a journal, a closure whose name has
-                               finished is not run again, and one whose name is
-                               outstanding gets the result of that one. After a restart of
-                               the chief it is run even if the program does not schedule
-                               it again, unless its arguments refer to pinned results or
-                               per-worker values */
+                               bytes; NULL: none. With a journal, a closure whose name
+                               has finished is not run again, and one whose name is
+                               outstanding gets the result of that one. After a restart
+                               of the chief it is run even if the program does not
+                               schedule it again, unless its arguments refer to pinned
+                               results or per-worker values */
     unsigned flags;         /* enum mu_closure_flag */
     int priority;           /* enum mu_priority: lower numbers run first */
     int64_t deadline_ms;    /* from now; a closure not resolved by then ends with

@@ -26,6 +26,7 @@ int mu__file_error(const char *path, const char *what, int number, mu_error *ret
         {EDQUOT, -MU_EEXHAUSTED},      {EFBIG, -MU_EEXHAUSTED},
         {EMFILE, -MU_EEXHAUSTED},      {ENFILE, -MU_EEXHAUSTED},
         {ENAMETOOLONG, -MU_EINVALID},  {EISDIR, -MU_EINVALID},
+        {ENOTEMPTY, -MU_EEXISTS},      {EEXIST, -MU_EEXISTS},
     };
     int code = -MU_EUNKNOWN;
 

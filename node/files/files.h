@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 /* "\"PATH\" cannot be WHAT: TEXT", with the code and text for `number`, an errno:
- * -MU_ENOTFOUND, -MU_EPERMISSION, -MU_EEXHAUSTED, -MU_EINVALID, or -MU_EUNKNOWN. */
+ * -MU_ENOTFOUND, -MU_EPERMISSION, -MU_EEXHAUSTED, -MU_EEXISTS, -MU_EINVALID, or
+ * -MU_EUNKNOWN. */
 int mu__file_error(const char *path, const char *what, int number, mu_error *ret_error);
 
 /* Write all of `data`; 0, or an errno. */

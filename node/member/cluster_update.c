@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Well below a millisecond, and all that follows of them is handled in the same turn. */
 #ifdef MUSTER_TINY
 enum { CHANGES_A_TURN = 2 };
 #else
-enum { CHANGES_A_TURN = 128 };  /* well below a millisecond, and all that follows of them
-                                   is handled in the same turn */
+enum { CHANGES_A_TURN = 128 };
 #endif
 
 enum {

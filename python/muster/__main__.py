@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-from typing import NoReturn
+from typing import NoReturn, Sequence
 
 from . import _muster, _processes
 
 
-def main() -> NoReturn:
-    """Run the command with sys.argv, and end the process."""
-    parent = os.environ.pop("MUSTER_PYTHON_PARENT", "")
-    if parent:
-        _muster.die_with_parent(int(parent))
+def main(how: Sequence[str] = ("-m", "muster")) -> NoReturn:
+    """Run the command with sys.argv, and end the process. `how` are the interpreter's own
+    arguments, also for tasks of `muster run`."""
     _processes.take_authkey()
     _processes.buffer_lines()
     # The command installs its own signal handlers; Python's would never be called.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    command = [sys.executable or "python3", "-m", "muster"]
+    command = [sys.executable or "python3", *how]
     code = _muster.run_command(command, ["muster", *sys.argv[1:]])
     sys.stdout.flush()
     sys.stderr.flush()

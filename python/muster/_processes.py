@@ -20,6 +20,11 @@ from muster._process import main
 main(options)
 """
 
+# How an interpreter is started for a LocalCluster: as by `-m muster`, but with its import
+# path, and without the current directory.
+LOCAL = ["-c", "import sys; del sys.path[0]; from muster import __main__, _processes; "
+         "__main__.main(_processes.LOCAL)"]
+
 # The variable with the chief's key of multiprocessing, see take_authkey().
 AUTHKEY = "MUSTER_PYTHON_AUTHKEY"
 

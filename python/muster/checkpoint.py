@@ -34,8 +34,14 @@ def _names_in(directory: str) -> List[str]:
         files = os.listdir(directory)
     except OSError:
         return []
-    found = (re.fullmatch(r"(.+)-\d+\.ckpt", file) for file in files)
+    found = (re.fullmatch(r"(.+)-\d+", file) for file in files
+             if _is_checkpoint(os.path.join(directory, file)))
     return sorted({match[1] for match in found if match})
+
+
+def _is_checkpoint(path: str) -> bool:
+    """Whether it is a directory with a manifest."""
+    return os.path.isfile(os.path.join(path, "manifest.json"))
 
 
 def latest_checkpoint(checkpoint_dir: _Path, latest_filename: Optional[str] = None
@@ -63,7 +69,8 @@ def latest_checkpoint(checkpoint_dir: _Path, latest_filename: Optional[str] = No
 def read_checkpoint(path: _Path) -> Dict[str, Any]:
     """What is in a checkpoint: step, values (what was saved with it, or None), variables
     (a list of dicts: name, dtype, shape, shards, bytes). DataLossError says where it is
-    damaged; NotFoundError: there is no such file."""
+    damaged; NotFoundError: there is no such checkpoint. Safetensors files of other
+    programs are read, too: one, or a directory of them; their step is 0."""
     return _muster.checkpoint_read(os.fspath(path))
 
 
@@ -110,7 +117,7 @@ class Checkpoint:
         checkpoint.restore(muster.latest_checkpoint("/data/run1"))
 
     root, kwargs: Variables, or dicts and lists of them, at any depth. A variable is found
-    in a file by its own name. There is no one moment of all: each is read as
+    in a checkpoint by its own name. There is no one moment of all: each is read as
     Variable.read() does.
 
     TypeError: something else is among them. ValueError: two variables of one name.
@@ -140,8 +147,9 @@ class Checkpoint:
 
     def save(self, file_prefix: _Path, step: Optional[int] = None, values: Any = None,
              max_to_keep: int = 0, timeout: Optional[float] = None) -> str:
-        """Write a checkpoint, "DIRECTORY/NAME-STEP.ckpt" for the prefix
-        "DIRECTORY/NAME", and return its path. It is there as a whole or not at all.
+        """Write a checkpoint, the directory "DIRECTORY/NAME-STEP" for the prefix
+        "DIRECTORY/NAME", and return its path. It is there as a whole or not at all. Its
+        tensors are in safetensors files, which other programs read.
 
         step: by default one more than the last one. values: kept with it: None, bool,
         int, float, str, bytes, arrays, lists, dicts. max_to_keep: the newest of this
@@ -165,9 +173,12 @@ class Checkpoint:
         """Give the variables the content that they have in a checkpoint; those that are
         not in it stay as they are. None: nothing is done.
 
-        The file is checked before anything is written: DataLossError. NotFoundError:
-        there is no such file. FailedPreconditionError: a variable has another dtype or
-        shape there.
+        save_path: also a safetensors file of another program, or a directory of them.
+
+        All of it is checked before anything is written: DataLossError. NotFoundError:
+        there is no such checkpoint. FailedPreconditionError: a variable has another dtype
+        or shape there. UnimplementedError: a tensor in it cannot be a variable (bfloat16,
+        say).
         """
         if save_path is None:
             return RestoreStatus(None, 0, None, [], [], [])
@@ -197,7 +208,7 @@ class CheckpointManager:
     """Keeps the newest checkpoints of a directory.
 
     checkpoint: a Checkpoint. directory: made when it is not there. max_to_keep: how many
-    stay (None: all). checkpoint_name: what files begin with.
+    stay (None: all). checkpoint_name: what their names begin with.
     """
 
     def __init__(self, checkpoint: Checkpoint, directory: _Path,
@@ -228,13 +239,14 @@ class CheckpointManager:
     @property
     def checkpoints(self) -> List[str]:
         """The paths of all that are there, the oldest first."""
-        pattern = re.compile(re.escape(self._name) + r"-(\d+)\.ckpt")
+        pattern = re.compile(re.escape(self._name) + r"-(\d+)")
         found = []
         for file in (os.listdir(self._directory) if os.path.isdir(self._directory)
                      else ()):
             match = pattern.fullmatch(file)
-            if match:
-                found.append((int(match[1]), os.path.join(self._directory, file)))
+            path = os.path.join(self._directory, file)
+            if match and _is_checkpoint(path):
+                found.append((int(match[1]), path))
         return [path for _, path in sorted(found)]
 
     def save(self, checkpoint_number: Optional[int] = None, values: Any = None,

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import atexit
-import functools
+import contextlib
 import html
-import json
 import multiprocessing
 import os
+import queue
 import re
 import sys
+import threading
 import time
 import weakref
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping,
                     Optional, Tuple, TypedDict, Union)
 
 from . import _muster, _scope, errors
-from ._folder import Folder
 from ._processes import AUTHKEY
-from ._supervisor import Supervisor, Task
+from ._supervisor import Supervisor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# Variables that identify a task, which are not passed on to the tasks.
-_OWN_VARIABLES = ("TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK", "MUSTER_TYPE",
-                  "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_RESOLVER",
-                  "MUSTER_RESOLVER_SET", "MUSTER_PARENT_FD", "MUSTER_PYTHON_MODULE")
-
 # The variable with the most functions that an executor process runs.
 _TASKS = "MUSTER_PYTHON_TASKS_PER_CHILD"
 
-# As `-m muster`, but with this process's import path, and without the current directory.
-_START = "import sys; del sys.path[0]; from muster.__main__ import main; main()"
+# Variables of another task or program, which `muster run` would read.
+_OF_OTHERS = (_TASKS, "MUSTER_PYTHON_MODULE", "MUSTER_COUNTS", "MUSTER_STATUS_FILE")
+
+# Flags of `muster run` for the number of tasks; --counts is for all other types.
+_COUNT_FLAGS = {"worker": "--workers", "ps": "--ps", "evaluator": "--evaluator"}
 
 _open: "weakref.WeakSet[LocalCluster]" = weakref.WeakSet()
 
@@ -50,26 +48,21 @@ atexit.register(_close_all)
 
 
 def _end(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor],
-         folder: Optional[Folder], timeout: float) -> None:
+         timeout: float) -> None:
     """End the job and all processes."""
+    if supervisor is None:      # that was done
+        return
     try:
-        if supervisor is not None:
-            supervisor.let_end()
+        supervisor.stop(timeout if node is not None else 0)
         if node is not None:
-            try:
+            with contextlib.suppress(errors.MusterError):
                 node.finish_job(timeout=max(0.0, min(timeout, 2.0)))
-            except errors.MusterError:
-                pass
-        if supervisor is not None:
-            supervisor.stop(timeout if node is not None else 0)
+        supervisor.join()
         if node is not None:
             node.close(timeout)
     except BaseException:   # Ctrl-C while it waited
         _end_now(node, supervisor)
         raise
-    finally:
-        if folder is not None:
-            folder.close()
 
 
 def _end_now(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor]) -> None:
@@ -77,21 +70,25 @@ def _end_now(node: "Optional[_muster.Node]", supervisor: Optional[Supervisor]) -
     try:
         if supervisor is not None:
             supervisor.stop(0, _NOW_SECONDS)
+            supervisor.join()
     finally:
         if node is not None:
             node.close(0)
 
 
-def _end_dropped(nodes: "List[_muster.Node]", supervisor: Supervisor,
-                 folder: Optional[Folder]) -> None:
-    """End a cluster that was garbage collected, once its node is not used any more."""
+def _end_dropped(dropped: "queue.SimpleQueue[bool]", nodes: "List[_muster.Node]",
+                 supervisor: Supervisor) -> None:
+    """End a cluster that was garbage collected, once its node is not used any more. The
+    finalizer, which may take no lock and start no thread, says so by the queue."""
     from . import _coordinators
 
+    if not dropped.get():
+        return
     while not nodes[0].closed:
         time.sleep(_DROPPED_SECONDS)
         _coordinators.forget(nodes[0])
         if sys.getrefcount(nodes[0]) <= sys.getrefcount(_ONE[0]):
-            _end(nodes.pop(), supervisor, folder, 5.0)
+            _end(nodes.pop(), supervisor, 5.0)
             return
 
 
@@ -103,12 +100,12 @@ def _how_lost(task: str) -> str:
     supervisors = [cluster._supervisor for cluster in list(_open)]
     limit = time.monotonic() + _LOST_SECONDS
     while found is not None:
-        hows = [supervisor.how_lost(f"{found[1]}/{found[2]}")
-                for supervisor in supervisors if supervisor is not None]
-        known = [how for how in hows if how]
+        tasks = [supervisor.tasks.get(f"{found[1]}/{found[2]}", {})
+                 for supervisor in supervisors if supervisor is not None]
+        known = [task["end"] for task in tasks if task.get("exit_code")]
         if known:
             return f"; its process last {known[0]}" if len(known) == 1 else ""
-        if not hows or time.monotonic() > limit:
+        if not tasks or time.monotonic() > limit:
             break
         time.sleep(0.005)
     return ""
@@ -268,11 +265,12 @@ class LocalCluster:
         for name, text in (env or {}).items():
             if not isinstance(name, str) or not isinstance(text, str):
                 raise TypeError(f"env has {name!r}: {text!r}, expected texts")
-        self._folder: Optional[Folder] = None
+        self._cluster: Dict[str, List[str]] = {}
         self._process = os.getpid()
         self._node: Optional[_muster.Node] = None
         self._supervisor: Optional[Supervisor] = None
-        self._dropped: Any = None
+        self._dropped: "queue.SimpleQueue[bool]" = queue.SimpleQueue()
+        self._finalizer: Any = None
         wanted = {"worker": workers, "ps": ps, **(counts or {})}
         for task_type, count in wanted.items():
             if not isinstance(count, int) or isinstance(count, bool) or count < 0:
@@ -301,74 +299,53 @@ class LocalCluster:
         self._threads, self._processes = threads, processes
         self._max_tasks = max_tasks_per_child
         self._log_level, self._options = log_level, options
-        self._place(wanted, transport)
-        tasks = self._make_tasks(wanted, self._environment(env))
-        self._supervisor = Supervisor(tasks, restarts_max if restart else 0, on_line)
+        flags = ["--transport", transport, "--restart", "on-failure", "--restart-max",
+                 str(restarts_max if restart else 0), *self._task_flags(wanted)]
+        names = [f"{task_type}/{index}" for task_type, count in wanted.items()
+                 for index in range(count)]
+        self._supervisor = Supervisor(names, flags, self._environment(env), on_line)
         try:
             self._supervisor.start()
+            self._cluster = self._supervisor.cluster
             self._node = self._open_chief()
         except BaseException:
             self.close(0)
             raise
         _open.add(self)
-        self._dropped = weakref.finalize(
-            self, self._supervisor.call,
-            functools.partial(_end_dropped, [self._node], self._supervisor, self._folder))
-        self._dropped.atexit = False
+        self._finalizer = weakref.finalize(self, self._dropped.put, True)
+        self._finalizer.atexit = False
+        threading.Thread(target=_end_dropped, name="muster-dropped", daemon=True,
+                         args=(self._dropped, [self._node], self._supervisor)).start()
 
     # ---- starting ----
 
-    def _place(self, wanted: Mapping[str, int], transport: str) -> None:
-        import socket
-
-        kept = []
-        place = ""
-        cluster: Dict[str, List[str]] = {}
-        if transport == "ipc":
-            self._folder = Folder()
-            place = f"ipc://{self._folder.path}"
-        for task_type, count in {"chief": 1, **wanted}.items():
-            addresses = cluster.setdefault(task_type, [])
-            for index in range(count):
-                if transport == "ipc":
-                    addresses.append(f"{place}/{task_type}-{index}")
-                    continue
-                sock = socket.socket()
-                kept.append(sock)
-                sock.bind(("127.0.0.1", 0))
-                addresses.append(f"127.0.0.1:{sock.getsockname()[1]}")
-        for sock in kept:
-            sock.close()
-        self._cluster = {job: listed for job, listed in cluster.items() if listed}
-
     def _environment(self, env: Optional[Mapping[str, str]]) -> Dict[str, str]:
         variables = {name: value for name, value in os.environ.items()
-                     if name not in _OWN_VARIABLES}
+                     if name not in _OF_OTHERS}
         paths = [path or os.getcwd() for path in sys.path]
         variables["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
-        variables["MUSTER_PYTHON_PARENT"] = str(os.getpid())
         # For proxies of a multiprocessing.Manager, as in children of multiprocessing.
         variables[AUTHKEY] = multiprocessing.current_process().authkey.hex()
-        variables.pop(_TASKS, None)
         if self._max_tasks is not None:
             variables[_TASKS] = str(self._max_tasks)
         variables.update(env or {})
         return variables
 
-    def _make_tasks(self, wanted: Mapping[str, int],
-                    environment: Dict[str, str]) -> List[Task]:
-        common = ["--cluster", json.dumps(self._cluster), "--threads", str(self._threads),
-                  "--processes", str(self._processes),
-                  "--log-format", "json", "--log-level", self._log_level]
+    def _task_flags(self, wanted: Mapping[str, int]) -> List[str]:
+        flags = ["--chief", "1", "--threads", str(self._threads),
+                 "--processes", str(self._processes),
+                 "--log-format", "json", "--log-level", self._log_level]
+        for task_type, flag in _COUNT_FLAGS.items():
+            flags += [flag, str(wanted.get(task_type, 0))]
+        own = [f"{task_type}={count}" for task_type, count in wanted.items()
+               if count > 0 and task_type not in _COUNT_FLAGS]
+        if own:
+            flags += ["--counts", ",".join(own)]
         for module in self._modules:
-            common += ["--python", module]
+            flags += ["--python", module]
         for plugin in self._plugins:
-            common += ["--plugin", plugin]
-        common += ["--grace-ms", "1000", *_flags(self._options)]
-        return [Task(task_type, index,
-                     [sys.executable, "-c", _START, "node", "--task",
-                      f"{task_type}:{index}", *common], environment)
-                for task_type, count in wanted.items() for index in range(count)]
+            flags += ["--plugin", plugin]
+        return [*flags, "--grace-ms", "1000", *_flags(self._options)]
 
     def _open_chief(self) -> _muster.Node:
         options = {"log_level": _LEVELS[self._log_level], **self._options}
@@ -397,9 +374,10 @@ class LocalCluster:
         """Its processes: type, index, pid, state, restarts, exit_code."""
         if self._supervisor is None:
             return []
-        return [{"type": task.type, "index": task.index, "pid": task.pid,
-                 "state": task.state, "restarts": task.restarts,
-                 "exit_code": task.exit_code} for task in self._supervisor.tasks]
+        return [{"type": name.split("/")[0], "index": int(name.split("/")[1]),
+                 "pid": task["pid"], "state": task["state"],
+                 "restarts": task["restarts"], "exit_code": task.get("exit_code")}
+                for name, task in list(self._supervisor.tasks.items())]
 
     def pid(self, task_type: str, index: int) -> Optional[int]:
         """The pid of a task's process, None while it has none."""
@@ -459,30 +437,25 @@ class LocalCluster:
         """End the job and all processes: those that have not ended after timeout seconds
         are killed. Does nothing in a forked child: the cluster belongs to the parent."""
         if self._process == os.getpid():
-            node, supervisor, folder = self._leave()
-            _end(node, supervisor, folder, timeout)
+            node, supervisor = self._leave()
+            _end(node, supervisor, timeout)
 
     def _close_now(self) -> None:
         """After Ctrl-C: end all processes at once, whatever runs there."""
-        if self._process != os.getpid():
-            return
-        node, supervisor, folder = self._leave()
-        try:
+        if self._process == os.getpid():
+            node, supervisor = self._leave()
             _end_now(node, supervisor)
-        finally:
-            if folder is not None:
-                folder.close()
 
-    def _leave(self) -> "Tuple[Any, Optional[Supervisor], Optional[Folder]]":
+    def _leave(self) -> "Tuple[Any, Optional[Supervisor]]":
         """What is to be ended; there is nothing left of it here."""
         node, self._node = self._node, None
         supervisor, self._supervisor = self._supervisor, None
-        if self._dropped is not None:
-            self._dropped.detach()
+        if self._finalizer is not None:
+            self._finalizer.detach()
+            self._dropped.put(False)
         _open.discard(self)
         _scope.pop(self)
-        folder, self._folder = self._folder, None
-        return node, supervisor, folder
+        return node, supervisor
 
     def __reduce__(self) -> Any:
         raise TypeError(

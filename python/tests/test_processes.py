@@ -4,9 +4,11 @@ import gc
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 
@@ -246,22 +248,30 @@ def test_workers_end_when_their_parent_is_killed():
     assert wait_until(lambda: not any(map(is_alive, pids)), 5)
 
 
-def test_the_folder_of_a_program_that_was_killed_is_deleted_by_the_next_one(tmp_path):
-    environment = dict(os.environ, TMPDIR=str(tmp_path))
-    program = "import muster, os, sys; c = muster.LocalCluster(workers=1, ps=0).wait()\n"
-    wait = "print('up', flush=True); sys.stdin.read()"
-    alive = subprocess.Popen([sys.executable, "-c", program + wait], env=environment,
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert alive.stdout.readline() == b"up\n"
-    (kept,) = tmp_path.iterdir()
-    (tmp_path / "muster-of-others").mkdir()
-    kill = "os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-c", program + kill], env=environment)
-    assert len(list(tmp_path.iterdir())) == 3
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
-    assert sorted(tmp_path.iterdir()) == sorted([kept, tmp_path / "muster-of-others"])
-    alive.communicate(b"")
-    assert list(tmp_path.iterdir()) == [tmp_path / "muster-of-others"]
+def test_workers_end_with_a_killed_parent_that_has_forked():
+    process, pids = start_parent("import os, signal\nchild = os.fork()\n"
+                                 "if child: print(child, flush=True)\nsignal.pause()")
+    child = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    try:
+        assert wait_until(lambda: not any(map(is_alive, pids)), 5)
+        assert is_alive(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_program_that_was_killed_leaves_no_folder():
+    program = ("import muster, os; cluster = muster.LocalCluster(workers=1).wait()\n"
+               "print(cluster.cluster_spec['worker'][0], flush=True)\n"
+               "os.kill(os.getpid(), 9)")
+    with tempfile.TemporaryDirectory() as folder:
+        killed = subprocess.run([sys.executable, "-c", program], text=True,
+                                stdout=subprocess.PIPE,
+                                env=dict(os.environ, TMPDIR=folder))
+        assert killed.stdout.startswith(f"ipc://{folder}/")
+        assert wait_until(lambda: not os.listdir(folder))
 
 
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise SystemExit"])
@@ -290,11 +300,20 @@ def test_no_process_and_no_file_is_left_behind(own_cluster):
     cluster = own_cluster(workers=2, ps=1)
     cluster.wait(30)
     pids = [task["pid"] for task in cluster.tasks]
-    folder = cluster._folder.path
+    folder = os.path.dirname(cluster.cluster_spec["ps"][0][len("ipc://"):])
     begun = time.monotonic()
     cluster.close()
     assert time.monotonic() - begun < 5
     assert not any(map(is_alive, pids)) and not os.path.exists(folder)
+
+
+@pytest.mark.parametrize("timeout", [-1.0, 1e9])
+def test_any_timeout_closes_a_cluster(own_cluster, timeout):
+    cluster = own_cluster(workers=1).wait()
+    pid = cluster.pid("worker", 0)
+    begun = time.monotonic()
+    cluster.close(timeout)
+    assert time.monotonic() - begun < 10 and not is_alive(pid)
 
 
 def test_a_notebook_shows_the_cluster(own_cluster):
@@ -355,11 +374,27 @@ def test_an_executor_keeps_the_cluster_that_it_was_given():
     assert wait_until(lambda: not is_alive(pid))
 
 
-def test_a_supervisor_whose_tasks_have_just_ended_is_stopped():
-    supervisor = _supervisor.Supervisor([], 0, None)
-    supervisor.start()
-    supervisor._stop_at = 0.0
-    os.write(supervisor._wake_write, b"x")
-    supervisor._thread.join(10)
-    assert not supervisor._thread.is_alive()
-    supervisor.stop(1.0)
+def test_a_cluster_whose_supervisor_was_killed_ends(own_cluster, caplog):
+    cluster = own_cluster(workers=1).wait()
+    pid = cluster.pid("worker", 0)
+    cluster._supervisor._process.kill()
+    assert wait_until(lambda: cluster.tasks[0]["state"] == "ended" and not is_alive(pid))
+    assert "their supervisor was lost" in caplog.text
+    with pytest.raises(muster.errors.UnavailableError, match="has no process now"):
+        cluster.kill("worker", 0)
+    cluster.close()
+    shutil.rmtree(os.path.dirname(cluster.cluster_spec["worker"][0][len("ipc://"):]))
+
+
+def test_tasks_that_cannot_be_started_are_an_error(capfd):
+    with pytest.raises(muster.errors.FailedPreconditionError, match="--counts: expected"):
+        muster.LocalCluster(counts={"No": 1}, worker_types="worker")
+
+
+def test_tasks_have_the_environment_of_the_program(own_cluster, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    monkeypatch.setenv("MUSTER_COUNTS", "gpu=1")
+    cluster = own_cluster(workers=1, env={"RANK": "2"})
+    with muster.Executor(cluster) as executor:
+        assert list(executor.map(os.getenv, ["RANK", "WORLD_SIZE"])) == ["2", "3"]
+    assert repr(cluster) == "<muster.LocalCluster: 1 worker>"

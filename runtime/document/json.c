@@ -269,7 +269,7 @@ int mu__json_parse(const char *text, size_t size, const char *source, mu_error *
     return mu__json_parse_large(text, size, source, ret_error, ret_root);
 }
 
-/* ---- An object with a large list ---- */
+/* ---- An object that is large, or has a large list ---- */
 
 /* An object that is parsed member by member, and its list item by item. */
 struct items_parser {
@@ -277,6 +277,7 @@ struct items_parser {
     const char *at;
     const char *key;    /* of the list */
     mu__json_item_fn *read;
+    mu__json_member_fn *read_member;    /* NULL: members go into the root */
     void *owner;
     cJSON *root;
 };
@@ -342,6 +343,17 @@ static int parse_list(struct items_parser *p, cJSON **ret_list)
                              : json_no_memory(p->d->source, p->d->error);
 }
 
+static int parse_and_read_member(struct items_parser *p, const char *key)
+{
+    cJSON *value = NULL;
+    int rv = parse_inner(p, 1, &value);
+
+    if (rv == 0)
+        rv = p->read_member(p->owner, key, value);
+    cJSON_Delete(value);
+    return rv;
+}
+
 static int parse_member_value(struct items_parser *p, const char *key)
 {
     bool is_list = strcmp(key, p->key) == 0 &&
@@ -369,8 +381,30 @@ static int parse_member(struct items_parser *p)
     if (rv == 0 && !skip_token(p, ':'))
         rv = refuse_json(p->d, p->at, "JSON");
     if (rv == 0)
-        rv = parse_member_value(p, key->valuestring);
+        rv = p->read_member != NULL ? parse_and_read_member(p, key->valuestring)
+                                    : parse_member_value(p, key->valuestring);
     cJSON_Delete(key);
+    return rv;
+}
+
+static int parse_members(struct items_parser *p, const char *text, size_t size,
+                         const char *source, mu_error *ret_error)
+{
+    struct document d;
+    int rv = open_document(text, size, source, ret_error, &d);
+
+    if (rv != 0)
+        return rv;
+    p->d = &d;
+    p->at = skip_to_object(&d);
+    rv = check_start(&d, p->at);
+    if (rv == 0) {
+        (void)skip_token(p, '{');
+        rv = parse_each(p, '}', parse_member);
+    }
+    if (rv == 0)
+        rv = check_json_end(&d, p->at);
+    free(d.text);
     return rv;
 }
 
@@ -378,30 +412,24 @@ int mu__json_parse_items(const char *text, size_t size, const char *source,
                          const char *key, mu__json_item_fn *read, void *owner,
                          mu_error *ret_error, cJSON **ret_root)
 {
-    struct items_parser p = {.key = key, .read = read, .owner = owner};
-    struct document d;
-    int rv = open_document(text, size, source, ret_error, &d);
+    struct items_parser p = {
+        .key = key, .read = read, .owner = owner, .root = cJSON_CreateObject()};
+    int rv = p.root == NULL ? json_no_memory(source, ret_error)
+                            : parse_members(&p, text, size, source, ret_error);
 
-    if (rv != 0)
-        return rv;
-    p.d = &d;
-    p.at = skip_to_object(&d);
-    rv = check_start(&d, p.at);
-    p.root = rv == 0 ? cJSON_CreateObject() : NULL;
-    if (rv == 0 && p.root == NULL)
-        rv = json_no_memory(source, ret_error);
-    if (rv == 0)
-        (void)skip_token(&p, '{');
-    if (rv == 0)
-        rv = parse_each(&p, '}', parse_member);
-    if (rv == 0)
-        rv = check_json_end(&d, p.at);
-    free(d.text);
     if (rv == 0)
         *ret_root = p.root;
     else
         cJSON_Delete(p.root);
     return rv;
+}
+
+int mu__json_parse_members(const char *text, size_t size, const char *source,
+                           mu__json_member_fn *read, void *owner, mu_error *ret_error)
+{
+    struct items_parser p = {.read_member = read, .owner = owner};
+
+    return parse_members(&p, text, size, source, ret_error);
 }
 
 /* ---- Reading what was parsed ---- */
@@ -475,6 +503,18 @@ int mu__json_refuse(mu_error *ret_error, int code, const cJSON *item, const char
     if (item != NULL)
         mu__json_describe(item, got, sizeof got);
     return mu_error_set(ret_error, code, "%s, got %s", expected.message, got);
+}
+
+bool mu__json_whole(const cJSON *item, uint64_t max, uint64_t *ret_number)
+{
+    const double exact_max = 9007199254740992.0;
+    double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
+
+    if (!(number >= 0 && number <= exact_max) || number > (double)(uint64_t)number ||
+        (uint64_t)number > max)
+        return false;
+    *ret_number = (uint64_t)number;
+    return true;
 }
 
 int mu__index_parse(const char *text, int *ret_index)

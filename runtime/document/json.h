@@ -12,6 +12,9 @@
 
 #include <cjson/cJSON.h>
 
+#include <stdbool.h>
+#include <stdint.h>
+
 enum {
     MU__JSON_DEPTH_MAX = 32 /* lists and objects inside each other */
 };
@@ -38,6 +41,13 @@ int mu__json_parse_items(const char *text, size_t size, const char *source,
                          const char *key, mu__json_item_fn *read, void *owner,
                          mu_error *ret_error, cJSON **ret_root);
 
+/* The same of an object that is large itself: each of its members is parsed, passed to
+ * `read` with its key, and freed. An error of `read`, which has said what is wrong, ends
+ * it. A key may come twice. */
+typedef int mu__json_member_fn(void *owner, const char *key, const cJSON *value);
+int mu__json_parse_members(const char *text, size_t size, const char *source,
+                           mu__json_member_fn *read, void *owner, mu_error *ret_error);
+
 /* Check that an object has no key twice (cJSON keeps both, and its look-up returns the
  * first). `path` begins the message, as in "TF_CONFIG: cluster". Returns -MU_EEXISTS
  * naming the key, -MU_ENOMEM. */
@@ -51,6 +61,10 @@ void mu__json_describe(const cJSON *item, char *out, size_t size);
  * and ", got" with what the item is (NULL: nothing). */
 int mu__json_refuse(mu_error *ret_error, int code, const cJSON *item, const char *format,
                     ...) MU_PRINTF(4, 5);
+
+/* Read a number that is whole, from 0 to `max` and not above 2^53, up to which a JSON
+ * number is exact; false: it is none. */
+bool mu__json_whole(const cJSON *item, uint64_t max, uint64_t *ret_number);
 
 /* Read an index: a whole number, or the same as text without sign, spaces and leading
  * zeros. Returns -MU_EINVALID when it is none, -MU_ERANGE when it is negative or above

@@ -624,6 +624,11 @@ struct mu__world *mu__kernel_world(struct mu__kernel *kernel)
 
 /* ---- access to the world ---- */
 
+uint64_t mu__turn(const struct mu__ctx *ctx)
+{
+    return ctx->kernel->counters.turns;
+}
+
 uint64_t mu__now_ms(struct mu__ctx *ctx)
 {
     return ctx->kernel->world->ops->now_ms(ctx->kernel->world);

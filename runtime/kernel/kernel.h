@@ -231,6 +231,7 @@ int mu__monitor(struct mu__ctx *ctx, mu__pid pid);
 int mu__watch_nodes(struct mu__ctx *ctx);
 
 uint64_t mu__now_ms(struct mu__ctx *ctx);
+uint64_t mu__turn(const struct mu__ctx *ctx);   /* the number of the present one */
 uint64_t mu__random(struct mu__ctx *ctx);
 uint64_t mu__secret(struct mu__ctx *ctx);
 void mu__submit(struct mu__ctx *ctx, struct mu__work *work);

@@ -60,10 +60,10 @@ struct mu__end {
     M(263, END, end)
 
 enum mu__system_kind {
+    MU__SYSTEM_KINDS_END = MU__LOCAL_KINDS_BEGIN + 16,
 #define MU__SYSTEM_KIND(number, NAME, name) MU__##NAME = number,
     MU__SYSTEM_MESSAGES(MU__SYSTEM_KIND)
 #undef MU__SYSTEM_KIND
-    MU__SYSTEM_KINDS_END = MU__LOCAL_KINDS_BEGIN + 16
 };
 
 static inline bool mu__is_system_kind(uint16_t kind)

@@ -175,7 +175,7 @@ TEST_WITH(test_removed_with_pinned, NULL, free_specs)
     end(cluster);
 }
 
-/* It is away and was waited for: no error comes when the time is over. */
+/* It is away and was waited for: nothing is said of it when the time is over. */
 TEST_WITH(test_removed_while_awaited, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .node.recovery_ms = 1000);
@@ -184,8 +184,12 @@ TEST_WITH(test_removed_while_awaited, NULL, free_specs)
     (void)cluster_schedule(cluster->chief, "square");
     sim_crash(cluster->workers[1]->node);
     run_for(cluster, 300);
+    sim_trace_level(cluster->sim, MU__LOG_INFO);
+    (void)sim_trace(cluster->sim);
     learn(cluster->chief, "worker", 1, NULL);
     run_for(cluster, 5000);
+    expect_trace(cluster, "[  460] chief/0 cluster: /job:worker/task:1 at "
+                          "tcp://worker-1:1 was removed\n");
     assert_int_equal(join(cluster->chief), 0);
     end(cluster);
 }

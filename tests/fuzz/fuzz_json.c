@@ -1,6 +1,6 @@
 /* Any bytes as JSON: an error in words of UTF-8 and with its place, or a tree of bounded
- * depth in UTF-8, which is written and read again the same. Read item by item, the same
- * texts are refused, and the items are those of the tree. */
+ * depth in UTF-8, which is written and read again the same. Read item by item, or
+ * member by member, the same texts are refused, and what is read is that of the tree. */
 #include "runtime/base/text.h"
 #include "runtime/document/json.h"
 #include "tests/fuzz/must.h"
@@ -108,6 +108,23 @@ static void check_by_items(const char *text, size_t size, const cJSON *root)
     cJSON_Delete(whole);
 }
 
+static int keep_member(void *owner, const char *key, const cJSON *value)
+{
+    must(cJSON_AddItemToObject(owner, key, cJSON_Duplicate(value, 1)), "memory");
+    return 0;
+}
+
+static void check_by_members(const char *text, size_t size, const cJSON *root)
+{
+    cJSON *members = cJSON_CreateObject();
+    mu_error error;
+    int rv = mu__json_parse_members(text, size, "fuzz", keep_member, members, &error);
+
+    must((rv == 0) == (root != NULL), "refused by members, too, or never");
+    must(rv != 0 || same(members, root), "the same by members");
+    cJSON_Delete(members);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     cJSON *root = NULL;
@@ -115,6 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rv = mu__json_parse((const char *)data, size, "fuzz", &error, &root);
 
     check_by_items((const char *)data, size, root);
+    check_by_members((const char *)data, size, root);
     if (rv != 0) {
         must(rv == -MU_EINVALID && rv == error.code && root == NULL, "code");
         must(strncmp(error.message, "fuzz: ", 6) == 0, "source");

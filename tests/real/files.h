@@ -4,6 +4,47 @@
 
 #include "tests/support/test.h"
 
+#include <dirent.h>
+#include <unistd.h>
+
+/* With all that is in it. */
+static inline void files_remove_folder(const char *folder)
+{
+    DIR *directory = opendir(folder);
+    struct dirent *entry;
+    char path[512];
+
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        assert_true((size_t)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) <
+                    sizeof path);
+        if (unlink(path) != 0)
+            files_remove_folder(path);
+    }
+    (void)closedir(directory);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* How many names in a folder end with `end`. */
+static inline int files_count(const char *folder, const char *end)
+{
+    DIR *directory = opendir(folder);
+    struct dirent *entry;
+    int count = 0;
+
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL) {
+        size_t length = strlen(entry->d_name);
+
+        count += entry->d_name[0] != '.' && length >= strlen(end) &&
+                 strcmp(entry->d_name + length - strlen(end), end) == 0;
+    }
+    (void)closedir(directory);
+    return count;
+}
+
 /* As a whole: whoever reads it has the old text or the new one. */
 static inline void files_replace(const char *path, const char *text)
 {

@@ -349,16 +349,12 @@ int mu__coord_key_check(struct mu__view key, mu_error *error)
 static int check_put(const struct mu__key_put *body, bool exists, uint64_t revision,
                      mu_error *error)
 {
-    if ((body->flags & MU__PUT_COMPARE) != 0) {
-        if (body->revision == revision)
-            return 0;
-        (void)mu_error_set(error, -MU_EPRECONDITION, "key \"%.*s\" has revision %" PRIu64
-                           ", expected %" PRIu64, body->key.size > 200 ? 200 :
-                           (int)body->key.size, (const char *)body->key.data, revision,
-                           body->revision);
-        return -MU_EPRECONDITION;
-    }
-    if (!exists || (body->flags & MU__PUT_OVERWRITE) != 0)
+    if ((body->flags & MU__PUT_COMPARE) != 0 && body->revision != revision)
+        return mu_error_set(error, -MU_EPRECONDITION,
+                            "key \"%.*s\" has revision %" PRIu64 ", expected %" PRIu64,
+                            body->key.size > 200 ? 200 : (int)body->key.size,
+                            (const char *)body->key.data, revision, body->revision);
+    if (!exists || (body->flags & (MU__PUT_COMPARE | MU__PUT_OVERWRITE)) != 0)
         return 0;
     return mu__coord_key_error(error, -MU_EEXISTS, body->key, "is there already");
 }

@@ -551,21 +551,16 @@ static int add_key_entry(struct mu__key_values *kv, uint64_t hash,
     return 0;
 }
 
-static struct mu__key_value entry_as_seen(const struct key_entry *entry)
+static bool show_key_entry(const struct key_entry *entry, struct mu__key_value *ret_entry)
 {
     struct mu__view value = {NULL, 0};
 
-    if (entry->value != NULL)
-        value = (struct mu__view){entry->value->data, entry->value->size};
-    return (struct mu__key_value){entry->revision, entry->owner, get_entry_key(entry),
-                                  value, entry->value};
-}
-
-static bool show_key_entry(const struct key_entry *entry, struct mu__key_value *ret_entry)
-{
     if (entry == NULL)
         return false;
-    *ret_entry = entry_as_seen(entry);
+    if (entry->value != NULL)
+        value = (struct mu__view){entry->value->data, entry->value->size};
+    *ret_entry = (struct mu__key_value){entry->revision, entry->owner,
+                                        get_entry_key(entry), value, entry->value};
     return true;
 }
 

@@ -75,13 +75,16 @@ bool mu__membership_has_room(const struct mu__member_worker *worker)
 }
 
 /* Whether a worker is offered to closures. */
-static bool is_worker_open(struct mu__member_worker *worker)
+static bool is_worker_open(const struct mu__membership *members,
+                           struct mu__member_worker *worker)
 {
     if (!mu__membership_has_room(worker)) {
         worker->full = worker->window >= REFILL_FROM;
+        worker->filled_turn = members->turn;
         return false;
     }
-    if (worker->full && worker->load > mu__member_threads(worker) &&
+    if (worker->full && worker->filled_turn != members->turn &&
+        worker->load > mu__member_threads(worker) &&
         (worker->load > worker->window / 2 ||
          (worker->time_us != 0 && !has_spare_time(worker, worker->time_us / 2))))
         return false;
@@ -94,7 +97,7 @@ static void join_list(struct mu__membership *members, struct mu__member_worker *
     struct mu__load_lists *lists;
     uint32_t first;
 
-    if (!is_worker_open(worker))
+    if (!is_worker_open(members, worker))
         return;
     lists = &members->by_role[worker->role];
     first = lists->first[worker->load];

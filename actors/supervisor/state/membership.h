@@ -5,7 +5,8 @@
  * room while a thread is free, or while the closures in flight are expected to take its
  * threads less than `time_us`. A thread that runs something long is not counted: it is
  * unknown when it will be free. A worker that was filled is not offered
- * again before half of its room is free, so that its closures travel in few large frames.
+ * again before half of its room is free, so that its closures travel in few large frames;
+ * but it is in the same turn, since what is sent in one turn travels in one frame.
  *
  * A worker has a number from 1 on, by which its lists of closures are found. One that is
  * lost keeps its number, and takes it up again when it comes back as the same task, until
@@ -62,7 +63,8 @@ struct mu__member_worker {
     uint32_t threads;
     uint32_t window;        /* most closures in flight */
     uint32_t time_us;       /* work that each thread may have; 0: not measured by time */
-    bool full;              /* filled, and not half empty since */
+    bool full;              /* filled, and not half empty since, */
+    uint64_t filled_turn;   /* in this turn */
     uint32_t load;          /* closures in flight, */
     uint32_t begun;         /* of these, known to run for some time already, */
     uint32_t lasting;       /* and of these, for longer than was expected */
@@ -85,6 +87,7 @@ struct mu__load_lists {
 struct mu__membership {
     struct mu__member_worker *workers;  /* [0] is not used */
     uint32_t workers_size;
+    uint64_t turn;          /* of the last unload; its owner sets it */
     uint32_t count;
     uint64_t load;          /* closures in flight at all of them */
     uint32_t crowded;       /* workers with more in flight than threads */

@@ -33,6 +33,8 @@ static const struct {
 
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
+#define DTYPE_NAMES "float16 to float64, int8 to int64, uint8 to uint64 or bool"
+
 /* ---- numpy ---- */
 
 static PyObject *get_numpy_attribute(const char *name)
@@ -87,8 +89,7 @@ int mupy_dtype_of(PyObject *object)
     int number = dtype_of_typestr(typestr);
 
     if (typestr != NULL && number == MU_DTYPE_NONE)
-        PyErr_Format(PyExc_TypeError, "dtype is %S, expected float16 to float64, int8 "
-                     "to int64, uint8 to uint64 or bool", dtype);
+        PyErr_Format(PyExc_TypeError, "dtype is %S, expected " DTYPE_NAMES, dtype);
     Py_XDECREF(make);
     Py_XDECREF(dtype);
     Py_XDECREF(typestr);
@@ -177,16 +178,22 @@ int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array)
         return -1;
     rv = read_interface(ret_array->keep, ret_array);
     if (rv == 1)
-        PyErr_Format(PyExc_TypeError, "an array of this dtype or rank cannot be "
-                     "converted: expected float16 to float64, int8 to int64, uint8 to "
-                     "uint64 or bool, and at most %d dimensions",
-                     (int)MU_TENSOR_RANK_MAX);
+        PyErr_Format(PyExc_TypeError,
+                     "an array of this dtype or rank cannot be converted: expected "
+                     DTYPE_NAMES ", and at most %d dimensions", (int)MU_TENSOR_RANK_MAX);
     if (rv != 0)
         Py_CLEAR(ret_array->keep);
     return rv == 0 ? 0 : -1;
 }
 
 /* ---- tensors ---- */
+
+static mu_value *not_null(mu_value *value)
+{
+    if (value == NULL)
+        PyErr_NoMemory();
+    return value;
+}
 
 static mu_value *tensor_of(const struct mupy_array *array)
 {
@@ -201,9 +208,7 @@ static mu_value *tensor_of(const struct mupy_array *array)
         tensor = mu_value_tensor(array->dtype, array->rank, array->dims, array->data);
         Py_END_ALLOW_THREADS
     }
-    if (tensor == NULL)
-        PyErr_NoMemory();
-    return tensor;
+    return not_null(tensor);
 }
 
 static mu_value *array_to_value(PyObject *object)
@@ -233,13 +238,10 @@ mu_value *mupy_buffer_to_value(PyObject *buffer)
         if (count != NULL)
             size = PyLong_AsSsize_t(count);
         Py_XDECREF(count);
-        if (size == 0) {
-            value = mu_value_tensor(MU_U8, 1, &none, NULL);
-            if (value == NULL)
-                PyErr_NoMemory();
-        } else if (size > 0) {
+        if (size == 0)
+            value = not_null(mu_value_tensor(MU_U8, 1, &none, NULL));
+        else if (size > 0)
             bytes = PyObject_CallFunction(from, "Os", view, "u1");
-        }
     }
     if (bytes != NULL)
         value = array_to_value(bytes);
@@ -327,13 +329,6 @@ PyObject *mupy_array_new(int dtype, unsigned rank, const uint64_t *dims)
 }
 
 /* ---- exact types ---- */
-
-static mu_value *not_null(mu_value *value)
-{
-    if (value == NULL)
-        PyErr_NoMemory();
-    return value;
-}
 
 /* A str with a zero byte or a lone surrogate cannot be a string value. */
 static mu_value *exact_string(PyObject *object)
@@ -494,10 +489,8 @@ static mu_value *dict_to_value(PyObject *object, unsigned flags, int depth)
 
 static mu_value *reference_to_value(PyObject *object)
 {
-    if (PyObject_TypeCheck(object, mupy_remote_value_type)) {
-        return not_null(
-            mu_value_remote(((struct mupy_remote_value *)object)->value));
-    }
+    if (PyObject_TypeCheck(object, mupy_remote_value_type))
+        return not_null(mu_value_remote(((struct mupy_remote_value *)object)->value));
     if (PyObject_TypeCheck(object, mupy_per_worker_type)) {
         struct mupy_per_worker *per_worker = (struct mupy_per_worker *)object;
         mu_value *value = NULL;
@@ -543,8 +536,6 @@ static mu_value *other_to_value(PyObject *object, unsigned flags)
         value = reference_to_value(object);
     if (value != NULL || PyErr_Occurred())
         return value;
-    if (PyObject_HasAttrString(object, "__array_interface__"))
-        return array_to_value(object);
     if (PyByteArray_Check(object))
         return not_null(mu_value_bytes(PyByteArray_AsString(object),
                                        (size_t)PyByteArray_Size(object)));

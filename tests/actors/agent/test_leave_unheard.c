@@ -7,8 +7,8 @@
 #define CALL(kind, limit)                                                   \
     (&(struct mu__agent_call){.call = {.operation = (kind), .timeout_ms = (limit)}})
 
-enum { BEGIN_MS = 200, AWAY_MS = 700 };     /* longer than links wait, and shorter than it
-                                               takes until a task is lost */
+/* AWAY_MS: longer than links wait, and shorter than it takes until a task is lost. */
+enum { BEGIN_MS = 200, AWAY_MS = 700 };
 
 static struct cluster_call *ask_key(struct cluster_task *task, int operation)
 {

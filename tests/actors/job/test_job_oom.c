@@ -1,7 +1,7 @@
 /* Memory runs out while a task is stopped or a cluster spec is offered: in the pure parts
  * each allocation fails once; in the actors all allocations of one node fail for a while.
  * Nothing breaks, and once there is memory again all of it works. */
-#include "actors/ps/checkpoint_format.h"
+#include "runtime/document/manifest.h"
 #include "node/member/offer_check.h"
 #include "node/member/session_config.h"
 #include "resolver/spec/cluster.h"
@@ -104,23 +104,37 @@ TEST(test_configs)
     assert_true(n > 10);
 }
 
-TEST(test_checkpoint_index)
+TEST(test_manifest)
 {
-    struct mu__ckpt_header header = {.index_offset = MU__CKPT_HEADER_BYTES,
-                                     .file_size = MU__CKPT_HEADER_BYTES};
-    const uint8_t nothing[1] = {0};
-    struct mu__ckpt_part *parts = NULL;
-    char why[MU__CKPT_WHY_BYTES];
+    struct mu__manifest_variable variable = {.name = "v", .dtype = MU_F32, .shards = 1,
+                                             .parts_count = 1};
+    struct mu__manifest_part part = {.end_row = 1};
+    struct mu__manifest_file file = {.bytes = 80};
+    const struct mu__manifest manifest = {.files = &file, .files_count = 1,
+                                          .variables = &variable, .variables_count = 1,
+                                          .parts = &part, .parts_count = 1};
+    struct mu__build text = {0};
     struct mu__crc32c crc;
+    long n = 0;
 
     mu__crc32c_init(&crc);
-    arm(0);
-    assert_int_equal(mu__ckpt_index_read(&crc, &header, nothing, why, &parts),
-                     -MU_ENOMEM);
-    assert_true(disarm());
-    assert_null(parts);
-    assert_int_equal(mu__ckpt_index_read(&crc, &header, nothing, why, &parts), 0);
-    free(parts);
+    mu__manifest_write(&crc, &manifest, "[\"x\"]", &text);
+    assert_true(mu__build_whole(&text));
+    for (bool failed = true; failed; n++) {
+        struct mu__manifest read;
+        mu_error error = {0};
+        int rv;
+
+        arm(n);
+        rv = mu__manifest_read(&crc, text.text, text.size, &error, &read);
+        failed = disarm();
+        assert_int_equal(rv, failed ? -MU_ENOMEM : 0);
+        assert_int_equal(error.code, rv);
+        if (rv == 0)
+            mu__manifest_done(&read);
+    }
+    assert_true(n > 4);
+    mu__build_done(&text);
 }
 
 /* ---- Actors ---- */

@@ -1,4 +1,5 @@
 /* The chief's queue: its bounds, who comes first, who may pass whom. */
+#include "actors/supervisor/internal.h"
 #include "tests/support/story.h"
 
 /* ---- Bounds ---- */
@@ -189,6 +190,39 @@ TEST(test_constrained)
     cluster_start(cluster_add(cluster, "worker", 1, "second"));
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(constrained, 40);
+    end(cluster);
+}
+
+/* A window of 32 that was filled. Results come one at a time, each in a turn of its own:
+ * nothing is sent before half of it is free. */
+TEST(test_a_filled_window_is_refilled_by_halves)
+{
+    enum { WINDOW = 32, CLOSURES = 2 * WINDOW, RUN_MS = 4 };
+    struct cluster *cluster = BEGIN(.workers = 1, .window = WINDOW);
+    const struct supervisor *s =
+        mu__actor_state(cluster->chief->member.kernel, (mu__pid){0, MU__SUPERVISOR});
+    struct cluster_closure *closures[CLOSURES];
+    uint64_t before = WINDOW;
+    int refills = 0;
+
+    set_work_ms(cluster, RUN_MS);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", CLOSURES, closures);
+    run_for(cluster, 1);
+    assert_int_equal(s->members.load, WINDOW);
+    for (int i = 0; i < CLOSURES * RUN_MS / 2; i++) {
+        uint64_t now = s->members.load;
+
+        if (now > before) {
+            assert_in_range(before, WINDOW / 2, WINDOW / 2 + 2);
+            refills++;
+        }
+        before = now;
+        run_for(cluster, 1);
+    }
+    assert_in_range(refills, 1, 3);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(closures, CLOSURES);
     end(cluster);
 }
 

@@ -2,6 +2,7 @@
  * from a checkpoint: handles from before go on, those of the chief, those that a worker's
  * functions keep, and that of a per-worker object. Server and worker are processes of
  * their own: this very program, started with a task as arguments. */
+#include "tests/real/files.h"
 #include "tests/real/tasks.h"
 
 enum { COUNT = 40000 };         /* of 8 bytes: in two shards */
@@ -126,10 +127,8 @@ static int tear_down(void **state)
     tasks_kill(&f->worker);
     for (int i = 0; i < 2; i++)
         tasks_kill(&f->servers[i]);
-    if (f->checkpoint != NULL)
-        (void)unlink(f->checkpoint);
     free(f->checkpoint);
-    (void)rmdir(f->folder);
+    files_remove_folder(f->folder);
     free(f);
     return 0;
 }

@@ -1,12 +1,12 @@
 /* Sessions over real nodes: who initializes, who waits, what is restored, and a chief
  * that is started again. */
+#include "tests/real/files.h"
 #include "tests/real/nodes.h"
 
 #include <muster/checkpoint.h>
 #include <muster/coordination.h>
 #include <muster/compat/session.h>
 
-#include <dirent.h>
 #include <stdatomic.h>
 
 /* ---- What the program's functions saw ---- */
@@ -384,28 +384,12 @@ TEST(test_limits)
 
 /* ---- Checkpoints ---- */
 
-static void folder_remove(const char *folder)
-{
-    DIR *directory = opendir(folder);
-    struct dirent *entry;
-    char path[512];
-
-    assert_non_null(directory);
-    while ((entry = readdir(directory)) != NULL) {
-        (void)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.')
-            (void)unlink(path);
-    }
-    (void)closedir(directory);
-    (void)rmdir(folder);
-}
-
-static void break_file(const char *folder, const char *name)
+static void break_checkpoint(const char *folder, const char *name)
 {
     char path[512];
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s/manifest.json", folder, name);
     file = fopen(path, "r+b");
     assert_non_null(file);
     assert_int_equal(fseek(file, 70, SEEK_SET), 0);
@@ -460,7 +444,7 @@ TEST(test_restores)
     mu_session_close(session);
 
     variable = save_two(chief, folder);
-    (void)snprintf(file, sizeof file, "%s/model-2.ckpt", folder);
+    (void)snprintf(file, sizeof file, "%s/model-2", folder);
     session = open_chief(chief, &options);
     assert_string_equal(mu_session_restored(session), file);
     assert_string_equal(seen.path, file);
@@ -473,17 +457,17 @@ TEST(test_restores)
     mu_session_close(session);
 
     /* The newest is damaged: the one before, by the library's own way to restore. */
-    break_file(folder, "model-2.ckpt");
+    break_checkpoint(folder, "model-2");
     options.restore = NULL;
     session = open_chief(chief, &options);
-    (void)snprintf(file, sizeof file, "%s/model-1.ckpt", folder);
+    (void)snprintf(file, sizeof file, "%s/model-1", folder);
     assert_string_equal(mu_session_restored(session), file);
     mu_session_close(session);
     assert_int_equal(mu_variable_read(variable, &read, sizeof read, SOON_MS, &error), 0);
     assert_int_equal(read, 1);
 
     /* All are: nothing is initialized over them. */
-    break_file(folder, "model-1.ckpt");
+    break_checkpoint(folder, "model-1");
     expect_failure(chief, &options, -MU_EDATALOSS, "is no checkpoint that was saved");
     assert_int_equal(seen.inits, 1);
     options.checkpoint_dir = NULL;
@@ -493,7 +477,7 @@ TEST(test_restores)
     expect_failure(chief, &options, -MU_ENOTFOUND, "session session: restore: ");
     mu_variable_close(variable);
     nodes_done(&nodes);
-    folder_remove(folder);
+    files_remove_folder(folder);
 }
 
 /* ---- A chief that is started again ---- */

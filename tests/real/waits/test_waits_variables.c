@@ -122,7 +122,7 @@ static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     char path[128];
 
-    (void)snprintf(path, sizeof path, "%s/of-%u-1.ckpt", (char *)env->scene->own,
+    (void)snprintf(path, sizeof path, "%s/of-%u-1", (char *)env->scene->own,
                    env->number);
     return mu_checkpoint_restore(env->node, path, NULL, 0, timeout_ms, error);
 }

@@ -31,10 +31,12 @@ TEST(test_token_is_read_again)
 
 /* ---- Where the API is ---- */
 
+/* clang-format off */
 #define CONFIG(server, namespace_part, user)                                           \
     "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u"           \
     namespace_part "}}]\nclusters: [{name: k, cluster: {server: '" server               \
     "', certificate-authority: ca.crt}}]\nusers: [{name: u, user: {" user "}}]\n"
+/* clang-format on */
 #define OUTSIDE "https://k:6443/api/v1/namespaces/training/pods?limit=500&labelSelector="
 #define OUTSIDE_DEFAULT OUTSIDE "job-name%3Dtensorflow"
 

@@ -256,7 +256,8 @@ TEST(test_time_behind_what_is_expected)
     mu__membership_done(&members);
 }
 
-/* A large window that was filled is offered again when half of it is free. */
+/* A large window that was filled is offered again when half of it is free, and before
+ * that in the turn in which it was filled. */
 TEST(test_refill_by_halves)
 {
     struct mu__membership members = {0};
@@ -266,6 +267,7 @@ TEST(test_refill_by_halves)
         assert_int_equal(mu__membership_pick(&members), a);
         mu__membership_load(&members, a, 0, 0);
     }
+    members.turn++;
     for (unsigned i = 0; i < 10; i++) {
         assert_int_equal(mu__membership_pick(&members), 0);
         mu__membership_unload(&members, a, 0, sent(0));
@@ -275,6 +277,8 @@ TEST(test_refill_by_halves)
         mu__membership_load(&members, a, 0, 0);
     }
     assert_int_equal(mu__membership_pick(&members), 0);
+    mu__membership_unload(&members, a, 0, sent(0));
+    assert_int_equal(mu__membership_pick(&members), a);
     mu__membership_done(&members);
 }
 
@@ -285,7 +289,8 @@ struct known {
     bool present;
     uint32_t node;
     uint32_t window;
-    bool full;                  /* filled, and not half empty since */
+    bool full;                  /* filled, and not half empty since, */
+    uint64_t filled_turn;       /* in this turn */
     uint32_t load;
     uint64_t bytes[IN_FLIGHT_MAX];
     uint64_t bytes_sum;
@@ -297,15 +302,18 @@ static bool has_room(const struct known *known)
            known->bytes_sum <= MU__WORKER_BYTES_MAX;
 }
 
-static void note_full(struct known *known)
+static void note_full(struct known *known, uint64_t turn)
 {
     bool has_place = known->load < known->window &&
                      known->bytes_sum <= MU__WORKER_BYTES_MAX;
 
-    if (!has_place)
+    if (!has_place) {
         known->full = known->window >= 16;
-    else if (known->load <= 1 || known->load <= known->window / 2)
+        known->filled_turn = turn;
+    } else if (known->filled_turn == turn || known->load <= 1 ||
+               known->load <= known->window / 2) {
         known->full = false;
+    }
 }
 
 /* Of a role, or of ROLES: any. */
@@ -336,7 +344,7 @@ static void give(struct mu__membership *members, struct known *known, uint32_t n
 {
     known[number].bytes[known[number].load++] = bytes;
     known[number].bytes_sum += bytes;
-    note_full(&known[number]);
+    note_full(&known[number], members->turn);
     mu__membership_load(members, number, bytes, 0);
 }
 
@@ -345,7 +353,7 @@ static void take(struct mu__membership *members, struct known *known, uint32_t n
     uint64_t bytes = known[number].bytes[--known[number].load];
 
     known[number].bytes_sum -= bytes;
-    note_full(&known[number]);
+    note_full(&known[number], members->turn);
     mu__membership_unload(members, number, bytes, sent(0));
 }
 
@@ -366,6 +374,7 @@ static void step(struct mu__membership *members, struct known *known,
     uint32_t number = (uint32_t)sim_between(random, 1, WORKERS_MAX);
     uint32_t picked = mu__membership_pick(members);
 
+    members->turn += sim_chance(random, 30);
     switch (sim_between(random, 0, 9)) {
     case 0:
         if (members->count < WORKERS_MAX)

@@ -211,6 +211,7 @@ TEST_ON(test_client_certificate, struct fixture *f, set_up, tear_down)
 
 TEST_ON(test_refusals, struct fixture *f, set_up, tear_down)
 {
+    /* clang-format off */
     begin(f,
           SCRIPT("server",
                  ROUTE(FIRST, STATUS("403", "pods is forbidden") ","
@@ -219,6 +220,7 @@ TEST_ON(test_refusals, struct fixture *f, set_up, tear_down)
                               "{'status': 302, 'headers': {'Location': '/elsewhere'}},"
                               "{'body': {'kind': 'Status'}}")),
           "ca", "token: secret-1");
+    /* clang-format on */
     expect_error(f, 10000, -MU_EPERMISSION,
                  "a Role with get and list of pods in this namespace is needed");
     expect_error(f, 10000, -MU_EINVALID, "expected application/json, got \"text/html\"");

@@ -1,6 +1,7 @@
 /* Checkpoints that are restored on another number of parameter servers than they were
  * saved from: what the library has cut into shards by itself is opened as it was
  * restored. */
+#include "tests/real/files.h"
 #include "tests/real/nodes.h"
 
 #include <muster/checkpoint.h>
@@ -94,8 +95,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     nodes_done(&f->nodes);
-    (void)unlink(f->checkpoint);
-    (void)rmdir(f->folder);
+    files_remove_folder(f->folder);
     free(f->checkpoint);
     free(f);
     return 0;

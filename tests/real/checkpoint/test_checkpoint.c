@@ -1,11 +1,13 @@
 /* Checkpoints of real variables in real files: saved, kept, damaged, restored; writers
  * that are killed, and a disk that is full. */
-#include "node/files/checkpoint_file.h"
+#include "actors/packing.h"
+#include "node/files/checkpoint/ckpt_reader.h"
+#include "node/files/checkpoint/ckpt_writer.h"
+#include "tests/real/files.h"
 #include "tests/real/nodes.h"
 
 #include <muster/checkpoint.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -27,42 +29,6 @@ static void folder_make(char folder[64])
 {
     (void)snprintf(folder, 64, "/tmp/muster-ckpt-XXXXXX");
     assert_non_null(mkdtemp(folder));
-}
-
-static void folder_remove(const char *folder)
-{
-    DIR *directory = opendir(folder);
-    struct dirent *entry;
-    char path[512];
-
-    assert_non_null(directory);
-    while ((entry = readdir(directory)) != NULL) {
-        if (entry->d_name[0] == '.')
-            continue;
-        (void)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (unlink(path) != 0)
-            folder_remove(path);
-    }
-    (void)closedir(directory);
-    (void)rmdir(folder);
-}
-
-/* How many files have names with `end` behind. */
-static int folder_count(const char *folder, const char *end)
-{
-    DIR *directory = opendir(folder);
-    struct dirent *entry;
-    int count = 0;
-
-    assert_non_null(directory);
-    while ((entry = readdir(directory)) != NULL) {
-        size_t length = strlen(entry->d_name);
-
-        count += length >= strlen(end) &&
-                 strcmp(entry->d_name + length - strlen(end), end) == 0;
-    }
-    (void)closedir(directory);
-    return count;
 }
 
 static void stage_init(struct stage *stage)
@@ -89,7 +55,7 @@ static void stage_restart(struct stage *stage)
 static void stage_done(struct stage *stage)
 {
     nodes_done(&stage->nodes);
-    folder_remove(stage->folder);
+    files_remove_folder(stage->folder);
 }
 
 static mu_variable *open_floats(struct stage *stage, const char *name, uint64_t rows,
@@ -150,7 +116,7 @@ TEST(test_save_and_restore)
     variables[1] = open_floats(&stage, "a", 2, 1, second);
     assert_int_equal(mu_checkpoint_save(&stage.options, 7, variables, 2, values, &error,
                                         &path), 0);
-    (void)snprintf(expected, sizeof expected, "%s/model-7.ckpt", stage.folder);
+    (void)snprintf(expected, sizeof expected, "%s/model-7", stage.folder);
     assert_string_equal(path, expected);
     mu_variable_close(variables[0]);
     mu_variable_close(variables[1]);
@@ -200,7 +166,7 @@ TEST(test_restore_some)
     save(&stage, 1, variables, 3, NULL);
     for (size_t i = 0; i < 3; i++)
         mu_variable_close(variables[i]);
-    (void)snprintf(path, sizeof path, "%s/model-1.ckpt", stage.folder);
+    (void)snprintf(path, sizeof path, "%s/model-1", stage.folder);
 
     stage_restart(&stage);
     variables[0] = open_floats(&stage, "a", 4, 1, other);
@@ -244,19 +210,19 @@ TEST(test_keep)
     stage.options.max_to_keep = 3;
     for (uint64_t step = 8; step <= 12; step++)
         save(&stage, step, &variable, 1, NULL);
-    assert_int_equal(folder_count(stage.folder, ".ckpt"), 3);
+    assert_int_equal(files_count(stage.folder, ""), 3);
     assert_int_equal(latest(stage.folder), 12);
 
     /* A pipe under a newer name is no checkpoint, and is not waited for. */
-    (void)snprintf(path, sizeof path, "%s/model-99.ckpt", stage.folder);
+    (void)snprintf(path, sizeof path, "%s/model-99", stage.folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(latest(stage.folder), 12);
     assert_int_equal(unlink(path), 0);
 
     /* One that goes on from an older step keeps what it has just saved. */
     save(&stage, 2, &variable, 1, NULL);
-    assert_int_equal(folder_count(stage.folder, ".ckpt"), 4);
-    (void)snprintf(path, sizeof path, "%s/model-2.ckpt", stage.folder);
+    assert_int_equal(files_count(stage.folder, ""), 4);
+    (void)snprintf(path, sizeof path, "%s/model-2", stage.folder);
     assert_int_equal(access(path, F_OK), 0);
 
     /* Others' files, and those of other names, are nobody's business. */
@@ -265,13 +231,13 @@ TEST(test_keep)
     stage.options.name = "model";
     stage.options.max_to_keep = 1;
     save(&stage, 13, &variable, 1, NULL);
-    assert_int_equal(folder_count(stage.folder, ".ckpt"), 2);
-    (void)snprintf(path, sizeof path, "%s/model-2-1.ckpt", stage.folder);
+    assert_int_equal(files_count(stage.folder, ""), 2);
+    (void)snprintf(path, sizeof path, "%s/model-2-1", stage.folder);
     assert_int_equal(access(path, F_OK), 0);
     stage.options.max_to_keep = 0;
     for (uint64_t step = 20; step < 30; step++)
         save(&stage, step, &variable, 1, NULL);
-    assert_int_equal(folder_count(stage.folder, ".ckpt"), 12);
+    assert_int_equal(files_count(stage.folder, ""), 12);
     mu_variable_close(variable);
     stage_done(&stage);
 }
@@ -323,7 +289,7 @@ TEST(test_arguments)
     wrong = stage.options;
     wrong.directory = deep;
     assert_int_equal(mu_checkpoint_save(&wrong, 1, variables, 1, NULL, &error, &path), 0);
-    wrong.directory = path;
+    (void)snprintf(deep, sizeof deep, "%s/x/y/model-1/manifest.json", stage.folder);
     assert_int_equal(mu_checkpoint_save(&wrong, 1, variables, 1, NULL, &error, NULL),
                      -MU_ENOTFOUND);
     free(path);
@@ -353,13 +319,45 @@ static void write_all(const char *path, const unsigned char *data, size_t size)
     (void)fclose(file);
 }
 
-/* Damaged at every byte, and cut at every length: the one before counts. */
+/* Each byte of a file is damaged, each length cut: the checkpoint before counts. */
+static void damage_file(struct stage *stage, const char *newest, const char *file)
+{
+    static unsigned char data[4096];
+    mu_error error;
+    char path[256];
+    size_t size;
+
+    (void)snprintf(path, sizeof path, "%s/%s", newest, file);
+    size = read_all(path, data, sizeof data);
+    assert_true(size > 0 && size < sizeof data);
+    assert_int_equal(latest(stage->folder), 2);
+    for (size_t at = 0; at < size; at++) {
+        data[at] ^= 0x40;
+        write_all(path, data, size);
+        assert_int_equal(latest(stage->folder), 1);
+        assert_int_equal(mu_checkpoint_restore(stage->chief, newest, NULL, 0, SOON_MS,
+                                               &error), -MU_EDATALOSS);
+        assert_non_null(strstr(error.message, newest));
+        assert_non_null(strstr(error.message, file));
+        data[at] ^= 0x40;
+    }
+    for (size_t cut = 0; cut < size; cut++) {
+        write_all(path, data, cut);
+        assert_int_equal(latest(stage->folder), 1);
+    }
+    write_all(path, data, size);
+    assert_int_equal(latest(stage->folder), 2);
+}
+
 TEST(test_damage)
 {
+    static const char *const files[] = {"00001-of-00001.safetensors", "manifest.json",
+                                        "model.safetensors.index.json",
+                                        "values.safetensors"};
     static unsigned char data[4096];
     struct stage stage;
     mu_variable *variable;
-    mu_value *values = mu_value_int(5);
+    mu_value *values = mu_value_int(INT64_MIN);     /* packed: JSON cannot hold it */
     mu_error error;
     char *path = NULL;
     char newest[128];
@@ -369,33 +367,27 @@ TEST(test_damage)
     variable = open_floats(&stage, "a", 2, 1, NULL);
     save(&stage, 1, &variable, 1, values);
     save(&stage, 2, &variable, 1, values);
-    (void)snprintf(newest, sizeof newest, "%s/model-2.ckpt", stage.folder);
-    size = read_all(newest, data, sizeof data);
-    assert_int_equal(latest(stage.folder), 2);
-    for (size_t at = 0; at < size; at++) {
-        data[at] ^= 0x40;
-        write_all(newest, data, size);
-        assert_int_equal(latest(stage.folder), 1);
-        assert_int_equal(mu_checkpoint_restore(stage.chief, newest, NULL, 0, SOON_MS,
-                                               &error), -MU_EDATALOSS);
-        assert_non_null(strstr(error.message, newest));
-        data[at] ^= 0x40;
-    }
-    for (size_t cut = 0; cut < size; cut++) {
-        write_all(newest, data, cut);
-        assert_int_equal(latest(stage.folder), 1);
-    }
-    write_all(newest, data, size);
-    assert_int_equal(latest(stage.folder), 2);
+    (void)snprintf(newest, sizeof newest, "%s/model-2", stage.folder);
+    assert_int_equal(files_count(newest, ""), 4);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        damage_file(&stage, newest, files[i]);
 
     /* All of them: what is wrong with the newest is told. */
+    (void)snprintf(newest, sizeof newest, "%s/model-2/%s", stage.folder, files[0]);
+    size = read_all(newest, data, sizeof data);
     write_all(newest, data, size - 1);
-    (void)snprintf(newest, sizeof newest, "%s/model-1.ckpt", stage.folder);
-    write_all(newest, data, 0);
+    (void)snprintf(newest, sizeof newest, "%s/model-1/%s", stage.folder, files[0]);
+    assert_int_equal(unlink(newest), 0);
     assert_int_equal(mu_checkpoint_latest(stage.folder, NULL, &error, &path, NULL),
                      -MU_EDATALOSS);
-    assert_non_null(strstr(error.message, "model-2.ckpt\" is no checkpoint that was "
-                                          "saved: the file is cut short"));
+    assert_non_null(strstr(error.message,
+                           "model-2\" is no checkpoint that was saved: "
+                           "00001-of-00001.safetensors: the file is cut short"));
+    (void)snprintf(newest, sizeof newest, "%s/model-2", stage.folder);
+    files_remove_folder(newest);
+    assert_int_equal(mu_checkpoint_latest(stage.folder, NULL, &error, &path, NULL),
+                     -MU_EDATALOSS);
+    assert_non_null(strstr(error.message, "safetensors: the file is missing"));
     mu_variable_close(variable);
     mu_value_free(values);
     stage_done(&stage);
@@ -429,8 +421,8 @@ TEST(test_disk_full)
             break;
         }
         assert_int_equal(rv, -MU_EEXHAUSTED);
-        assert_non_null(strstr(error.message, "model-2.ckpt\" cannot be written: "));
-        assert_int_equal(folder_count(stage.folder, ".part"), 0);
+        assert_non_null(strstr(error.message, "model-2\" cannot be written: "));
+        assert_int_equal(files_count(stage.folder, ".part"), 0);
         assert_int_equal(latest(stage.folder), 1);
     }
     (void)signal(SIGXFSZ, SIG_DFL);
@@ -442,10 +434,15 @@ TEST(test_disk_full)
 
 /* ---- Writers that die ---- */
 
-static void touch(const char *folder, const char *name, char *ret_path, size_t size)
+/* A directory with a file. */
+static void make_left(const char *folder, const char *name, char *ret_path, size_t size)
 {
+    char file[256];
+
     (void)snprintf(ret_path, size, "%s/%s", folder, name);
-    write_all(ret_path, (const unsigned char *)"x", 1);
+    assert_int_equal(mkdir(ret_path, 0777), 0);
+    (void)snprintf(file, sizeof file, "%s/x", ret_path);
+    write_all(file, (const unsigned char *)"x", 1);
 }
 
 TEST(test_left_behind)
@@ -457,10 +454,10 @@ TEST(test_left_behind)
 
     stage_init(&stage);
     variable = open_floats(&stage, "a", 2, 1, NULL);
-    touch(stage.folder, "model-3.ckpt.77-0.part", paths[0], sizeof paths[0]);
-    touch(stage.folder, "model-4.ckpt.78-0.part", paths[1], sizeof paths[1]);
-    touch(stage.folder, "mine.part", paths[2], sizeof paths[2]);
-    fd = open(paths[1], O_WRONLY | O_CLOEXEC);
+    make_left(stage.folder, "model-3.77-0.part", paths[0], sizeof paths[0]);
+    make_left(stage.folder, "model-4.78-0.part", paths[1], sizeof paths[1]);
+    make_left(stage.folder, "mine.part", paths[2], sizeof paths[2]);
+    fd = open(paths[1], O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     assert_int_equal(flock(fd, LOCK_EX), 0);
     save(&stage, 9, &variable, 1, NULL);
@@ -472,23 +469,30 @@ TEST(test_left_behind)
     stage_done(&stage);
 }
 
-/* Saves one step after the other, until it is killed. */
+/* Saves one step after the other, each twice, until it is killed. */
 static void write_for_ever(const char *folder)
 {
     static uint8_t content[1 << 16];
     const struct mu__shape shape = {MU_U8, 1, {sizeof content}, 1};
+    static const char *const names[] = {"a", "b", "c", "d"};
 
-    for (uint64_t step = 1;; step++) {
+    for (uint64_t round = 2;; round++) {
         struct mu__ckpt_writer *writer;
         char path[MU__CKPT_PATH_BYTES];
 
-        memset(content, (int)step, sizeof content);
-        if (mu__ckpt_path(folder, "model", step, NULL, path) != 0 ||
-            mu__ckpt_writer_open(path, step, 4, NULL, &writer) != 0)
+        memset(content, (int)round, sizeof content);
+        if (mu__ckpt_path(folder, "model", round / 2, NULL, path) != 0 ||
+            mu__ckpt_writer_open(path, round / 2, NULL, &writer) != 0)
             _exit(1);
-        for (char name[] = "a"; name[0] < 'e'; name[0]++)
-            if (mu__ckpt_writer_add(writer, name, &shape, content, sizeof content,
-                                    NULL) != 0)
+        for (uint32_t i = 0; i < 4; i++) {
+            const struct mu__ckpt_part part = {i / 2, names[i], &shape, 0,
+                                               sizeof content};
+
+            if (mu__ckpt_writer_declare(writer, &part, NULL) != 0)
+                _exit(1);
+        }
+        for (size_t i = 0; i < 4; i++)
+            if (mu__ckpt_writer_write(writer, i, content, NULL) != 0)
                 _exit(1);
         if (mu__ckpt_writer_finish(writer, NULL) != 0)
             _exit(1);
@@ -496,7 +500,7 @@ static void write_for_ever(const char *folder)
     }
 }
 
-/* After a kill at any moment every file of a checkpoint's name is whole. */
+/* After a kill at any moment every directory of a checkpoint's name is whole. */
 static void expect_all_whole(const char *folder)
 {
     uint64_t *steps = NULL;
@@ -511,10 +515,10 @@ static void expect_all_whole(const char *folder)
         assert_int_equal(mu__ckpt_path(folder, "model", steps[i], NULL, path), 0);
         if (mu__ckpt_reader_open(path, &error, &reader) != 0)
             fail_msg("%s", error.message);
-        assert_int_equal(reader->header.step, steps[i]);
+        assert_int_equal(reader->manifest.step, steps[i]);
         mu__ckpt_reader_close(reader);
     }
-    free(steps);
+    mu__free_array(steps);
 }
 
 TEST(test_killed_writers)
@@ -535,9 +539,9 @@ TEST(test_killed_writers)
         (void)kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, NULL, 0), pid);
         expect_all_whole(folder);
-        assert_true(folder_count(folder, ".part") <= 1);
+        assert_true(files_count(folder, ".part") <= 1);
     }
-    folder_remove(folder);
+    files_remove_folder(folder);
 }
 
 TEST_PROGRAM()

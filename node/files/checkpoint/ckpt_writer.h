@@ -1,0 +1,47 @@
+/* Writing a checkpoint: a directory of safetensors files, one for each partition, with a
+ * manifest (runtime/document/manifest.h). All calls fill in ret_error, which may be NULL,
+ * with the path. */
+#ifndef MU_NODE_FILES_CHECKPOINT_CKPT_WRITER_H
+#define MU_NODE_FILES_CHECKPOINT_CKPT_WRITER_H
+
+#include "actors/ps/shape.h"
+#include "node/files/checkpoint/ckpt_folder.h"
+
+/* Rows of a variable, which go to the file of a partition; a variable without dims has
+ * one row. */
+struct mu__ckpt_part {
+    uint32_t partition;
+    const char *name;
+    const struct mu__shape *shape;  /* of the whole variable */
+    uint64_t first_row;
+    uint64_t end_row;
+};
+
+struct mu__ckpt_writer;
+
+/* Begin a checkpoint that will be at `path`. What other writers of it left behind when
+ * they died is removed. */
+int mu__ckpt_writer_open(const char *path, uint64_t step, mu_error *ret_error,
+                         struct mu__ckpt_writer **ret_writer);
+
+/* Declare all parts before any content is written, as their sizes come first in the
+ * files: by ascending names, those of a variable by ascending rows, without holes. */
+int mu__ckpt_writer_declare(struct mu__ckpt_writer *writer,
+                            const struct mu__ckpt_part *part, mu_error *ret_error);
+
+/* Write the content of the i-th part that was declared. Each is written once, in any
+ * order. */
+int mu__ckpt_writer_write(struct mu__ckpt_writer *writer, size_t i, const void *content,
+                          mu_error *ret_error);
+
+/* Write the value beside the variables, before the end. */
+int mu__ckpt_writer_write_value(struct mu__ckpt_writer *writer, const mu_value *value,
+                                mu_error *ret_error);
+
+/* Flush everything to the disk, then give the directory its name. */
+int mu__ckpt_writer_finish(struct mu__ckpt_writer *writer, mu_error *ret_error);
+
+/* Removes what was written unless it was finished. NULL is fine. */
+void mu__ckpt_writer_free(struct mu__ckpt_writer *writer);
+
+#endif
