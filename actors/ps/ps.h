@@ -32,8 +32,9 @@ extern const struct mu__behavior mu__ps;
 /* Most shards that a status lists, so that it fits a frame. */
 enum { MU__PS_STATUS_MAX = 4096 };
 
-/* A list of maps, one for each shard, the oldest first: name, dtype, dims (a list),
- * shard, shards, bytes, version, ready, reads, writes, bytes_read, bytes_written. Past
+/* A list of maps, one for each shard of the partitions that it is the primary of, in
+ * their order, the oldest first in each: name, dtype, dims (a list), shard, shards,
+ * partition, bytes, version, ready, reads, writes, bytes_read, bytes_written. Past
  * MU__PS_STATUS_MAX a last map says how many are left_out. NULL when out of memory. */
 mu_value *mu__ps_status(const void *ps_state);
 

@@ -5,6 +5,7 @@
 
 struct variable_listing {
     mu_value *list;     /* NULL when out of memory */
+    uint32_t partition; /* that is listed now */
     size_t left_out;
 };
 
@@ -50,7 +51,7 @@ static mu_value *make_number_value(uint64_t n)
     return mu_value_int((int64_t)n);
 }
 
-static mu_value *info_value(const struct mu__store_info *info)
+static mu_value *info_value(const struct mu__store_info *info, uint32_t partition)
 {
     const struct status_entry entries[] = {
         {"name", mu_value_string(info->name)},
@@ -58,6 +59,7 @@ static mu_value *info_value(const struct mu__store_info *info)
         {"dims", dims_value(info->shape)},
         {"shard", make_number_value(info->shard)},
         {"shards", make_number_value(info->shape->shards)},
+        {"partition", make_number_value(partition)},
         {"bytes", make_number_value(info->bytes)},
         {"version", make_number_value(info->version)},
         {"ready", mu_value_bool(info->ready)},
@@ -90,19 +92,21 @@ static void list_variable(void *user, const struct mu__store_info *info)
     if (listing->list != NULL && mu_value_count(listing->list) >= MU__PS_STATUS_MAX)
         listing->left_out++;
     else
-        append_listing_item(listing, info_value(info));
+        append_listing_item(listing, info_value(info, listing->partition));
 }
 
 mu_value *mu__ps_status(const void *ps_state)
 {
     const struct ps *ps = ps_state;
-    struct variable_listing listing = {mu_value_list(), 0};
+    struct variable_listing listing = {.list = mu_value_list()};
 
     if (listing.list == NULL)
         return NULL;
-    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        listing.partition = i;
         if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
             mu__store_each(ps->partitions[i]->store, list_variable, &listing);
+    }
     if (listing.left_out > 0) {
         const struct status_entry entry = {"left_out",
                                            make_number_value(listing.left_out)};

@@ -1,9 +1,11 @@
-/* The table of views, as its two files see it: what happened (view_table.c), and what is
- * decided about it (view_rules.c). */
+/* The table of views, as its files see it: what happened (view_table.c), what is decided
+ * about it (view_rules.c), and what the status shows of it (views_status.c). */
 #ifndef MU_ACTORS_VIEWS_INTERNAL_H
 #define MU_ACTORS_VIEWS_INTERNAL_H
 
 #include "actors/views/view_table.h"
+
+#include "muster/value.h"
 
 enum { MU__VIEW_WORDS = MU__PARTITIONS / 64 };
 
@@ -20,7 +22,8 @@ struct view_server {
     uint64_t closed;        /* number of the event when its link went down last, */
     uint64_t heard;         /* and when its last report came */
     uint32_t roles;         /* as a backup or learner */
-    uint32_t lost;          /* partitions, not reported yet */
+    uint64_t lost;          /* partitions, */
+    uint64_t lost_said;     /* and of how many of these next_lost() told */
     uint64_t owed[MU__VIEW_WORDS];  /* bits: views that it is to be told */
 };
 
@@ -69,5 +72,9 @@ uint64_t mu__views_chance(struct mu__view_table *table);
 
 bool mu__views_is_up(const struct mu__view_table *table,
                      const struct mu__replica *replica);
+
+/* ---- views_status.c ---- */
+
+mu_value *mu__views_value(const struct mu__view_table *table);
 
 #endif

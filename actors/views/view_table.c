@@ -452,20 +452,26 @@ bool mu__view_table_next_lost(struct mu__view_table *table, uint32_t *ret_task,
     for (uint32_t i = 0; i < table->servers_count; i++) {
         struct view_server *server = &table->servers[i];
 
-        if (server->lost == 0)
+        if (server->lost == server->lost_said)
             continue;
         *ret_task = server->task;
-        *ret_count = server->lost;
-        server->lost = 0;
+        *ret_count = (uint32_t)(server->lost - server->lost_said);
+        server->lost_said = server->lost;
         return true;
     }
     return false;
 }
 
+static bool lacks_backup(const struct mu__view_table *table,
+                         const struct mu__partition_view *view)
+{
+    return table->config.backups > 0 && view->backup.incarnation == 0;
+}
+
 static void add_up(const struct mu__view_table *table, const struct view_row *row,
                    struct mu__view_totals *totals)
 {
-    bool is_degraded = table->config.backups > 0 && row->view.backup.incarnation == 0;
+    bool is_degraded = lacks_backup(table, &row->view);
 
     totals->placed++;
     totals->without_primary += !mu__views_is_up(table, &row->view.primary);
@@ -480,6 +486,37 @@ void mu__view_table_totals(const struct mu__view_table *table,
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (table->rows[i].view.number != 0)
             add_up(table, &table->rows[i], ret_totals);
+}
+
+static bool is_of_task(const struct mu__replica *replica, uint32_t task)
+{
+    return replica->incarnation != 0 && replica->task == task;
+}
+
+static void add_roles(const struct mu__view_table *table,
+                      const struct mu__partition_view *view,
+                      struct mu__view_roles *roles)
+{
+    bool is_primary = is_of_task(&view->primary, roles->task);
+
+    roles->primary += is_primary;
+    roles->backup += is_of_task(&view->backup, roles->task);
+    roles->learner += is_of_task(&view->learner, roles->task);
+    roles->degraded += is_primary && lacks_backup(table, view);
+}
+
+bool mu__view_table_roles(const struct mu__view_table *table, uint32_t at,
+                          struct mu__view_roles *ret_roles)
+{
+    if (at >= table->servers_count)
+        return false;
+    *ret_roles = (struct mu__view_roles){.task = table->servers[at].task,
+                                         .is_up = table->servers[at].is_up,
+                                         .lost = table->servers[at].lost};
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (table->rows[i].view.number != 0)
+            add_roles(table, &table->rows[i].view, ret_roles);
+    return true;
 }
 
 const struct mu__partition_view *mu__view_table_at(const struct mu__view_table *table,

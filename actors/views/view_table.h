@@ -138,6 +138,21 @@ struct mu__view_totals {
 void mu__view_table_totals(const struct mu__view_table *table,
                            struct mu__view_totals *ret_totals);
 
+/* Of how many partitions a server is what. */
+struct mu__view_roles {
+    uint32_t task;
+    bool is_up;
+    uint32_t primary;
+    uint32_t backup;
+    uint32_t learner;
+    uint32_t degraded;      /* as its primary */
+    uint64_t lost;          /* of which it was the primary, since the chief began */
+};
+
+/* Of server number `at`, from 0. False: there are no more. */
+bool mu__view_table_roles(const struct mu__view_table *table, uint32_t at,
+                          struct mu__view_roles *ret_roles);
+
 /* NULL: it was never placed. */
 const struct mu__partition_view *mu__view_table_at(const struct mu__view_table *table,
                                                    uint32_t partition);

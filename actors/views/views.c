@@ -2,6 +2,7 @@
 
 #include "actors/keep.h"
 #include "actors/messages.h"
+#include "actors/views/internal.h"
 
 enum { RETRY_MS = 20 };     /* after a link had no room */
 
@@ -201,6 +202,11 @@ void mu__views_each(const void *views_state, mu__view_fn visit, void *user)
 void mu__views_totals(const void *views_state, struct mu__view_totals *ret_totals)
 {
     mu__view_table_totals(((const struct views *)views_state)->table, ret_totals);
+}
+
+mu_value *mu__views_status(const void *views_state)
+{
+    return mu__views_value(((const struct views *)views_state)->table);
 }
 
 /* ---- Start and end ---- */

@@ -11,6 +11,7 @@
 #define MU_ACTORS_VIEWS_H
 
 #include "actors/views/view_table.h"
+#include "muster/value.h"
 #include "runtime/kernel/kernel.h"
 
 /* Spawned as MU__VIEWS; its argument is a struct mu__view_config. */
@@ -21,5 +22,9 @@ typedef void (*mu__view_fn)(void *user, const struct mu__partition_view *view);
 void mu__views_each(const void *views_state, mu__view_fn visit, void *user);
 
 void mu__views_totals(const void *views_state, struct mu__view_totals *ret_totals);
+
+/* What the status shows: a map of the totals, `backups` (how many there should be),
+ * `servers` and `views`. An item is missing when out of memory, or all (NULL). */
+mu_value *mu__views_status(const void *views_state);
 
 #endif

@@ -1,11 +1,12 @@
 /* Dense variables on the parameter servers.
  *
  * A variable has a name, a dtype and a shape. It is cut along its first dimension into
- * shards (the first shards get one row more when it does not divide evenly). Shard i
- * lives on parameter server (home + i) modulo the number of servers, where home is
- * computed from the name. Every call blocks until it is done or `timeout_ms` has passed
- * (negative: no timeout), and may be made on any thread except a loop's. Buffers are
- * dense, in row-major order and host byte order.
+ * shards (the first shards get one row more when it does not divide evenly). Each shard
+ * is in one of 256 partitions, by the name and its number, which are spread over the
+ * parameter servers. With the chief's option `backups` a partition is on two servers, and
+ * an acknowledged write survives the loss of any one. Every call blocks until it is done
+ * or `timeout_ms` has passed (negative: no timeout), and may be made on any thread except
+ * a loop's. Buffers are dense, in row-major order and host byte order.
  *
  * Errors of every call: -MU_EUNAVAILABLE names a server that was connected and has been
  * away for `server_lost_ms` (node.h), or until the timeout if that is sooner; when it is
@@ -21,8 +22,9 @@
  * some shards of the former variable, or may have been, returns -MU_EUNAVAILABLE: its
  * outcome is unknown.
  *
- * A server that is restarted is empty. A variable that has lost some of its shards is not
- * repaired silently: see mu_variable_open.
+ * A server that is restarted is empty. What another server has a copy of goes on there; a
+ * variable that has lost some of its shards is not repaired silently: see
+ * mu_variable_open.
  *
  * Atomicity: a shard of at most 1 MiB is read and written as a whole. Larger shards
  * travel in pieces: an assign becomes visible at once when its last piece has arrived;

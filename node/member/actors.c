@@ -42,6 +42,17 @@ static void each_peer(void *owner, mu__peer_fn visit, void *user)
     mu__links_each(((struct mu__member *)owner)->links, show_peer, &to);
 }
 
+/* ---- partitions ---- */
+
+static mu_value *partitions_value(void *owner)
+{
+    const struct mu__member *member = owner;
+    const void *views =
+        mu__actor_state(member->kernel, (mu__pid){MU__NODE_SELF, MU__VIEWS});
+
+    return views == NULL ? NULL : mu__views_status(views);
+}
+
 /* ---- the actors ---- */
 
 static int spawn_member_actor(struct mu__member *member,
@@ -158,7 +169,7 @@ static uint32_t count_workers(const struct mu__member *member)
 }
 
 static struct mu__supervisor_config
-supervisor_config(const struct mu__member *member, const struct mu__member_config *config)
+supervisor_config(struct mu__member *member, const struct mu__member_config *config)
 {
     const mu_node_options *o = config->options;
 
@@ -187,6 +198,8 @@ supervisor_config(const struct mu__member *member, const struct mu__member_confi
         .journal_owner = config->journal_owner,
         .journal_keep = config->options->journal_keep,
         .journal_keep_ms = config->options->journal_keep_ms,
+        .partitions = partitions_value,
+        .partitions_owner = member,
         .origin = member->incarnation,
     };
 }

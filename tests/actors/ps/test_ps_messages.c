@@ -342,6 +342,8 @@ TEST_ON(test_status, struct var_net *f, var_set_up, var_tear_down)
     assert_int_equal(mu_value_count(mu_value_find(map, "dims")), 1);
     assert_int_equal(number_in(map, "shard"), 0);
     assert_int_equal(number_in(map, "shards"), 1);
+    assert_int_equal(number_in(map, "partition"),
+                     mu__partition_of(mu__view_str("w"), 0));
     assert_int_equal(number_in(map, "bytes"), 16);
     assert_int_equal(number_in(map, "version"), 1);
     assert_int_equal(number_in(map, "reads"), 1);

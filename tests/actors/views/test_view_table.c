@@ -404,6 +404,48 @@ TEST(test_totals_and_losses)
     model_done(&model);
 }
 
+static void assert_roles(const struct view_model *model, uint32_t at,
+                         struct mu__view_roles expected)
+{
+    struct mu__view_roles roles;
+
+    assert_true(mu__view_table_roles(model->table, at, &roles));
+    assert_int_equal(roles.task, at);
+    assert_int_equal(roles.is_up, expected.is_up);
+    assert_int_equal(roles.primary, expected.primary);
+    assert_int_equal(roles.backup, expected.backup);
+    assert_int_equal(roles.learner, expected.learner);
+    assert_int_equal(roles.degraded, expected.degraded);
+    assert_int_equal(roles.lost, expected.lost);
+}
+
+TEST(test_roles_of_servers)
+{
+    struct mu__view_roles roles;
+    struct view_model model;
+
+    model_init(&model, &three, 7);
+    come(&model, 0);
+    model_pass(&model, RECOVERY_MS);
+    come(&model, 2);
+    model_settle(&model);
+    assert_roles(&model, 0, (struct mu__view_roles){.is_up = true, .primary = 86,
+                                                    .backup = 85, .degraded = 86});
+    assert_roles(&model, 1, (struct mu__view_roles){0});
+    assert_roles(&model, 2, (struct mu__view_roles){
+                                .is_up = true, .primary = 85, .learner = 86});
+    model_crash(&model, 2);
+    model_pass(&model, GRACE_MS);
+    model_crash(&model, 0);
+    come(&model, 0);
+    model_settle(&model);
+    assert_roles(&model, 0, (struct mu__view_roles){.is_up = true, .primary = 171,
+                                                    .degraded = 171, .lost = 171});
+    assert_roles(&model, 2, (struct mu__view_roles){0});
+    assert_false(mu__view_table_roles(model.table, 3, &roles));
+    model_done(&model);
+}
+
 /* ---- Nonsense ---- */
 
 static const struct mu__partition_view nonsense[] = {

@@ -347,4 +347,69 @@ TEST_ON(test_others_are_not_heard, struct views_net *f, set_up, tear_down)
     assert_all_heard(f);
 }
 
+/* ---- The status ---- */
+
+static int64_t number_in(const mu_value *map, const char *key)
+{
+    int64_t number = -1;
+
+    (void)mu_value_get_int(mu_value_find(map, key), &number);
+    return number;
+}
+
+/* The sum of one number of all servers. */
+static int64_t sum_of(const mu_value *status, const char *key)
+{
+    const mu_value *servers = mu_value_find(status, "servers");
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < mu_value_count(servers); i++)
+        sum += number_in(mu_value_at(servers, i), key);
+    return sum;
+}
+
+TEST_ON(test_status_of_whole_partitions, struct views_net *f, set_up, tear_down)
+{
+    mu_value *status = mu__views_status(views_of(f));
+    const mu_value *view = mu_value_at(mu_value_find(status, "views"), 4);
+
+    assert_int_equal(number_in(status, "backups"), 1);
+    assert_int_equal(number_in(status, "placed"), MU__PARTITIONS);
+    assert_int_equal(number_in(status, "degraded"), 0);
+    assert_int_equal(mu_value_count(mu_value_find(status, "servers")), SERVERS);
+    assert_int_equal(sum_of(status, "primary"), MU__PARTITIONS);
+    assert_int_equal(sum_of(status, "backup"), MU__PARTITIONS);
+    assert_int_equal(sum_of(status, "learner"), 0);
+    assert_int_equal(mu_value_count(mu_value_find(status, "views")), MU__PARTITIONS);
+    assert_int_equal(number_in(view, "partition"), 4);
+    assert_int_equal(number_in(view, "number"), 1);
+    assert_int_equal(number_in(view, "primary"), 1);
+    assert_int_equal(number_in(view, "learner"), -1);
+    mu_value_free(status);
+}
+
+TEST_ON(test_status_of_a_loss, struct views_net *f, set_up, tear_down)
+{
+    mu_value *status;
+
+    net_crash(f->servers[0]);
+    net_run_for(&f->net, GRACE_MS);
+    status = mu__views_status(views_of(f));
+    assert_true(number_in(status, "degraded") > 100);
+    assert_int_equal(number_in(status, "filling"), number_in(status, "degraded"));
+    assert_int_equal(sum_of(status, "degraded"), number_in(status, "degraded"));
+    assert_int_equal(sum_of(status, "learner"), number_in(status, "filling"));
+    assert_int_equal(mu_value_count(mu_value_find(status, "servers")), SERVERS - 1);
+    mu_value_free(status);
+    net_crash(f->servers[1]);
+    net_crash(f->servers[2]);
+    net_start(f->servers[1]);
+    net_start(f->servers[2]);
+    net_settle(&f->net);
+    status = mu__views_status(views_of(f));
+    assert_true(number_in(status, "lost") > 0);
+    assert_int_equal(sum_of(status, "lost"), number_in(status, "lost"));
+    mu_value_free(status);
+}
+
 TEST_PROGRAM()
