@@ -9,6 +9,7 @@
 
 #include "actors/messages/closure_fields.h"
 #include "actors/messages/key_fields.h"
+#include "actors/messages/partition_fields.h"
 #include "actors/messages/task_fields.h"
 #include "actors/messages/variable_fields.h"
 

@@ -1,4 +1,4 @@
-#include "actors/ps/server.h"
+#include "actors/ps/stream.h"
 
 #include "actors/keep.h"
 #include "actors/variables/effects.h"

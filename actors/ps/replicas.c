@@ -1,5 +1,5 @@
 /* Views: which partitions are here, and in which role; and the nodes around. */
-#include "actors/ps/server.h"
+#include "actors/ps/stream.h"
 
 #include "actors/keep.h"
 #include "actors/packing.h"
@@ -162,8 +162,8 @@ void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps)
 }
 
 /* An empty one; NULL when out of memory. */
-static struct partition *
-partition_new(struct ps *ps, const struct mu__partition_view *view, enum role role)
+static struct partition *partition_new(
+    struct ps *ps, const struct mu__partition_view *view, enum role role)
 {
     struct partition *p = calloc(1, sizeof *p);
 
@@ -231,7 +231,7 @@ static void change_replica(struct mu__ctx *ctx, struct ps *ps, struct partition 
     p->view = *view;
     p->stream.fate = 0;
     if (was_level && p->stream.node == 0)
-        mu__stream_lose(ps, p, MU__REPLICA_LOST);   /* meanwhile: the view is another one */
+        mu__stream_lose(ps, p, MU__REPLICA_LOST); /* meanwhile: the view is another one */
     if (was_level)
         return;
     mu__stream_end(ctx, ps, p);
@@ -329,7 +329,7 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
 /* A primary says to its replicas the view in which they are, and who is no replica any
  * more to one that was primary. */
 static bool may_say_view(const struct ps *ps, const struct mu__partition_view *view,
-                          uint32_t node)
+                         uint32_t node)
 {
     const struct ps_node *primary = mu__ps_replica_node(ps, &view->primary);
     const struct partition *held = ps->partitions[view->partition];

@@ -1,6 +1,6 @@
 /* Records to the other replica, answers that wait until it has them, and the replica's
  * side of it. */
-#include "actors/ps/server.h"
+#include "actors/ps/stream.h"
 
 #include "actors/keep.h"
 

@@ -259,6 +259,14 @@ static int send_read(struct mu__ctx *ctx, const struct variables *v,
     return send_to_server(ctx, v, flight, MU__VAR_READ, &body, sizeof body);
 }
 
+/* Chosen when it is needed first. */
+static uint64_t need_origin(struct mu__ctx *ctx, struct variables *v)
+{
+    while (v->origin == 0)
+        v->origin = mu__random(ctx);
+    return v->origin;
+}
+
 static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                       struct flight *flight)
 {
@@ -275,7 +283,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
     };
 
     if (part->effect != 0) {
-        body.origin = v->origin;
+        body.origin = need_origin(ctx, v);
         body.effect = part->effect + flight->offset / MU__PIECE_BYTES_MAX;
         body.effects_done = effects_done(&v->placements[flight->partition]);
     }

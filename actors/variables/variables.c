@@ -357,7 +357,6 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     int rv;
 
     v->id_last = TIMERS;
-    v->origin = mu__random(ctx);
     v->effect_wait_ms = options == NULL || options->effect_wait_ms == 0
                             ? EFFECT_WAIT_MS
                             : options->effect_wait_ms;

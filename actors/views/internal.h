@@ -12,44 +12,44 @@ enum { MU__VIEW_WORDS = MU__PARTITIONS / 64 };
 struct view_server {
     uint32_t task;
     uint32_t node;
-    uint64_t incarnation;   /* of its newest process; 0: none has come */
-    uint64_t reported;      /* of the last process that has reported; 0: none */
+    uint64_t incarnation; /* of its newest process; 0: none has come */
+    uint64_t reported;    /* of the last process that has reported; 0: none */
     bool is_linked;
-    bool is_up;             /* linked, and has reported since */
+    bool is_up; /* linked, and has reported since */
     bool is_removed;
-    bool is_asked;          /* it is to report once more */
-    uint64_t down_ms;       /* since when it is not linked */
-    uint64_t closed;        /* number of the event when its link went down last, */
-    uint64_t heard;         /* and when its last report came */
-    uint32_t roles;         /* as a backup or learner */
-    uint64_t lost;          /* partitions, */
-    uint64_t lost_said;     /* and of how many of these next_lost() told */
-    uint64_t owed[MU__VIEW_WORDS];  /* bits: views that it is to be told */
+    bool is_requested;             /* it is to report once more */
+    uint64_t down_ms;              /* since when it is not linked */
+    uint64_t closed;               /* number of the event when its link went down last, */
+    uint64_t heard;                /* and when its last report came */
+    uint32_t roles;                /* as a backup or learner */
+    uint64_t lost;                 /* partitions, */
+    uint64_t lost_said;            /* and of how many of these next_lost() told */
+    uint64_t owed[MU__VIEW_WORDS]; /* bits: views that it is to be told */
 };
 
 /* Who has reported, and so knows of no newer view: bits. */
 enum view_reporter { MU__PRIMARY_REPORTED = 1, MU__BACKUP_REPORTED = 2 };
 
 struct view_row {
-    struct mu__partition_view view;     /* number 0: never placed */
-    uint32_t reporters;     /* enum view_reporter, of a view of an earlier chief */
-    bool is_own;            /* this chief has decided the view, */
-    bool is_decided;        /* knowing all that may have been before */
-    uint32_t fate;          /* enum mu__replica_fate, of the newest view; 0: none */
+    struct mu__partition_view view; /* number 0: never placed */
+    uint32_t reporters; /* enum view_reporter, of a view of an earlier chief */
+    bool is_own;        /* this chief has decided the view, */
+    bool is_decided;    /* knowing all that may have been before */
+    uint32_t fate;      /* enum mu__replica_fate, of the newest view; 0: none */
 };
 
 struct mu__view_table {
     struct mu__view_config config;
     uint64_t chance;
-    uint64_t events;        /* so far */
-    struct view_server *servers;    /* those of the cluster at the start come first */
+    uint64_t events;             /* so far */
+    struct view_server *servers; /* those of the cluster at the start come first */
     uint32_t servers_count;
     uint32_t servers_room;
     struct view_row rows[MU__PARTITIONS];
-    bool has_begun;         /* a server has reported, */
-    uint64_t begun_ms;      /* first then, */
-    bool is_informed;       /* and those that might know more were waited for */
-    bool is_successor;      /* a server knew of an earlier chief */
+    bool has_begun;    /* a server has reported, */
+    uint64_t begun_ms; /* first then, */
+    bool is_informed;  /* and those that might know more were waited for */
+    bool is_successor; /* a server knew of an earlier chief */
     uint64_t lost;
 };
 

@@ -45,8 +45,8 @@ static bool is_dead(const struct mu__view_table *table, const struct mu__replica
 
     if (!is_replica(replica) || server == NULL)
         return false;
-    return server->is_removed || (server->incarnation != 0 &&
-                                  server->incarnation != replica->incarnation);
+    return server->is_removed ||
+           (server->incarnation != 0 && server->incarnation != replica->incarnation);
 }
 
 static bool is_unreachable(const struct mu__view_table *table,
@@ -198,8 +198,8 @@ static bool replace_primary(struct mu__view_table *table, struct view_row *row)
            replace_lost(table, row);
 }
 
-/* Whether a backup can be reached is for the primary to say: it may be only the chief that
- * cannot, while the primary dies. */
+/* Whether a backup can be reached is for the primary to say: it may be only the chief
+ * that cannot, while the primary dies. */
 static bool drop_others(struct mu__view_table *table, struct view_row *row,
                         uint64_t now_ms)
 {

@@ -143,10 +143,10 @@ void mu__view_table_sent(struct mu__view_table *table, uint32_t server)
     memset(table->servers[server].owed, 0, sizeof table->servers[server].owed);
 }
 
-bool mu__view_table_next_asked(const struct mu__view_table *table, uint32_t *at,
-                               uint32_t *ret_server, uint32_t *ret_node)
+bool mu__view_table_next_requested(const struct mu__view_table *table, uint32_t *at,
+                                   uint32_t *ret_server, uint32_t *ret_node)
 {
-    while (*at < table->servers_count && !table->servers[*at].is_asked)
+    while (*at < table->servers_count && !table->servers[*at].is_requested)
         ++*at;
     if (*at >= table->servers_count)
         return false;
@@ -155,9 +155,9 @@ bool mu__view_table_next_asked(const struct mu__view_table *table, uint32_t *at,
     return true;
 }
 
-void mu__view_table_asked(struct mu__view_table *table, uint32_t server)
+void mu__view_table_requested(struct mu__view_table *table, uint32_t server)
 {
-    table->servers[server].is_asked = false;
+    table->servers[server].is_requested = false;
 }
 
 /* ---- Views ---- */
@@ -231,7 +231,7 @@ int mu__view_table_up(struct mu__view_table *table, uint32_t node,
     server->incarnation = process->incarnation;
     server->is_linked = true;
     server->is_up = false;
-    server->is_asked = false;
+    server->is_requested = false;
     memset(server->owed, 0, sizeof server->owed);
     return 0;
 }
@@ -245,7 +245,7 @@ static void unlink_server(struct mu__view_table *table, struct view_server *serv
     server->is_linked = false;
     server->is_up = false;
     for (uint32_t i = 0; i < table->servers_count; i++)
-        table->servers[i].is_asked = table->servers[i].is_up;
+        table->servers[i].is_requested = table->servers[i].is_up;
     server->down_ms = now_ms;
     memset(server->owed, 0, sizeof server->owed);
 }
@@ -359,8 +359,8 @@ static bool is_sane_view(const struct mu__partition_view *view)
            is_sane_replica(&view->learner) &&
            is_other_task(&view->backup, &view->primary) &&
            is_other_task(&view->learner, &view->primary) &&
-           (view->backup.incarnation == 0 || is_other_task(&view->learner,
-                                                           &view->backup));
+           (view->backup.incarnation == 0 ||
+            is_other_task(&view->learner, &view->backup));
 }
 
 static int take_views(struct mu__view_table *table, uint32_t task, struct mu__view views,
@@ -494,8 +494,7 @@ static bool is_of_task(const struct mu__replica *replica, uint32_t task)
 }
 
 static void add_roles(const struct mu__view_table *table,
-                      const struct mu__partition_view *view,
-                      struct mu__view_roles *roles)
+                      const struct mu__partition_view *view, struct mu__view_roles *roles)
 {
     bool is_primary = is_of_task(&view->primary, roles->task);
 

@@ -13,11 +13,12 @@
  *   there are to be backups, all servers are waited for before, for `recovery_ms`: so the
  *   backups of each are spread, and what an earlier chief has decided is heard first.
  * - The primary is gone: the backup becomes primary, if it is up, and has reported since
- *   the primary's link went down; servers are asked for reports then. If there is none, or it
- *   is dead, a dead primary means that the partition is lost: it is placed anew, empty,
- *   and counted. A primary that may come back is waited for.
+ *   the primary's link went down; servers are asked for reports then. If there is none,
+ * or it is dead, a dead primary means that the partition is lost: it is placed anew,
+ * empty, and counted. A primary that may come back is waited for.
  * - The primary is up, and says that the other replica is lost or has diverged; or the
- *   backup is dead, or the learner gone: a view without it. Nothing is taken from a primary that is not up: the other may have to replace it.
+ *   backup is dead, or the learner gone: a view without it. Nothing is taken from a
+ * primary that is not up: the other may have to replace it.
  * - A primary has neither backup nor learner, but there should be one: a learner, which
  *   is the backup as soon as the primary says that it is level.
  *
@@ -56,10 +57,10 @@ struct mu__view_table;
 enum { MU__VIEW_GRACE_MS = 20, MU__VIEW_RECOVERY_MS = 10000 };
 
 struct mu__view_config {
-    uint32_t servers;       /* tasks of the parameter servers, at least 1 */
-    uint32_t backups;       /* of each partition: 0 or 1 */
-    uint32_t grace_ms;      /* a link that is down for less makes no difference */
-    uint32_t recovery_ms;   /* for which unheard servers are waited for, see above */
+    uint32_t servers;     /* tasks of the parameter servers, at least 1 */
+    uint32_t backups;     /* of each partition: 0 or 1 */
+    uint32_t grace_ms;    /* a link that is down for less makes no difference */
+    uint32_t recovery_ms; /* for which unheard servers are waited for, see above */
 };
 
 /* NULL: out of memory. */
@@ -103,18 +104,18 @@ uint64_t mu__view_table_decide(struct mu__view_table *table, uint64_t now_ms);
 /* The next server, from number *at on (0 at first), to which views are owed: its node,
  * and the bytes of a VIEWS_SET. False: there are no more. */
 struct mu__views_owed {
-    uint32_t server;        /* for mu__view_table_sent() */
+    uint32_t server; /* for mu__view_table_sent() */
     uint32_t node;
     uint32_t size;
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
 };
 
 /* The next server, from number *at on (0 at first), that is to report once more
- * (VIEWS_GET): its number for mu__view_table_asked(), and its node. False: there are no
- * more. */
-bool mu__view_table_next_asked(const struct mu__view_table *table, uint32_t *at,
-                               uint32_t *ret_server, uint32_t *ret_node);
-void mu__view_table_asked(struct mu__view_table *table, uint32_t server);
+ * (VIEWS_GET): its number for mu__view_table_requested(), and its node. False: there are
+ * no more. */
+bool mu__view_table_next_requested(const struct mu__view_table *table, uint32_t *at,
+                                   uint32_t *ret_server, uint32_t *ret_node);
+void mu__view_table_requested(struct mu__view_table *table, uint32_t server);
 
 bool mu__view_table_next_owed(const struct mu__view_table *table, uint32_t *at,
                               struct mu__views_owed *ret_owed);
@@ -129,10 +130,10 @@ bool mu__view_table_next_lost(struct mu__view_table *table, uint32_t *ret_task,
 
 struct mu__view_totals {
     uint32_t placed;
-    uint32_t without_primary;   /* it is not up */
-    uint32_t degraded;          /* without a backup, though there should be one */
-    uint32_t filling;           /* of these: with a learner */
-    uint64_t lost;              /* since the chief began */
+    uint32_t without_primary; /* it is not up */
+    uint32_t degraded;        /* without a backup, though there should be one */
+    uint32_t filling;         /* of these: with a learner */
+    uint64_t lost;            /* since the chief began */
 };
 
 void mu__view_table_totals(const struct mu__view_table *table,
@@ -145,8 +146,8 @@ struct mu__view_roles {
     uint32_t primary;
     uint32_t backup;
     uint32_t learner;
-    uint32_t degraded;      /* as its primary */
-    uint64_t lost;          /* of which it was the primary, since the chief began */
+    uint32_t degraded; /* as its primary */
+    uint64_t lost;     /* of which it was the primary, since the chief began */
 };
 
 /* Of server number `at`, from 0. False: there are no more. */

@@ -4,7 +4,7 @@
 #include "actors/messages.h"
 #include "actors/views/internal.h"
 
-enum { RETRY_MS = 20 };     /* after a link had no room */
+enum { RETRY_MS = 20 }; /* after a link had no room */
 
 struct views {
     bool has_seed;
@@ -54,9 +54,8 @@ static void on_server_added(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     const struct mu__cluster_change *body = mu__body(msg);
 
     if (is_server_type(body->type))
-        log_table_failure(
-            ctx, "a new parameter server is not noted",
-            mu__view_table_added(v->table, body->index, mu__now_ms(ctx)));
+        log_table_failure(ctx, "a new parameter server is not noted",
+                          mu__view_table_added(v->table, body->index, mu__now_ms(ctx)));
 }
 
 static void on_server_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -72,7 +71,7 @@ static void on_server_removed(struct mu__ctx *ctx, void *state, struct mu__msg *
 static void log_ignored(struct mu__ctx *ctx, const struct mu__msg *msg, const char *what,
                         int rv)
 {
-    const char *why = rv == -MU_ENOTFOUND ? "it is no parameter server that is linked"
+    const char *why = rv == -MU_ENOTFOUND  ? "it is no parameter server that is linked"
                       : rv == -MU_EINVALID ? "they make no sense"
                                            : mu_strerror(rv);
 
@@ -118,8 +117,8 @@ static void log_lost_partitions(struct mu__ctx *ctx, struct views *v)
     while (mu__view_table_next_lost(v->table, &task, &count))
         mu__log(ctx, MU__LOG_ERROR,
                 "%" PRIu32 " partition%s of /job:ps/task:%" PRIu32
-                " %s lost: no other server has what was in %s", count,
-                count == 1 ? "" : "s", task, count == 1 ? "is" : "are",
+                " %s lost: no other server has what was in %s",
+                count, count == 1 ? "" : "s", task, count == 1 ? "is" : "are",
                 count == 1 ? "it" : "them");
 }
 
@@ -137,7 +136,7 @@ static bool send_views(struct mu__ctx *ctx, const struct mu__views_owed *owed)
 }
 
 /* False: some are to be asked later. */
-static bool ask_for_reports(struct mu__ctx *ctx, struct views *v)
+static bool request_reports(struct mu__ctx *ctx, struct views *v)
 {
     const struct mu__views_get body = {.token = 0};
     uint32_t at = 0;
@@ -145,10 +144,10 @@ static bool ask_for_reports(struct mu__ctx *ctx, struct views *v)
     uint32_t node;
     bool all = true;
 
-    while (mu__view_table_next_asked(v->table, &at, &server, &node))
+    while (mu__view_table_next_requested(v->table, &at, &server, &node))
         if (mu__send_body(ctx, (mu__pid){node, MU__PS}, MU__VIEWS_GET, &body,
                           sizeof body) == 0)
-            mu__view_table_asked(v->table, server);
+            mu__view_table_requested(v->table, server);
         else
             all = false;
     return all;
@@ -178,7 +177,7 @@ static void decide_and_send(struct mu__ctx *ctx, void *state)
     bool all;
 
     log_lost_partitions(ctx, v);
-    all = ask_for_reports(ctx, v);
+    all = request_reports(ctx, v);
     if (!(send_all_owed(ctx, v) && all) && next_ms > now_ms + RETRY_MS)
         next_ms = now_ms + RETRY_MS;
     mu__timer_cancel(ctx, v->timer);

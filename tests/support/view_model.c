@@ -161,14 +161,14 @@ static void hear_all(struct view_model *model, const struct mu__views_owed *owed
 }
 
 /* Servers that are asked report at once. */
-static void report_asked(struct view_model *model)
+static void report_requested(struct view_model *model)
 {
     uint32_t at = 0;
     uint32_t server;
     uint32_t node;
 
-    while (mu__view_table_next_asked(model->table, &at, &server, &node)) {
-        mu__view_table_asked(model->table, server);
+    while (mu__view_table_next_requested(model->table, &at, &server, &node)) {
+        mu__view_table_requested(model->table, server);
         for (uint32_t i = 0; i < MODEL_SERVERS; i++)
             if (model->servers[i].has_reported && model->servers[i].node == node)
                 assert_int_equal(model_report(model, i), 0);
@@ -180,7 +180,7 @@ void model_settle(struct view_model *model)
     struct mu__views_owed owed;
     uint32_t at = 0;
 
-    report_asked(model);
+    report_requested(model);
     model->due_ms = mu__view_table_decide(model->table, model->now_ms);
     assert_true(model->due_ms > model->now_ms);
     while (mu__view_table_next_owed(model->table, &at, &owed)) {

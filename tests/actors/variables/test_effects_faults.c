@@ -52,7 +52,8 @@ TEST_WITH(test_cut_midway, set_up, tear_down)
     }
 }
 
-/* False when the run has ended before server 0 is lost, whose partitions have a backup. */
+/* False when the run has ended before server 0 is lost, whose partitions have a
+ * backup. */
 static bool check_batches_move(int events)
 {
     struct writes *writes;
