@@ -359,7 +359,8 @@ MU_EXPORT int mu_node_get_metric(mu_node *node, const char *name, double *ret_nu
                              uint64_t *ret_step);
 
 /* The chief's view of the cluster (other tasks request it over the network): a map with
- * tasks and their state, closures, variables, metrics. The caller frees *ret_status. */
+ * tasks and their state, closures, variables, partitions, metrics. The caller frees
+ * *ret_status. */
 MU_EXPORT int mu_node_status(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                              mu_value **ret_status);
 
