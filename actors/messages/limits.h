@@ -45,6 +45,10 @@ enum {
     MU__ADDRESS_MAX = 319           /* of a task, as a URL */
 };
 
+/* Of the view service (actors/views/): who holds each partition; and its directory. */
+#define MU__KEY_VIEWS MU__KEY_PARTITIONS "/views"
+#define MU__KEY_PARTITIONS "muster/partitions"
+
 /* Options of a closure, in `flags` of SCHEDULE and RUN. */
 enum mu__closure_flag {
     MU__CLOSURE_ONCE = 1,       /* its writes are applied once, however often it runs */

@@ -132,7 +132,8 @@ static void decide_view(struct mu__view_table *table, struct view_row *row,
     mu__views_owe_members(table, row);
     mu__views_replace(table, row, &view);
     mu__views_owe_members(table, row);
-    row->is_own = true;
+    row->is_newest = true;
+    row->is_new = true;
     row->is_decided = !is_first || table->is_informed;
 }
 
@@ -265,13 +266,13 @@ static bool is_informed(struct mu__view_table *table, uint64_t now_ms)
 static bool is_backup_known(const struct mu__view_table *table,
                             const struct view_row *row)
 {
-    return row->is_own || (row->reporters & MU__BACKUP_REPORTED) != 0 ||
+    return row->is_newest || (row->reporters & MU__BACKUP_REPORTED) != 0 ||
            !is_replica(&row->view.backup) || is_dead(table, &row->view.backup);
 }
 
 static bool is_primary_known(const struct view_row *row)
 {
-    return row->is_own || (row->reporters & MU__PRIMARY_REPORTED) != 0;
+    return row->is_newest || (row->reporters & MU__PRIMARY_REPORTED) != 0;
 }
 
 static bool decide_known(struct mu__view_table *table, struct view_row *row,

@@ -318,7 +318,17 @@ static void adopt_view(struct mu__view_table *table, struct view_row *row,
     mu__views_replace(table, row, view);
     mu__views_owe_members(table, row);
     row->reporters = 0;
-    row->is_own = false;
+    row->is_newest = false;
+    row->is_new = false;
+}
+
+static void raise_number(struct mu__view_table *table, struct view_row *row,
+                         uint64_t above)
+{
+    row->view.number = mu__views_higher(table, row, above);
+    row->fate = 0;
+    row->is_new = true;
+    mu__views_owe_members(table, row);
 }
 
 /* `server` has reported a view. Older ones are corrected. */
@@ -335,9 +345,7 @@ static void compare_view(struct mu__view_table *table, uint32_t task,
         adopt_view(table, row, view);
         clear_bit(server->owed, view->partition);
     } else if (view->number >= row->view.number) {
-        row->view.number = mu__views_higher(table, row, view->number);
-        row->fate = 0;
-        mu__views_owe_members(table, row);
+        raise_number(table, row, view->number);
     }
 }
 
@@ -410,6 +418,63 @@ int mu__view_table_held(struct mu__view_table *table, uint32_t node,
         if (has_part(&table->rows[i].view, server))
             owe_view(server, i);
     rv = take_views(table, server->task, views, now_ms);
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        note_reporters(table, &table->rows[i]);
+    return rv;
+}
+
+/* ---- The store ---- */
+
+uint32_t mu__view_table_pack(const struct mu__view_table *table,
+                             uint8_t bytes[MU__VIEW_TABLE_BYTES])
+{
+    uint8_t *end = bytes;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (table->rows[i].view.number != 0)
+            end = mu__views_put(end, &table->rows[i].view);
+    return (uint32_t)(end - bytes);
+}
+
+void mu__view_table_recorded(struct mu__view_table *table)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        table->rows[i].is_new = false;
+}
+
+static void restore_view(struct mu__view_table *table, bool again,
+                         const struct mu__partition_view *view)
+{
+    struct view_row *row = &table->rows[view->partition];
+    bool is_newer = view->number > row->view.number && (again || !row->is_decided);
+
+    if (row->is_new || is_newer) {
+        adopt_view(table, row, view);
+        row->is_newest = true;
+        row->is_decided = false;
+    } else if (is_same_view(view, &row->view)) {
+        row->is_newest = true;
+    } else if (view->number >= row->view.number) {
+        raise_number(table, row, view->number);
+    }
+}
+
+int mu__view_table_restore(struct mu__view_table *table, struct mu__view views,
+                           bool again, uint64_t now_ms)
+{
+    int rv = 0;
+
+    for (uint32_t i = 0; i < mu__views_count(views); i++) {
+        struct mu__partition_view view;
+
+        if (!mu__views_at(views, i, &view) || !is_sane_view(&view))
+            rv = -MU_EINVALID;
+        else if (!need_members(table, &view, now_ms))
+            rv = -MU_ENOMEM;
+        else
+            restore_view(table, again, &view);
+    }
+    table->is_successor |= mu__views_count(views) > 0;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         note_reporters(table, &table->rows[i]);
     return rv;

@@ -3,7 +3,8 @@
  *
  * An event (a server comes, goes, reports, is listed or not) is noted by one call. Then
  * mu__view_table_decide() decides what has become due, and mu__view_table_next_owed()
- * says what is to be told to whom. Between the two a caller can record what was decided.
+ * says what is to be told to whom. Between the two the caller records what was decided
+ * (recording.h).
  *
  * A server is up when its link is, and its report came over it. Its process is dead for
  * sure when another process of its task has come, or its task is not listed any more. It
@@ -22,8 +23,17 @@
  * - A primary has neither backup nor learner, but there should be one: a learner, which
  *   is the backup as soon as the primary says that it is level.
  *
- * A restarted chief has an empty table, and learns views from reports. It must not change
- * one while a newer view may be in force:
+ * A restarted chief has an empty table. It reads the views that its predecessor recorded:
+ * since each was recorded before it was told to anybody, no newer one is in force. So it
+ * knows who has what, whoever lives and reports. Before it changes one, it waits for all
+ * servers to report, or `recovery_ms`, as a server that is not linked yet may well live.
+ *
+ * A chief that finds that another one has recorded views takes these instead of those
+ * that it has decided and not recorded, which nobody has heard of.
+ *
+ * What follows is for a chief that finds nothing recorded: there is no service, or its
+ * store has kept nothing. It learns views from reports, and must not change one while a
+ * newer view may be in force:
  *
  * - The first newer view has the primary or the backup as its primary; so it is in force
  *   only if one of these two has heard of it, and that one knows. So the primary must
@@ -45,7 +55,8 @@
  *
  * A reported view that is newer than the table's is taken over, until this chief has
  * decided about the partition, knowing what there was before. From then on such a view
- * gives way: the table's gets a number above it. */
+ * gives way: the table's gets a number above it. So does a recorded one, if a chief could
+ * not read it for so long that it has decided without. */
 #ifndef MU_ACTORS_VIEW_TABLE_H
 #define MU_ACTORS_VIEW_TABLE_H
 
@@ -55,6 +66,8 @@ struct mu__view_table;
 
 /* Of a configuration. */
 enum { MU__VIEW_GRACE_MS = 20, MU__VIEW_RECOVERY_MS = 10000 };
+
+enum { MU__VIEW_TABLE_BYTES = MU__PARTITIONS * MU__VIEW_BYTES };
 
 struct mu__view_config {
     uint32_t servers;     /* tasks of the parameter servers, at least 1 */
@@ -107,7 +120,7 @@ struct mu__views_owed {
     uint32_t server; /* for mu__view_table_sent() */
     uint32_t node;
     uint32_t size;
-    uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
+    uint8_t bytes[MU__VIEW_TABLE_BYTES];
 };
 
 /* The next server, from number *at on (0 at first), that is to report once more
@@ -125,6 +138,20 @@ void mu__view_table_sent(struct mu__view_table *table, uint32_t server);
  * how many. */
 bool mu__view_table_next_lost(struct mu__view_table *table, uint32_t *ret_task,
                               uint32_t *ret_count);
+
+/* ---- The store ---- */
+
+/* All views, in the order of the partitions; returns how many bytes. */
+uint32_t mu__view_table_pack(const struct mu__view_table *table,
+                             uint8_t bytes[MU__VIEW_TABLE_BYTES]);
+
+/* What was decided is recorded, and may be told; or it is told without. */
+void mu__view_table_recorded(struct mu__view_table *table);
+
+/* The views that the store has: read first, or `again`, since another chief has recorded
+ * what it decided. -MU_EINVALID: some are nonsense; -MU_ENOMEM; the others were taken. */
+int mu__view_table_restore(struct mu__view_table *table, struct mu__view views,
+                           bool again, uint64_t now_ms);
 
 /* ---- Status ---- */
 

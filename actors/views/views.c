@@ -9,6 +9,7 @@ enum { RETRY_MS = 20 }; /* after a link had no room */
 struct views {
     bool has_seed;
     struct mu__view_table *table;
+    struct mu__view_recording recording;
     uint64_t timer;
 };
 
@@ -153,13 +154,15 @@ static bool request_reports(struct mu__ctx *ctx, struct views *v)
     return all;
 }
 
-/* Tell servers what was decided. False: some are to be told later. */
+/* Tell servers what was decided and recorded. False: some are to be told later. */
 static bool send_all_owed(struct mu__ctx *ctx, struct views *v)
 {
     struct mu__views_owed owed;
     uint32_t at = 0;
     bool all = true;
 
+    mu__view_table_recorded(v->table);
+    log_lost_partitions(ctx, v);
     while (mu__view_table_next_owed(v->table, &at, &owed))
         if (send_views(ctx, &owed))
             mu__view_table_sent(v->table, owed.server);
@@ -168,20 +171,39 @@ static bool send_all_owed(struct mu__ctx *ctx, struct views *v)
     return all;
 }
 
-/* Decided views are told at once. */
+static uint64_t sooner_ms(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What was recorded just now is told first. Returns when time alone makes more due. */
+static uint64_t decide_and_record(struct mu__ctx *ctx, struct views *v)
+{
+    bool all = !mu__view_recording_has(&v->recording, v->table) || send_all_owed(ctx, v);
+    uint64_t next_ms = mu__view_table_decide(v->table, mu__now_ms(ctx));
+
+    if (mu__view_recording_has(&v->recording, v->table))
+        all = send_all_owed(ctx, v);
+    else
+        mu__view_recording_write(ctx, &v->recording, v->table);
+    return all ? next_ms : sooner_ms(next_ms, mu__now_ms(ctx) + RETRY_MS);
+}
+
 static void decide_and_send(struct mu__ctx *ctx, void *state)
 {
     struct views *v = state;
     uint64_t now_ms = mu__now_ms(ctx);
-    uint64_t next_ms = mu__view_table_decide(v->table, now_ms);
-    bool all;
+    uint64_t next_ms = UINT64_MAX;
 
-    log_lost_partitions(ctx, v);
-    all = request_reports(ctx, v);
-    if (!(send_all_owed(ctx, v) && all) && next_ms > now_ms + RETRY_MS)
-        next_ms = now_ms + RETRY_MS;
+    if (mu__view_recording_is_ready(ctx, &v->recording, v->table))
+        next_ms = decide_and_record(ctx, v);
+    if (!request_reports(ctx, v))
+        next_ms = sooner_ms(next_ms, now_ms + RETRY_MS);
+    next_ms = sooner_ms(next_ms, mu__view_recording_due_ms(&v->recording));
     mu__timer_cancel(ctx, v->timer);
-    v->timer = next_ms == UINT64_MAX ? 0 : mu__timer_set(ctx, next_ms - now_ms, 0);
+    v->timer = next_ms == UINT64_MAX
+                   ? 0
+                   : mu__timer_set(ctx, next_ms > now_ms ? next_ms - now_ms : 0, 0);
 }
 
 /* ---- Status ---- */
@@ -212,12 +234,15 @@ mu_value *mu__views_status(const void *views_state)
 
 static int init_views(struct mu__ctx *ctx, void *state, const void *arg)
 {
+    const struct mu__views_options *options = arg;
     struct views *v = state;
     int rv;
 
-    v->table = mu__view_table_new(arg, mu__now_ms(ctx));
+    v->table = mu__view_table_new(&options->table, mu__now_ms(ctx));
     if (v->table == NULL)
         return -MU_ENOMEM;
+    mu__view_recording_init(&v->recording, options->agent, options->table.recovery_ms,
+                            mu__now_ms(ctx));
     rv = mu__watch_nodes(ctx);
     if (rv != 0)
         mu__view_table_free(v->table);
@@ -226,8 +251,11 @@ static int init_views(struct mu__ctx *ctx, void *state, const void *arg)
 
 static void end_views(struct mu__ctx *ctx, void *state)
 {
+    struct views *v = state;
+
     (void)ctx;
-    mu__view_table_free(((struct views *)state)->table);
+    mu__view_recording_done(&v->recording);
+    mu__view_table_free(v->table);
 }
 
 static const struct mu__handler handlers[] = {
@@ -238,6 +266,7 @@ static const struct mu__handler handlers[] = {
     {MU__NODE_TROUBLE, mu__ignore},
     {MU__CLUSTER_ADDED, on_server_added},
     {MU__CLUSTER_REMOVED, on_server_removed},
+    {MU__VIEWS_ANSWERED, mu__ignore},
     {MU__TIMER, on_views_timer},
 };
 

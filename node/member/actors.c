@@ -207,11 +207,12 @@ supervisor_config(struct mu__member *member, const struct mu__member_config *con
 static int spawn_views(struct mu__member *member, const struct mu__member_config *config)
 {
     size_t servers = mu_cluster_task_count(member->cluster, "ps");
-    const struct mu__view_config views = {
-        .servers = servers == 0 ? 1 : (uint32_t)servers,
-        .backups = config->options->backups,
-        .grace_ms = MU__VIEW_GRACE_MS,
-        .recovery_ms = MU__VIEW_RECOVERY_MS,
+    const struct mu__views_options views = {
+        .table = {.servers = servers == 0 ? 1 : (uint32_t)servers,
+                  .backups = config->options->backups,
+                  .grace_ms = MU__VIEW_GRACE_MS,
+                  .recovery_ms = MU__VIEW_RECOVERY_MS},
+        .agent = member->hosts.count == 0 ? NULL : &member->agent,
     };
 
     return spawn_member_actor(member, &mu__views, MU__VIEWS, &views);

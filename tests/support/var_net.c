@@ -21,12 +21,12 @@ int var_spawn_program(struct net_process *p)
 
 static int spawn_views(struct net_process *p)
 {
-    struct mu__view_config config = {.grace_ms = MU__VIEW_GRACE_MS,
-                                     .recovery_ms = MU__VIEW_RECOVERY_MS,
-                                     .backups = p->arg != NULL};
+    struct mu__views_options config = {.table = {.grace_ms = MU__VIEW_GRACE_MS,
+                                                 .recovery_ms = MU__VIEW_RECOVERY_MS,
+                                                 .backups = p->arg != NULL}};
 
     for (size_t i = 0; i < p->net->processes_count; i++)
-        config.servers += strcmp(p->net->processes[i].type, "ps") == 0;
+        config.table.servers += strcmp(p->net->processes[i].type, "ps") == 0;
     return mu__spawn(p->kernel, &mu__views, MU__VIEWS, &config, NULL);
 }
 

@@ -7,11 +7,12 @@
  * begins empty only if no server that is up has it; a number stands for one view. In the
  * end all heals, and each partition is served, with a backup.
  *
- * What a restarted chief cannot know (view_table.h) is told apart: the primary of the
- * newest view, or a backup that was made it, died without a report. */
+ * Half of the runs have a store, which keeps what was decided. In the others a restarted
+ * chief cannot know (view_table.h) that the primary of the newest view, or a backup that
+ * was made it, died without a report: that is told apart. */
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
-#include "tests/support/view_model.h"
+#include "tests/support/views/model.h"
 
 #include <inttypes.h>
 
@@ -47,6 +48,7 @@ struct run {
     uint32_t servers;
     uint32_t chiefs;
     bool crashes, cuts, restarts, news, removals;
+    bool has_store;
     bool removed[MODEL_SERVERS];
     bool show;
     uint64_t digest;
@@ -125,7 +127,8 @@ static void check_number(struct run *run, struct partition *partition,
 /* The primary of the newest view died, and this chief never heard of what it knew. */
 static bool is_unknown(const struct run *run, const struct partition *partition)
 {
-    return partition->newest.number != 0 && partition->reported_to != run->chiefs &&
+    return !run->has_store && partition->newest.number != 0 &&
+           partition->reported_to != run->chiefs &&
            !model_is_alive(&run->model, &partition->newest.primary);
 }
 
@@ -353,6 +356,8 @@ static void turn_chief(struct run *run)
 {
     if (run->model.table == NULL) {
         run->chiefs++;
+        if (!run->has_store)
+            model_store_lost(&run->model);
         model_chief_start(&run->model);
         return;
     }
@@ -489,6 +494,7 @@ static void begin(struct run *run, uint64_t seed)
     run->restarts = chance(run, 60);
     run->removals = !run->restarts && chance(run, 30);
     run->news = chance(run, 60);
+    run->has_store = chance(run, 50);
     run->chiefs = 1;
     model_init(&run->model, &config, sim_draw(&run->random));
     run->model.owner = run;

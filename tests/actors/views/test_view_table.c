@@ -2,7 +2,7 @@
  * that comes of it. */
 #include "muster/error.h"
 #include "tests/support/test.h"
-#include "tests/support/view_model.h"
+#include "tests/support/views/model.h"
 
 #include <inttypes.h>
 
@@ -20,7 +20,9 @@ static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS};
  *
  * or of the chief:
  *
- *     C   it crashes, and is started again                t5  5 ms pass
+ *     C   it crashes, and is started again, its store lost  t5  5 ms pass
+ *     R   the same, and it reads what is recorded
+ *     S   it goes on without its store
  *     m5  only the servers of these bits hear it from here on
  */
 struct story {
@@ -127,6 +129,23 @@ static const struct story stories[] = {
     {"news that came too early are kept", 1, 4, "+0 +1 +2 C ~1 ~0 l1 ~2", "+: 1.1 - 0.1"},
     {"what a chief has decided gives way to nobody", 1, 4,
      "+0 +1 +2 m4 l1 C m255 ~0 ~1 t1000 -1 t20 ~2", "+: 0.1 - 2.1"},
+
+    {"recorded views stay", 1, 1, "+0 +1 R ~0 ~1", "1: 1.1 0.1 -"},
+    {"before anybody has reported", 1, 1, "+0 +1 R", "1: 1.1 0.1 -"},
+    {"they are not changed before all have reported", 1, 4, "+0 +1 +2 R ~0 ~2 t999",
+     "1: 1.1 0.1 -"},
+    {"then a primary that does not come is replaced", 1, 4, "+0 +1 +2 R ~0 ~2 t1000",
+     "+: 0.1 - 2.1"},
+    {"at once if it is dead", 1, 4, "+0 +1 +2 R ~0 ~2 x1 +1", "+: 0.1 - 2.1"},
+    {"what nobody has heard of is in force", 1, 4, "+0 +1 +2 m0 l1 R m255 ~0 ~1 ~2",
+     "3: 1.1 - 0.1"},
+    {"a former backup is no primary", 1, 4, "+0 +1 +2 m2 l1 m255 R ~0 ~2 x1 +1",
+     "+: 1.2 2.1 - lost"},
+    {"nor is a former primary", 1, 4, "+0 +1 +2 -1 t20 x0 R ~1 ~2 +0",
+     "+: 1.1 0.2 - lost"},
+    {"its place was taken", 1, 4, "+0 +1 +2 m0 -1 t20 R m255 ~0 ~1 ~2", "3: 0.1 - 2.1"},
+    {"a newer view that was reported counts", 1, 4, "+0 +1 +2 S l1 R ~0 ~1 ~2",
+     "3: 1.1 - 0.1"},
 };
 
 static void view_text(const struct view_model *model, uint32_t partition, char *text,
@@ -196,6 +215,14 @@ static int happen_to(struct view_model *model, char event, uint32_t task,
     }
 }
 
+static void restart_chief(struct view_model *model, bool has_store)
+{
+    model_chief_crash(model);
+    if (!has_store)
+        model_store_lost(model);
+    model_chief_start(model);
+}
+
 static int happen(struct view_model *model, const char *word, uint32_t partition)
 {
     unsigned long value = strtoul(word + 1, NULL, 10);
@@ -205,12 +232,12 @@ static int happen(struct view_model *model, const char *word, uint32_t partition
         model_pass(model, value);
     else if (word[0] == 'm')
         model->told = (unsigned)value;
-    else if (word[0] != 'C')
+    else if (word[0] == 'S')
+        model->goes_without = true;
+    else if (word[0] != 'C' && word[0] != 'R')
         rv = happen_to(model, word[0], (uint32_t)value, partition);
-    else {
-        model_chief_crash(model);
-        model_chief_start(model);
-    }
+    else
+        restart_chief(model, word[0] == 'R');
     model_settle(model);
     return rv;
 }
@@ -231,7 +258,7 @@ static uint32_t servers_of(const char *events)
     for (const char *at = events; at != NULL; at = strchr(at + 1, ' ')) {
         const char *word = at + strspn(at, " ");
 
-        if (strchr("tmC", word[0]) == NULL && (uint32_t)(word[1] - '0') >= count)
+        if (strchr("tmCRS", word[0]) == NULL && (uint32_t)(word[1] - '0') >= count)
             count = (uint32_t)(word[1] - '0') + 1;
     }
     return count;

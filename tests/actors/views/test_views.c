@@ -1,125 +1,11 @@
 /* The view service of a chief, and what it says to servers that only report what they
  * hear. */
-#include "actors/keep.h"
 #include "actors/views/views.h"
 #include "tests/support/net.h"
 #include "tests/support/test.h"
+#include "tests/support/views/reporter.h"
 
 enum { SERVERS = 3, GRACE_MS = 20, RECOVERY_MS = 1000 };
-
-/* ---- Servers ---- */
-
-struct server {
-    struct mu__partition_view views[MU__PARTITIONS];
-    uint32_t sets;          /* VIEWS_SET that came */
-    uint32_t chief;         /* node; 0: there is none */
-    uint32_t task;
-    uint32_t nodes[SERVERS];    /* of the other servers */
-};
-
-static void report(struct mu__ctx *ctx, struct server *server)
-{
-    uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
-    uint8_t *end = bytes;
-    struct mu__views_held body = {.views = {.data = bytes}};
-
-    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
-        if (server->views[i].number != 0)
-            end = mu__views_put(end, &server->views[i]);
-    body.views.size = (uint32_t)(end - bytes);
-    body.known = body.views.size > 0;
-    assert_int_equal(mu__send_body(ctx, (mu__pid){server->chief, MU__VIEWS},
-                                   MU__VIEWS_HELD, &body, sizeof body), 0);
-}
-
-static void on_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    struct server *server = state;
-    const struct mu__node_up *body = mu__body(msg);
-
-    if (mu__view_is(body->type, "ps"))
-        server->nodes[body->index] = body->node;
-    if (!mu__view_is(body->type, "chief"))
-        return;
-    server->chief = body->node;
-    report(ctx, server);
-}
-
-static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    (void)msg;
-    report(ctx, state);
-}
-
-/* Whether another server's replica of a partition is lost to this one. */
-static bool loses(const struct server *server, uint32_t partition, uint32_t node)
-{
-    const struct mu__partition_view *view = &server->views[partition];
-    const struct mu__replica *other =
-        view->backup.incarnation != 0 ? &view->backup : &view->learner;
-
-    return view->number != 0 && view->primary.task == server->task &&
-           other->incarnation != 0 && server->nodes[other->task] == node;
-}
-
-static void on_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    struct server *server = state;
-    const struct mu__node_down *down = mu__body(msg);
-    uint8_t bytes[MU__PARTITIONS * MU__NUMBERED_BYTES];
-    uint8_t *end = bytes;
-    struct mu__replica_news body = {.news = MU__REPLICA_LOST};
-
-    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
-        if (loses(server, i, down->node))
-            end = mu__numbered_put(end,
-                                   &(struct mu__numbered){i, server->views[i].number});
-    body.partitions = (struct mu__view){bytes, (uint32_t)(end - bytes)};
-    if (end > bytes)
-        (void)mu__send_body(ctx, (mu__pid){server->chief, MU__VIEWS}, MU__REPLICA_NEWS,
-                            &body, sizeof body);
-}
-
-static void on_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    struct server *server = state;
-    const struct mu__views_set *body = mu__body(msg);
-    struct mu__partition_view view;
-
-    (void)ctx;
-    server->sets++;
-    for (uint32_t i = 0; i < mu__views_count(body->views); i++) {
-        assert_true(mu__views_at(body->views, i, &view));
-        if (view.number > server->views[view.partition].number)
-            server->views[view.partition] = view;
-    }
-}
-
-static int watch(struct mu__ctx *ctx, void *state, const void *arg)
-{
-    ((struct server *)state)->task = *(const uint32_t *)arg;
-    return mu__watch_nodes(ctx);
-}
-
-static const struct mu__handler handlers[] = {
-    {MU__NODE_UP, on_up},
-    {MU__NODE_DOWN, on_down},
-    {MU__VIEWS_GET, on_get},
-    {MU__VIEWS_SET, on_set},
-};
-
-static const struct mu__behavior reporter = {
-    .name = "reporter",
-    .state_size = sizeof(struct server),
-    .handlers = handlers,
-    .handlers_count = sizeof handlers / sizeof handlers[0],
-    .init = watch,
-};
-
-static int spawn_server(struct net_process *p)
-{
-    return mu__spawn(p->kernel, &reporter, MU__PS, &p->index, NULL);
-}
 
 /* ---- The fixture ---- */
 
@@ -132,7 +18,8 @@ struct views_net {
 
 static int spawn_chief(struct net_process *p)
 {
-    static const struct mu__view_config config = {SERVERS, 1, GRACE_MS, RECOVERY_MS};
+    static const struct mu__views_options config = {
+        .table = {SERVERS, 1, GRACE_MS, RECOVERY_MS}};
 
     return mu__spawn(p->kernel, &mu__views, MU__VIEWS, &config, NULL);
 }
@@ -152,7 +39,7 @@ static int set_up(void **state)
     net_init(&f->net, 1);
     f->chief = net_add(&f->net, "chief", 0, spawn_chief);
     for (uint32_t i = 0; i < SERVERS; i++)
-        f->servers[i] = net_add(&f->net, "ps", i, spawn_server);
+        f->servers[i] = net_add(&f->net, "ps", i, view_reporter_spawn);
     f->worker = net_add(&f->net, "worker", 0, spawn_nothing);
     for (size_t i = 0; i < f->net.processes_count; i++)
         net_start(&f->net.processes[i]);
@@ -170,9 +57,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-static const struct server *server_at(const struct views_net *f, uint32_t task)
+static const struct view_reporter *server_at(const struct views_net *f, uint32_t task)
 {
-    return mu__actor_state(f->servers[task]->kernel, (mu__pid){MU__NODE_SELF, MU__PS});
+    return view_reporter_of(f->servers[task]);
 }
 
 static const void *views_of(const struct views_net *f)
@@ -188,18 +75,8 @@ static struct mu__view_totals totals_of(const struct views_net *f)
     return totals;
 }
 
-/* A member of a view has heard of it, if it runs. */
-static void check_heard(const struct views_net *f, const struct mu__replica *member,
-                        const struct mu__partition_view *view)
-{
-    if (member->incarnation == 0 || f->servers[member->task]->kernel == NULL)
-        return;
-    assert_int_equal(server_at(f, member->task)->views[view->partition].number,
-                     view->number);
-}
-
 struct check {
-    const struct views_net *f;
+    struct net *net;
     uint32_t count;
 };
 
@@ -207,15 +84,13 @@ static void check_view(void *user, const struct mu__partition_view *view)
 {
     struct check *check = user;
 
-    check_heard(check->f, &view->primary, view);
-    check_heard(check->f, &view->backup, view);
-    check_heard(check->f, &view->learner, view);
+    view_reporter_check(check->net, view);
     check->count++;
 }
 
-static void assert_all_heard(const struct views_net *f)
+static void assert_all_heard(struct views_net *f)
 {
-    struct check check = {f, 0};
+    struct check check = {&f->net, 0};
 
     mu__views_each(views_of(f), check_view, &check);
     assert_int_equal(check.count, MU__PARTITIONS);

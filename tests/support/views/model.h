@@ -1,5 +1,6 @@
 /* A chief's table of views (view_table.h), and parameter servers that are told views by
- * it: each holds and reports the newest that it heard of every partition. */
+ * it: each holds and reports the newest that it heard of every partition. What the chief
+ * decides is recorded before it is told. */
 #ifndef MU_TESTS_VIEW_MODEL_H
 #define MU_TESTS_VIEW_MODEL_H
 
@@ -21,6 +22,9 @@ struct view_model {
     struct mu__view_config config;
     uint64_t seed;              /* of the last chief's table */
     struct mu__view_table *table;   /* NULL: the chief does not run */
+    uint8_t recorded[MU__VIEW_TABLE_BYTES];
+    uint32_t recorded_size;
+    bool goes_without;          /* nothing more is recorded */
     uint64_t now_ms;
     uint64_t due_ms;
     uint32_t node_last;
@@ -39,8 +43,10 @@ void model_init(struct view_model *model, const struct mu__view_config *config,
                 uint64_t seed);
 void model_done(struct view_model *model);
 
+/* A chief that starts reads what is recorded; unless that is lost with the store. */
 void model_chief_crash(struct view_model *model);
 void model_chief_start(struct view_model *model);
+void model_store_lost(struct view_model *model);
 
 /* A new process of a server; the old one has crashed before. */
 void model_start(struct view_model *model, uint32_t task);

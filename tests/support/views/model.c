@@ -1,4 +1,4 @@
-#include "tests/support/view_model.h"
+#include "tests/support/views/model.h"
 
 #include "tests/support/test.h"
 
@@ -31,7 +31,16 @@ void model_chief_start(struct view_model *model)
     model->table = mu__view_table_new(&model->config, model->now_ms);
     assert_non_null(model->table);
     mu__view_table_seed(model->table, ++model->seed);
+    assert_int_equal(
+        mu__view_table_restore(model->table,
+                               (struct mu__view){model->recorded, model->recorded_size},
+                               false, model->now_ms), 0);
     model_settle(model);
+}
+
+void model_store_lost(struct view_model *model)
+{
+    model->recorded_size = 0;
 }
 
 void model_start(struct view_model *model, uint32_t task)
@@ -183,6 +192,9 @@ void model_settle(struct view_model *model)
     report_requested(model);
     model->due_ms = mu__view_table_decide(model->table, model->now_ms);
     assert_true(model->due_ms > model->now_ms);
+    if (!model->goes_without)
+        model->recorded_size = mu__view_table_pack(model->table, model->recorded);
+    mu__view_table_recorded(model->table);
     while (mu__view_table_next_owed(model->table, &at, &owed)) {
         hear_all(model, &owed);
         mu__view_table_sent(model->table, owed.server);
