@@ -6,7 +6,12 @@
 
 enum { LOST_MS = 3000 };
 
-/* ---- The server, and those who need it ---- */
+/* ---- The server, the chief that places partitions, and those who need them ---- */
+
+struct own {
+    char folder[64];
+    struct cli chief;
+};
 
 static void start_server(struct waits_scene *scene, unsigned peer)
 {
@@ -28,18 +33,25 @@ static void open_client(struct waits_scene *scene, struct waits_env *env)
 
 static void begin(struct waits_scene *scene)
 {
-    static char folder[64];
+    struct own *own = calloc(1, sizeof *own);
 
-    cli_folder(folder, sizeof folder);
-    scene->own = folder;
+    assert_non_null(own);
+    cli_folder(own->folder, sizeof own->folder);
+    cli_start(&own->chief, NULL, "node", "--cluster", scene->json, "--task", "chief:0",
+              "--heartbeat-ms", "200", "--silence-ms", "2000", NULL);
+    scene->own = own;
 }
 
 static void end(struct waits_scene *scene)
 {
+    struct own *own = scene->own;
     char command[128];
 
-    (void)snprintf(command, sizeof command, "rm -r %s", (char *)scene->own);
+    cli_kill(&own->chief, SIGKILL);
+    (void)cli_wait(&own->chief);
+    (void)snprintf(command, sizeof command, "rm -r %s", own->folder);
     assert_int_equal(system(command), 0);
+    free(own);
 }
 
 /* ---- Before ---- */
@@ -73,7 +85,7 @@ static int save(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 
     mu_checkpoint_options_init(&options);
     (void)snprintf(name, sizeof name, "of-%u", env->number);
-    options.directory = env->scene->own;
+    options.directory = ((struct own *)env->scene->own)->folder;
     options.name = name;
     options.timeout_ms = timeout_ms;
     return mu_checkpoint_save(&options, 1, &env->variable, 1, NULL, error, NULL);
@@ -122,7 +134,7 @@ static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     char path[128];
 
-    (void)snprintf(path, sizeof path, "%s/of-%u-1", (char *)env->scene->own,
+    (void)snprintf(path, sizeof path, "%s/of-%u-1", ((struct own *)env->scene->own)->folder,
                    env->number);
     return mu_checkpoint_restore(env->node, path, NULL, 0, timeout_ms, error);
 }
