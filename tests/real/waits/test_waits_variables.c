@@ -132,10 +132,10 @@ static int apply(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 
 static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
+    const struct own *own = env->scene->own;
     char path[128];
 
-    (void)snprintf(path, sizeof path, "%s/of-%u-1", ((struct own *)env->scene->own)->folder,
-                   env->number);
+    (void)snprintf(path, sizeof path, "%s/of-%u-1", own->folder, env->number);
     return mu_checkpoint_restore(env->node, path, NULL, 0, timeout_ms, error);
 }
 
