@@ -10,6 +10,7 @@ struct mu__http_request;
 struct mu__key_request;
 struct mu__pending_closure;
 struct mu__registered;
+struct mu__view_request;
 struct mu_remote_value;
 struct mu_run;
 
@@ -81,6 +82,11 @@ struct mu__task_ended {
     struct mu__view what;
 };
 
+/* From the agent to the views actor of its node: a key request is answered. */
+struct mu__views_answered {
+    const struct mu__view_request *request;
+};
+
 #define MU__LOCAL_MESSAGES(M)                                               \
     M(272, CALL, call_msg)                                                  \
     M(273, SCHEDULE_PENDING, schedule_pending)                              \
@@ -95,10 +101,11 @@ struct mu__task_ended {
     M(282, SUBMIT, submit)                                                  \
     M(283, CANCEL_FUTURE, cancel_future)                                    \
     M(284, RELEASE_HELD, release_held)                                      \
-    M(285, TASK_ENDED, task_ended)
+    M(285, TASK_ENDED, task_ended)                                          \
+    M(286, VIEWS_ANSWERED, views_answered)
 
 enum mu__local_kind {
-    MU__LOCAL_KINDS_END = 286,
+    MU__LOCAL_KINDS_END = 287,
 #define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
     MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
 #undef MU__LOCAL_KIND

@@ -9,6 +9,7 @@
 
 #include "actors/messages/closure_fields.h"
 #include "actors/messages/key_fields.h"
+#include "actors/messages/partition_fields.h"
 #include "actors/messages/task_fields.h"
 #include "actors/messages/variable_fields.h"
 
@@ -102,7 +103,22 @@
     M(150, KEY_TXN, key_txn, USE, MU__KEY_TXN_FIELDS)                           \
     M(160, TASK_MARK, task_mark, OPERATE, MU__TASK_MARK_FIELDS)                 \
     M(161, TASK_CLEARED, task_cleared, TASK, MU__TASK_CLEARED_FIELDS)           \
-    M(162, JOURNAL_BODY, journal_body, STORED, MU__JOURNAL_BODY_FIELDS)
+    M(162, JOURNAL_BODY, journal_body, STORED, MU__JOURNAL_BODY_FIELDS)         \
+    M(165, VIEWS_SET, views_set, CHIEF, MU__VIEWS_SET_FIELDS)                   \
+    M(166, VIEWS_HELD, views_held, TASK, MU__VIEWS_HELD_FIELDS)                 \
+    M(167, REPLICA_NEWS, replica_news, TASK, MU__REPLICA_NEWS_FIELDS)           \
+    M(168, SERVES, serves, TASK, MU__SERVES_FIELDS)                             \
+    M(169, CLIENT_LOST, client_lost, TASK, MU__CLIENT_LOST_FIELDS)                    \
+    M(170, RECORDS_DONE, records_done, TASK, MU__RECORDS_DONE_FIELDS)           \
+    M(171, FILL_BEGIN, fill_begin, TASK, MU__FILL_BEGIN_FIELDS)                 \
+    M(172, FILL_WRITER, fill_writer, TASK, MU__FILL_WRITER_FIELDS)              \
+    M(173, FILL_SHARD, fill_shard, TASK, MU__FILL_SHARD_FIELDS)                 \
+    M(174, FILL_DATA, fill_data, TASK, MU__FILL_DATA_FIELDS)                    \
+    M(175, FILL_END, fill_end, TASK, MU__FILL_END_FIELDS)                       \
+    M(176, FILL_TAKEN, fill_taken, TASK, MU__FILL_TAKEN_FIELDS)                 \
+    M(177, FENCED, fenced, TASK, MU__FENCED_FIELDS)                             \
+    M(178, REPLICA_VIEW, replica_view, TASK, MU__REPLICA_VIEW_FIELDS)           \
+    M(179, VIEWS_GET, views_get, CHIEF, MU__VIEWS_GET_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

@@ -135,11 +135,10 @@ static int add_shard(mu_run *run, const mu_variable *variable,
                      const struct mu__effect *write, const void *buffer, uint32_t shard)
 {
     struct mu__opened_variable *opened = variable->opened;
-    uint64_t home = mu__name_hash(mu__view_str(opened->name)) % opened->servers_count;
     struct mu__effect effect = *write;
     uint64_t offset;
 
-    effect.server = (uint32_t)((home + shard) % opened->servers_count);
+    effect.partition = mu__partition_of(mu__view_str(opened->name), shard);
     effect.opened = opened;
     effect.shard = shard;
     effect.variable = atomic_load_explicit(&opened->ids[shard], memory_order_relaxed);

@@ -55,6 +55,21 @@ bool cmd_tasks_have(const mu_value *tasks, const char *type, int index)
     return false;
 }
 
+const char *cmd_shape(const mu_value *dims, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < mu_value_count(dims) && used < size; i++) {
+        int64_t dim = 0;
+
+        (void)mu_value_get_int(mu_value_at(dims, i), &dim);
+        used += (size_t)snprintf(out + used, size - used, "%s%" PRId64, i == 0 ? "" : "x",
+                                 dim);
+    }
+    return out;
+}
+
 const char *cmd_duration(int64_t ms, char *out, size_t size)
 {
     if (ms < 10000)

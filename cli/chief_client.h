@@ -82,6 +82,9 @@ const char *cmd_map_text(const mu_value *map, const char *key);
 /* Whether a list of tasks, as of the chief's status, has this one. */
 bool cmd_tasks_have(const mu_value *tasks, const char *type, int index);
 
+/* "64x10", of a list of dimensions; "" of a scalar. Returns `out`. */
+const char *cmd_shape(const mu_value *dims, char *out, size_t size);
+
 /* "1200 ms", "90 s", "12 min". Returns `out`. */
 const char *cmd_duration(int64_t ms, char *out, size_t size);
 

@@ -305,24 +305,16 @@ static void metric_row(struct cmd_table *table, const mu_value *map)
 
 static void shard_row(struct cmd_table *table, int64_t ps, const mu_value *map)
 {
-    const mu_value *dims = mu_value_find(map, "dims");
-    char text[CMD_CELL_BYTES] = "";
-    size_t used = 0;
+    char shape[CMD_CELL_BYTES];
 
-    for (size_t i = 0; i < mu_value_count(dims) && used < sizeof text; i++) {
-        int64_t dim = 0;
-
-        (void)mu_value_get_int(mu_value_at(dims, i), &dim);
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%" PRId64,
-                                 i == 0 ? "" : "x", dim);
-    }
     cmd_table_row(table);
     cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, ps);
     cmd_table_cell(table, 1, "%s", cmd_map_text(map, "name"));
     cmd_table_cell(table, 2, "%" PRId64 " of %" PRId64, cmd_map_number(map, "shard"),
                    cmd_map_number(map, "shards"));
     cmd_table_cell(table, 3, "%s", cmd_map_text(map, "dtype"));
-    cmd_table_cell(table, 4, "%s", text);
+    cmd_table_cell(table, 4, "%s",
+                   cmd_shape(mu_value_find(map, "dims"), shape, sizeof shape));
     cell_count(table, 5, map, "bytes");
     cell_count(table, 6, map, "version");
 }
@@ -344,18 +336,6 @@ static void server_row(struct cmd_table *table, const mu_value *map)
             shard_row(table, cmd_map_number(map, "ps"), shard);
         }
     }
-}
-
-static void print_list(const mu_value *list, const char *title, const char *heads,
-                       void (*row)(struct cmd_table *table, const mu_value *map))
-{
-    struct cmd_table table;
-
-    cmd_table_init(&table, heads);
-    for (size_t i = 0; i < mu_value_count(list); i++)
-        row(&table, mu_value_at(list, i));
-    cmd_table_print(&table, title);
-    cmd_table_done(&table);
 }
 
 static void cell_seconds(struct cmd_table *table, unsigned column, const mu_value *map,
@@ -441,6 +421,67 @@ static void print_journal(const mu_value *journal)
                      bytes == 0 ? 100 : read * 100 / bytes, bytes);
 }
 
+static bool holds_partitions(const mu_value *server)
+{
+    return cmd_map_number(server, "primary") + cmd_map_number(server, "backup") +
+               cmd_map_number(server, "learner") >
+           0;
+}
+
+/* What is not as it should be of a server's partitions. */
+static void print_server_partitions(const mu_value *server)
+{
+    const struct {
+        int64_t count;
+        const char *words;
+    } rows[] = {
+        {cmd_map_bool(server, "up") ? 0 : cmd_map_number(server, "primary"),
+         "wait for it"},
+        {cmd_map_number(server, "degraded"), "have no backup"},
+        {cmd_map_number(server, "learner"), "are being copied to it"},
+        {cmd_map_number(server, "lost"), "were lost with it"},
+    };
+    bool is_first = true;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].count == 0)
+            continue;
+        if (is_first)
+            (void)printf("  /job:ps/task:%" PRId64 ": ", cmd_map_number(server, "ps"));
+        (void)printf("%s%" PRId64 " %s", is_first ? "" : ", ", rows[i].count,
+                     rows[i].words);
+        is_first = false;
+    }
+    if (!is_first)
+        (void)printf("\n");
+}
+
+/* "256 partitions on 3 servers, each with a backup", and what is not as it should be. */
+static void print_partitions(const mu_value *partitions)
+{
+    const mu_value *servers = mu_value_find(partitions, "servers");
+    int64_t placed = cmd_map_number(partitions, "placed");
+    int64_t degraded = cmd_map_number(partitions, "degraded");
+    size_t holders = 0;
+
+    if (placed == 0)
+        return;
+    for (size_t i = 0; i < mu_value_count(servers); i++)
+        holders += holds_partitions(mu_value_at(servers, i));
+    (void)printf("%" PRId64 " partitions on %zu server%s, ", placed, holders,
+                 holders == 1 ? "" : "s");
+    if (cmd_map_number(partitions, "backups") == 0)
+        (void)printf("without backups\n");
+    else if (degraded == 0)
+        (void)printf("each with a backup\n");
+    else
+        (void)printf("%" PRId64 " without a backup, of which %" PRId64
+                     " are being copied\n",
+                     degraded, cmd_map_number(partitions, "filling"));
+    for (size_t i = 0; i < mu_value_count(servers); i++)
+        print_server_partitions(mu_value_at(servers, i));
+}
+
 static void print_status_text(const mu_value *status)
 {
     int64_t silent = cmd_map_number(status, "servers_missing");
@@ -450,16 +491,18 @@ static void print_status_text(const mu_value *status)
                  insecure ? ", insecure: nothing is encrypted" : "");
     print_service(mu_value_find(status, "service"));
     print_journal(mu_value_find(status, "journal"));
+    print_partitions(mu_value_find(status, "partitions"));
     print_status_tasks(mu_value_find(status, "tasks"));
     print_closures(mu_value_find(status, "closures"));
-    print_list(mu_value_find(status, "in_flight"), "longest in flight, of each worker",
-               "CLOSURE|FUNCTION|NAME|TASK|ATTEMPT|FOR", closure_row);
-    print_list(mu_value_find(status, "per_worker"), "per-worker values",
-               "VALUE|FUNCTION|USERS|FAILURES", per_worker_row);
-    print_list(mu_value_find(status, "variables"), "variables",
-               "TASK|VARIABLE|SHARD|DTYPE|DIMS|BYTES|VERSION", server_row);
-    print_list(mu_value_find(status, "metrics"), "metrics", "NAME|NUMBER|STEP|AGE",
-               metric_row);
+    cmd_table_print_list(mu_value_find(status, "in_flight"),
+                         "longest in flight, of each worker",
+                         "CLOSURE|FUNCTION|NAME|TASK|ATTEMPT|FOR", closure_row);
+    cmd_table_print_list(mu_value_find(status, "per_worker"), "per-worker values",
+                         "VALUE|FUNCTION|USERS|FAILURES", per_worker_row);
+    cmd_table_print_list(mu_value_find(status, "variables"), "variables",
+                         "TASK|VARIABLE|SHARD|DTYPE|DIMS|BYTES|VERSION", server_row);
+    cmd_table_print_list(mu_value_find(status, "metrics"), "metrics",
+                         "NAME|NUMBER|STEP|AGE", metric_row);
     print_timers(mu_value_find(status, "timers"));
     if (silent > 0)
         (void)printf("\n%" PRId64 " parameter server%s did not answer in time\n", silent,

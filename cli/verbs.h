@@ -59,7 +59,8 @@ enum cmd_verb_bit {
     CMD_KV_TXN = 1 << 26,
     CMD_KV_HOLD = 1 << 27,
     CMD_LOCK = 1 << 28,
-    CMD_KEY = 1 << 29   /* new, derive, show */
+    CMD_KEY = 1 << 29,  /* new, derive, show */
+    CMD_VARS = 1 << 30
 };
 
 /* Sends the verb's requests and prints the responses. Returns the exit code; unless that
@@ -83,6 +84,7 @@ int cmd_node(struct cmd_options *options);
 int cmd_run(struct cmd_options *options);
 int cmd_status(struct cmd_options *options);
 int cmd_explain(struct cmd_client *client, mu_error *error);
+int cmd_vars(struct cmd_client *client, mu_error *error);
 int cmd_drain(struct cmd_client *client, mu_error *error);
 int cmd_version(struct cmd_options *options);
 int cmd_kv_get(struct cmd_client *client, mu_error *error);

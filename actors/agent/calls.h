@@ -178,6 +178,11 @@ enum { MU__KV_TRANSACT = MU_KV_DELETE + 1 };
  * does not say that it was not. */
 enum { MU__KV_NEWS = 1 << 8 };
 
+/* A flag of PUT and TRY_GET: the request is the node's own, not its program's. It goes on
+ * in the error state, counts for no bound, and does not mean that the task has used keys,
+ * whose loss would be an error. */
+enum { MU__KV_OWN = 1 << 9 };
+
 /* Make a KEY_SUBMIT message, to be posted to MU__AGENT. Key, which must be normalized,
  * and value are copied. Once the message is posted, `done` is called exactly once, on the
  * loop thread, whatever happens to the message. If `ret_id` is not NULL, a KEY_CANCEL

@@ -22,9 +22,16 @@ static_assert((int)MU_KV_OVERWRITE == (int)MU__PUT_OVERWRITE &&
 
 enum { REQUEST_AT = 16 };   /* in the body of its message: aligned as the body is */
 
+enum { PUT_FLAGS = MU__PUT_OVERWRITE | MU__PUT_COMPARE | MU__PUT_LEASE };
+
 static struct mu__key_request *key_request_of(struct mu__agent_request *pending)
 {
     return (struct mu__key_request *)(void *)pending;
+}
+
+static bool is_own_request(const struct mu__key_request *request)
+{
+    return (request->flags & MU__KV_OWN) != 0;
 }
 
 static struct mu__view get_request_key(const struct mu__key_request *request)
@@ -40,9 +47,9 @@ static struct mu__view get_request_value(const struct mu__key_request *request)
 
 /* ---- bounds of pending requests ---- */
 
-static uint64_t counted_bytes(uint64_t value_size)
+static uint64_t counted_bytes(unsigned flags, uint64_t value_size)
 {
-    return value_size <= MU__KEY_SMALL_MAX ? 0 : value_size;
+    return value_size <= MU__KEY_SMALL_MAX || (flags & MU__KV_OWN) != 0 ? 0 : value_size;
 }
 
 static uint64_t load_counter(const atomic_uint_fast64_t *counter)
@@ -59,12 +66,13 @@ static bool exceeds_request_limit(uint64_t begun, uint64_t answered, uint64_t mo
 }
 
 /* Counts another pending request; false: there are too many. */
-static bool reserve_request(struct mu__agent_shared *shared)
+static bool reserve_request(struct mu__agent_shared *shared, unsigned flags)
 {
     uint64_t begun = load_counter(&shared->begun);
 
     do
-        if (exceeds_request_limit(begun, load_counter(&shared->answered), 1,
+        if ((flags & MU__KV_OWN) == 0 &&
+            exceeds_request_limit(begun, load_counter(&shared->answered), 1,
                                   MU__KEY_REQUESTS_MAX))
             return false;
     while (!atomic_compare_exchange_weak_explicit(&shared->begun, &begun, begun + 1,
@@ -111,7 +119,7 @@ static void answer_key_request(struct mu__key_request *request,
 {
     assert(!request->answered);
     request->answered = true;
-    count_answered(request->shared, counted_bytes(request->value_size));
+    count_answered(request->shared, counted_bytes(request->flags, request->value_size));
     request->done(request->user, given);
 }
 
@@ -187,7 +195,7 @@ int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *kv
                         uint64_t *ret_id, struct mu__msg **ret_msg)
 {
     uint32_t key_size = (uint32_t)strlen(kv_request->key);
-    uint64_t bytes = counted_bytes(kv_request->size);
+    uint64_t bytes = counted_bytes(kv_request->flags, kv_request->size);
     struct mu__key_request *request;
     struct mu__msg *msg;
 
@@ -195,7 +203,7 @@ int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *kv
                                     ? MU__TXN_BYTES_MAX
                                     : MU__KEY_VALUE_MAX));
     assert(key_size <= MU__KEY_MAX);
-    if (!reserve_request(shared))
+    if (!reserve_request(shared, kv_request->flags))
         return too_many(ret_error);
     if (!reserve_request_bytes(shared, bytes)) {
         release_reservation(shared, 0);
@@ -228,7 +236,8 @@ void mu__key_request_drop(struct mu__msg *msg)
     struct mu__key_request *request =
         ((struct mu__key_submit *)(void *)msg->body)->request;
 
-    release_reservation(request->shared, counted_bytes(request->value_size));
+    release_reservation(request->shared,
+                        counted_bytes(request->flags, request->value_size));
     free(msg);
 }
 
@@ -306,7 +315,7 @@ static void write_put(const struct agent *a, const struct mu__key_request *reque
         .done = mu__agent_done_floor(a),
         .key = get_request_key(request),
         .value = get_request_value(request),
-        .flags = request->flags,
+        .flags = request->flags & PUT_FLAGS,
         .revision = request->revision,
     };
 }
@@ -379,7 +388,7 @@ static struct mu__msg *make_key_message(struct mu__ctx *ctx, struct agent *a,
         return NULL;
     writers[request->operation].write(a, request, mu__body(msg));
     msg->backing = mu__buf_ref(&request->bytes);
-    a->registration.used = true;
+    a->registration.used |= !is_own_request(request);
     return msg;
 }
 
@@ -413,6 +422,28 @@ static const struct mu__agent_request_kind trying = {
     .late = "was not answered",
 };
 
+/* Requests of the node itself. */
+static const struct mu__agent_request_kind own_changing = {
+    .make_message = make_key_message,
+    .name = name_key_request,
+    .fail = fail_key,
+    .late = "was not changed",
+    .changes = true,
+    .survives_error = true,
+    .is_own = true,
+    .is_open = true,
+};
+
+static const struct mu__agent_request_kind own_trying = {
+    .make_message = make_key_message,
+    .name = name_key_request,
+    .fail = fail_key,
+    .late = "was not answered",
+    .survives_error = true,
+    .is_own = true,
+    .is_open = true,
+};
+
 static const struct mu__agent_request_kind *const kinds[] = {
     [MU_KV_PUT] = &changing,
     [MU_KV_GET] = &getting,
@@ -425,6 +456,8 @@ static const struct mu__agent_request_kind *const kinds[] = {
 static const struct mu__agent_request_kind *
 get_key_request_kind(const struct mu__key_request *request)
 {
+    if (is_own_request(request))
+        return is_key_change(request) ? &own_changing : &own_trying;
     return request->operation == MU_KV_GET && (request->flags & MU__KV_NEWS) != 0
                ? &listening
                : kinds[request->operation];
@@ -450,7 +483,8 @@ void mu__agent_on_key_submit(struct mu__ctx *ctx, void *state, struct mu__msg *m
     struct mu__key_request *request = ((struct mu__key_submit *)mu__body(msg))->request;
 
     (void)mu__claim(ctx);
-    if (!a->registration.is_requested || a->error.code != 0 ||
+    if (!a->registration.is_requested ||
+        (a->error.code != 0 && !is_own_request(request)) ||
         (request->id != 0 &&
          mu__map_set(&a->requests.ids, request->id, request) != 0)) {
         refuse_key_request(ctx, a, request);

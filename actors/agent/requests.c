@@ -337,17 +337,24 @@ static enum sent send_request_message(struct mu__ctx *ctx, struct agent *a,
     return SENT;
 }
 
+/* What is passed over in the error state is sent when the task is registered again. */
+static bool is_to_be_sent(const struct agent *a, const struct mu__agent_request *pending)
+{
+    return pending->kind->make_message != NULL &&
+           pending->session != a->registration.session &&
+           (a->error.code == 0 || pending->kind->is_own);
+}
+
 /* Send what was not sent in this session, up to AGENT_IN_FLIGHT_BYTES. */
 static void send_unsent_requests(struct mu__ctx *ctx, struct agent *a)
 {
-    if (!a->registration.registered || a->error.code != 0)
+    if (!a->registration.registered)
         return;
     while (a->requests.unsent != NULL &&
            a->requests.in_flight_bytes < AGENT_IN_FLIGHT_BYTES) {
         struct mu__agent_request *pending = a->requests.unsent;
-        bool is_sent = pending->kind->make_message == NULL ||
-                       pending->session == a->registration.session;
-        enum sent sent = is_sent ? SENT : send_request_message(ctx, a, pending);
+        enum sent sent =
+            is_to_be_sent(a, pending) ? send_request_message(ctx, a, pending) : SENT;
 
         if (sent == NOT_TAKEN) {
             a->requests.resend = true;

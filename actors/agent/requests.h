@@ -49,6 +49,9 @@ struct mu__agent_request_kind {
     /* Stays pending when the agent enters the error state. */
     bool survives_error;
 
+    /* And is sent in it. */
+    bool is_own;
+
     /* Waits for an action of other tasks, and the service cannot say which task is
      * missing: wait_log.c reports it. */
     bool is_open;

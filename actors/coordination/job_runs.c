@@ -17,8 +17,9 @@
 
 #define DIRECTORY MU__KEYS_OWN "/run"
 
-/* Keys of programs that belong to one run. */
-static const char *const run_directories[] = {"muster/distribute", MU__KEY_PREEMPTION};
+/* Keys of programs, and of the view service, that belong to one run. */
+static const char *const run_directories[] = {"muster/distribute", MU__KEY_PREEMPTION,
+                                              MU__KEY_PARTITIONS};
 
 enum { RUN_DIRECTORIES = sizeof run_directories / sizeof run_directories[0] };
 
@@ -422,6 +423,8 @@ static bool show_all_runs(const struct coordination *c, mu_value *map)
     uint64_t bytes;
     uint64_t own;
     uint64_t own_bytes;
+    uint64_t views;
+    uint64_t view_bytes;
     int rv = list == NULL ? -MU_ENOMEM : 0;
 
     for (unsigned i = 0; i < store_runs->count && rv == 0; i++)
@@ -432,10 +435,11 @@ static bool show_all_runs(const struct coordination *c, mu_value *map)
     }
     mu__coord_keys_measure(c, mu__view_str(""), &count, &bytes);
     mu__coord_keys_measure(c, mu__view_str(MU__KEYS_OWN), &own, &own_bytes);
+    mu__coord_keys_measure(c, mu__view_str(MU__KEY_PARTITIONS), &views, &view_bytes);
     return mu_value_set(map, "runs", list) == 0 &&
            set_run_text(map, "store", c->config.store->name) &&
-           set_run_number(map, "keys", count - own) &&
-           set_run_number(map, "bytes", bytes - own_bytes);
+           set_run_number(map, "keys", count - own - views) &&
+           set_run_number(map, "bytes", bytes - own_bytes - view_bytes);
 }
 
 void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

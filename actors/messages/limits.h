@@ -17,7 +17,8 @@ enum mu__actor_number {
     MU__JOB = 6,            /* on every node: the end of the job */
     MU__COORDINATION = 8,   /* on the tasks that may host the coordination service */
     MU__AGENT = 9,          /* on every node: the node's side of that service */
-    MU__PEERS = 10          /* on every node: reports the state of its links */
+    MU__PEERS = 10,         /* on every node: reports the state of its links */
+    MU__VIEWS = 11          /* on the chief: who holds which partition */
 };
 
 enum {
@@ -43,6 +44,10 @@ enum {
     MU__PEERS_CONTENT_MAX = 1 << 24,    /* the state of a node's links, packed */
     MU__ADDRESS_MAX = 319           /* of a task, as a URL */
 };
+
+/* Of the view service (actors/views/): who holds each partition; and its directory. */
+#define MU__KEY_VIEWS MU__KEY_PARTITIONS "/views"
+#define MU__KEY_PARTITIONS "muster/partitions"
 
 /* Options of a closure, in `flags` of SCHEDULE and RUN. */
 enum mu__closure_flag {
@@ -79,6 +84,13 @@ enum mu__tasks_what {
 #define MU__BLOCKED_WORKERS                                                 \
     "all threads of %" PRId64 " worker(s) run functions that have closures of their "  \
     "own outstanding: who waits for these needs one more thread (option threads)"
+
+/* What a REPLICA_NEWS says of the other replica in a view. */
+enum mu__replica_fate {
+    MU__REPLICA_LOST = 1,   /* the backup or learner cannot be reached */
+    MU__REPLICA_LEVEL,      /* the learner has all: it may be the backup */
+    MU__REPLICA_DIVERGED    /* its sum differs: it must be filled anew */
+};
 
 /* The room that a client lacks at the chief: bits. */
 enum mu__room_lack { MU__LACKS_CLOSURES = 1, MU__LACKS_BYTES = 2 };

@@ -4,8 +4,22 @@
 #define MU_ACTORS_MESSAGES_VARIABLE_FIELDS_H
 
 #include "actors/messages/limits.h"
+#include "actors/partitions.h"
 
-/* -- variables -- */
+/* -- variables --
+ *
+ * Of a request: the partition, and the generation of which its server has said SERVES;
+ * one of another generation is dropped, since its client knows better. Of a record
+ * (`record` is not 0), which a primary sends to the other replicas: the number of the
+ * view, the record's own number, and who wrote, as the primary numbers nodes. */
+#define MU__PARTITION_FIELDS(F, S)                                          \
+    F(S, OPTIONAL, u32, partition, MU__PARTITIONS - 1)                      \
+    F(S, OPTIONAL, u64, generation, 0)
+#define MU__RECORD_FIELDS(F, S)                                             \
+    MU__PARTITION_FIELDS(F, S)                                              \
+    F(S, OPTIONAL, u64, record, 0)                                          \
+    F(S, OPTIONAL, u32, writer, 0)
+
 #define MU__VAR_OPEN_FIELDS(F, S)                                           \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, str, name, MU__VARIABLE_NAME_MAX)                        \
@@ -16,7 +30,8 @@
     F(S, REQUIRED, u64, size, 0)                                            \
     F(S, OPTIONAL, flag, existing, 0)                                       \
     F(S, OPTIONAL, u64, replaces, 0)                                        \
-    F(S, OPTIONAL, u64, creation, 0)
+    F(S, OPTIONAL, u64, creation, 0)                                        \
+    MU__RECORD_FIELDS(F, S)
 
 /* `shards` with MU_EPRECONDITION: the variable has that number of shards, and nothing
  * else differs from VAR_OPEN. */
@@ -33,7 +48,8 @@
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, variable, 0)                                        \
     F(S, REQUIRED, u64, offset, 0)                                          \
-    F(S, REQUIRED, u32, size, MU__PIECE_BYTES_MAX)
+    F(S, REQUIRED, u32, size, MU__PIECE_BYTES_MAX)                          \
+    MU__PARTITION_FIELDS(F, S)
 
 #define MU__VAR_DATA_FIELDS(F, S)                                           \
     F(S, REQUIRED, u64, token, 0)                                           \
@@ -42,6 +58,9 @@
     F(S, OPTIONAL, raw, data, MU__PIECE_BYTES_MAX)                          \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
+/* A write with an `effect` that is not 0 is applied once: `origin` is the writer's, a
+ * random number of its process, which numbers its writes to each partition from 1; those
+ * below `effects_done` are never sent again. */
 #define MU__VAR_WRITE_FIELDS(F, S)                                          \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, u64, variable, 0)                                        \
@@ -50,7 +69,11 @@
     F(S, REQUIRED, u64, offset, 0)                                          \
     F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX)                          \
     F(S, OPTIONAL, f64, rate, 0)                                            \
-    F(S, OPTIONAL, f64, momentum, 0)
+    F(S, OPTIONAL, f64, momentum, 0)                                        \
+    F(S, OPTIONAL, u64, origin, 0)                                          \
+    F(S, OPTIONAL, u64, effect, 0)                                          \
+    F(S, OPTIONAL, u64, effects_done, 0)                                    \
+    MU__RECORD_FIELDS(F, S)
 
 #define MU__VAR_WRITTEN_FIELDS(F, S)                                        \
     F(S, REQUIRED, u64, token, 0)                                           \
@@ -66,7 +89,7 @@
     F(S, REQUIRED, u64, origin, 0)                                          \
     F(S, REQUIRED, u64, epoch, 0)
 
-/* One piece of a run's batch of writes to one server, after `before` others. Pieces of
+/* One piece of a run's batch of writes to one partition, after `before` others. Pieces of
  * `batch` are staged until the one with `last` has arrived; then all are applied, or none
  * if `effect`, when it is not 0, was applied before. Effects below `effects_done` are
  * never sent again. Operation MU__WRITE_ABANDON drops the batch; it has no answer. */
@@ -83,7 +106,8 @@
     F(S, OPTIONAL, u64, effects_done, 0)                                    \
     F(S, OPTIONAL, f64, rate, 0)                                            \
     F(S, OPTIONAL, f64, momentum, 0)                                        \
-    F(S, OPTIONAL, u32, before, 0)
+    F(S, OPTIONAL, u32, before, 0)                                          \
+    MU__RECORD_FIELDS(F, S)
 
 /* Answers the last piece, or one that ends its batch early: with an error, or as it was
  * applied before. `again`: nothing was applied, and the batch may be sent again.

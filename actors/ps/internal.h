@@ -3,7 +3,8 @@
  *     variable_store.c  opening and reading; the store as a whole
  *     openers.c         who opened a shard and waits for it
  *     shards.c          shards by name and id, and how they are made
- *     shard_writes.c    writes, staged assigns, batches of runs */
+ *     shard_writes.c    writes, staged assigns, batches of runs
+ *     store_copy.c      what a copy is made from, and how */
 #ifndef MU_ACTORS_PS_INTERNAL_H
 #define MU_ACTORS_PS_INTERNAL_H
 
@@ -78,6 +79,8 @@ struct mu__variable_store {
     uint8_t *spare;                 /* what the last assign replaced, for the next one: */
     uint64_t spare_bytes;           /* fresh memory costs more than the copy into it */
     struct mu__list due;            /* open_answers */
+    struct variable *visited;       /* by mu__store_visit; NULL: none, or all were */
+    bool visited_removed;           /* `visited` is the one behind it */
     struct mu__store_totals totals;
 };
 
@@ -138,6 +141,9 @@ struct variable *mu__shard_find_by_id(const struct mu__variable_store *store, ui
 int mu__shard_charge(struct mu__variable_store *store, uint64_t bytes,
                      mu_error *ret_error);
 
+/* Count `bytes` less. */
+void mu__shard_discharge(struct mu__variable_store *store, uint64_t bytes);
+
 /* Charged and zeroed memory. */
 int mu__shard_get_memory(struct mu__variable_store *store, uint64_t bytes,
                          mu_error *ret_error, uint8_t **ret_data);
@@ -175,6 +181,8 @@ int mu__store_check_range(const struct variable *v, uint64_t offset, uint64_t si
 /* Drop the transfers to a shard, or with `v` NULL those of a node. */
 void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v,
                               uint32_t node);
+
+bool mu__shard_has_transfers(const struct mu__variable_store *store, uint32_t node);
 
 /* One piece; the last one makes all of them visible. */
 int mu__shard_stage(struct mu__variable_store *store, struct variable *v,

@@ -1,39 +1,34 @@
-#include "actors/ps/ps.h"
+#include "actors/ps/stream.h"
 
 #include "actors/keep.h"
-#include "actors/messages.h"
-#include "actors/packing.h"
-#include "actors/ps/applied.h"
 #include "actors/variables/effects.h"
-#include "actors/ps/staging.h"
-#include "actors/ps/variable_store.h"
 
 #include <inttypes.h>
-
-/* The actor's state. */
-enum { CHIEFS_MAX = 16 };
-
-struct ps {
-    struct mu__variable_store *store;
-    struct mu__staging staging;
-    struct mu__applied applied;
-    uint32_t chiefs[CHIEFS_MAX];    /* nodes that are up; 0: none */
-    uint64_t batches;               /* applied, */
-    uint64_t repeated;              /* and not applied a second time */
-};
+#include <stddef.h>
+#include <string.h>
 
 /* ---- Answers ---- */
 
-/* An answer that is lost here leaves its requester waiting until its timeout. `body` is
- * of the struct of `kind`, with `size` bytes. */
-static void send_ps_answer(struct mu__ctx *ctx, mu__pid to, uint16_t kind,
-                           const void *body, size_t size)
+void mu__ps_send(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
+                 size_t size)
 {
     int rv = mu__send_body(ctx, to, kind, body, size);
 
     if (rv != 0)
-        mu__log(ctx, MU__LOG_WARN, "an answer to node %u was lost: %s", to.node,
+        mu__log(ctx, MU__LOG_WARN, "a message to node %u was lost: %s", to.node,
                 mu_strerror(rv));
+}
+
+/* An answer that is lost here leaves its requester waiting until its timeout. */
+void mu__ps_answer(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint16_t kind,
+                   const void *body, size_t size)
+{
+    if (p->role != SERVING)
+        return;
+    if (mu__stream_has_to_hold(p))
+        mu__stream_hold(ctx, p, to, kind, body, size);
+    else
+        mu__ps_send(ctx, to, kind, body, size);
 }
 
 /* Codes travel as positive numbers, messages only with an error. */
@@ -47,7 +42,8 @@ static struct mu__view message_of(int rv, const char *reason)
     return rv == 0 ? (struct mu__view){NULL, 0} : mu__view_str(reason);
 }
 
-static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *opened)
+static void answer_open(struct mu__ctx *ctx, struct partition *p,
+                        const struct mu__store_opened *opened)
 {
     const struct mu__var_opened body = {
         .token = opened->requester.token,
@@ -59,30 +55,31 @@ static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *open
         .shards = opened->code == -MU_EPRECONDITION ? opened->shards : 0,
     };
 
-    send_ps_answer(ctx, opened->requester.pid, MU__VAR_OPENED, &body, sizeof body);
+    mu__stream_note(p, opened->id + body.code);
+    mu__ps_answer(ctx, p, opened->requester.pid, MU__VAR_OPENED, &body, sizeof body);
 }
 
 /* Send the answers to opens that a request has made due. */
-static void answer_opens(struct mu__ctx *ctx, struct ps *ps)
+static void answer_opens(struct mu__ctx *ctx, struct partition *p)
 {
     struct mu__store_opened opened;
 
-    while (mu__store_next_opened(ps->store, &opened))
-        answer_open(ctx, &opened);
+    while (mu__store_next_opened(p->store, &opened))
+        answer_open(ctx, p, &opened);
 }
 
 /* ---- Requests ---- */
 
-static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void apply_open(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       const struct mu__msg *msg, mu__pid from)
 {
-    struct ps *ps = state;
-    const struct mu__var_open *body = mu__body(msg);
+    const struct mu__var_open *body = (const void *)msg->body;
     struct mu__store_open request = {
         .name = body->name,
         .shape = {.dtype = body->dtype, .shards = body->shards},
         .shard = body->shard,
         .bytes = body->size,
-        .requester = {msg->from, body->token},
+        .requester = {from, body->token},
         .existing = body->existing,
         .replaces = body->replaces,
         .creation = body->creation,
@@ -90,38 +87,48 @@ static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu_error error;
     int rv = mu__shape_unpack_dims(body->dims, &request.shape);
 
+    (void)ps;
     if (rv != 0)
         (void)mu_error_set(&error, rv, "dims of %u bytes: expected 8 for each",
                            body->dims.size);
     else
-        rv = mu__store_open(ps->store, &request, &error);
+        rv = mu__store_open(p->store, &request, &error);
     if (rv != 0)
-        answer_open(ctx, &(struct mu__store_opened){
-                             .requester = request.requester,
-                             .code = rv,
-                             .reason = error.message,
-                             .shards = mu__store_shards(ps->store, &request)});
-    answer_opens(ctx, ps);
+        answer_open(
+            ctx, p,
+            &(struct mu__store_opened){.requester = request.requester,
+                                       .code = rv,
+                                       .reason = error.message,
+                                       .shards = mu__store_shards(p->store, &request)});
+    answer_opens(ctx, p);
 }
 
-static void on_variable_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+/* Apply a write that counts once: what can fail is done before it is noted. */
+static void write_once(struct ps *ps, struct partition *p,
+                       const struct mu__var_write *body,
+                       const struct mu__store_write *write, mu_error *ret_error)
 {
-    struct ps *ps = state;
-    const struct mu__var_read *body = mu__body(msg);
-    const struct mu__store_read request = {body->variable, body->offset, body->size};
-    struct mu__var_data reply = {.token = body->token};
-    mu_error error;
-    int rv = mu__store_read(ps->store, &request, &error, &reply.data, &reply.version);
+    const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
+    int rv;
 
-    reply.code = code_to_send(rv);
-    reply.message = message_of(rv, error.message);
-    send_ps_answer(ctx, msg->from, MU__VAR_DATA, &reply, sizeof reply);
+    if (mu__writers_check(&p->writers, &id) == MU__APPLIED_BEFORE) {
+        ps->repeated++;
+        return;
+    }
+    if (mu__store_check_batch(p->store, write, ret_error) != 0)
+        return;
+    rv = mu__writers_mark(&p->writers, &id);
+    if (rv == 0)
+        mu__store_apply_batch(p->store, write);
+    else
+        (void)mu_error_set(ret_error, rv, "write %" PRIu64 " cannot be noted: %s",
+                           id.effect, mu_strerror(rv));
 }
 
-static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void apply_var_write(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__msg *msg, mu__pid from)
 {
-    struct ps *ps = state;
-    const struct mu__var_write *body = mu__body(msg);
+    const struct mu__var_write *body = (const void *)msg->body;
     const struct mu__store_write request = {
         .id = body->variable,
         .operation = body->operation,
@@ -130,58 +137,67 @@ static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         .data = body->data,
         .rate = body->rate,
         .momentum = body->momentum,
-        .writer = msg->from,
+        .writer = from,
     };
     struct mu__var_written reply = {.token = body->token};
     mu_error error = {.code = 0};
 
-    (void)mu__store_write(ps->store, &request, &error, &reply.version);
+    if (body->effect != 0)
+        write_once(ps, p, body, &request, &error);
+    else
+        (void)mu__store_write(p->store, &request, &error, &reply.version);
+    if (error.code == 0)
+        reply.version = mu__store_version(p->store, body->variable);
     reply.code = code_to_send(error.code);
     reply.message = message_of(error.code, error.message);
+    mu__stream_note(p, reply.code + mu__store_sample(p->store, body->variable,
+                                                     body->offset, body->data.size));
     if (body->operation != MU__WRITE_ABANDON)
-        send_ps_answer(ctx, msg->from, MU__VAR_WRITTEN, &reply, sizeof reply);
-    answer_opens(ctx, ps);
+        mu__ps_answer(ctx, p, from, MU__VAR_WRITTEN, &reply, sizeof reply);
+    answer_opens(ctx, p);
 }
 
 /* ---- Writes of runs ---- */
 
 /* The answer to an EFFECT_WRITE. */
 struct effect_outcome {
-    bool is_none;           /* no answer yet: more pieces come */
+    bool is_none; /* no answer yet: more pieces come */
     bool again;
     uint64_t staged;
     mu_error error;
 };
 
-static struct mu__staging_piece piece_of(const struct mu__msg *msg,
-                                         const struct mu__effect_write *body)
+static struct mu__staging_piece piece_of(const struct mu__effect_write *body,
+                                         mu__pid from)
 {
     return (struct mu__staging_piece){
         .batch = body->batch,
         .origin = body->origin,
         .effect = body->effect,
         .before = body->before,
-        .write = {
-            .id = body->variable,
-            .operation = body->operation,
-            .offset = body->offset,
-            .data = body->data,
-            .rate = body->rate,
-            .momentum = body->momentum,
-            .writer = msg->from,
-        },
+        .write =
+            {
+                .id = body->variable,
+                .operation = body->operation,
+                .offset = body->offset,
+                .data = body->data,
+                .rate = body->rate,
+                .momentum = body->momentum,
+                .writer = from,
+            },
     };
 }
 
 /* Whether an effect is to be applied; if not, the outcome says why. */
-static bool is_pending_effect(struct ps *ps, const struct mu__effect_write *body,
+static bool is_pending_effect(struct ps *ps, struct partition *p,
+                              const struct mu__effect_write *body,
                               struct effect_outcome *outcome)
 {
     const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
 
     if (id.effect == 0)
         return true;
-    switch (mu__applied_check(&ps->applied, &id)) {
+    switch (mu__applied_check(&p->applied, &id)) {
     case MU__APPLIED_NOT:
         return true;
     case MU__APPLIED_UNFENCED:
@@ -199,52 +215,58 @@ static bool is_pending_effect(struct ps *ps, const struct mu__effect_write *body
 }
 
 /* Apply all of a batch, or nothing: what can fail is done before the first write. */
-static void apply_batch(struct ps *ps, const struct mu__store_write *first,
-                        uint64_t effect, struct effect_outcome *outcome)
+static void apply_batch(struct ps *ps, struct partition *p,
+                        const struct mu__store_write *first, uint64_t effect,
+                        struct effect_outcome *outcome)
 {
-    int rv = mu__store_check_batch(ps->store, first, &outcome->error);
+    int rv = mu__store_check_batch(p->store, first, &outcome->error);
 
     if (rv != 0)
         return;
     if (effect != 0)
-        rv = mu__applied_mark(&ps->applied, effect);
+        rv = mu__applied_mark(&p->applied, effect);
     if (rv != 0) {
         (void)mu_error_set(&outcome->error, rv,
                            "effect %" PRIu64 " cannot be noted: all below %" PRIu64
-                           " are finished with", effect, ps->applied.window.base);
+                           " are finished with",
+                           effect, p->applied.window.base);
         outcome->again = true;
         return;
     }
-    mu__store_apply_batch(ps->store, first);
+    mu__store_apply_batch(p->store, first);
+    for (const struct mu__store_write *write = first; write != NULL; write = write->next)
+        mu__stream_note(
+            p, mu__store_sample(p->store, write->id, write->offset, write->data.size));
     ps->batches++;
 }
 
 /* Stage a piece; the last one applies the batch. A batch refused for lack of room may be
  * sent again, unless it alone has all the room. */
-static void stage_piece(struct ps *ps, const struct mu__staging_piece *piece, bool last,
+static void stage_piece(struct ps *ps, struct partition *p,
+                        const struct mu__staging_piece *piece, bool last,
                         struct effect_outcome *outcome)
 {
     struct mu__staged staged;
-    int rv = mu__staging_add(&ps->staging, piece, &outcome->error, &staged);
+    int rv = mu__staging_add(&p->staging, piece, &outcome->error, &staged);
     uint32_t node = piece->write.writer.node;
 
     if (rv != 0) {
-        outcome->again = rv == -MU_EEXHAUSTED && ps->staging.batches > 0;
+        outcome->again = rv == -MU_EEXHAUSTED && p->staging.batches > 0;
         return;
     }
     if (last) {
-        apply_batch(ps, staged.first, piece->effect, outcome);
-        mu__staging_drop(&ps->staging, node, piece->batch);
+        apply_batch(ps, p, staged.first, piece->effect, outcome);
+        mu__staging_drop(&p->staging, node, piece->batch);
         return;
     }
     outcome->is_none = staged.fresh < MU__EFFECTS_REPORT_BYTES;
     outcome->staged = staged.bytes;
     if (!outcome->is_none)
-        mu__staging_reported(&ps->staging, node, piece->batch);
+        mu__staging_reported(&p->staging, node, piece->batch);
 }
 
-static void answer_effect(struct mu__ctx *ctx, const struct mu__msg *msg, uint64_t token,
-                          const struct effect_outcome *outcome)
+static void answer_effect(struct mu__ctx *ctx, struct partition *p, mu__pid to,
+                          uint64_t token, const struct effect_outcome *outcome)
 {
     const struct mu__effect_written body = {
         .token = token,
@@ -254,14 +276,14 @@ static void answer_effect(struct mu__ctx *ctx, const struct mu__msg *msg, uint64
         .staged = outcome->staged,
     };
 
-    send_ps_answer(ctx, msg->from, MU__EFFECT_WRITTEN, &body, sizeof body);
+    mu__ps_answer(ctx, p, to, MU__EFFECT_WRITTEN, &body, sizeof body);
 }
 
-static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                               const struct mu__msg *msg, mu__pid from)
 {
-    struct ps *ps = state;
-    const struct mu__effect_write *body = mu__body(msg);
-    const struct mu__staging_piece piece = piece_of(msg, body);
+    const struct mu__effect_write *body = (const void *)msg->body;
+    const struct mu__staging_piece piece = piece_of(body, from);
     struct effect_outcome outcome;
 
     outcome.is_none = false;
@@ -269,25 +291,188 @@ static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     outcome.staged = 0;
     outcome.error.code = 0;
     if (body->operation == MU__WRITE_ABANDON) {
-        mu__staging_drop(&ps->staging, msg->from.node, body->batch);
+        mu__staging_drop(&p->staging, from.node, body->batch);
         return;
     }
-    if (!is_pending_effect(ps, body, &outcome))
-        mu__staging_drop(&ps->staging, msg->from.node, body->batch);
+    if (!is_pending_effect(ps, p, body, &outcome))
+        mu__staging_drop(&p->staging, from.node, body->batch);
     else if (body->last && body->before == 0)
-        apply_batch(ps, &piece.write, body->effect, &outcome);
+        apply_batch(ps, p, &piece.write, body->effect, &outcome);
     else
-        stage_piece(ps, &piece, body->last, &outcome);
+        stage_piece(ps, p, &piece, body->last, &outcome);
+    mu__stream_note(p, code_to_send(outcome.error.code) + outcome.again);
     if (!outcome.is_none)
-        answer_effect(ctx, msg, body->token, &outcome);
+        answer_effect(ctx, p, from, body->token, &outcome);
 }
 
-static bool is_linked_chief(const struct ps *ps, uint32_t node)
+static void apply_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                        const struct mu__msg *msg, mu__pid from)
 {
-    for (size_t i = 0; i < CHIEFS_MAX; i++)
-        if (ps->chiefs[i] == node && node != 0)
-            return true;
-    return false;
+    const struct mu__fenced *body = (const void *)msg->body;
+
+    (void)ctx;
+    (void)ps;
+    (void)from;
+    if (mu__applied_fence(&p->applied, body->origin, body->epoch))
+        mu__staging_drop_others(&p->staging, body->origin);
+}
+
+static void apply_client_lost(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                              const struct mu__msg *msg, mu__pid from)
+{
+    const struct mu__client_lost *body = (const void *)msg->body;
+
+    (void)ps;
+    (void)from;
+    mu__staging_drop_node(&p->staging, body->writer);
+    mu__store_node_down(p->store, body->writer);
+    answer_opens(ctx, p);
+}
+
+/* ---- Requests and records ---- */
+
+#define MUTATION(KIND, name, run)                                                      \
+    {                                                                                  \
+        MU__##KIND, sizeof(struct mu__##name), offsetof(struct mu__##name, partition), \
+            offsetof(struct mu__##name, generation),                                   \
+            offsetof(struct mu__##name, record), offsetof(struct mu__##name, writer),  \
+            run                                                                        \
+    }
+
+static const struct mutation mutations[] = {
+    MUTATION(EFFECT_WRITE, effect_write, apply_effect_write),
+    MUTATION(VAR_WRITE, var_write, apply_var_write),
+    MUTATION(VAR_OPEN, var_open, apply_open),
+    MUTATION(FENCED, fenced, apply_fence),
+    MUTATION(CLIENT_LOST, client_lost, apply_client_lost),
+};
+
+const struct mutation *mu__ps_mutation(uint16_t kind)
+{
+    const struct mutation *mutation = mutations;
+
+    while (mutation->kind != kind)
+        mutation++;
+    return mutation;
+}
+
+/* NULL: it is not served here, or not in this generation. */
+static struct partition *find_serving(const struct ps *ps, uint32_t partition,
+                                      uint64_t generation)
+{
+    struct partition *p = ps->partitions[partition];
+
+    if (p == NULL || p->role != SERVING || p->generation != generation)
+        return NULL;
+    return p;
+}
+
+bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                           struct mu__msg *msg)
+{
+    const struct mutation *mutation = mu__ps_mutation(msg->kind);
+
+    if (mu__stream_is_blocked(ctx, p))
+        return false;
+    p->record++;
+    if (!mu__stream_send(ctx, ps, p, mutation, msg)) {
+        p->record--;
+        return false;
+    }
+    mutation->apply(ctx, ps, p, msg, msg->from);
+    mu__stream_applied(p);
+    return true;
+}
+
+void mu__ps_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                  struct mu__msg *msg)
+{
+    bool is_current = msg == ctx->current;
+
+    if (!mu__list_is_empty(&p->stream.deferred) ||
+        !mu__ps_begin_deferred(ctx, ps, p, msg))
+        mu__stream_defer(ctx, ps, p, is_current ? mu__claim(ctx) : msg);
+    else if (!is_current)
+        mu__msg_free(ctx, msg);
+}
+
+static void on_mutation(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mutation *mutation = mu__ps_mutation(msg->kind);
+    const uint8_t *body = mu__body(msg);
+    uint32_t partition;
+    uint64_t generation;
+    uint64_t record;
+    struct partition *p;
+
+    memcpy(&partition, body + mutation->partition, sizeof partition);
+    memcpy(&generation, body + mutation->generation, sizeof generation);
+    memcpy(&record, body + mutation->record, sizeof record);
+    if (record != 0) {
+        mu__stream_take(ctx, ps, mutation, msg);
+        return;
+    }
+    p = find_serving(ps, partition, generation);
+    if (p != NULL && msg->kind != MU__CLIENT_LOST && msg->kind != MU__FENCED)
+        mu__ps_begin(ctx, ps, p, msg);
+}
+
+/* A primary that reaches neither its replica nor a chief may have been replaced. */
+static bool is_primary_cut_off(const struct ps *ps, const struct partition *p)
+{
+    return p->stream.needed && p->stream.node == 0 && !mu__ps_has_chief(ps);
+}
+
+static void on_variable_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__var_read *body = mu__body(msg);
+    const struct mu__store_read request = {body->variable, body->offset, body->size};
+    struct mu__var_data reply = {.token = body->token};
+    struct partition *p = find_serving(ps, body->partition, body->generation);
+    mu_error error;
+    int rv;
+
+    if (p == NULL || is_primary_cut_off(ps, p))
+        return;
+    rv = mu__store_read(p->store, &request, &error, &reply.data, &reply.version);
+    reply.code = code_to_send(rv);
+    reply.message = message_of(rv, error.message);
+    mu__ps_answer(ctx, p, msg->from, MU__VAR_DATA, &reply, sizeof reply);
+}
+
+/* ---- Fences ---- */
+
+void mu__ps_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    struct mu__fenced *body;
+    struct mu__msg *msg;
+
+    if (!ps->fenced || (p->applied.fenced && p->applied.origin == ps->fence.origin))
+        return;
+    msg = mu__msg_new(ctx, MU__FENCED);
+    if (msg == NULL) {
+        mu__log(ctx, MU__LOG_ERROR,
+                "out of memory: partition %" PRIu32 " takes no effects",
+                p->view.partition);
+        return;
+    }
+    body = mu__body(msg);
+    body->origin = ps->fence.origin;
+    body->epoch = ps->fence.epoch;
+    mu__ps_begin(ctx, ps, p, msg);
+}
+
+static void fence_all(struct mu__ctx *ctx, struct ps *ps, const struct mu__fence *fence)
+{
+    ps->fenced = true;
+    ps->fence = *fence;
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
+            mu__ps_fence(ctx, ps, ps->partitions[i]);
+    mu__log(ctx, MU__LOG_DEBUG, "effects are those of supervisor %" PRIx64 " from now on",
+            fence->origin);
 }
 
 static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -295,226 +480,74 @@ static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct ps *ps = state;
     const struct mu__fence *body = mu__body(msg);
 
-    if (!is_linked_chief(ps, msg->from.node)) {
-        mu__log(ctx, MU__LOG_WARN, "a fence from node %" PRIu32
-                ", which is no chief: ignored", msg->from.node);
-        return;
-    }
-    if (!mu__applied_fence(&ps->applied, body->origin, body->epoch))
-        return;
-    mu__staging_drop_others(&ps->staging, body->origin);
-    mu__log(ctx, MU__LOG_DEBUG, "effects are those of supervisor %" PRIx64
-            " from now on", body->origin);
-}
-
-/* ---- Nodes ---- */
-
-static void replace_linked_chief(struct ps *ps, uint32_t was, uint32_t is)
-{
-    for (size_t i = 0; i < CHIEFS_MAX; i++)
-        if (ps->chiefs[i] == was) {
-            ps->chiefs[i] = is;
-            return;
-        }
-}
-
-static void on_ps_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    struct ps *ps = state;
-    const struct mu__node_down *body = mu__body(msg);
-
-    replace_linked_chief(ps, body->node, 0);
-    mu__staging_drop_node(&ps->staging, body->node);
-    mu__store_node_down(ps->store, body->node);
-    answer_opens(ctx, ps);
-}
-
-/* Remember chiefs: only they may send FENCE. */
-static void on_ps_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    const struct mu__node_up *body = mu__body(msg);
-
-    (void)ctx;
-    if (mu__view_is(body->type, "chief") && body->index == 0)
-        replace_linked_chief(state, 0, body->node);
-}
-
-/* ---- Status ---- */
-
-struct variable_listing {
-    mu_value *list;     /* NULL when out of memory */
-    size_t left_out;
-};
-
-static mu_value *dims_value(const struct mu__shape *shape)
-{
-    mu_value *list = mu_value_list();
-
-    for (uint32_t i = 0; list != NULL && i < shape->rank; i++) {
-        if (mu_value_append(list, mu_value_int((int64_t)shape->dims[i])) != 0) {
-            mu_value_free(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-struct status_entry {
-    const char *key;
-    mu_value *value;
-};
-
-/* A map of the entries; takes their values. NULL when out of memory. */
-static mu_value *map_of(const struct status_entry *entries, size_t count)
-{
-    mu_value *map = mu_value_map();
-    bool failed = map == NULL;
-
-    for (size_t i = 0; i < count; i++) {
-        if (failed)
-            mu_value_free(entries[i].value);
-        else
-            failed = mu_value_set(map, entries[i].key, entries[i].value) != 0;
-    }
-    if (failed) {
-        mu_value_free(map);
-        return NULL;
-    }
-    return map;
-}
-
-static mu_value *make_number_value(uint64_t n)
-{
-    return mu_value_int((int64_t)n);
-}
-
-static mu_value *info_value(const struct mu__store_info *info)
-{
-    const struct status_entry entries[] = {
-        {"name", mu_value_string(info->name)},
-        {"dtype", mu_value_string(mu_dtype_name((int)info->shape->dtype))},
-        {"dims", dims_value(info->shape)},
-        {"shard", make_number_value(info->shard)},
-        {"shards", make_number_value(info->shape->shards)},
-        {"bytes", make_number_value(info->bytes)},
-        {"version", make_number_value(info->version)},
-        {"ready", mu_value_bool(info->ready)},
-        {"reads", make_number_value(info->reads)},
-        {"writes", make_number_value(info->writes)},
-        {"bytes_read", make_number_value(info->bytes_read)},
-        {"bytes_written", make_number_value(info->bytes_written)},
-    };
-
-    return map_of(entries, sizeof entries / sizeof entries[0]);
-}
-
-/* Takes `item`. A list that lacks memory for one item is dropped as a whole. */
-static void append_listing_item(struct variable_listing *listing, mu_value *item)
-{
-    if (listing->list == NULL) {
-        mu_value_free(item);
-        return;
-    }
-    if (mu_value_append(listing->list, item) != 0) {
-        mu_value_free(listing->list);
-        listing->list = NULL;
-    }
-}
-
-static void list_variable(void *user, const struct mu__store_info *info)
-{
-    struct variable_listing *listing = user;
-
-    if (listing->list != NULL && mu_value_count(listing->list) >= MU__PS_STATUS_MAX)
-        listing->left_out++;
+    if (!mu__ps_is_chief(ps, msg->from.node))
+        mu__log(ctx, MU__LOG_WARN,
+                "a fence from node %" PRIu32 ", which is no chief: ignored",
+                msg->from.node);
     else
-        append_listing_item(listing, info_value(info));
-}
-
-mu_value *mu__ps_status(const void *ps_state)
-{
-    const struct ps *ps = ps_state;
-    struct variable_listing listing = {mu_value_list(), 0};
-
-    if (listing.list == NULL)
-        return NULL;
-    mu__store_each(ps->store, list_variable, &listing);
-    if (listing.left_out > 0) {
-        const struct status_entry entry = {"left_out",
-                                           make_number_value(listing.left_out)};
-
-        append_listing_item(&listing, map_of(&entry, 1));
-    }
-    return listing.list;
-}
-
-void mu__ps_effects(const void *ps_state, struct mu__ps_effects *ret_effects)
-{
-    const struct ps *ps = ps_state;
-
-    *ret_effects = (struct mu__ps_effects){
-        .origin = ps->applied.origin,
-        .epoch = ps->applied.epoch,
-        .batches = ps->batches,
-        .repeated = ps->repeated,
-        .span = ps->applied.window.end - ps->applied.window.base,
-        .staged_bytes = ps->staging.bytes,
-        .staged_batches = ps->staging.batches,
-    };
-}
-
-static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    const struct mu__status_get *body = mu__body(msg);
-    mu_value *value = mu__ps_status(state);
-    struct mu__status reply = {.token = body->token};
-    struct mu__buf *packed = mu__pack_value(value, &reply.status);
-
-    if (packed != NULL)
-        send_ps_answer(ctx, msg->from, MU__STATUS, &reply, sizeof reply);
-    else
-        mu__log(ctx, MU__LOG_WARN, "no status: out of memory");
-    mu_value_free(value);
-    mu__buf_unref(packed);
+        fence_all(ctx, ps, body);
 }
 
 /* ---- Start and end ---- */
 
+/* Deferred requests are tried again. */
+static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+
+    (void)msg;
+    ps->retry_timer = 0;
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
+            mu__stream_tick(ctx, ps, ps->partitions[i]);
+}
+
+static void after_ps_batch(struct mu__ctx *ctx, void *state)
+{
+    mu__stream_send_marks(ctx, state);
+    mu__ps_report(ctx, state);
+}
+
 static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct ps *ps = state;
-    int rv;
+    const struct mu__ps_config *config = arg;
 
-    ps->store = mu__store_new(arg == NULL ? &mu__store_limits_default : arg,
-                              mu__random(ctx));
-    if (ps->store == NULL)
-        return -MU_ENOMEM;
-    mu__staging_init(&ps->staging, &mu__staging_limits_default);
-    rv = mu__watch_nodes(ctx);
-    if (rv != 0)
-        mu__store_free(ps->store);
-    return rv;
+    ps->index = config->index;
+    ps->incarnation = config->incarnation;
+    ps->leader = config->leader;
+    ps->limits = config->limits == NULL ? mu__store_limits_default : *config->limits;
+    ps->limits.bytes_used = &ps->bytes_used;
+    return mu__watch_nodes(ctx);
 }
 
 static void end_ps(struct mu__ctx *ctx, void *state)
 {
-    struct ps *ps = state;
-
-    (void)ctx;
-    mu__staging_done(&ps->staging);
-    mu__applied_done(&ps->applied);
-    mu__store_free(ps->store);
+    mu__ps_free_all(ctx, state);
 }
 
 static const struct mu__handler handlers[] = {
-    {MU__VAR_OPEN, on_open},
+    {MU__VAR_OPEN, on_mutation},
     {MU__VAR_READ, on_variable_read},
-    {MU__VAR_WRITE, on_write},
-    {MU__EFFECT_WRITE, on_effect_write},
+    {MU__VAR_WRITE, on_mutation},
+    {MU__EFFECT_WRITE, on_mutation},
     {MU__FENCE, on_fence},
-    {MU__STATUS_GET, on_status_get},
-    {MU__NODE_UP, on_ps_node_up},
-    {MU__NODE_DOWN, on_ps_node_down},
+    {MU__FENCED, on_mutation},
+    {MU__CLIENT_LOST, on_mutation},
+    {MU__RECORDS_DONE, mu__stream_on_records_done},
+    {MU__VIEWS_SET, mu__ps_on_views_set},
+    {MU__VIEWS_GET, mu__ps_on_views_get},
+    {MU__REPLICA_VIEW, mu__ps_on_replica_view},
+    {MU__FILL_BEGIN, mu__fill_on_begin},
+    {MU__FILL_WRITER, mu__fill_on_writer},
+    {MU__FILL_SHARD, mu__fill_on_shard},
+    {MU__FILL_DATA, mu__fill_on_data},
+    {MU__FILL_END, mu__fill_on_end},
+    {MU__FILL_TAKEN, mu__fill_on_taken},
+    {MU__STATUS_GET, mu__ps_on_status_get},
+    {MU__TIMER, on_ps_timer},
+    {MU__NODE_UP, mu__ps_on_node_up},
+    {MU__NODE_DOWN, mu__ps_on_node_down},
     {MU__NODE_TROUBLE, mu__ignore},
 };
 
@@ -524,5 +557,6 @@ const struct mu__behavior mu__ps = {
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
     .init = init_ps,
+    .after_batch = after_ps_batch,
     .done = end_ps,
 };

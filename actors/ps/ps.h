@@ -1,11 +1,14 @@
-/* A parameter server: a thin actor over the variables it holds (variable_store.h), the
- * batches that have not come to their end (staging.h), and what it knows of effects that
- * are applied once (applied.h).
+/* A parameter server: a thin actor over the partitions that it holds. Each has its
+ * variables (variable_store.h), the batches that have not come to their end (staging.h),
+ * and what it knows of effects and writes that are applied once (applied.h, writers.h).
+ * server.h says how partitions are copied.
  *
  * Hears:  VAR_OPEN, VAR_READ, VAR_WRITE, EFFECT_WRITE and STATUS_GET from any node; FENCE
- *         from a chief that is up; node news
+ *         and VIEWS_SET from a chief that is up; records, RECORDS_DONE, FILL_... and
+ *         REPLICA_VIEW from other servers; node news
  * Says:   VAR_OPENED (perhaps later: see the store), VAR_DATA, VAR_WRITTEN,
- *         EFFECT_WRITTEN, STATUS
+ *         EFFECT_WRITTEN, STATUS; SERVES to all nodes; VIEWS_HELD and REPLICA_NEWS to a
+ *         chief; to other servers what it hears from them
  * Owns:   the variables
  * Fails:  never by itself; a request it cannot serve is answered with an error */
 #ifndef MU_ACTORS_PS_H
@@ -14,14 +17,24 @@
 #include "muster/value.h"
 #include "runtime/kernel/kernel.h"
 
-/* Spawned as MU__PS; its argument is a struct mu__store_limits, NULL for the default. */
+struct mu__store_limits;
+
+struct mu__ps_config {
+    uint32_t index;             /* of this task, */
+    uint64_t incarnation;       /* and of its process */
+    const char *leader;         /* type of the view service's task; a literal */
+    const struct mu__store_limits *limits;  /* NULL: the default */
+};
+
+/* Spawned as MU__PS; its argument is a struct mu__ps_config. */
 extern const struct mu__behavior mu__ps;
 
 /* Most shards that a status lists, so that it fits a frame. */
 enum { MU__PS_STATUS_MAX = 4096 };
 
-/* A list of maps, one for each shard, the oldest first: name, dtype, dims (a list),
- * shard, shards, bytes, version, ready, reads, writes, bytes_read, bytes_written. Past
+/* A list of maps, one for each shard of the partitions that it is the primary of, in
+ * their order, the oldest first in each: name, dtype, dims (a list), shard, shards,
+ * partition, bytes, version, ready, reads, writes, bytes_read, bytes_written. Past
  * MU__PS_STATUS_MAX a last map says how many are left_out. NULL when out of memory. */
 mu_value *mu__ps_status(const void *ps_state);
 

@@ -51,8 +51,7 @@ int mu__shape_unpack_dims(struct mu__view dims, struct mu__shape *shape);
  * characters; -MU_EINVALID. */
 int mu__variable_name_check(struct mu__view name, mu_error *ret_error);
 
-/* FNV-1a of 64 bits: a name's hash modulo the number of servers is the home of the
- * variable, the server of its shard 0. Shard i lives on the i-th server after it. */
+/* FNV-1a of 64 bits; by it a shard has its partition (actors/partitions.h). */
 uint64_t mu__name_hash(struct mu__view name);
 
 #endif

@@ -53,6 +53,21 @@ void mu__shard_drop_transfers(struct mu__variable_store *store, const struct var
     }
 }
 
+static uint32_t transfers_of(const struct mu__variable_store *store, uint32_t node)
+{
+    uint32_t count = 0;
+
+    for (const struct transfer *at = first_transfer(store); at != NULL;
+         at = next_transfer(at))
+        count += at->writer.node == node;
+    return count;
+}
+
+bool mu__shard_has_transfers(const struct mu__variable_store *store, uint32_t node)
+{
+    return transfers_of(store, node) > 0;
+}
+
 /* Counted memory, with undefined content. */
 static int get_staging(struct mu__variable_store *store, uint64_t bytes,
                        mu_error *ret_error, uint8_t **ret_data)
@@ -75,17 +90,7 @@ static void save_spare(struct mu__variable_store *store, uint8_t *data, uint64_t
     free(store->spare);
     store->spare = data;
     store->spare_bytes = bytes;
-    store->totals.bytes -= bytes;
-}
-
-static uint32_t transfers_of(const struct mu__variable_store *store, uint32_t node)
-{
-    uint32_t count = 0;
-
-    for (const struct transfer *at = first_transfer(store); at != NULL;
-         at = next_transfer(at))
-        count += at->writer.node == node;
-    return count;
+    mu__shard_discharge(store, bytes);
 }
 
 static int begin_transfer(struct mu__variable_store *store, struct variable *v,

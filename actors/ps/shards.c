@@ -61,13 +61,25 @@ struct variable *mu__shard_find_by_id(const struct mu__variable_store *store, ui
 int mu__shard_charge(struct mu__variable_store *store, uint64_t bytes,
                      mu_error *ret_error)
 {
-    if (bytes > store->limits.bytes_max - store->totals.bytes)
+    const uint64_t *shared = store->limits.bytes_used;
+    uint64_t used = shared == NULL ? store->totals.bytes : *shared;
+
+    if (bytes > store->limits.bytes_max - used)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%" PRIu64 " bytes more: the server holds %" PRIu64
                             " of at most %" PRIu64,
-                            bytes, store->totals.bytes, store->limits.bytes_max);
+                            bytes, used, store->limits.bytes_max);
     store->totals.bytes += bytes;
+    if (store->limits.bytes_used != NULL)
+        *store->limits.bytes_used += bytes;
     return 0;
+}
+
+void mu__shard_discharge(struct mu__variable_store *store, uint64_t bytes)
+{
+    store->totals.bytes -= bytes;
+    if (store->limits.bytes_used != NULL)
+        *store->limits.bytes_used -= bytes;
 }
 
 int mu__shard_get_memory(struct mu__variable_store *store, uint64_t bytes,
@@ -80,7 +92,7 @@ int mu__shard_get_memory(struct mu__variable_store *store, uint64_t bytes,
         return rv;
     data = bytes > SIZE_MAX ? NULL : calloc((size_t)bytes, 1);
     if (data == NULL) {
-        store->totals.bytes -= bytes;
+        mu__shard_discharge(store, bytes);
         return mu_error_set(ret_error, -MU_ENOMEM,
                             "the server is out of memory for %" PRIu64 " bytes", bytes);
     }
@@ -93,7 +105,7 @@ void mu__shard_give_memory(struct mu__variable_store *store, uint8_t *data,
 {
     if (data == NULL)
         return;
-    store->totals.bytes -= bytes;
+    mu__shard_discharge(store, bytes);
     free(data);
 }
 
@@ -157,6 +169,10 @@ void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *
 {
     if (v->stage != ABSENT || !mu__list_is_empty(&v->waiting))
         return;
+    if (store->visited == v) {
+        store->visited = next_shard(v);
+        store->visited_removed = true;
+    }
     mu__list_remove(&store->by_age, &v->node);
     unlist_shard(store, v);
     mu__shard_free_variable(store, v);

@@ -88,6 +88,15 @@ static struct staged_batch *find_batch(struct mu__staged_node *from, uint64_t nu
     return at;
 }
 
+bool mu__staging_has_node(const struct mu__staging *staging, uint32_t node)
+{
+    for (const struct mu__staged_node *at = first_node(staging); at != NULL;
+         at = MU__LIST_NEXT(at, struct mu__staged_node, listed))
+        if (at->node == node)
+            return true;
+    return false;
+}
+
 /* ---- Forgetting ---- */
 
 static void free_batch(struct mu__staging *staging, struct mu__staged_node *from,
@@ -101,6 +110,8 @@ static void free_batch(struct mu__staging *staging, struct mu__staged_node *from
         batch->first = (struct piece *)(uintptr_t)next;
     }
     staging->bytes -= batch->bytes;
+    if (staging->used != NULL)
+        *staging->used -= batch->bytes;
     staging->batches--;
     from->bytes -= batch->bytes;
     from->batches_count--;
@@ -220,14 +231,16 @@ static int check_staging_room(const struct mu__staging *staging,
                               const struct mu__staged_node *from, uint64_t bytes,
                               mu_error *ret_error)
 {
+    uint64_t used = staging->used == NULL ? staging->bytes : *staging->used;
+
     if (bytes > staging->limits.node_bytes_max - from->bytes)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%" PRIu64 " bytes of one node are staged, at most %" PRIu64,
                             from->bytes, staging->limits.node_bytes_max);
-    if (bytes > staging->limits.bytes_max - staging->bytes)
+    if (bytes > staging->limits.bytes_max - used)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%" PRIu64 " bytes are staged, at most %" PRIu64,
-                            staging->bytes, staging->limits.bytes_max);
+                            used, staging->limits.bytes_max);
     return 0;
 }
 
@@ -272,6 +285,8 @@ static int grow_staged_batch(struct mu__staging *staging, struct mu__staged_node
     batch->bytes += bytes;
     from->bytes += bytes;
     staging->bytes += bytes;
+    if (staging->used != NULL)
+        *staging->used += bytes;
     return 0;
 }
 

@@ -22,6 +22,7 @@ struct mu__staging {
     struct mu__staging_limits limits;
     uint64_t bytes;
     uint32_t batches;
+    uint64_t *used;                 /* bytes of several together; NULL: of this one */
     struct mu__list nodes;          /* struct mu__staged_node; the last sender first */
 };
 
@@ -59,6 +60,8 @@ void mu__staging_drop(struct mu__staging *staging, uint32_t node, uint64_t batch
 
 /* Drop all batches of a node. */
 void mu__staging_drop_node(struct mu__staging *staging, uint32_t node);
+
+bool mu__staging_has_node(const struct mu__staging *staging, uint32_t node);
 
 /* Drop all batches with effects of other origins. */
 void mu__staging_drop_others(struct mu__staging *staging, uint64_t origin);

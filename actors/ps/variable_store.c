@@ -187,6 +187,13 @@ int mu__store_read(struct mu__variable_store *store, const struct mu__store_read
     return 0;
 }
 
+uint64_t mu__store_version(const struct mu__variable_store *store, uint64_t id)
+{
+    const struct variable *v = mu__map_get(&store->by_id, id);
+
+    return v == NULL ? 0 : v->version;
+}
+
 /* ---- The store ---- */
 
 void mu__store_node_down(struct mu__variable_store *store, uint32_t node)
@@ -203,6 +210,45 @@ void mu__store_node_down(struct mu__variable_store *store, uint32_t node)
         else
             mu__shard_remove_unused(store, v);
     }
+}
+
+bool mu__store_has_node(const struct mu__variable_store *store, uint32_t node)
+{
+    if (mu__shard_has_transfers(store, node))
+        return true;
+    for (const struct variable *v = oldest_shard(store); v != NULL; v = next_shard(v)) {
+        if (mu__shard_has_creator(v) && v->creator.pid.node == node)
+            return true;
+        for (const struct open_answer *a =
+                 MU__LIST_FIRST(&v->waiting, struct open_answer, node);
+             a != NULL; a = MU__LIST_NEXT(a, struct open_answer, node))
+            if (mu__opener_is_of_node(a, &node))
+                return true;
+    }
+    return false;
+}
+
+static bool is_any_opener(const struct open_answer *answer, const void *arg)
+{
+    (void)answer;
+    (void)arg;
+    return true;
+}
+
+void mu__store_forget_nodes(struct mu__variable_store *store)
+{
+    struct variable *next;
+
+    for (struct variable *v = oldest_shard(store); v != NULL; v = next) {
+        next = next_shard(v);
+        mu__shard_drop_transfers(store, v, 0);
+        mu__opener_stop_waiting(store, v, is_any_opener, NULL, mu__opener_drop_answer);
+        if (mu__shard_has_creator(v))
+            mu__shard_lose_creator(store, v);
+        else
+            mu__shard_remove_unused(store, v);
+    }
+    mu__opener_free_answers(&store->due);
 }
 
 void mu__store_each(const struct mu__variable_store *store,
@@ -256,6 +302,8 @@ void mu__store_free(struct mu__variable_store *store)
         mu__shard_drop_transfers(store, v, 0);
         mu__shard_free_variable(store, v);
     }
+    if (store->limits.bytes_used != NULL)
+        *store->limits.bytes_used -= store->totals.bytes;
     free(store->spare);
     mu__opener_free_answers(&store->due);
     mu__map_done(&store->by_id);

@@ -37,6 +37,7 @@ struct mu__store_limits {
     uint32_t variables_max;
     uint32_t waiting_max;           /* openers that wait for a shard or its content */
     uint32_t transfers_node_max;    /* staged assigns of one node */
+    uint64_t *bytes_used;           /* of several stores together; NULL: this one alone */
 };
 
 extern const struct mu__store_limits mu__store_limits_default;
@@ -113,6 +114,9 @@ int mu__store_read(struct mu__variable_store *store, const struct mu__store_read
                    mu_error *ret_error, struct mu__view *ret_data,
                    uint64_t *ret_version);
 
+/* Of a shard; 0: there is none. */
+uint64_t mu__store_version(const struct mu__variable_store *store, uint64_t id);
+
 struct mu__store_write {
     uint64_t id;
     uint32_t operation;
@@ -147,6 +151,69 @@ void mu__store_apply_batch(struct mu__variable_store *store,
 
 /* A node is lost: drop what it has begun, and its opens that wait. */
 void mu__store_node_down(struct mu__variable_store *store, uint32_t node);
+
+/* Whether there is something for that to drop. */
+bool mu__store_has_node(const struct mu__variable_store *store, uint32_t node);
+
+/* The same for all nodes. */
+void mu__store_forget_nodes(struct mu__variable_store *store);
+
+/* A number that depends on the shard's version and on a few elements of the range, as
+ * they are now; 0: there is no such shard or range. */
+uint64_t mu__store_sample(const struct mu__variable_store *store, uint64_t id,
+                          uint64_t offset, uint64_t size);
+
+/* ---- A copy of a store (store_copy.c) ----
+ *
+ * The shards are visited one after the other; those that are removed meanwhile are left
+ * out, those that are made meanwhile come last. A visit may last: it is at one shard. */
+
+struct mu__store_position {
+    uint64_t serial;
+    uint32_t creations;
+};
+
+struct mu__store_position mu__store_get_position(const struct mu__variable_store *store);
+void mu__store_set_position(struct mu__variable_store *store,
+                            struct mu__store_position position);
+
+/* A shard with content. */
+struct mu__store_shard {
+    struct mu__view name;
+    struct mu__shape shape;
+    uint32_t shard;
+    uint64_t id;
+    uint64_t creation;
+    uint64_t version;
+    bool ready;             /* false: its creator was lost before it said COMMIT */
+    uint64_t bytes;
+    const uint8_t *data;
+    const uint8_t *velocity;    /* NULL: there is none */
+};
+
+/* Begin a visit, or go on to the next shard; false: there is none. */
+void mu__store_visit(struct mu__variable_store *store);
+bool mu__store_visit_next(struct mu__variable_store *store,
+                          struct mu__store_shard *ret_shard);
+
+/* The shard of the visit as it is now; false: it was removed. */
+bool mu__store_visited(const struct mu__variable_store *store,
+                       struct mu__store_shard *ret_shard);
+
+/* Add a shard of zeros to a copy; `data` and `velocity` are not looked at. */
+int mu__store_put_shard(struct mu__variable_store *store,
+                        const struct mu__store_shard *shard, mu_error *ret_error);
+
+struct mu__store_bytes {
+    uint64_t id;
+    bool velocity;
+    uint64_t offset;
+    struct mu__view data;
+};
+
+/* A shard that is unknown is fine: it was removed meanwhile. */
+int mu__store_put_bytes(struct mu__variable_store *store,
+                        const struct mu__store_bytes *bytes, mu_error *ret_error);
 
 /* One shard, for the status. */
 struct mu__store_info {

@@ -3,6 +3,7 @@
 #define MU_ACTORS_SUPERVISOR_CONFIG_H
 
 #include "actors/worker_types.h"
+#include "muster/value.h"
 #include "runtime/kernel/storage.h"
 
 /* The journal is being read: so many bytes of so many are. `error` is NULL but in the
@@ -38,6 +39,9 @@ struct mu__supervisor_config {
     void *journal_owner;
     uint64_t journal_keep;          /* finished closures that it knows; 0: all */
     uint64_t journal_keep_ms;       /* and for how long; 0: for ever */
+    mu_value *(*partitions)(void *owner);   /* of the parameter servers, for the status;
+                                       NULL: it has none */
+    void *partitions_owner;
     uint64_t origin;                /* random number of this life of the supervisor, which
                                        its effects carry */
 };

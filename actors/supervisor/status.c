@@ -332,6 +332,9 @@ static void answer_status(struct mu__ctx *ctx, struct supervisor *s,
     (void)mu_value_set(map, "memory", memory_value());
     (void)mu_value_set(map, "variables", request->variables);
     (void)mu_value_set(map, "servers_missing", mu_value_int(request->missing));
+    if (s->config.partitions != NULL)
+        (void)mu_value_set(map, "partitions",
+                           s->config.partitions(s->config.partitions_owner));
     (void)mu_value_set(map, "per_worker", mu__sup_per_worker_value(s));
     (void)mu_value_set(map, "workers_missing", mu__sup_missing_value(s, now_ms));
     if (s->config.measure)

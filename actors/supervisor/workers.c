@@ -468,7 +468,8 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t node)
 {
-    const struct mu__fence body = {s->effects.origin, s->effects.epoch};
+    const struct mu__fence body = {.origin = s->effects.origin,
+                                   .epoch = s->effects.epoch};
 
     if (mu__send_body(ctx, (mu__pid){node, MU__PS}, MU__FENCE, &body, sizeof body) != 0)
         mu__log(ctx, MU__LOG_WARN,

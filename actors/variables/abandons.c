@@ -1,6 +1,7 @@
 /* What was begun on a server and was given up: the server is told, now or as soon as its
  * link has room. */
 #include "actors/variables/actions.h"
+#include "actors/variables/batches.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"
@@ -14,6 +15,8 @@ enum { ABANDONS_MAX = 4096 };  /* beyond, servers learn it only when this node e
 struct pending_abandon {
     struct mu__list_node node;
     mu__pid to;
+    uint32_t partition;
+    uint64_t generation;
     uint64_t batch;         /* its token; 0: of a call, by the next two */
     uint64_t variable;
     uint64_t transfer;
@@ -23,11 +26,14 @@ static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abando
 {
     const struct mu__effect_write batch = {
         .token = abandon->batch, .batch = abandon->batch,
-        .operation = MU__WRITE_ABANDON};
+        .operation = MU__WRITE_ABANDON,
+        .partition = abandon->partition, .generation = abandon->generation};
     const struct mu__var_write body = {
         .operation = MU__WRITE_ABANDON,
         .variable = abandon->variable,
         .transfer = abandon->transfer,
+        .partition = abandon->partition,
+        .generation = abandon->generation,
     };
 
     if (abandon->batch != 0)
@@ -58,21 +64,29 @@ static void report_abandon(struct mu__ctx *ctx, struct variables *v,
     mu__vars_arm(ctx, v, RETRY, RETRY_MS);
 }
 
-void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
+static struct pending_abandon abandon_at(const struct variables *v, uint32_t partition)
+{
+    return (struct pending_abandon){.to = pid_of(v, server_of(v, partition)),
+                                    .partition = partition,
+                                    .generation = v->placements[partition].generation};
+}
+
+void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, uint32_t partition,
                            uint64_t variable, uint64_t transfer)
 {
-    const struct pending_abandon abandon = {
-        .to = to, .variable = variable, .transfer = transfer};
+    struct pending_abandon abandon = abandon_at(v, partition);
 
+    abandon.variable = variable;
+    abandon.transfer = transfer;
     report_abandon(ctx, v, &abandon);
 }
 
 void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
                             const struct write_batch *batch)
 {
-    const struct pending_abandon abandon = {.to = pid_of(v, batch->server),
-                                            .batch = batch->token};
+    struct pending_abandon abandon = abandon_at(v, batch->partition);
 
+    abandon.batch = batch->token;
     report_abandon(ctx, v, &abandon);
 }
 
@@ -101,12 +115,12 @@ void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
 {
     const struct mu__variable_call *call = part->op->call;
 
-    if (!v->servers[part->server]->up)
+    if (!v->placements[part->partition].served)
         return;
     if (part->step == OPENING && part->begun)
-        mu__vars_send_abandon(ctx, v, pid_of(v, part->server), 0, part->transfer);
+        mu__vars_send_abandon(ctx, v, part->partition, 0, part->transfer);
     if (part->made || part->staged)
-        mu__vars_send_abandon(ctx, v, pid_of(v, part->server), call->ids[part->shard],
+        mu__vars_send_abandon(ctx, v, part->partition, call->ids[part->shard],
                               part->transfer);
 }
 

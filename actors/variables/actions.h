@@ -37,15 +37,20 @@ void mu__vars_drop_inners(struct mu__ctx *ctx, struct variables *v,
 enum { RETRY_MS = 5 };      /* after a link had no room */
 
 /* Into and out of the queue of a part's server, in which parts with something to send
- * stand. */
+ * stand; or of those that wait for a server. */
 void mu__vars_enqueue(struct variables *v, struct op_part *part);
-void mu__vars_dequeue(struct variables *v, struct op_part *part);
+void mu__vars_dequeue(struct op_part *part);
 void mu__vars_unstage(struct variables *v, struct op_part *part);
+
+/* Number the pieces of a part that count once; they are answered, or given up. */
+void mu__vars_number(struct variables *v, struct op_part *part);
+void mu__vars_settle(struct variables *v, struct op_part *part);
 
 int mu__vars_flights_init(struct variables *v);     /* -MU_ENOMEM */
 
-/* A flight that is counted, without bytes. NULL: out of memory. */
-struct flight *mu__vars_flight_new(struct variables *v, uint32_t server,
+/* A flight to the server of a partition that is counted, without bytes. NULL: out of
+ * memory. */
+struct flight *mu__vars_flight_new(struct variables *v, uint32_t partition,
                                    enum queue queue, uint16_t answer);
 
 /* So many more bytes of a flight are under way; or fewer. */
@@ -116,9 +121,9 @@ void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct op_pa
 void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v,
                           struct flight *flight);
 
-/* The link of a server that the open may need is down. */
+/* The open may need partitions that are not served any more. */
 void mu__vars_lose_in_open(struct mu__ctx *ctx, struct variables *v,
-                           struct operation *op, uint32_t server);
+                           struct operation *op);
 
 /* ---- servers.c ---- */
 
@@ -145,6 +150,15 @@ bool mu__vars_end_if_lost(struct mu__ctx *ctx, struct variables *v, struct opera
 void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v);
 void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v);
 
+/* ---- placements.c ---- */
+
+/* Guess again where partitions are of which no server has told. */
+void mu__vars_guess_placements(struct variables *v);
+
+/* The link of a server is down. */
+void mu__vars_lose_placements(struct mu__ctx *ctx, struct variables *v, uint32_t server);
+void mu__vars_on_serves(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 /* ---- failures.c ---- */
 
 /* Whether an error of an operation may name a server: it owes an answer, or it is down
@@ -164,23 +178,23 @@ void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *o
 void mu__vars_fail_at(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                       uint32_t server, int code, const char *before, const char *after);
 
-/* A server has answered with an error; has answered something else than was asked; was
- * lost before it answered what must not be repeated. */
+/* The server of a partition has answered with an error; has answered something else than
+ * was asked; was lost before it answered a batch without an effect number. */
 void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
-                             struct operation *op, uint32_t server, uint32_t code,
+                             struct operation *op, uint32_t partition, uint32_t code,
                              struct mu__view reason);
 void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
                               struct op_part *part);
 void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v,
-                           struct operation *op, uint32_t server);
+                           struct operation *op, uint32_t partition);
 
 /* The variable was created anew while it was written. */
 void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
                             struct op_part *part);
 
-/* A server does not have a shard. */
+/* The server of a partition does not have a shard. */
 void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
-                             struct operation *op, uint32_t server);
+                             struct operation *op, uint32_t partition);
 
 /* With the error of an inner operation. */
 void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
@@ -195,8 +209,9 @@ void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
 
 /* ---- abandons.c ---- */
 
-/* Tell a server that an open, a creation or an assign was given up; or a batch. */
-void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
+/* Tell the server of a partition that an open, a creation or an assign was given up; or a
+ * batch. */
+void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, uint32_t partition,
                            uint64_t variable, uint64_t transfer);
 void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
                             const struct write_batch *batch);

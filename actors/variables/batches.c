@@ -1,5 +1,5 @@
-/* What a run writes to variables: its list, its batches, one for each server, and their
- * pieces. */
+/* What a run writes to variables: its list, its batches, one for each partition, and
+ * their pieces. */
 #include "actors/variables/batches.h"
 
 #include "actors/keep.h"
@@ -77,16 +77,14 @@ static struct write_batch *first_write_batch(const struct mu__list *list)
     return MU__LIST_FIRST(list, struct write_batch, node);
 }
 
-/* Make the batch of a run for a server, if it has none. */
-static int need_batch(struct mu__ctx *ctx, struct variables *v, struct operation *op,
-                      uint32_t server)
+/* Make the batch of a run for a partition, if it has none. */
+static int need_batch(struct variables *v, struct operation *op, uint32_t partition)
 {
+    struct placement *placement = &v->placements[partition];
     struct write_batch *batch;
-    int rv = server >= MU__SERVERS_MAX ? -MU_ERANGE
-                                       : mu__vars_need_servers(ctx, v, server + 1);
 
-    if (rv != 0 || v->servers[server]->planned != NULL)
-        return rv;
+    if (placement->planned != NULL)
+        return 0;
     batch = first_write_batch(&v->spare_batches);
     if (batch == NULL)
         batch = malloc(sizeof *batch);
@@ -94,10 +92,10 @@ static int need_batch(struct mu__ctx *ctx, struct variables *v, struct operation
         (void)mu__list_pop(&v->spare_batches);
     if (batch == NULL)
         return -MU_ENOMEM;
-    *batch = (struct write_batch){.server = server, .queue = SINGLES, .op = op,
+    *batch = (struct write_batch){.partition = partition, .queue = SINGLES, .op = op,
                                   .sibling = op->batches};
     op->batches = batch;
-    v->servers[server]->planned = batch;
+    placement->planned = batch;
     return 0;
 }
 
@@ -113,7 +111,7 @@ static void plan_write(struct write_batch *batch, struct mu__effect *write)
         batch->queue = LARGES;
 }
 
-/* Link the writes of a run into one list again, sorted by server. */
+/* Link the writes of a run into one list again, sorted by partition. */
 static void join_writes(const struct operation *op, struct mu__effects *effects)
 {
     effects->first = NULL;
@@ -132,17 +130,17 @@ int mu__vars_plan_batches(struct mu__ctx *ctx, struct variables *v, struct opera
 {
     struct mu__effects *effects = &op->run->effects;
     struct mu__effect *write = effects->first;
-    int rv = 0;
+    int rv = mu__vars_need_servers(ctx, v, 1);
 
     for (; write != NULL && rv == 0; write = write->next)
-        rv = need_batch(ctx, v, op, write->server);
+        rv = need_batch(v, op, write->partition);
     if (rv == 0 && effects->first != NULL) {
         for (write = effects->first; write != NULL; write = write->next)
-            plan_write(v->servers[write->server]->planned, write);
+            plan_write(v->placements[write->partition].planned, write);
         join_writes(op, effects);
     }
     for (struct write_batch *batch = op->batches; batch != NULL; batch = batch->sibling)
-        v->servers[batch->server]->planned = NULL;
+        v->placements[batch->partition].planned = NULL;
     return rv;
 }
 
@@ -189,6 +187,7 @@ static void fill_piece(const struct write_batch *batch, struct mu__effect_write 
     body->rate = at->rate;
     body->momentum = at->momentum;
     body->before = batch->pieces;
+    body->partition = batch->partition;
 }
 
 /* Go behind the piece that was sent; false when it was the last. */
@@ -216,7 +215,7 @@ static struct flight *need_flight(struct variables *v, struct write_batch *batch
 
     if (batch->token != 0)
         return mu__vars_flight_of(v, batch->token);
-    flight = mu__vars_flight_new(v, batch->server, batch->queue, MU__EFFECT_WRITTEN);
+    flight = mu__vars_flight_new(v, batch->partition, batch->queue, MU__EFFECT_WRITTEN);
     if (flight != NULL) {
         flight->batch = batch;
         batch->token = flight->token;
@@ -228,11 +227,14 @@ static int send_piece_of(struct mu__ctx *ctx, struct variables *v,
                          struct write_batch *batch, const struct flight *flight)
 {
     struct mu__msg *msg = flight == NULL ? NULL : mu__msg_new(ctx, MU__EFFECT_WRITE);
+    struct mu__effect_write *body;
 
     if (msg == NULL)
         return -MU_ENOMEM;
-    fill_piece(batch, mu__body(msg));
-    return mu__send_borrowed(ctx, pid_of(v, batch->server), msg);
+    body = mu__body(msg);
+    fill_piece(batch, body);
+    body->generation = v->placements[batch->partition].generation;
+    return mu__send_borrowed(ctx, pid_of(v, flight->server), msg);
 }
 
 /* NULL: there is none, or the window is full. */

@@ -1,12 +1,43 @@
-/* Batches: what a run writes to one server. */
+/* Batches: what a run writes to one partition.
+ *
+ * A batch of a single message is never active:
+ *
+ *     SINGLES ----------------------------> FLYING --> (answered)
+ *     LARGES --> ACTIVE (piece by piece) ---^  |
+ *        ^---------^------ RESTING <-----------'   the server said: again */
 #ifndef MU_ACTORS_VARIABLES_BATCHES_H
 #define MU_ACTORS_VARIABLES_BATCHES_H
 
 #include "actors/variables/actions.h"
 
+/* All writes of a run to one partition. */
+struct write_batch {
+    struct mu__list_node node;  /* in the list `in` */
+    struct mu__list *in;        /* NULL: in none, since it was answered */
+    struct write_batch *sibling;    /* the next of the same run */
+    struct operation *op;
+    uint32_t partition;
+    enum queue queue;
+    uint32_t writes_count;
+    struct mu__effect *first;   /* its writes follow each other */
+    struct mu__effect *last;
+    uint64_t token;             /* of its flight; 0: not begun */
+    const struct mu__effect *at;    /* the next piece: of this write, */
+    uint64_t offset;                /* from here */
+    uint32_t writes_left;           /* `at` included */
+    uint32_t pieces;            /* sent in this try */
+    int refused;                /* if `rested`: the server's code; 0: it knows no
+                                   supervisor */
+    bool rested;
+    uint64_t due_ms;            /* RESTING */
+    uint32_t reopening;         /* variables that are being reopened; if any, it is in no
+                                   list */
+    unsigned reopens;
+};
+
 /* ---- batches.c ---- */
 
-/* Cut what a run writes into batches, and sort it by server. After an error, too, its
+/* Cut what a run writes into batches, and sort it by partition. After an error, too, its
  * writes are whole, and batches may be there. */
 int mu__vars_plan_batches(struct mu__ctx *ctx, struct variables *v,
                           struct operation *op);
@@ -34,11 +65,14 @@ static inline void mu__vars_put_batch_first(struct mu__list *list,
     mu__list_prepend(list, &batch->node);
 }
 
-/* The queue of a batch that has not begun. */
-static inline struct mu__list *mu__vars_queue_of(const struct variables *v,
+/* The queue of a batch that has not begun, or where it waits for a server. */
+static inline struct mu__list *mu__vars_queue_of(struct variables *v,
                                                  const struct write_batch *batch)
 {
-    return &v->servers[batch->server]->queues[batch->queue];
+    struct placement *placement = &v->placements[batch->partition];
+
+    return placement->served ? &v->servers[placement->server]->queues[batch->queue]
+                             : &placement->batches;
 }
 
 /* Let a batch begin with its first piece, for the first time or again. Nothing of it is
@@ -56,7 +90,8 @@ int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index
 void mu__vars_fail_run(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                        const mu_error *error);
 
-/* The link of a server is down: its batches may be sent again, or their runs fail. */
+/* Some of a server's partitions are not served any more: their batches may be sent again,
+ * or the runs fail. */
 void mu__vars_recall_batches(struct mu__ctx *ctx, struct variables *v, uint32_t server);
 void mu__vars_send_again(struct variables *v, struct write_batch *batch);
 

@@ -10,7 +10,7 @@ struct mu__opened_variable;
 /* One write to one shard, with its data. */
 struct mu__effect {
     struct mu__effect *next;    /* in the order in which they were made */
-    uint32_t server;            /* task index */
+    uint32_t partition;         /* of the shard */
     uint32_t operation;         /* enum mu__write_operation: ASSIGN, ADD, SGD, MOMENTUM */
     uint64_t variable;          /* the shard's id */
     struct mu__opened_variable *opened; /* whose shard it is; a reference. NULL: it is not

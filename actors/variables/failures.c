@@ -11,6 +11,8 @@ enum {
     SERVER_TEXT_MAX = 384   /* a task and its address */
 };
 
+static const char NOT_SERVED[] = "has not served its partition";
+
 /* ---- Texts ---- */
 
 static void task_text(uint32_t server, char *out, size_t size)
@@ -50,14 +52,15 @@ static void line_add(struct line *line, const char *text)
 
 /* "/job:ps/task:1, /job:ps/task:2": the servers of the parts that are picked, each once;
  * returns the first, or UINT32_MAX. */
-static uint32_t line_add_tasks(struct line *line, const struct operation *op,
+static uint32_t line_add_tasks(struct line *line, const struct variables *v,
+                               const struct operation *op,
                                bool (*is_picked)(const struct op_part *part))
 {
     uint32_t named[NAMED_MAX];
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < op->parts_count; i++) {
-        uint32_t server = op->parts[i].server;
+        uint32_t server = server_of(v, op->parts[i].partition);
         uint32_t before = 0;
         char text[64];
 
@@ -77,20 +80,27 @@ static uint32_t line_add_tasks(struct line *line, const struct operation *op,
     return count == 0 ? UINT32_MAX : named[0];
 }
 
+/* Why an operation waits for a server: what the server has not done, and a reason, or
+ * "". `unserved`: the partition that the operation waits for, if the server is up and
+ * does not serve it, or NULL. */
 static void line_add_server(struct line *line, const struct variables *v, uint32_t server,
-                            uint64_t waited_ms)
+                            const struct placement *unserved, uint64_t waited_ms)
 {
     const struct variable_server *s = v->servers[server];
+    const char *what = s->up ? "has not answered" : "not reached";
+    const char *reason = s->up ? "" : s->trouble;
     char server_name[SERVER_TEXT_MAX];
     char text[SERVER_TEXT_MAX + TROUBLE_BYTES_MAX + 64];
 
+    if (unserved != NULL) {
+        what = NOT_SERVED;
+        reason = unserved->generation == 0 ? "the chief has not placed it" : "";
+    }
     server_text(v, server, server_name, sizeof server_name);
     (void)snprintf(text, sizeof text, "%s%s %s for %" PRIu64 ".%" PRIu64 " s%s%s%s",
-                   line->length == 0 ? "" : ", ", server_name,
-                   s->up ? "has not answered" : "not reached", waited_ms / 1000,
-                   waited_ms % 1000 / 100, s->up || s->trouble[0] == '\0' ? "" : " (",
-                   s->up ? "" : s->trouble,
-                   s->up || s->trouble[0] == '\0' ? "" : ")");
+                   line->length == 0 ? "" : ", ", server_name, what, waited_ms / 1000,
+                   waited_ms % 1000 / 100, reason[0] == '\0' ? "" : " (", reason,
+                   reason[0] == '\0' ? "" : ")");
     line_add(line, text);
 }
 
@@ -150,9 +160,10 @@ void mu__vars_fail_at(struct mu__ctx *ctx, struct variables *v, struct operation
 }
 
 void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
-                             struct operation *op, uint32_t server, uint32_t code,
+                             struct operation *op, uint32_t partition, uint32_t code,
                              struct mu__view reason)
 {
+    uint32_t server = server_of(v, partition);
     char message[MU__ERROR_TEXT_MAX + 1];
     char text[sizeof message + 64];
 
@@ -167,9 +178,9 @@ void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
 }
 
 void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
-                             struct operation *op, uint32_t server)
+                             struct operation *op, uint32_t partition)
 {
-    mu__vars_fail_by_answer(ctx, v, op, server, MU_ENOTFOUND,
+    mu__vars_fail_by_answer(ctx, v, op, partition, MU_ENOTFOUND,
                             mu__view_str("the server was restarted, or the variable "
                                          "created anew: it does not have it"));
 }
@@ -177,21 +188,21 @@ void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
 void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
                               struct op_part *part)
 {
-    mu__vars_fail_at(ctx, v, part->op, part->server, -MU_EDATALOSS, "",
+    mu__vars_fail_at(ctx, v, part->op, server_of(v, part->partition), -MU_EDATALOSS, "",
                      " answered something else than was asked");
 }
 
 void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v,
-                           struct operation *op, uint32_t server)
+                           struct operation *op, uint32_t partition)
 {
-    mu__vars_fail_at(ctx, v, op, server, -MU_EUNAVAILABLE, "",
+    mu__vars_fail_at(ctx, v, op, server_of(v, partition), -MU_EUNAVAILABLE, "",
                      " was lost before it answered: the outcome is unknown");
 }
 
 void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
                             struct op_part *part)
 {
-    mu__vars_fail_at(ctx, v, part->op, part->server, -MU_EUNAVAILABLE,
+    mu__vars_fail_at(ctx, v, part->op, server_of(v, part->partition), -MU_EUNAVAILABLE,
                      "the variable was created anew on ",
                      " before all of it was written: the outcome is unknown");
 }
@@ -225,7 +236,7 @@ static bool is_made(const struct op_part *part)
 void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     struct line line = {.length = 0};
-    uint32_t server = line_add_tasks(&line, op, op->creates ? is_made : is_absent);
+    uint32_t server = line_add_tasks(&line, v, op, op->creates ? is_made : is_absent);
     mu_error error;
 
     (void)mu_error_set(&error, -MU_EDATALOSS,
@@ -239,7 +250,9 @@ void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operati
 
 static bool needs_server(const struct variables *v, const struct op_part *part)
 {
-    if (!v->servers[part->server]->up && is_open(part->op) && !part->opened)
+    bool reached = v->servers[server_of(v, part->partition)]->up;
+
+    if (!reached && is_open(part->op) && !part->opened)
         return true;
     return part->step != RESTING && !part->absent;
 }
@@ -248,12 +261,30 @@ bool mu__vars_waits_for(const struct variables *v, const struct operation *op,
                         uint32_t server)
 {
     for (struct write_batch *batch = op->batches; batch != NULL; batch = batch->sibling)
-        if (batch->server == server)
+        if (server_of(v, batch->partition) == server)
             return true;
     for (uint32_t i = 0; i < op->parts_count; i++)
-        if (op->parts[i].server == server && needs_server(v, &op->parts[i]))
+        if (server_of(v, op->parts[i].partition) == server &&
+            needs_server(v, &op->parts[i]))
             return true;
     return false;
+}
+
+/* A partition that an operation waits for, of a server that is up and does not serve it;
+ * NULL: there is none. */
+static const struct placement *unserved_by(const struct variables *v,
+                                           const struct operation *op, uint32_t server)
+{
+    const struct placement *found = NULL;
+
+    for (uint32_t i = 0; i < op->parts_count && v->servers[server]->up; i++) {
+        const struct placement *placement = &v->placements[op->parts[i].partition];
+
+        if (placement->server == server && !placement->served &&
+            needs_server(v, &op->parts[i]))
+            found = placement;
+    }
+    return found;
 }
 
 /* The states of a server that errors tell apart. */
@@ -293,7 +324,8 @@ static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
         if (count++ == 0)
             first = i;
         if (count <= NAMED_MAX)
-            line_add_server(line, v, i, mu__now_ms(ctx) - since_ms);
+            line_add_server(line, v, i, unserved_by(v, op, i),
+                            mu__now_ms(ctx) - since_ms);
         else
             line_add(line, ", and others");
     }
@@ -312,7 +344,7 @@ void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v, struct oper
 static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     struct line line = {.length = 0};
-    uint32_t server = line_add_tasks(&line, op, is_absent);
+    uint32_t server = line_add_tasks(&line, v, op, is_absent);
     mu_error error;
 
     (void)mu_error_set(&error, -MU_EDEADLINE,
@@ -330,13 +362,15 @@ static void fail_slow(struct mu__ctx *ctx, struct variables *v, struct operation
 
     while (batch->sibling != NULL)
         batch = batch->sibling;
-    if (batch->rested && batch->refused == 0)
+    if (!v->placements[batch->partition].served)
+        how = NOT_SERVED;
+    else if (batch->rested && batch->refused == 0)
         how = "knows no supervisor and has refused it";
     else if (batch->rested)
         how = "has no room and has refused it";
     (void)snprintf(text, sizeof text, " %s for %" PRIu32 ".%" PRIu32 " s", how,
                    v->effect_wait_ms / 1000, v->effect_wait_ms % 1000 / 100);
-    mu__vars_fail_at(ctx, v, op, batch->server,
+    mu__vars_fail_at(ctx, v, op, server_of(v, batch->partition),
                      batch->rested && batch->refused != 0 ? batch->refused
                                                           : -MU_EUNAVAILABLE, "", text);
 }

@@ -15,23 +15,59 @@ enum { FLIGHTS_MIN = 64 };  /* for which there is room at first; a power of two 
 
 void mu__vars_enqueue(struct variables *v, struct op_part *part)
 {
-    if (!part->queued)
-        mu__list_append(&v->servers[part->server]->queues[CALLS], &part->node);
-    part->queued = true;
+    struct placement *placement = &v->placements[part->partition];
+
+    if (part->in != NULL)
+        return;
+    part->in = placement->served ? &v->servers[placement->server]->queues[CALLS]
+                                 : &placement->parts;
+    mu__list_append(part->in, &part->node);
 }
 
-void mu__vars_dequeue(struct variables *v, struct op_part *part)
+void mu__vars_dequeue(struct op_part *part)
 {
-    if (part->queued)
-        mu__list_remove(&v->servers[part->server]->queues[CALLS], &part->node);
-    part->queued = false;
+    if (part->in != NULL)
+        mu__list_remove(part->in, &part->node);
+    part->in = NULL;
 }
 
 void mu__vars_unstage(struct variables *v, struct op_part *part)
 {
     if (part->staged)
-        v->servers[part->server]->staged--;
+        v->servers[server_of(v, part->partition)]->staged--;
     part->staged = false;
+}
+
+/* ---- Numbers of pieces ---- */
+
+static uint64_t pieces_in(uint64_t bytes)
+{
+    return (bytes + MU__PIECE_BYTES_MAX - 1) / MU__PIECE_BYTES_MAX;
+}
+
+void mu__vars_number(struct variables *v, struct op_part *part)
+{
+    struct placement *placement = &v->placements[part->partition];
+
+    part->effect = placement->effect_last + 1;
+    placement->effect_last += pieces_in(part->bytes);
+    mu__list_append(&placement->counted, &part->counted);
+}
+
+void mu__vars_settle(struct variables *v, struct op_part *part)
+{
+    if (part->effect != 0)
+        mu__list_remove(&v->placements[part->partition].counted, &part->counted);
+    part->effect = 0;
+}
+
+/* All numbers below are settled: answered, or given up. */
+static uint64_t effects_done(const struct placement *placement)
+{
+    const struct op_part *oldest =
+        MU__LIST_FIRST(&placement->counted, struct op_part, counted);
+
+    return oldest->effect + oldest->done / MU__PIECE_BYTES_MAX;
 }
 
 /* ---- Flights ---- */
@@ -58,7 +94,7 @@ int mu__vars_flights_init(struct variables *v)
     return grow_flights(v) ? 0 : -MU_ENOMEM;
 }
 
-struct flight *mu__vars_flight_new(struct variables *v, uint32_t server,
+struct flight *mu__vars_flight_new(struct variables *v, uint32_t partition,
                                    enum queue queue, uint16_t answer)
 {
     struct flight *flight;
@@ -69,7 +105,8 @@ struct flight *mu__vars_flight_new(struct variables *v, uint32_t server,
     do {
         flight = mu__vars_flight_slot(v, ++v->token_last);
     } while (flight->token != 0 || v->token_last == 0);
-    *flight = (struct flight){.token = v->token_last, .server = server, .queue = queue,
+    *flight = (struct flight){.token = v->token_last, .partition = partition,
+                              .server = server_of(v, partition), .queue = queue,
                               .answer = answer};
     v->flights_count++;
     v->call_flights_count += queue == CALLS;
@@ -154,7 +191,7 @@ static uint32_t opens_max(const struct operation *op)
 
 static bool may_send(struct variables *v, const struct op_part *part)
 {
-    const struct variable_server *server = v->servers[part->server];
+    const struct variable_server *server = v->servers[server_of(v, part->partition)];
 
     if (v->call_flights_count >= MU__FLIGHTS_MAX ||
         (part->step == OPENING && v->opens_count >= opens_max(part->op))) {
@@ -176,6 +213,13 @@ static struct op_part *next_part(struct variables *v, uint32_t server)
     return part;
 }
 
+static int send_to_server(struct mu__ctx *ctx, const struct variables *v,
+                          const struct flight *flight, uint16_t kind, const void *body,
+                          size_t size)
+{
+    return mu__send_body(ctx, pid_of(v, flight->server), kind, body, size);
+}
+
 static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                      struct flight *flight)
 {
@@ -192,23 +236,35 @@ static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *p
         .existing = mu__vars_requests_existing(part),
         .replaces = part->replaces,
         .creation = part->shard != 0 && part->op->creates ? part->op->creation : 0,
+        .partition = flight->partition,
+        .generation = v->placements[flight->partition].generation,
     };
 
     part->transfer = flight->token;
-    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_OPEN, &body, sizeof body);
+    return send_to_server(ctx, v, flight, MU__VAR_OPEN, &body, sizeof body);
 }
 
-static int send_read(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
-                     struct flight *flight)
+static int send_read(struct mu__ctx *ctx, const struct variables *v,
+                     const struct op_part *part, const struct flight *flight)
 {
     const struct mu__var_read body = {
         .token = flight->token,
         .variable = part->id,
         .offset = flight->offset,
         .size = flight->size,
+        .partition = flight->partition,
+        .generation = v->placements[flight->partition].generation,
     };
 
-    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_READ, &body, sizeof body);
+    return send_to_server(ctx, v, flight, MU__VAR_READ, &body, sizeof body);
+}
+
+/* Chosen when it is needed first. */
+static uint64_t need_origin(struct mu__ctx *ctx, struct variables *v)
+{
+    while (v->origin == 0)
+        v->origin = mu__random(ctx);
+    return v->origin;
 }
 
 static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
@@ -222,15 +278,22 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
         .offset = flight->offset,
         .rate = call->rate,
         .momentum = call->momentum,
+        .partition = flight->partition,
+        .generation = v->placements[flight->partition].generation,
     };
 
+    if (part->effect != 0) {
+        body.origin = need_origin(ctx, v);
+        body.effect = part->effect + flight->offset / MU__PIECE_BYTES_MAX;
+        body.effects_done = effects_done(&v->placements[flight->partition]);
+    }
     if (!part->begun && !is_open(part->op))
         part->transfer = flight->token;
     body.transfer = part->transfer;
     if (flight->size > 0)
         body.data = (struct mu__view){
             (const uint8_t *)call->source + part->offset + flight->offset, flight->size};
-    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_WRITE, &body, sizeof body);
+    return send_to_server(ctx, v, flight, MU__VAR_WRITE, &body, sizeof body);
 }
 
 static uint16_t answer_to(const struct op_part *part)
@@ -245,7 +308,7 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
 {
     uint64_t left = part->bytes - part->sent;
     struct flight *flight =
-        mu__vars_flight_new(v, part->server, CALLS, answer_to(part));
+        mu__vars_flight_new(v, part->partition, CALLS, answer_to(part));
     int rv;
 
     if (flight == NULL)
@@ -269,23 +332,23 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
     part->sent += flight->size;
     if (will_stage(part) && !part->staged) {
         part->staged = true;
-        v->servers[part->server]->staged++;
+        v->servers[flight->server]->staged++;
     }
     return 0;
 }
 
-/* Whether this node has not proven that it may do what the part does. */
+/* Whether this node has not proven to the server that it may do what the part does. */
 static bool fail_forbidden(struct mu__ctx *ctx, struct variables *v,
-                           struct op_part *part)
+                           struct op_part *part, uint32_t server)
 {
     uint16_t kind = part->step == OPENING ? MU__VAR_OPEN
                     : part->write == 0    ? MU__VAR_READ
                                           : MU__VAR_WRITE;
     mu_error error = {0};
 
-    if (!mu__send_is_forbidden(ctx, v->servers[part->server]->node, kind, &error))
+    if (!mu__send_is_forbidden(ctx, v->servers[server]->node, kind, &error))
         return false;
-    mu__vars_fail(ctx, v, part->op, part->server, -MU_EPERMISSION, error.message);
+    mu__vars_fail(ctx, v, part->op, server, -MU_EPERMISSION, error.message);
     return true;
 }
 
@@ -297,8 +360,8 @@ static int send_part(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 
     if (part == NULL)
         return 0;
-    mu__vars_dequeue(v, part);
-    if (fail_forbidden(ctx, v, part))
+    mu__vars_dequeue(part);
+    if (fail_forbidden(ctx, v, part, server))
         return 1;
     rv = send_piece(ctx, v, part);
     if (rv != 0 && !mu__send_is_transient(rv)) {

@@ -6,6 +6,7 @@
  *     runs.c               the course of a run's batches: answers, timeouts, the end
  *     flights.c            windows, queues, and requests that are under way
  *     servers.c            where the servers are, and those that stay away
+ *     placements.c         which server serves which partition
  *     failures.c           how an operation fails, and whom its error names
  *     abandons.c           telling servers what was given up
  *     reopen.c             variables that a server has lost
@@ -13,20 +14,16 @@
  * What these files call of each other is in actions.h.
  *
  * There are two kinds of operation. A call has one part for each shard; the writes of a
- * run are one batch for each server. A part or a batch that has something to send stands
- * in a queue of its server; what was sent and is not answered is a flight: a piece of a
- * part, or all that was sent of a batch.
+ * run are one batch for each partition. A part or a batch that has something to send
+ * stands in a queue of the server that serves its partition, or waits at the partition
+ * while none does; what was sent and is not answered is a flight: a piece of a part, or
+ * all that was sent of a batch. What is in the lists of a server, and each flight, is of
+ * a partition that this server serves.
  *
  * A part that does not rest is in a queue or has a flight, or both: so it always goes on.
  * When all of its parts rest a call is over; an open goes on to its next phase. Servers
  * answer calls in the order in which they are asked (opens aside), and links keep order,
  * so the answers of a part always make up a prefix: `done` bytes of it.
- *
- * A batch of a single message is never active:
- *
- *     SINGLES ----------------------------> FLYING --> (answered)
- *     LARGES --> ACTIVE (piece by piece) ---^  |
- *        ^---------^------ RESTING <-----------'   the server said: again
  *
  * The queues take turns and have windows of their own, so that none waits for another.
  * Few large batches are active at a time: of each a part that its server has not reported
@@ -46,12 +43,12 @@ enum timer { RETRY, AGAIN, TIMEOUT, LOST, TIMERS };
 /* The queues of a server: calls, batches of a single message, and larger ones. */
 enum queue { CALLS, SINGLES, LARGES, QUEUES };
 
-/* A kind of call: how it writes (0: it reads), and whether its requests may be repeated
- * after their server was lost. */
+/* A kind of call: how it writes (0: it reads), and whether a piece that is written again
+ * would count twice. Such pieces are numbered, so that each is applied once. */
 struct rule {
     const char *verb;
     uint32_t write;
-    bool repeats;
+    bool counts;
 };
 
 /* The steps of a part. Those of an open take several turns.
@@ -78,10 +75,10 @@ enum step { RESTING, OPENING, MOVING };
 enum open_phase { FIND_HOME, FIND, CONFIRM, FILL, FILL_HOME, COMMIT };
 
 struct op_part {
-    struct mu__list_node node;  /* in its server's queue, if `queued` */
+    struct mu__list_node node;  /* in the queue `in` */
+    struct mu__list *in;        /* NULL: in none */
     struct operation *op;
     enum step step;
-    bool queued;
     bool begun;             /* a request of this step was sent */
     bool staged;            /* counts in its server's `staged` */
     bool opened;            /* OPEN: the shard was found, or created */
@@ -89,7 +86,7 @@ struct op_part {
     bool absent;            /* it does not exist, and has no creator */
     bool stale;             /* its server does not know `id`: it waits for a new id */
     uint32_t shard;
-    uint32_t server;
+    uint32_t partition;
     uint32_t write;         /* while MOVING: what is written, 0 for a read */
     uint64_t offset;        /* of the shard in the variable */
     uint64_t shard_bytes;
@@ -100,31 +97,9 @@ struct op_part {
     uint64_t replaces;      /* OPENING: the shard that it replaces; 0: none */
     uint64_t id;            /* of the shard, as it is used now; not of an open */
     uint64_t version;       /* from the last answer */
-};
-
-/* All writes of a run to one server. */
-struct write_batch {
-    struct mu__list_node node;  /* in the list `in` */
-    struct mu__list *in;        /* NULL: in none, since it was answered */
-    struct write_batch *sibling;    /* the next of the same run */
-    struct operation *op;
-    uint32_t server;
-    enum queue queue;
-    uint32_t writes_count;
-    struct mu__effect *first;   /* its writes follow each other */
-    struct mu__effect *last;
-    uint64_t token;             /* of its flight; 0: not begun */
-    const struct mu__effect *at;    /* the next piece: of this write, */
-    uint64_t offset;                /* from here */
-    uint32_t writes_left;           /* `at` included */
-    uint32_t pieces;            /* sent in this try */
-    int refused;                /* if `rested`: the server's code; 0: it knows no
-                                   supervisor */
-    bool rested;
-    uint64_t due_ms;            /* RESTING */
-    uint32_t reopening;         /* variables that are being reopened; if any, it is in no
-                                   list */
-    unsigned reopens;
+    uint64_t effect;        /* the number of its first piece; 0: they have none */
+    struct mu__list_node counted;   /* if they have: in its placement's list */
+    bool doubted;           /* of these, some were sent to a server that was lost */
 };
 
 /* Of a call, or of a run. */
@@ -172,6 +147,17 @@ struct variable_server {
     struct mu__list flying; /* all was sent, and it is not answered */
     uint64_t under_way[QUEUES]; /* bytes, or weight, of what is sent and not reported */
     uint32_t staged;        /* assigns in several pieces */
+};
+
+/* Where a partition is. */
+struct placement {
+    uint64_t generation;    /* as its server has said; 0: none has ever served it */
+    uint32_t server;        /* that serves it, or did last; before that, a guess */
+    bool served;            /* the server is up, and has said so */
+    uint64_t effect_last;   /* of the pieces that count once */
+    struct mu__list counted;    /* parts with such pieces, by number */
+    struct mu__list parts;  /* if not served: what waits for it */
+    struct mu__list batches;
     struct write_batch *planned;    /* while a run is planned: its batch for it */
 };
 
@@ -182,6 +168,7 @@ struct flight {
     uint64_t offset;        /* of the piece in the part; the weight of all that was sent
                                of the batch */
     uint32_t size;          /* under way */
+    uint32_t partition;
     uint32_t server;
     enum queue queue;
     uint16_t answer;        /* kind of message that ends it */
@@ -191,6 +178,8 @@ struct flight {
 struct variables {
     struct variable_server **servers;   /* by task index; each stays where it is */
     uint32_t servers_count;
+    struct placement placements[MU__PARTITIONS];
+    uint64_t origin;            /* of the pieces that count once */
     uint32_t server_lost_ms;    /* 0: servers are never lost */
     uint32_t effect_wait_ms;
     uint32_t away_count;        /* servers that were up and are not */
@@ -240,6 +229,12 @@ static inline bool has_flag(const struct operation *op, unsigned flag)
 static inline mu__pid pid_of(const struct variables *v, uint32_t server)
 {
     return (mu__pid){v->servers[server]->node, MU__PS};
+}
+
+/* The server that serves a partition, or did last. */
+static inline uint32_t server_of(const struct variables *v, uint32_t partition)
+{
+    return v->placements[partition].server;
 }
 
 static inline bool has_more(const struct op_part *part)

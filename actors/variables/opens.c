@@ -74,7 +74,7 @@ static void find_again(struct mu__ctx *ctx, struct variables *v, struct operatio
         struct op_part *part = &op->parts[i];
 
         mu__vars_abandon_part(ctx, v, part);
-        mu__vars_dequeue(v, part);
+        mu__vars_dequeue(part);
         part->absent = false;
         part->step = RESTING;
         part->opened = false;
@@ -260,7 +260,7 @@ void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v, struct fligh
         return;
     op = part->op;
     if (has_flag(op, MU__VARIABLE_REOPEN)) {
-        mu__vars_fail_forgotten(ctx, v, op, part->server);
+        mu__vars_fail_forgotten(ctx, v, op, part->partition);
         return;
     }
     part->absent = true;
@@ -274,7 +274,7 @@ void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v, struct fligh
     mu__vars_rest(ctx, v, part);
 }
 
-/* Open again a shard that was being opened or made on a lost server. */
+/* Open again a shard that was being opened or made when its server was lost. */
 static void open_over(struct variables *v, struct op_part *part)
 {
     if (part->op->phase == FILL_HOME) {
@@ -287,10 +287,9 @@ static void open_over(struct variables *v, struct op_part *part)
 
 /* An open whose creation of shard 0 is lost begins anew: another one may create now.
  * Shards that were found or committed are not opened again. */
-void mu__vars_lose_in_open(struct mu__ctx *ctx, struct variables *v, struct operation *op,
-                           uint32_t server)
+void mu__vars_lose_in_open(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
-    if (op->creates && op->parts[0].server == server) {
+    if (op->creates && !v->placements[op->parts[0].partition].served) {
         op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
         op->doubts = false;
         find_again(ctx, v, op, 0);
@@ -299,7 +298,7 @@ void mu__vars_lose_in_open(struct mu__ctx *ctx, struct variables *v, struct oper
     for (uint32_t i = 0; i < op->parts_count; i++) {
         struct op_part *part = &op->parts[i];
 
-        if (part->server == server &&
+        if (!v->placements[part->partition].served &&
             (part->step != RESTING || (op->creates && part->made)))
             open_over(v, part);
     }

@@ -6,7 +6,7 @@
  *
  * Reads and assigns are repeated. An add or a gradient goes on only for shards that have
  * refused it as a whole; if a former shard has applied it, or may have, its outcome is
- * unknown. */
+ * unknown: the new shard may hold what was saved of the former one. */
 #include "actors/variables/actions.h"
 #include "actors/variables/batches.h"
 
@@ -86,10 +86,17 @@ static bool is_replaced(const struct op_part *part)
     return part->id != part->op->call->ids[part->shard];
 }
 
+/* A former shard has applied what counts once, or may have. */
+static bool may_be_applied(const struct op_part *part)
+{
+    return part->op->rule->counts &&
+           (part->step == RESTING || part->done > 0 || part->doubted);
+}
+
 bool mu__vars_fail_if_replaced(struct mu__ctx *ctx, struct variables *v,
                                struct op_part *part)
 {
-    if (is_open(part->op) || part->op->rule->repeats || !is_replaced(part))
+    if (is_open(part->op) || !part->op->rule->counts || !is_replaced(part))
         return false;
     mu__vars_fail_replaced(ctx, v, part);
     return true;
@@ -101,32 +108,33 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
     struct operation *inner;
     int rv;
 
-    if (!op->rule->repeats && part->done > 0) {
+    if (may_be_applied(part)) {
         mu__vars_fail_replaced(ctx, v, part);
         return;
     }
     if (has_flag(op, MU_VARIABLE_SAME)) {
-        mu__vars_fail_forgotten(ctx, v, part->op, part->server);
+        mu__vars_fail_forgotten(ctx, v, op, part->partition);
         return;
     }
     if (is_replaced(part)) {
         restart(v, part);
         return;
     }
-    mu__vars_dequeue(v, part);
+    mu__vars_dequeue(part);
     mu__vars_disown_flights(v, part->op, part);
     mu__vars_unstage(v, part);
     part->stale = true;
     if (op->inners > 0)
         return;
     if (++op->reopens > REOPENS_MAX) {
-        mu__vars_fail_forgotten(ctx, v, op, part->server);
+        mu__vars_fail_forgotten(ctx, v, op, part->partition);
         return;
     }
     inner = plan_inner(ctx, v, op, inner_call(op->call->name, op->call->shape,
                                               op->call->servers_count), &rv);
     if (inner == NULL)
-        mu__vars_fail(ctx, v, op, part->server, rv, "it cannot be reopened");
+        mu__vars_fail(ctx, v, op, server_of(v, part->partition), rv,
+                      "it cannot be reopened");
     else
         (void)mu__vars_begin(ctx, v, inner);
 }
@@ -135,18 +143,16 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
  * that must not be repeated keeps waiting for its answer. */
 static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
-    bool repeats = part->op->rule->repeats;
-
     if (!is_replaced(part)) {
         if (part->stale)
-            mu__vars_fail_forgotten(ctx, v, part->op, part->server);
+            mu__vars_fail_forgotten(ctx, v, part->op, part->partition);
         return !part->stale;
     }
-    if (!repeats && (part->step == RESTING || part->done > 0)) {
+    if (may_be_applied(part)) {
         mu__vars_fail_replaced(ctx, v, part);
         return false;
     }
-    if (repeats || part->stale || !part->begun)
+    if (!part->op->rule->counts || part->stale || !part->begun)
         restart(v, part);
     return true;
 }
@@ -207,7 +213,7 @@ void mu__vars_reopen_batch(struct mu__ctx *ctx, struct variables *v,
         if (!reopen_written(ctx, v, batch, write->opened))
             return;
     if (batch->reopening == 0)
-        mu__vars_fail_forgotten(ctx, v, batch->op, batch->server);
+        mu__vars_fail_forgotten(ctx, v, batch->op, batch->partition);
 }
 
 /* Give a batch's writes the present ids; false: they had them already. */
@@ -236,7 +242,7 @@ static void go_on_with_batch(struct mu__ctx *ctx, struct variables *v,
     if (renew(batch))
         mu__vars_send_again(v, batch);
     else
-        mu__vars_fail_forgotten(ctx, v, batch->op, batch->server);
+        mu__vars_fail_forgotten(ctx, v, batch->op, batch->partition);
 }
 
 /* ---- The end of the open ---- */
@@ -254,7 +260,7 @@ void mu__vars_reopened(struct mu__ctx *ctx, struct variables *v,
         mu__opened_variable_store(op->opened, op->call->ids);
         go_on_with_batch(ctx, v, batch);
     } else if (batch != NULL && code == -MU_ENOTFOUND) {
-        mu__vars_fail_forgotten(ctx, v, outer, batch->server);
+        mu__vars_fail_forgotten(ctx, v, outer, batch->partition);
     } else if (code == 0) {
         go_on_with(ctx, v, outer, op->call->ids);
     } else {

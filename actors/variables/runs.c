@@ -32,7 +32,7 @@ static void answer_worker(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
 static void abandon_sent(struct mu__ctx *ctx, struct variables *v,
                          struct write_batch *batch)
 {
-    struct variable_server *server = v->servers[batch->server];
+    struct variable_server *server = v->servers[server_of(v, batch->partition)];
 
     if (batch->in == &server->flying) {
         mu__vars_flight_of(v, batch->token)->batch = NULL;
@@ -120,9 +120,9 @@ void mu__vars_drop_runs(struct mu__ctx *ctx, struct variables *v)
 
 static void begin_writes(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
-    uint32_t server = op->run->effects.first->server;
+    uint32_t partition = op->run->effects.first->partition;
 
-    if (op->run->effects.last->server != server)
+    if (op->run->effects.last->partition != partition)
         v->pump_all_due = true;
     for (struct write_batch *batch = op->batches; batch != NULL; batch = batch->sibling) {
         mu__vars_rewind_batch(v, batch);
@@ -131,7 +131,7 @@ static void begin_writes(struct mu__ctx *ctx, struct variables *v, struct operat
     mu__vars_arm(ctx, v, TIMEOUT, v->effect_wait_ms);
     if (!mu__vars_end_if_lost(ctx, v, op))
         mu__vars_watch_lost(ctx, v);
-    mu__vars_go_on(ctx, v, server);
+    mu__vars_go_on(ctx, v, server_of(v, partition));
 }
 
 /* What runs do not use of it is zero. NULL: out of memory. */
@@ -206,7 +206,7 @@ static void take_batch_answer(struct mu__ctx *ctx, struct variables *v,
     else if (body->code == MU_ENOTFOUND)
         mu__vars_reopen_batch(ctx, v, batch);
     else if (body->code != 0)
-        mu__vars_fail_by_answer(ctx, v, batch->op, batch->server, body->code,
+        mu__vars_fail_by_answer(ctx, v, batch->op, batch->partition, body->code,
                                 body->message);
     else
         complete_batch(ctx, v, batch);
@@ -262,18 +262,25 @@ void mu__vars_wake_resting(struct mu__ctx *ctx, struct variables *v)
         mu__vars_arm_at(ctx, v, AGAIN, batch->due_ms);
 }
 
-/* Batches of a list that may be sent again go to the front of their queue; the others
- * fail, since their outcome is unknown. */
+/* Batches of a list whose partition is not served any more go to the front of those that
+ * wait for it, if they may be sent again; the others fail, since their outcome is
+ * unknown. */
 static void recall_list(struct mu__ctx *ctx, struct variables *v, struct mu__list *list,
                         bool may_be_applied)
 {
-    struct write_batch *batch;
+    struct mu__list_node *node = list->last;
 
-    while ((batch = MU__LIST_LAST(list, struct write_batch, node)) != NULL) {
+    while (node != NULL) {
+        struct write_batch *batch = MU__LIST_ENTRY(node, struct write_batch, node);
+
+        node = node->prev;
+        if (v->placements[batch->partition].served)
+            continue;
         mu__vars_rewind_batch(v, batch);
         if (may_be_applied && batch->op->run->effects.effect == 0) {
             mu__vars_take_out_batch(batch);
-            mu__vars_fail_unknown(ctx, v, batch->op, batch->server);
+            mu__vars_fail_unknown(ctx, v, batch->op, batch->partition);
+            node = list->last;      /* the run may have had others */
         } else {
             batch->rested = false;
             mu__vars_put_batch_first(mu__vars_queue_of(v, batch), batch);
@@ -283,6 +290,10 @@ static void recall_list(struct mu__ctx *ctx, struct variables *v, struct mu__lis
 
 void mu__vars_recall_batches(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
-    recall_list(ctx, v, &v->servers[server]->flying, true);
-    recall_list(ctx, v, &v->servers[server]->active, false);
+    struct variable_server *s = v->servers[server];
+
+    recall_list(ctx, v, &s->queues[SINGLES], false);
+    recall_list(ctx, v, &s->queues[LARGES], false);
+    recall_list(ctx, v, &s->flying, true);
+    recall_list(ctx, v, &s->active, false);
 }

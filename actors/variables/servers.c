@@ -31,6 +31,7 @@ int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t cou
         server->down_ms = mu__now_ms(ctx);
         servers[v->servers_count++] = server;
     }
+    mu__vars_guess_placements(v);
     return 0;
 }
 
@@ -123,21 +124,7 @@ void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v)
     mu__vars_watch_lost(ctx, v);
 }
 
-/* ---- Servers that go down ---- */
-
-/* Send again what the server may have forgotten. Not for parts of an open. */
-static void start_over(struct variables *v, struct op_part *part)
-{
-    if (part->op->call->call.operation == MU__VARIABLE_ASSIGN)
-        part->done = 0;
-    if (part->op->rule->repeats) {
-        part->sent = part->done;
-        part->begun = false;
-        mu__vars_unstage(v, part);
-    }
-    if (has_more(part))
-        mu__vars_enqueue(v, part);
-}
+/* ---- Node news ---- */
 
 static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
@@ -147,32 +134,8 @@ static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
     v->away_count++;
     s->down_ms = mu__now_ms(ctx);
     mu__vars_watch_lost(ctx, v);
-    for (struct op_part *part = MU__LIST_FIRST(&s->queues[CALLS], struct op_part, node);
-         part != NULL; part = MU__LIST_NEXT(part, struct op_part, node))
-        if (!is_open(part->op))
-            start_over(v, part);
-    mu__vars_recall_batches(ctx, v, server);
-    for (uint32_t i = 0; i < v->flights_size; i++) {
-        struct op_part *part;
-
-        if (v->flights[i].token == 0 || v->flights[i].server != server)
-            continue;
-        part = v->flights[i].part;
-        mu__vars_end_flight(v, &v->flights[i]);
-        if (part == NULL || is_open(part->op))
-            continue;
-        if (part->op->rule->repeats)
-            start_over(v, part);
-        else
-            mu__vars_fail_unknown(ctx, v, part->op, server);
-    }
-    for (struct operation *op = first_operation(&v->calls); op != NULL;
-         op = next_operation(op))
-        if (is_open(op))
-            mu__vars_lose_in_open(ctx, v, op, server);
+    mu__vars_lose_placements(ctx, v, server);
 }
-
-/* ---- Node news ---- */
 
 void mu__vars_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {

@@ -13,12 +13,12 @@
 enum { EFFECT_WAIT_MS = 60000 };
 
 static const struct rule rules[] = {
-    [MU__VARIABLE_OPEN] = {"open", 0, true},
-    [MU__VARIABLE_READ] = {"read", 0, true},
-    [MU__VARIABLE_VERSION] = {"read of the version", 0, true},
-    [MU__VARIABLE_ASSIGN] = {"assign", MU__WRITE_ASSIGN, true},
-    [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, false},
-    [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, false},
+    [MU__VARIABLE_OPEN] = {"open", 0, false},
+    [MU__VARIABLE_READ] = {"read", 0, false},
+    [MU__VARIABLE_VERSION] = {"read of the version", 0, false},
+    [MU__VARIABLE_ASSIGN] = {"assign", MU__WRITE_ASSIGN, false},
+    [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, true},
+    [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, true},
 };
 
 /* ---- Timers ---- */
@@ -47,8 +47,9 @@ static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation 
     mu__list_remove(&v->calls, &op->node);
     mu__vars_disown_flights(v, op, NULL);
     for (uint32_t i = 0; i < op->parts_count; i++) {
-        mu__vars_dequeue(v, &op->parts[i]);
+        mu__vars_dequeue(&op->parts[i]);
         mu__vars_unstage(v, &op->parts[i]);
+        mu__vars_settle(v, &op->parts[i]);
     }
 }
 
@@ -87,15 +88,14 @@ void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operatio
 
 /* ---- Calls ---- */
 
-static void plan_part(struct operation *op, uint32_t shard)
+static void plan_part(struct variables *v, struct operation *op, uint32_t shard)
 {
     const struct mu__variable_call *call = op->call;
     struct op_part *part = &op->parts[shard];
-    uint64_t home = mu__name_hash(mu__view_str(call->name)) % call->servers_count;
 
     part->op = op;
     part->shard = shard;
-    part->server = (uint32_t)((home + shard) % call->servers_count);
+    part->partition = mu__partition_of(mu__view_str(call->name), shard);
     mu__shape_shard(call->shape, shard, &part->offset, &part->shard_bytes);
     if (is_open(op))
         return;
@@ -106,6 +106,8 @@ static void plan_part(struct operation *op, uint32_t shard)
         part->write = MU__WRITE_SGD;
     if (call->call.operation != MU__VARIABLE_VERSION)
         part->bytes = part->shard_bytes;
+    if (op->rule->counts)
+        mu__vars_number(v, part);
 }
 
 static struct operation *operation_new(struct variables *v,
@@ -123,7 +125,7 @@ static struct operation *operation_new(struct variables *v,
     op->parts_left = is_open(op) ? 0 : count;
     op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
     for (uint32_t i = 0; i < count; i++)
-        plan_part(op, i);
+        plan_part(v, op, i);
     mu__list_prepend(&v->calls, &op->node);
     return op;
 }
@@ -205,6 +207,7 @@ void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct op_part *par
 
     part->step = RESTING;
     mu__vars_unstage(v, part);
+    mu__vars_settle(v, part);
     op->parts_left--;
     if (is_open(op)) {
         mu__vars_go_through(ctx, v, part);
@@ -231,28 +234,26 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
     const struct mu__var_opened *body = mu__body(msg);
-    struct flight flight = {.part = NULL};
+    struct flight flight;
     struct op_part *part;
-    bool was_flying;
 
     if (body->code == MU_EAGAIN) {
         mu__vars_take_absent(ctx, v, mu__vars_find_flight(v, msg, body->token));
         mu__vars_pump_all(ctx, v);
         return;
     }
-    was_flying = mu__vars_end_answered_flight(v, msg, body->token, &flight);
-    part = flight.part;
-    /* Created for this node after the open was given up: another one shall fill it. */
-    if (part == NULL && body->created)
-        mu__vars_send_abandon(ctx, v, msg->from, body->variable, body->token);
-    if (!was_flying)
+    if (!mu__vars_end_answered_flight(v, msg, body->token, &flight))
         return;
+    part = flight.part;
     if (part != NULL && body->code != 0) {
         part->op->call->found_shards = body->shards;
-        mu__vars_fail_by_answer(ctx, v, part->op, part->server, body->code,
+        mu__vars_fail_by_answer(ctx, v, part->op, part->partition, body->code,
                                 body->message);
     } else if (part != NULL) {
         mu__vars_take_opened(ctx, v, part, body);
+    } else if (body->created) {
+        /* The open was given up: another one shall fill it. */
+        mu__vars_send_abandon(ctx, v, flight.partition, body->variable, body->token);
     }
     mu__vars_go_on(ctx, v, flight.server);
 }
@@ -264,7 +265,7 @@ static void take_refusal(struct mu__ctx *ctx, struct variables *v, struct op_par
     if (code == MU_ENOTFOUND && !is_open(part->op))
         mu__vars_reopen(ctx, v, part);
     else
-        mu__vars_fail_by_answer(ctx, v, part->op, part->server, code, reason);
+        mu__vars_fail_by_answer(ctx, v, part->op, part->partition, code, reason);
 }
 
 static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -394,6 +395,7 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_DATA, on_data},
     {MU__VAR_WRITTEN, on_written},
     {MU__EFFECT_WRITTEN, mu__vars_on_effect_written},
+    {MU__SERVES, mu__vars_on_serves},
     {MU__TIMER, on_timer},
     {MU__NODE_UP, mu__vars_on_node_up},
     {MU__NODE_DOWN, mu__vars_on_node_down},

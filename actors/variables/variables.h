@@ -2,11 +2,12 @@
  * for into pieces for the servers, keeps a bounded window of them under way, and answers.
  *
  * Hears:  CALL with a struct mu__variable_call; EFFECTS_SEND from this node's worker;
- *         VAR_OPENED, VAR_DATA, VAR_WRITTEN, EFFECT_WRITTEN from servers; node news
+ *         SERVES, VAR_OPENED, VAR_DATA, VAR_WRITTEN, EFFECT_WRITTEN from servers; node
+ *         news
  * Says:   VAR_OPEN, VAR_READ, VAR_WRITE, EFFECT_WRITE to servers; EFFECTS_SENT to the
  *         worker, once for each run
  * Owns:   of a call, the right to touch it until it is completed; of a run, until
- *         EFFECTS_SENT, its writes (which it sorts by server), `code` and `failure`
+ *         EFFECTS_SENT, its writes (which it sorts by partition), `code` and `failure`
  * Fails:  never by itself; a call ends with an error, at its timeout at the latest, and a
  *         run's `code` says what became of its writes
  *
@@ -14,16 +15,18 @@
  * this node's to create. So two nodes that create a variable at once never share the
  * creation, and shards that a server has lost are detected: variable.h says what follows.
  *
- * The writes of one run to one server are a batch (effects.h): the server stages its
- * pieces, and with the last one applies all or none.
+ * Each shard is in a partition (actors/partitions.h), and servers say which ones they
+ * serve. The writes of one run to one partition are a batch (effects.h): the server
+ * stages its pieces, and with the last one applies all or none.
  *
- * A server that is not up is waited for. When its link goes down, requests without answer
- * are sent again once it is back: opens, reads, and assigns and batches from their first
- * piece. What was sent as a whole and counts twice if it is repeated fails at once, since
- * nobody knows whether it was applied: an add, a gradient, and a batch whose run has no
- * effect number, by which the server knows what it has applied. A server that came back
- * without a shard is asked for the variable by name: what was restored meanwhile is used
- * from then on (reopen.c).
+ * A partition that nobody serves is waited for. When the link of its server goes down, or
+ * its generation changes, requests without answer are sent again as soon as it is served:
+ * opens, reads, writes, and assigns and batches from their first piece. What would count
+ * twice has numbers, by which the server knows what it has applied: each piece of an add
+ * or a gradient one of this actor, which begins with 1 for each partition; a batch the
+ * effect number of its run. A batch that has none, and was sent as a whole, fails, since
+ * nobody knows whether it was applied. A server that came back without a shard is asked
+ * for the variable by name: what was restored meanwhile is used from then on (reopen.c).
  *
  * A server that was up and is away for `server_lost_ms` is lost: what needs it fails, and
  * so does what comes, until it is back.

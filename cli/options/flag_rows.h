@@ -73,6 +73,9 @@ OPTION(SERVER_FAILURES_MS, NODES, "chief: for how long such a report counts")
 OPTION(SERVER_LOST_MS, NODES,
        "a parameter server that was up and is away for so long is unavailable to every "
        "call, until it is back; 0: calls wait for it")
+OPTION(BACKUPS, NODES,
+       "chief: copies of what each parameter server has, on other ones, which take its "
+       "place when it is lost")
 OPTION(EFFECT_WAIT_MS, NODES,
        "worker: how long what a run wrote waits for a parameter server that does not "
        "answer")
@@ -209,6 +212,8 @@ TEXT(CODE, "code", "MUSTER_TASK_CODE", CMD_TASK_REPORT, "CODE", "ABORTED",
 SWITCH(WATCH, "watch", "MUSTER_TASKS_WATCH", CMD_TASKS, "go on, and print each change")
 SWITCH(STATUS_WATCH, "watch", "MUSTER_STATUS_WATCH", CMD_STATUS,
        "go on, and print the status anew each second")
+SWITCH(PARTITIONS, "partitions", "MUSTER_VARS_PARTITIONS", CMD_VARS,
+       "list all partitions, in place of the variables")
 SWITCH(LIST, "list", "MUSTER_RESOLVE_LIST", CMD_RESOLVE,
        "only list the resolvers and their settings")
 SWITCH(EXPLAIN, "explain", "MUSTER_RESOLVE_EXPLAIN", CMD_RESOLVE,
@@ -231,8 +236,9 @@ CHOICE(LOG_FORMAT, "log-format", "MUSTER_LOG_FORMAT", PEERS, "FORMAT", "text",
        "text|json", "lines for people, or one JSON object a line")
 TEXT(LOG_FILE, "log-file", "MUSTER_LOG_FILE", PEERS, "FILE", NULL,
      "append the log to a file; without it to standard error")
-FLAG(OUTPUT, "output", "MUSTER_OUTPUT", CHOICE, CMD_STATUS | CMD_EXPLAIN | CMD_STOP |
-         CMD_VERSION | CMD_CHECK | JOURNALS | SERVICE_CLIENTS | CMD_ASSIGN | CMD_KEY,
+FLAG(OUTPUT, "output", "MUSTER_OUTPUT", CHOICE, CMD_STATUS | CMD_EXPLAIN | CMD_VARS |
+         CMD_STOP | CMD_VERSION | CMD_CHECK | JOURNALS | SERVICE_CLIENTS | CMD_ASSIGN |
+         CMD_KEY,
      "FORMAT", "text", .letter = 'o', .choices = "text|json",
      .help = "what is printed: text or JSON")
 CHOICE(MODE, "mode", "MUSTER_MODE", NODES, "MODE", "independent",

@@ -59,6 +59,14 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster explain 4294967298 --address tcp://127.0.0.1:4000\n"
      "  muster explain epoch-7 --cluster @cluster.json -o json\n",
      "CLOSURE"},
+    {"vars", CMD_VARS, CHIEF(cmd_vars), "list the variables, and which servers have them",
+     "Prints name, dtype, shape, shards, bytes and version of each variable, and for\n"
+     "each shard its partition, with the parameter servers that are its primary (who\n"
+     "answers), its backup and its learner (who is being filled). --partitions prints\n"
+     "that of all partitions.\n",
+     "  muster vars --address tcp://127.0.0.1:4000\n"
+     "  muster vars --partitions --cluster @cluster.json -o json\n",
+     NULL},
     {"drain", CMD_DRAIN, CHIEF(cmd_drain),
      "drain a worker: it finishes its closures and leaves",
      "The chief gives the WORKER (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"

@@ -75,6 +75,18 @@ void cmd_table_print(const struct cmd_table *table, const char *title)
     }
 }
 
+void cmd_table_print_list(const mu_value *list, const char *title, const char *heads,
+                          void (*row)(struct cmd_table *table, const mu_value *item))
+{
+    struct cmd_table table;
+
+    cmd_table_init(&table, heads);
+    for (size_t i = 0; i < mu_value_count(list); i++)
+        row(&table, mu_value_at(list, i));
+    cmd_table_print(&table, title);
+    cmd_table_done(&table);
+}
+
 void cmd_print_cell(const char *text)
 {
     for (; text != NULL && *text != '\0'; text++)

@@ -3,6 +3,7 @@
 #define MU_NODE_CMD_TABLE_H
 
 #include "muster/error.h"
+#include "muster/value.h"
 
 enum { CMD_COLUMNS_MAX = 9, CMD_CELL_BYTES = 64 };
 
@@ -24,6 +25,10 @@ void cmd_table_cell(struct cmd_table *table, unsigned column, const char *format
 
 /* Print the title and the table, unless it has no rows besides its heads. */
 void cmd_table_print(const struct cmd_table *table, const char *title);
+
+/* Print a table of which `row` makes the rows of one item. */
+void cmd_table_print_list(const mu_value *list, const char *title, const char *heads,
+                          void (*row)(struct cmd_table *table, const mu_value *item));
 
 /* Print a cell of a Markdown table: a bar is escaped. NULL prints nothing. */
 void cmd_print_cell(const char *text);

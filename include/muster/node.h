@@ -104,6 +104,9 @@ typedef struct mu_node_options {
                                    `task`, and new calls fail at once, until it is back. A
                                    server that was never connected is waited for. Default
                                    10000, 0: never */
+    unsigned backups;           /* chief: copies of what each parameter server has, on
+                                   others, which take its place when it is lost: default
+                                   0, or 1 */
     unsigned effect_wait_ms;    /* worker: how long the writes of a run wait for a server
                                    that does not answer, or was never connected; default
                                    60000 */
@@ -356,7 +359,8 @@ MU_EXPORT int mu_node_get_metric(mu_node *node, const char *name, double *ret_nu
                              uint64_t *ret_step);
 
 /* The chief's view of the cluster (other tasks request it over the network): a map with
- * tasks and their state, closures, variables, metrics. The caller frees *ret_status. */
+ * tasks and their state, closures, variables, partitions, metrics. The caller frees
+ * *ret_status. */
 MU_EXPORT int mu_node_status(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                              mu_value **ret_status);
 

@@ -1,11 +1,12 @@
 /* Dense variables on the parameter servers.
  *
  * A variable has a name, a dtype and a shape. It is cut along its first dimension into
- * shards (the first shards get one row more when it does not divide evenly). Shard i
- * lives on parameter server (home + i) modulo the number of servers, where home is
- * computed from the name. Every call blocks until it is done or `timeout_ms` has passed
- * (negative: no timeout), and may be made on any thread except a loop's. Buffers are
- * dense, in row-major order and host byte order.
+ * shards (the first shards get one row more when it does not divide evenly). Each shard
+ * is in one of 256 partitions, by the name and its number, which are spread over the
+ * parameter servers. With the chief's option `backups` a partition is on two servers, and
+ * an acknowledged write survives the loss of any one. Every call blocks until it is done
+ * or `timeout_ms` has passed (negative: no timeout), and may be made on any thread except
+ * a loop's. Buffers are dense, in row-major order and host byte order.
  *
  * Errors of every call: -MU_EUNAVAILABLE names a server that was connected and has been
  * away for `server_lost_ms` (node.h), or until the timeout if that is sooner; when it is
@@ -18,10 +19,12 @@
  * creates it anew, and so do writes of runs made with it, unless it was opened with
  * MU_VARIABLE_SAME. If the new variable has another dtype, shape or number of shards,
  * calls return -MU_EPRECONDITION with these. An add or a gradient that was applied to
- * some shards of the former variable returns -MU_EUNAVAILABLE: its outcome is unknown.
+ * some shards of the former variable, or may have been, returns -MU_EUNAVAILABLE: its
+ * outcome is unknown.
  *
- * A server that is restarted is empty. A variable that has lost some of its shards is not
- * repaired silently: see mu_variable_open.
+ * A server that is restarted is empty. What another server has a copy of goes on there; a
+ * variable that has lost some of its shards is not repaired silently: see
+ * mu_variable_open.
  *
  * Atomicity: a shard of at most 1 MiB is read and written as a whole. Larger shards
  * travel in pieces: an assign becomes visible at once when its last piece has arrived;
@@ -102,9 +105,9 @@ MU_EXPORT int mu_variable_version(mu_variable *variable, int64_t timeout_ms,
 MU_EXPORT int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
                                  int64_t timeout_ms, mu_error *ret_error);
 
-/* Add element by element (any dtype but BOOL; integers wrap). When a server is lost
- * before it answered, it is unknown whether it added: -MU_EUNAVAILABLE. The add is not
- * repeated. */
+/* Add element by element (any dtype but BOOL; integers wrap). It counts once, also when
+ * it is sent again because a server was lost before it answered. When it ends with
+ * -MU_EDEADLINE or -MU_EUNAVAILABLE, some shards may have added it. */
 MU_EXPORT int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
                               int64_t timeout_ms, mu_error *ret_error);
 
@@ -124,13 +127,13 @@ MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, siz
 /* ---- Writes of a run ---- */
 
 /* Writes of a run of a function: copied by the call, sent when the function has returned
- * 0, discarded when it has failed. Each server gets its writes as one batch, in the order
- * of the calls, and applies all of them or none. For a closure with
- * MU_CLOSURE_EFFECT_ONCE each server applies them once, however often the closure runs: a
+ * 0, discarded when it has failed. Each shard gets its writes as one batch, in the order
+ * of the calls, and all of them are applied or none. For a closure with
+ * MU_CLOSURE_EFFECT_ONCE each shard's are applied once, however often the closure runs: a
  * server that is away is waited for until it is lost (`server_lost_ms`) or
  * `effect_wait_ms` have passed. For other closures -MU_EUNAVAILABLE says that a server
- * was lost before it answered, as for mu_variable_add. An error while sending ends the
- * run with the server's error.
+ * was lost before it answered: it is unknown whether it has applied them. An error while
+ * sending ends the run with the server's error.
  *
  * On the thread that runs the function. Invalid writes are refused by the call, which
  * sets the run's message as mu_run_fail does: -MU_EINVALID (bytes, dtype, a variable of

@@ -3,6 +3,7 @@
 
 #include "actors/job/job.h"
 #include "actors/ps/ps.h"
+#include "actors/views/views.h"
 #include "resolver/spec/cluster.h"
 
 #include <stdlib.h>
@@ -39,6 +40,17 @@ static void each_peer(void *owner, mu__peer_fn visit, void *user)
     struct peer_visit to = {visit, user};
 
     mu__links_each(((struct mu__member *)owner)->links, show_peer, &to);
+}
+
+/* ---- partitions ---- */
+
+static mu_value *partitions_value(void *owner)
+{
+    const struct mu__member *member = owner;
+    const void *views =
+        mu__actor_state(member->kernel, (mu__pid){MU__NODE_SELF, MU__VIEWS});
+
+    return views == NULL ? NULL : mu__views_status(views);
 }
 
 /* ---- the actors ---- */
@@ -157,7 +169,7 @@ static uint32_t count_workers(const struct mu__member *member)
 }
 
 static struct mu__supervisor_config
-supervisor_config(const struct mu__member *member, const struct mu__member_config *config)
+supervisor_config(struct mu__member *member, const struct mu__member_config *config)
 {
     const mu_node_options *o = config->options;
 
@@ -186,8 +198,24 @@ supervisor_config(const struct mu__member *member, const struct mu__member_confi
         .journal_owner = config->journal_owner,
         .journal_keep = config->options->journal_keep,
         .journal_keep_ms = config->options->journal_keep_ms,
+        .partitions = partitions_value,
+        .partitions_owner = member,
         .origin = member->incarnation,
     };
+}
+
+static int spawn_views(struct mu__member *member, const struct mu__member_config *config)
+{
+    size_t servers = mu_cluster_task_count(member->cluster, "ps");
+    const struct mu__views_options views = {
+        .table = {.servers = servers == 0 ? 1 : (uint32_t)servers,
+                  .backups = config->options->backups,
+                  .grace_ms = MU__VIEW_GRACE_MS,
+                  .recovery_ms = MU__VIEW_RECOVERY_MS},
+        .agent = member->hosts.count == 0 ? NULL : &member->agent,
+    };
+
+    return spawn_member_actor(member, &mu__views, MU__VIEWS, &views);
 }
 
 int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config)
@@ -211,15 +239,20 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
         .chief = member->chief,
         .queue_bytes_max = config->options->queue_bytes_max,
     };
+    const struct mu__ps_config ps = {.index = member->index,
+                                     .incarnation = member->incarnation,
+                                     .leader = mu__member_leader_type(member)};
     const struct mu__peers_config peers = {.each = each_peer, .owner = member};
     int rv = 0;
 
     if (is_chief)
         rv = spawn_member_actor(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
+    if (rv == 0 && mu__member_ends_job(member->cluster, member->type, (int)member->index))
+        rv = spawn_views(member, config);
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__worker, MU__WORKER, &worker);
     if (rv == 0 && strcmp(member->type, "ps") == 0)
-        rv = spawn_member_actor(member, &mu__ps, MU__PS, NULL);
+        rv = spawn_member_actor(member, &mu__ps, MU__PS, &ps);
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__client, MU__CLIENT, &client);
     if (rv == 0)

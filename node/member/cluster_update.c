@@ -23,8 +23,8 @@ enum {
 
 #define NOT_IN_CLUSTER "the task is not in the cluster any more"
 
-/* The changes that each actor gets. The supervisor is on the chief, the service on
- * hosts. */
+/* The changes that each actor gets. The supervisor and the views are on the chief, the
+ * service on hosts. */
 static const struct {
     uint32_t actor;
     enum mu__change_kind kind;
@@ -37,12 +37,16 @@ static const struct {
     {MU__COORDINATION, MU__CHANGE_REMOVED},
     {MU__AGENT, MU__CHANGE_ADDED},
     {MU__AGENT, MU__CHANGE_MOVED},
+    {MU__VIEWS, MU__CHANGE_ADDED},
+    {MU__VIEWS, MU__CHANGE_REMOVED},
 };
 
 static bool has_actor(const struct mu__member *member, uint32_t actor)
 {
     if (actor == MU__SUPERVISOR)
         return strcmp(member->type, "chief") == 0;
+    if (actor == MU__VIEWS)
+        return mu__member_ends_job(member->cluster, member->type, (int)member->index);
     return actor != MU__COORDINATION ||
            mu__task_set_has(&member->hosts, member->type, member->index);
 }

@@ -164,6 +164,7 @@ class ClusterOptions(TypedDict, total=False):
     server_failures: Optional[int]
     server_failures_window: Optional[float]
     server_lost: Optional[float]
+    backups: Optional[int]
     effect_wait: Optional[float]
     timeouts: Optional[int]
     unknown_is_worker: Optional[bool]
@@ -233,7 +234,8 @@ class LocalCluster:
     transport: "ipc" (unix sockets) or "tcp" (ports on loopback).
     log_level: "error", "warn", "info" or "debug", of the tasks' logs, which go to the
     logger "muster".
-    of_nodes: options of every node, named as in Node(): heartbeat=0.2, server_lost=3.
+    of_nodes: options of every node, named as in Node(): heartbeat=0.2, server_lost=3,
+    backups=1 (what each parameter server has, another one has, too).
 
     Returns at once: scheduled closures wait for workers. A context manager. The processes
     also end when the cluster is garbage collected, and when this process ends, even if it

@@ -244,6 +244,27 @@ def test_what_a_run_wrote_is_forgotten_when_it_fails_with_an_error_of_its_own(
     assert variable.read().tolist() == [0, 0, 0]
 
 
+def test_a_lost_server_takes_no_variable_along(own_cluster, name):
+    with own_cluster(workers=1, ps=2, backups=1) as cluster:
+        ones = np.ones(8)
+        variable = muster.Variable(np.zeros(8), name=name, shards=4, node=cluster,
+                                   timeout=60)
+
+        def is_whole(without):
+            partitions = cluster.node.status()["partitions"]
+            assert partitions["lost"] == 0
+            return partitions["degraded"] == 0 and not any(
+                server["primary"] for server in partitions["servers"]
+                if server["ps"] == without)
+
+        for index in (0, 1):
+            variable.assign_add(ones, timeout=60)
+            cluster.kill("ps", index)
+            variable.assign_add(ones, timeout=60)
+            assert np.array_equal(variable.read(timeout=60), 2.0 * (index + 1) * ones)
+            assert wait_until(lambda: is_whole(index), 60)
+
+
 @pytest.mark.parametrize("processes", [0, 1])
 def test_a_handle_for_one_content_ends_with_it(own_cluster, name, tmp_path, processes):
     with own_cluster(workers=1, ps=1, processes=processes,

@@ -34,6 +34,7 @@ static const char *const reached_words[REACHED] = {
     [TIGHT] = "disks without room",
     [TWINS_TOLD] = "second processes told to end",
     [TOOK_OVER] = "tasks taken over",
+    [SERVERS_KILLED] = "servers killed",
     [RELEASED] = "released",        [CANCELLED] = "cancelled one by one",
     [DRAINED] = "workers that left",
     [JOURNALS] = "journals read",   [KNOWN] = "names known to a later chief",
@@ -330,6 +331,18 @@ static struct cluster_task *choose_doubled(struct cluster_twins *twins)
                                         cluster->options.workers - 1)];
 }
 
+/* Servers that die, if their partitions have backups. */
+static void begin_losses(struct run *run, uint64_t seed)
+{
+    run->losses = (struct cluster_losses){
+        .cluster = run->cluster,
+        .random = sim_stream(seed, 112),
+        .until_ms = run->plan.chaos_ms,
+    };
+    if (run->cluster->options.node.backups > 0)
+        cluster_losses_begin(&run->losses);
+}
+
 static void begin_twins(struct run *run, uint64_t seed)
 {
     run->twins = (struct cluster_twins){
@@ -349,6 +362,18 @@ static bool draws_changes(uint64_t seed)
     struct sim_random random = sim_stream(seed, 102);
 
     return sim_chance(&random, 25);
+}
+
+/* Backups of what is written. A chief that dies learns views from servers alone, and with
+ * one of these some are lost. */
+static void draw_backups(const struct plan *plan, struct cluster_options *options,
+                         uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 111);
+
+    if (plan->writes && options->servers > 1 && !plan->chief_crashes && !plan->changes &&
+        sim_chance(&random, 60))
+        options->node.backups = 1;
 }
 
 /* Of a stream of its own, too: chiefs that have little room for many. */
@@ -386,6 +411,7 @@ static void begin(struct run *run, uint64_t seed)
     draw_journal(&plan, &options, &random);
     draw_pulse(&options, &random, plan.stuck_percent > 0);
     plan.changes = draws_changes(seed);
+    draw_backups(&plan, &options, seed);
     draw_room(&options, seed);
     plan.types = draw_types(&options, seed);
     draw_damage(&plan, seed);
@@ -414,6 +440,7 @@ static void begin(struct run *run, uint64_t seed)
         });
     look_after_journal(run, seed);
     begin_twins(run, seed);
+    begin_losses(run, seed);
     sim_run_until(cluster->sim, 1000);
     sim_chaos_draw(cluster->sim, &chaos);
     sim_chaos_start(cluster->sim, &chaos, plan.chaos_ms);
@@ -522,6 +549,7 @@ static void count_events(const struct run *run, struct verdict *verdict)
     verdict->reached[TIGHT] = run->mending.tight_count;
     verdict->reached[TWINS_TOLD] = run->twins.told;
     verdict->reached[TOOK_OVER] = run->twins.took_over;
+    verdict->reached[SERVERS_KILLED] = run->losses.killed;
     verdict->reached[BACKUPS] = run->cluster->backups;
     verdict->reached[STUCK] = run->cluster->stuck;
     verdict->reached[WAITED] = run->cluster->waited;

@@ -107,6 +107,9 @@ int64_t cluster_square(int64_t key);
 /* What "sum" gets besides its key: a result that is kept, which is `expected`, or a
  * per-worker value of "mine", for which CLUSTER_MINE stands. */
 #define CLUSTER_MINE INT64_MIN
+
+/* The name of the variable that counts writes. */
+#define CLUSTER_COUNTER "count"
 struct cluster_input {
     uint64_t number;
     int64_t expected;

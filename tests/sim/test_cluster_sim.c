@@ -29,7 +29,7 @@ static int join(struct cluster *cluster)
 struct written {
     uint64_t shard;
     uint64_t size;
-    uint32_t server;
+    uint32_t partition;
     size_t item;
 };
 
@@ -49,7 +49,7 @@ static int note_write(struct mu__effects *effects, const struct mu__effect *writ
     assert_int_equal(numbers[i], 1);
     assert_true(writes_count < ITEMS);
     writes[writes_count++] =
-        (struct written){write->variable, write->size, write->server, i};
+        (struct written){write->variable, write->size, write->partition, i};
     return 0;
 }
 
@@ -80,7 +80,8 @@ TEST(test_write_is_of_its_item)
         assert_int_equal(writes[i].item, items[i]);
         assert_int_equal(writes[i].shard, cluster->counter.ids[shards[i]]);
         assert_int_equal(writes[i].size, sizes[shards[i]]);
-        assert_int_equal(writes[i].server, (writes[0].server + shards[i]) % SERVERS);
+        assert_int_equal(writes[i].partition,
+                         (writes[0].partition + shards[i]) % MU__PARTITIONS);
     }
     cluster_free(cluster);
 }

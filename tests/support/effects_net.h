@@ -20,7 +20,9 @@ struct fixture {
 
 static inline int spawn_worker(struct net_process *p)
 {
-    const struct mu__variables_options options = {.effect_wait_ms = TIMEOUT_MS};
+    static const char *const unknown[2];
+    const struct mu__variables_options options = {
+        .addresses_count = 2, .addresses = unknown, .effect_wait_ms = TIMEOUT_MS};
     int rv = mu__spawn(p->kernel, &probe, MU__WORKER, NULL, NULL);
 
     if (rv == 0)
@@ -28,13 +30,7 @@ static inline int spawn_worker(struct net_process *p)
     return rv;
 }
 
-static inline int spawn_nothing(struct net_process *p)
-{
-    (void)p;
-    return 0;
-}
-
-static inline int set_up(void **state)
+static inline int set_up_with(void **state, bool backups)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
@@ -45,12 +41,14 @@ static inline int set_up(void **state)
         f->servers[i] = net_add(&f->net, "ps", i, var_spawn_server);
     for (uint32_t i = 0; i < 2; i++)
         f->workers[i] = net_add(&f->net, "worker", i, spawn_worker);
-    f->chief = net_add(&f->net, "chief", 0, spawn_nothing);
-    for (size_t i = 0; i < f->net.processes_count; i++)
-        net_start(&f->net.processes[i]);
-    net_settle(&f->net);
+    f->chief = var_start(&f->net, backups);
     *state = f;
     return 0;
+}
+
+static inline int set_up(void **state)
+{
+    return set_up_with(state, false);
 }
 
 static inline int tear_down(void **state)
@@ -84,6 +82,12 @@ static inline void fence(struct fixture *f, uint64_t origin)
     fence_server(f->chief, f->servers[1], origin);
 }
 
+/* Of a shard of "w"; even shards are on server 0. */
+static inline uint32_t partition_of(uint32_t shard)
+{
+    return mu__partition_of(mu__view_str("w"), shard);
+}
+
 /* Zeros of 64 bits: "w" has its home on server 0. */
 static inline void open_variable(struct net_process *p, struct var_request *v,
                                  uint64_t count, uint32_t shards)
@@ -91,7 +95,7 @@ static inline void open_variable(struct net_process *p, struct var_request *v,
     *v = (struct var_request){.call = {.name = "w", .servers_count = 2},
                               .shape = {MU_I64, 1, {count}, shards}};
     var_aim(v);
-    assert_int_equal(mu__name_hash(mu__view_str("w")) % 2, 0);
+    assert_int_equal(partition_of(0) % 2, 0);
     var_ask_ok(p, v, MU__VARIABLE_OPEN);
 }
 
@@ -148,8 +152,9 @@ static inline void write_all(struct writes *writes, const struct var_request *v,
                              uint32_t operation, int64_t content)
 {
     for (uint32_t shard = 0; shard < v->shape.shards; shard++) {
-        struct mu__effect effect = {.server = shard % 2, .operation = operation,
-                                    .variable = v->ids[shard]};
+        struct mu__effect effect = {
+            .partition = partition_of(shard),
+            .operation = operation, .variable = v->ids[shard]};
         uint64_t offset;
         int64_t *data;
 

@@ -136,8 +136,8 @@ static void link_one_way(struct net_process *p, struct net_process *peer)
     size_t i = (size_t)(peer - p->net->processes);
 
     p->numbers[i] = ++p->net->number_last;
-    mu__kernel_node_up(p->kernel, p->numbers[i], peer->type, peer->index, 1,
-                       peer->address);
+    mu__kernel_node_up(p->kernel, p->numbers[i], peer->type, peer->index,
+                       peer->incarnation, peer->address);
     world_wake_at(&p->world, 0);
 }
 
@@ -217,6 +217,7 @@ struct net_process *net_add(struct net *net, const char *type, uint32_t index,
 
 void net_start(struct net_process *p)
 {
+    p->incarnation++;
     p->wake_ms = UINT64_MAX;
     assert_int_equal(mu__kernel_new(&p->world, &mu__messages, &p->kernel), 0);
     assert_int_equal(p->spawn(p), 0);

@@ -8,7 +8,7 @@
 #include "runtime/kernel/kernel.h"
 #include "tests/sim/random.h"
 
-enum { NET_PROCESSES_MAX = 6 };
+enum { NET_PROCESSES_MAX = 8 };
 
 struct net_process;
 
@@ -24,6 +24,7 @@ struct net_process {
     struct mu__world world;     /* first: a world is its process */
     struct net *net;
     struct mu__kernel *kernel;  /* NULL: not running */
+    uint64_t incarnation;       /* 1 at its first start, 2 at the next */
     const char *type;           /* of its task */
     uint32_t index;
     char address[32];

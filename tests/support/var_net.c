@@ -1,17 +1,47 @@
-#include "tests/support/test.h"
 #include "tests/support/var_net.h"
 
-/* ---- The fixture ---- */
+#include "actors/views/views.h"
+#include "tests/support/test.h"
+
+/* ---- Processes ---- */
 
 int var_spawn_server(struct net_process *p)
 {
-    return mu__spawn(p->kernel, &mu__ps, MU__PS, p->arg, NULL);
+    const struct mu__ps_config config = {
+        .index = p->index, .incarnation = p->incarnation, .leader = "chief",
+        .limits = p->arg};
+
+    return mu__spawn(p->kernel, &mu__ps, MU__PS, &config, NULL);
 }
 
 int var_spawn_program(struct net_process *p)
 {
     return mu__spawn(p->kernel, &mu__variables, MU__VARIABLES, p->arg, NULL);
 }
+
+static int spawn_views(struct net_process *p)
+{
+    struct mu__views_options config = {.table = {.grace_ms = MU__VIEW_GRACE_MS,
+                                                 .recovery_ms = MU__VIEW_RECOVERY_MS,
+                                                 .backups = p->arg != NULL}};
+
+    for (size_t i = 0; i < p->net->processes_count; i++)
+        config.table.servers += strcmp(p->net->processes[i].type, "ps") == 0;
+    return mu__spawn(p->kernel, &mu__views, MU__VIEWS, &config, NULL);
+}
+
+struct net_process *var_start(struct net *net, bool backups)
+{
+    struct net_process *chief = net_add(net, "chief", 0, spawn_views);
+
+    chief->arg = backups ? net : NULL;
+    for (size_t i = 0; i < net->processes_count; i++)
+        net_start(&net->processes[i]);
+    net_settle(net);
+    return chief;
+}
+
+/* ---- The fixture ---- */
 
 int var_set_up(void **state)
 {
@@ -24,9 +54,7 @@ int var_set_up(void **state)
         f->servers[i] = net_add(&f->net, "ps", i, var_spawn_server);
     f->alice = net_add(&f->net, "worker", 0, var_spawn_program);
     f->bob = net_add(&f->net, "worker", 1, var_spawn_program);
-    for (size_t i = 0; i < f->net.processes_count; i++)
-        net_start(&f->net.processes[i]);
-    net_settle(&f->net);
+    f->chief = var_start(&f->net, false);
     *state = f;
     return 0;
 }
@@ -42,7 +70,7 @@ int var_tear_down(void **state)
 
 struct net_process *var_server_of(struct var_net *f, const char *name)
 {
-    return f->servers[mu__name_hash(mu__view_str(name)) % 3];
+    return f->servers[mu__partition_home(mu__partition_of(mu__view_str(name), 0), 3)];
 }
 
 /* ---- Requests ---- */
@@ -153,7 +181,7 @@ struct var_request var_opened(struct net_process *p, const char *name,
 struct var_request var_asked(struct net_process *p, struct mu__shape shape,
                              unsigned flags, const float *initial)
 {
-    struct var_request request = var_request_of(p->net, "w", shape);
+    struct var_request request = var_request_of(p->net, "v", shape);
 
     request.call.flags = flags;
     request.call.source = initial;

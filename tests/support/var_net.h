@@ -3,6 +3,7 @@
 #ifndef MU_TESTS_VAR_NET_H
 #define MU_TESTS_VAR_NET_H
 
+#include "actors/partitions.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
@@ -13,6 +14,7 @@ struct var_net {
     struct net_process *servers[3];     /* arg: NULL, or their struct mu__store_limits */
     struct net_process *alice;
     struct net_process *bob;
+    struct net_process *chief;
 };
 
 /* Of cmocka; all processes run, and are linked. */
@@ -22,6 +24,10 @@ int var_tear_down(void **state);
 /* The actors of a server; those of a program that asks for variables. */
 int var_spawn_server(struct net_process *p);
 int var_spawn_program(struct net_process *p);
+
+/* Start all processes of a net, and a chief with the view service. Returns the chief when
+ * all are linked, and all partitions are served. */
+struct net_process *var_start(struct net *net, bool backups);
 
 /* Where the first shard of a variable lives. */
 struct net_process *var_server_of(struct var_net *f, const char *name);
@@ -42,7 +48,7 @@ struct var_request {
 struct var_request var_request_of(const struct net *net, const char *name,
                                   struct mu__shape shape);
 
-/* The same to open "w". */
+/* The same to open "v". */
 struct var_request var_asked(struct net_process *p, struct mu__shape shape,
                              unsigned flags, const float *initial);
 
@@ -72,7 +78,7 @@ void var_assert_fails(const struct var_request *r, int code, const char *message
 
 static const float var_ones[5] = {1, 1, 1, 1, 1};
 
-/* One small shard; "w" lives on server 0. */
+/* One small shard; "v" lives on server 0. */
 static const struct mu__shape var_four = {MU_F32, 1, {4}, 1};
 
 /* Five pieces and some, in three shards of two pieces each. */

@@ -131,7 +131,7 @@ static int keep_peer(struct mu__links *links, struct mu__link *link,
         return rv;
     keep_process(link, greeting->hello);
     link->peer.incarnation = greeting->header->from;
-    mu__link_keep_proof(link, &greeting->proof);
+    mu__link_keep_proof(links, link, &greeting->proof);
     if (links->wire->ops->member != NULL)
         links->wire->ops->member(links->wire, greeting->connection);
     link->times.heard_ms = mu__links_now(links);

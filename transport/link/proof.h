@@ -13,7 +13,8 @@ bool mu__link_is_unproven(const struct mu__proof *proof, const struct mu__hello 
                           char *why, size_t size);
 
 /* Keep what the peer of a link that comes up has proven. */
-void mu__link_keep_proof(struct mu__link *link, const struct mu__proof *proof);
+void mu__link_keep_proof(const struct mu__links *links, struct mu__link *link,
+                         const struct mu__proof *proof);
 
 /* Whether the peer has not proven the right that the message needs; logged. */
 bool mu__link_is_forbidden(struct mu__links *links, const struct mu__link *link,

@@ -15,8 +15,12 @@ static const struct {
     size_t offset;
 } options[] = {
 #define FIELD(field, kind) {#field, kind, offsetof(mu_node_options, field)},
+/* `backups` is a count, which is at most 1 for now. */
+#define IS_FLAG(field, most)                                                         \
+    ((most) == 1 &&                                                                  \
+     offsetof(mu_node_options, field) != offsetof(mu_node_options, backups))
 #define NUMBER_FIELD(name, field, value, least, most)                                \
-    FIELD(field, (most) == 1 ? FLAG                                                  \
+    FIELD(field, IS_FLAG(field, most) ? FLAG                                         \
                  : sizeof(((mu_node_options *)NULL)->field) == sizeof(uint64_t)      \
                      ? UNSIGNED64                                                    \
                      : UNSIGNED)

@@ -56,7 +56,7 @@ def test_the_command_is_the_command():
 def test_every_option_of_a_local_cluster_is_a_flag(folder):
     from muster import _muster, cluster
 
-    values = {"str": "x", "int": 5, "float": 10.0, "bool": True}
+    values = {"str": "x", "int": 1, "float": 10.0, "bool": True}
     options = {name: values[kind] for name, (kind, _) in _muster.NODE_OPTIONS.items()
                if name not in cluster._OF_ONE and name != "log_level"}
     assert "server_failures_window" in options and len(options) > 40

@@ -62,7 +62,7 @@ def variables() -> None:
 
 def open_nodes() -> None:
     with muster.LocalCluster(workers=2, ps=1, heartbeat=0.2, journal="j",
-                             server_failures_window=60) as cluster:
+                             server_failures_window=60, backups=1) as cluster:
         submit(cluster)
     with muster.Node({"chief": ["a:1"]}, task_type="chief", threads=2) as node:
         print(node.status()["tasks"])

@@ -1,4 +1,5 @@
 /* What a server is asked and answers, one message at a time: nonsense, and its status. */
+#include "actors/ps/server.h"
 #include "tests/support/var_net.h"
 
 #include "runtime/message/codec.h"
@@ -74,6 +75,37 @@ static const struct mu__behavior probe_behavior = {
     .handlers_count = sizeof probe_handlers / sizeof probe_handlers[0],
 };
 
+/* The partition of "w", or another one that the server serves. */
+static const struct partition *partition_at(const struct net_process *server)
+{
+    const struct ps *ps = mu__actor_state(server->kernel, (mu__pid){0, MU__PS});
+    const struct partition *p =
+        ps->partitions[mu__partition_of((struct mu__view){"w", 1}, 0)];
+
+    for (uint32_t i = 0; p == NULL && i < MU__PARTITIONS; i++)
+        p = ps->partitions[i];
+    assert_non_null(p);
+    return p;
+}
+
+static void route(void *body, uint16_t kind, const struct partition *p)
+{
+    struct mu__var_open *open = body;
+    struct mu__var_read *read = body;
+    struct mu__var_write *write = body;
+
+    if (kind == MU__VAR_OPEN) {
+        open->partition = p->view.partition;
+        open->generation = p->generation;
+    } else if (kind == MU__VAR_READ) {
+        read->partition = p->view.partition;
+        read->generation = p->generation;
+    } else if (kind == MU__VAR_WRITE) {
+        write->partition = p->view.partition;
+        write->generation = p->generation;
+    }
+}
+
 /* Send a body of a kind from Alice's probe to a server, and hear the answer. */
 static void tell(struct var_net *f, mu__pid probe, struct net_process *server,
                  uint16_t kind, const void *body)
@@ -84,6 +116,7 @@ static void tell(struct var_net *f, mu__pid probe, struct net_process *server,
 
     assert_non_null(msg);
     memcpy(msg->body, body, mu__messages.rows[kind].body_size);
+    route(msg->body, kind, partition_at(server));
     heard = (struct probe){.kind = 0};
     assert_int_equal(mu__send(&ctx, to, msg), 0);
     net_settle(&f->net);
@@ -100,6 +133,10 @@ static mu__pid spawn_probe(struct var_net *f)
 static const uint8_t dims_16[8] = {16};
 static const uint8_t dims_huge[16] = {0, 0, 0, 0, 0, 0, 0, 0x80, 4};
 
+/* The partition and the generation: as said by tell(). No record. */
+#define ROUTE 0, 0, 0, 0
+#define ROUTE_OF_READ 0, 0
+#define ROUTE_OF_WRITE 0, 0, 0, ROUTE
 #define NAME(text) {(text), sizeof(text) - 1}
 
 static const struct bad_open {
@@ -107,23 +144,24 @@ static const struct bad_open {
     uint32_t code;
     const char *message;
 } bad_opens[] = {
-    {{1, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0}, 0, ""},
-    {{2, NAME(""), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0}, MU_EINVALID,
+    {{1, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE}, 0, ""},
+    {{2, NAME(""), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE}, MU_EINVALID,
      "a variable's name has 0 bytes: expected 1 to 255"},
-    {{3, NAME("v\x01"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0}, MU_EINVALID,
+    {{3, NAME("v\x01"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE}, MU_EINVALID,
      "a variable's name has a control character at byte 1"},
-    {{4, NAME("v"), 77, {dims_16, 8}, 0, 1, 64, false, 0, 0}, MU_EINVALID,
+    {{4, NAME("v"), 77, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE}, MU_EINVALID,
      "dtype 77 is unknown"},
-    {{5, NAME("v"), MU_F32, {dims_16, 7}, 0, 1, 64, false, 0, 0}, MU_EINVALID,
+    {{5, NAME("v"), MU_F32, {dims_16, 7}, 0, 1, 64, false, 0, 0, ROUTE}, MU_EINVALID,
      "dims of 7 bytes: expected 8 for each"},
-    {{6, NAME("v"), MU_F32, {dims_huge, 16}, 0, 1, 64, false, 0, 0}, MU_ERANGE,
+    {{6, NAME("v"), MU_F32, {dims_huge, 16}, 0, 1, 64, false, 0, 0, ROUTE}, MU_ERANGE,
      "dimension 0 is 9223372036854775808: the variable would have more than "
      "4398046511104 bytes"},
-    {{7, NAME("v"), MU_F32, {dims_16, 8}, 0, 0, 64, false, 0, 0}, MU_ERANGE,
+    {{7, NAME("v"), MU_F32, {dims_16, 8}, 0, 0, 64, false, 0, 0, ROUTE}, MU_ERANGE,
      "0 shards of 16 rows: expected 1 to the number of rows"},
-    {{8, NAME("v"), MU_F32, {dims_16, 8}, 9, 4, 16, false, 0, 0}, MU_EINVALID,
+    {{8, NAME("v"), MU_F32, {dims_16, 8}, 9, 4, 16, false, 0, 0, ROUTE}, MU_EINVALID,
      "shard 9 of 4"},
-    {{9, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, UINT64_MAX, false, 0, 0}, MU_EINVALID,
+    {{9, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, UINT64_MAX, false, 0, 0, ROUTE},
+     MU_EINVALID,
      "shard of 18446744073709551615 bytes: expected 64"},
 };
 
@@ -145,33 +183,41 @@ static const struct bad_read {
     struct mu__var_read body;
     uint32_t code;
 } bad_reads[] = {
-    {{1, 0, 0, 16}, 0},
-    {{2, 0, 16, 0}, 0},
-    {{3, 0, 0, 17}, MU_ERANGE},
-    {{4, 0, 16, 1}, MU_ERANGE},
-    {{5, 0, UINT64_MAX, 16}, MU_ERANGE},
-    {{6, 1, 0, 16}, MU_ENOTFOUND},
-    {{7, UINT64_MAX, 0, 16}, MU_ENOTFOUND},
+    {{1, 0, 0, 16, ROUTE_OF_READ}, 0},
+    {{2, 0, 16, 0, ROUTE_OF_READ}, 0},
+    {{3, 0, 0, 17, ROUTE_OF_READ}, MU_ERANGE},
+    {{4, 0, 16, 1, ROUTE_OF_READ}, MU_ERANGE},
+    {{5, 0, UINT64_MAX, 16, ROUTE_OF_READ}, MU_ERANGE},
+    {{6, 1, 0, 16, ROUTE_OF_READ}, MU_ENOTFOUND},
+    {{7, UINT64_MAX, 0, 16, ROUTE_OF_READ}, MU_ENOTFOUND},
 };
 
 static const struct bad_write {
     struct mu__var_write body;
     uint32_t code;
 } bad_writes[] = {
-    {{1, 0, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0}, 0},
-    {{2, 0, MU__WRITE_ASSIGN, 0, 0, {var_ones, 16}, 0, 0}, 0},
-    {{3, 0, MU__WRITE_ASSIGN, 9, 4, {var_ones, 4}, 0, 0}, MU_EABORTED},
-    {{4, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 20}, 0, 0}, MU_ERANGE},
-    {{5, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 0}, 0, 0}, MU_EINVALID},
-    {{6, 0, MU__WRITE_ADD, 0, UINT64_MAX - 3, {var_ones, 4}, 0, 0}, MU_ERANGE},
-    {{7, 0, MU__WRITE_ADD, 0, 2, {var_ones, 4}, 0, 0}, MU_EINVALID},
-    {{8, 0, MU__WRITE_ADD, 0, 0, {var_ones, 3}, 0, 0}, MU_EINVALID},
-    {{9, 0, 0, 0, 0, {var_ones, 16}, 0, 0}, MU_EINVALID},
-    {{10, 0, 255, 0, 0, {var_ones, 16}, 0, 0}, MU_EINVALID},
-    {{11, 0, MU__WRITE_ZERO, 0, 0, {var_ones, 16}, 0, 0}, MU_EINVALID},
-    {{12, 1, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0}, MU_ENOTFOUND},
-    {{13, 0, MU__WRITE_SGD, 0, 0, {var_ones, 16}, (double)__builtin_nanf(""), 0}, 0},
-    {{14, 0, MU__WRITE_MOMENTUM, 0, 0, {var_ones, 16}, 1e308, -1e308}, 0},
+    {{1, 0, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, 0},
+    {{2, 0, MU__WRITE_ASSIGN, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, 0},
+    {{3, 0, MU__WRITE_ASSIGN, 9, 4, {var_ones, 4}, 0, 0,
+      ROUTE_OF_WRITE}, MU_EABORTED},
+    {{4, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 20}, 0, 0,
+      ROUTE_OF_WRITE}, MU_ERANGE},
+    {{5, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 0}, 0, 0,
+      ROUTE_OF_WRITE}, MU_EINVALID},
+    {{6, 0, MU__WRITE_ADD, 0, UINT64_MAX - 3, {var_ones, 4}, 0, 0,
+      ROUTE_OF_WRITE}, MU_ERANGE},
+    {{7, 0, MU__WRITE_ADD, 0, 2, {var_ones, 4}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{8, 0, MU__WRITE_ADD, 0, 0, {var_ones, 3}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{9, 0, 0, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{10, 0, 255, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{11, 0, MU__WRITE_ZERO, 0, 0, {var_ones, 16}, 0, 0,
+      ROUTE_OF_WRITE}, MU_EINVALID},
+    {{12, 1, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0,
+      ROUTE_OF_WRITE}, MU_ENOTFOUND},
+    {{13, 0, MU__WRITE_SGD, 0, 0, {var_ones, 16}, (double)__builtin_nanf(""), 0,
+      ROUTE_OF_WRITE}, 0},
+    {{14, 0, MU__WRITE_MOMENTUM, 0, 0, {var_ones, 16}, 1e308, -1e308,
+      ROUTE_OF_WRITE}, 0},
 };
 
 TEST_ON(test_bad_reads_and_writes, struct var_net *f, var_set_up, var_tear_down)
@@ -221,7 +267,7 @@ static void assert_nonsense(const struct var_request *r)
     assert_true(r->done);
     assert_int_equal(r->call.call.code, -MU_EDATALOSS);
     assert_string_equal(r->call.call.error.message,
-                        "variable w: read: /job:ps/task:0 (tcp://ps0:1) answered "
+                        "variable w: read: /job:ps/task:2 (tcp://ps2:1) answered "
                         "something else than was asked");
 }
 
@@ -234,14 +280,14 @@ TEST_ON(test_bad_answers, struct var_net *f, var_set_up, var_tear_down)
 
     var_aim(&r);
     r.call.target = data;
-    f->servers[0]->deaf = true;
+    var_server_of(f, "w")->deaf = true;
     var_post(f->alice, &r, MU__VARIABLE_READ, VAR_NEVER);
     net_settle(&f->net);
     for (uint64_t token = 0; token < 20; token++)
         answer_data(f, f->servers[1], token, (struct mu__view){var_ones, 16});
     assert_false(r.done);
     for (uint64_t token = 0; token < 20; token++)
-        answer_data(f, f->servers[0], token, (struct mu__view){var_ones, 12});
+        answer_data(f, var_server_of(f, "w"), token, (struct mu__view){var_ones, 12});
     assert_nonsense(&r);
 }
 
@@ -254,11 +300,11 @@ TEST_ON(test_answers_out_of_order, struct var_net *f, var_set_up, var_tear_down)
 
     var_aim(&r);
     r.call.target = data;
-    f->servers[0]->deaf = true;
+    var_server_of(f, "w")->deaf = true;
     var_post(f->alice, &r, MU__VARIABLE_READ, VAR_NEVER);
     net_settle(&f->net);
     for (uint64_t token = 20; token > 0; token--)
-        answer_data(f, f->servers[0], token,
+        answer_data(f, var_server_of(f, "w"), token,
                     (struct mu__view){data, MU__PIECE_BYTES_MAX});
     assert_nonsense(&r);
     free(data);
@@ -296,6 +342,8 @@ TEST_ON(test_status, struct var_net *f, var_set_up, var_tear_down)
     assert_int_equal(mu_value_count(mu_value_find(map, "dims")), 1);
     assert_int_equal(number_in(map, "shard"), 0);
     assert_int_equal(number_in(map, "shards"), 1);
+    assert_int_equal(number_in(map, "partition"),
+                     mu__partition_of(mu__view_str("w"), 0));
     assert_int_equal(number_in(map, "bytes"), 16);
     assert_int_equal(number_in(map, "version"), 1);
     assert_int_equal(number_in(map, "reads"), 1);

@@ -44,6 +44,7 @@ static int run_apply(mu_run *run, void *user)
     const struct loaded *loaded = mu_run_object(run, mu_value_at(mu_run_args(run), 0));
     const struct mu__effect write = {
         .operation = MU__WRITE_ADD,
+        .partition = mu__partition_of(mu__view_str(CLUSTER_COUNTER), 0),
         .variable = cluster->counter.ids[0],
         .size = ITEMS * sizeof(int64_t),
     };

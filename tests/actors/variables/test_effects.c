@@ -84,7 +84,8 @@ TEST_ON(test_fair, struct fixture *f, set_up, tear_down)
     for (size_t i = 0; i < 6; i++)
         large[i] = post_add(f->workers[0], &v, 0, 0);
     assert_int_equal(mu__effects_add(&small->run.effects,
-                                     &(struct mu__effect){.operation = MU__WRITE_ASSIGN,
+                                     &(struct mu__effect){.partition = partition_of(0),
+                                                          .operation = MU__WRITE_ASSIGN,
                                                           .variable = v.ids[0],
                                                           .size = 8},
                                      &(int64_t){0}), 0);

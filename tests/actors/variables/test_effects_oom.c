@@ -65,9 +65,9 @@ static void open_one(struct world *w, uint64_t *ret_id)
     const uint8_t dims[8] = {COUNT};
     const struct mu__var_open open = {.token = 1, .name = {"w", 1}, .dtype = MU_F32,
                                       .dims = {dims, 8}, .shards = 1,
-                                      .size = 4 * COUNT};
+                                      .size = 4 * COUNT, .generation = 1};
     struct mu__var_write write = {.token = 2, .operation = MU__WRITE_ZERO,
-                                  .transfer = 1};
+                                  .transfer = 1, .generation = 1};
 
     deliver(w, WORKER, MU__VAR_OPEN, &open, sizeof open);
     assert_int_equal(w->heard->kind, MU__VAR_OPENED);
@@ -79,7 +79,8 @@ static void open_one(struct world *w, uint64_t *ret_id)
 /* The first element: all others are like it. */
 static float read_all(struct world *w, uint64_t id)
 {
-    const struct mu__var_read read = {.token = 3, .variable = id, .size = 4 * COUNT};
+    const struct mu__var_read read = {.token = 3, .variable = id, .size = 4 * COUNT,
+                                     .generation = 1};
     float content[COUNT];
 
     deliver(w, WORKER, MU__VAR_READ, &read, sizeof read);
@@ -97,7 +98,8 @@ static void send_batch(struct world *w, uint64_t id, uint64_t effect, uint32_t o
     const float ones[COUNT] = {1, 1, 1, 1};
     struct mu__effect_write write = {
         .token = effect, .batch = effect, .variable = id, .operation = operation,
-        .data = {ones, 8}, .origin = 7, .effect = effect, .rate = -1, .momentum = 0.5};
+        .data = {ones, 8}, .origin = 7, .effect = effect, .rate = -1, .momentum = 0.5,
+        .generation = 1};
 
     deliver(w, WORKER, MU__EFFECT_WRITE, &write, sizeof write);
     write.offset = 8;
@@ -108,13 +110,20 @@ static void send_batch(struct world *w, uint64_t id, uint64_t effect, uint32_t o
 
 static void set_up_server(struct world *w, uint64_t *ret_id)
 {
-    const struct mu__fence fence = {7, 1};
+    const struct mu__fence fence = {.origin = 7, .epoch = 1};
+    const struct mu__ps_config config = {.incarnation = 1, .leader = "chief"};
+    const struct mu__partition_view view = {.number = 1, .store_id = 1,
+                                            .primary = {0, 1}};
+    uint8_t bytes[MU__VIEW_BYTES];
+    const struct mu__views_set views = {{bytes, sizeof bytes}};
 
+    (void)mu__views_put(bytes, &view);
     *w = (struct world){.world = {&world_ops}};
     assert_int_equal(mu__kernel_new(&w->world, &mu__messages, &w->kernel), 0);
-    assert_int_equal(mu__spawn(w->kernel, &mu__ps, MU__PS, NULL, NULL), 0);
+    assert_int_equal(mu__spawn(w->kernel, &mu__ps, MU__PS, &config, NULL), 0);
     mu__kernel_node_up(w->kernel, CHIEF, "chief", 0, 1, "a");
     mu__kernel_node_up(w->kernel, WORKER, "worker", 0, 1, "b");
+    deliver(w, CHIEF, MU__VIEWS_SET, &views, sizeof views);
     deliver(w, CHIEF, MU__FENCE, &fence, sizeof fence);
     open_one(w, ret_id);
 }
@@ -173,8 +182,8 @@ static void post(struct world *w, struct mu_run *run)
     assert_int_equal(mu__kernel_deliver(w->kernel, msg), 0);
 }
 
-/* A run with writes for three servers, none of which is there. It waits for them, or has
- * been told that there is no memory; its writes are whole in any case. */
+/* A run with writes to three partitions, none of which is served. It waits for them, or
+ * has been told that there is no memory; its writes are whole in any case. */
 static void check_run(long n)
 {
     struct world w = {.world = {&world_ops}};
@@ -186,8 +195,8 @@ static void check_run(long n)
     assert_int_equal(mu__spawn(w.kernel, &mu__variables, MU__VARIABLES, NULL, NULL), 0);
     for (uint32_t i = 0; i < 6; i++)
         assert_int_equal(mu__effects_add(&run.effects,
-                                         &(struct mu__effect){.server = i % 3, .size = 1},
-                                         "x"), 0);
+                                         &(struct mu__effect){.partition = i % 3,
+                                                              .size = 1}, "x"), 0);
     was_sent = false;
     post(&w, &run);
     fault_arm(n);

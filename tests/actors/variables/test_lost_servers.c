@@ -37,9 +37,7 @@ static int set_up(void **state)
     for (uint32_t i = 0; i < SERVERS; i++)
         f->servers[i] = net_add(&f->net, "ps", i, var_spawn_server);
     f->worker = net_add(&f->net, "worker", 0, spawn_worker);
-    for (size_t i = 0; i < f->net.processes_count; i++)
-        net_start(&f->net.processes[i]);
-    net_settle(&f->net);
+    (void)var_start(&f->net, false);
     *state = f;
     return 0;
 }
@@ -212,7 +210,7 @@ static struct writes *write_to(struct fixture *f, const struct var_request *r)
     struct mu__msg *msg = mu__msg_heap(MU__EFFECTS_SEND, sizeof(struct mu__effects_send));
     struct writes *writes = calloc(1, sizeof *writes);
     const float data[2] = {1, 1};
-    const struct mu__effect write = {.server = 1, .operation = MU__WRITE_ADD,
+    const struct mu__effect write = {.partition = 1, .operation = MU__WRITE_ADD,
                                      .variable = r->ids[1], .size = sizeof data};
 
     assert_non_null(writes);

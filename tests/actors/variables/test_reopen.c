@@ -3,7 +3,7 @@
 #include "tests/support/test.h"
 #include "tests/support/var_net.h"
 
-/* Six numbers, two on each of the three servers; "w" has its home on server 0. */
+/* Six numbers, two on each of the three servers; "v" has its home on server 0. */
 static const struct mu__shape spread = {MU_F32, 1, {6}, 3};
 static const float former[6] = {1, 2, 3, 4, 5, 6};
 static const float restored[6] = {11, 12, 13, 14, 15, 16};
@@ -32,7 +32,7 @@ static int read_code(struct var_net *f, struct var_request *r)
 TEST_ON(test_a_handle_goes_on_after_a_restore, struct var_net *f,
         var_set_up, var_tear_down)
 {
-    struct var_request r = var_opened(f->alice, "w", spread, former);
+    struct var_request r = var_opened(f->alice, "v", spread, former);
     uint64_t ids[3];
 
     var_aim(&r);
@@ -41,7 +41,7 @@ TEST_ON(test_a_handle_goes_on_after_a_restore, struct var_net *f,
     net_settle(&f->net);
     assert_int_equal(read_code(f, &r), -MU_ENOTFOUND);
     var_assert_fails(&r, -MU_ENOTFOUND,
-                     "variable w: read: on /job:ps/task:1: the server was restarted, or "
+                     "variable v: read: on /job:ps/task:1: the server was restarted, or "
                      "the variable created anew: it does not have it");
     assert_string_equal(r.call.call.error.task, "/job:ps/task:1");
     restore(f, spread, restored);
@@ -64,7 +64,7 @@ TEST_ON(test_a_handle_of_the_same_content_does_not, struct var_net *f,
 {
     static const int operations[] = {MU__VARIABLE_READ, MU__VARIABLE_ASSIGN,
                                      MU__VARIABLE_ADD, MU__VARIABLE_APPLY};
-    struct var_request r = var_opened(f->alice, "w", spread, former);
+    struct var_request r = var_opened(f->alice, "v", spread, former);
     float buffer[6] = {0};
 
     var_aim(&r);
@@ -99,7 +99,7 @@ TEST_ON(test_writes_go_on_after_a_restore, struct var_net *f, var_set_up, var_te
     struct var_request version;
 
     for (size_t i = 0; i < 3; i++)
-        handles[i] = var_opened(f->alice, "w", spread, former);
+        handles[i] = var_opened(f->alice, "v", spread, former);
     for (size_t i = 0; i < 3; i++) {
         net_restart(f->servers[i]);
         net_settle(&f->net);
@@ -122,7 +122,7 @@ TEST_ON(test_large_ones_go_on, struct var_net *f, var_set_up, var_tear_down)
 {
     float *one = var_numbers(VAR_LARGE_COUNT, 1);
     float *two = var_numbers(VAR_LARGE_COUNT, 2);
-    struct var_request reads = var_opened(f->alice, "w", var_large, one);
+    struct var_request reads = var_opened(f->alice, "v", var_large, one);
     struct var_request adds = reads;
     struct var_request assigns = reads;
 
@@ -150,7 +150,7 @@ TEST_ON(test_large_ones_go_on, struct var_net *f, var_set_up, var_tear_down)
 TEST_ON(test_who_restores_is_waited_for, struct var_net *f, var_set_up, var_tear_down)
 {
     float *content = var_numbers(VAR_LARGE_COUNT, 4);
-    struct var_request r = var_opened(f->alice, "w", var_large, NULL);
+    struct var_request r = var_opened(f->alice, "v", var_large, NULL);
     struct var_request creator = var_asked(f->bob, var_large, MU_VARIABLE_RECREATE,
                                            content);
 
@@ -171,7 +171,7 @@ TEST_ON(test_another_shape_is_another_variable, struct var_net *f,
         var_set_up, var_tear_down)
 {
     const struct mu__shape other = {MU_F32, 1, {5}, 3};
-    struct var_request r = var_opened(f->alice, "w", spread, former);
+    struct var_request r = var_opened(f->alice, "v", spread, former);
 
     var_aim(&r);
     for (size_t i = 0; i < 3; i++)
@@ -180,7 +180,7 @@ TEST_ON(test_another_shape_is_another_variable, struct var_net *f,
     restore(f, other, var_ones);
     assert_int_equal(read_code(f, &r), -MU_EPRECONDITION);
     var_assert_fails(&r, -MU_EPRECONDITION,
-                     "variable w: read: on /job:ps/task:0: it is float32[5] in 3 shards; "
+                     "variable v: read: on /job:ps/task:0: it is float32[5] in 3 shards; "
                      "opened as float32[6] in 3 shards");
     assert_int_equal(r.call.call.error.kind, MU_ERROR_SERVER);
 }
@@ -188,7 +188,7 @@ TEST_ON(test_another_shape_is_another_variable, struct var_net *f,
 /* An add that a former shard has taken is not made good by another on the new ones. */
 TEST_ON(test_an_add_in_two_lives_is_told, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_request r = var_opened(f->alice, "w", spread, former);
+    struct var_request r = var_opened(f->alice, "v", spread, former);
 
     var_aim(&r);
     r.call.source = former;
@@ -202,7 +202,7 @@ TEST_ON(test_an_add_in_two_lives_is_told, struct var_net *f, var_set_up, var_tea
     net_link_up(f->alice, f->servers[1]);
     net_settle(&f->net);
     var_assert_fails(&r, -MU_EUNAVAILABLE,
-                     "variable w: add: the variable was created anew on /job:ps/task:0 "
+                     "variable v: add: the variable was created anew on /job:ps/task:0 "
                      "(tcp://ps0:1) before all of it was written: the outcome is "
                      "unknown");
     var_assert_reads(f->alice, &r, restored);
@@ -212,7 +212,7 @@ TEST_ON(test_an_add_in_two_lives_is_told, struct var_net *f, var_set_up, var_tea
 TEST_ON(test_the_limit_counts_while_it_looks, struct var_net *f,
         var_set_up, var_tear_down)
 {
-    struct var_request r = var_opened(f->alice, "w", spread, former);
+    struct var_request r = var_opened(f->alice, "v", spread, former);
     float buffer[6];
 
     var_aim(&r);

@@ -64,9 +64,7 @@ static int set_up(void **state)
         f->servers[i] = net_add(&f->net, "ps", i, var_spawn_server);
     f->worker = net_add(&f->net, "worker", 0, spawn_worker);
     f->other = net_add(&f->net, "worker", 1, var_spawn_program);
-    for (size_t i = 0; i < f->net.processes_count; i++)
-        net_start(&f->net.processes[i]);
-    net_settle(&f->net);
+    (void)var_start(&f->net, false);
     r = request_of(f, spread, 0, former);
     var_aim(&r);
     var_ask_ok(f->worker, &r, MU__VARIABLE_OPEN);
@@ -102,8 +100,9 @@ static struct writes *add_one(struct fixture *f)
     mu__opened_variable_load(f->opened, ids);
     for (uint32_t i = 0; i < SERVERS; i++) {
         const struct mu__effect write = {
-            .server = i, .operation = MU__WRITE_ADD, .variable = ids[i],
-            .opened = f->opened, .shard = i, .size = sizeof ones};
+            .partition = mu__partition_of(mu__view_str("w"), i),
+            .operation = MU__WRITE_ADD, .variable = ids[i], .opened = f->opened,
+            .shard = i, .size = sizeof ones};
 
         assert_int_equal(mu__effects_add(&writes->run.effects, &write, ones), 0);
     }

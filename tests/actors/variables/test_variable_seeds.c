@@ -1,11 +1,13 @@
 /* Sums on parameter servers under faults that follow from a seed: several tasks add ones
  * to one variable while links break, stand still and heal, and writers die. What was
  * acknowledged is in the sum, once; what failed without an answer may be in it, once; and
- * nothing else is. The servers themselves do not crash: they have no backup.
+ * nothing else is. Servers crash where partitions have backups, one at a time; the views
+ * of these are recorded in some runs, by the chief itself or a worker, which may crash.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
+#include "tests/sim/cluster/losses.h"
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
@@ -15,6 +17,8 @@
 enum {
     SEEDS = 300,
     ITEMS = 6,
+    ITEMS_MAX = 40000,          /* a few: for content that is filled in pieces */
+    SHARDS_MAX = ITEMS,
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
     HEALED_MS = 300 * 1000,
@@ -29,7 +33,7 @@ struct writer {
     struct run *run;
     struct cluster_task *task;
     struct sim_random random;
-    uint64_t ids[ITEMS];
+    uint64_t ids[SHARDS_MAX];
     bool opened;
     uint64_t left;
     unsigned life;              /* in which it was opened */
@@ -39,9 +43,11 @@ struct writer {
 
 struct run {
     struct cluster *cluster;
+    struct cluster_losses losses;
     struct mu__shape shape;
-    int64_t ones[ITEMS];
-    int64_t sums[ITEMS];
+    size_t items;
+    int64_t *ones;
+    int64_t *sums;
     uint64_t acknowledged;
     uint64_t unknown;           /* failed, and nobody knows whether it was added */
     struct writer writers[WRITERS_MAX];
@@ -124,26 +130,64 @@ static void add_writer(struct run *run, struct cluster_task *task,
     sim_at(run->cluster->sim, 1, step, writer);
 }
 
+/* Of a stream of its own: runs without backups are what they were. */
+static void draw_backups(struct run *run, struct cluster_options *options, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 201);
+
+    run->items = ITEMS;
+    if (options->servers < 2 || sim_chance(&random, 25))
+        return;
+    options->node.backups = 1;
+    if (sim_chance(&random, 4))
+        run->items = sim_between(&random, ITEMS, ITEMS_MAX);
+    if (sim_chance(&random, 60))
+        options->hosts = sim_chance(&random, 50) ? "chief:0" : "worker:0";
+}
+
+static void make_items(struct run *run)
+{
+    run->ones = calloc(run->items, sizeof *run->ones);
+    run->sums = calloc(run->items, sizeof *run->sums);
+    assert_non_null(run->ones);
+    assert_non_null(run->sums);
+    for (size_t i = 0; i < run->items; i++)
+        run->ones[i] = 1;
+}
+
+static void begin_losses(struct run *run, uint64_t seed)
+{
+    run->losses = (struct cluster_losses){
+        .cluster = run->cluster,
+        .random = sim_stream(seed, 202),
+        .until_ms = CHAOS_MS,
+    };
+    if (run->cluster->options.node.backups > 0)
+        cluster_losses_begin(&run->losses);
+}
+
 static void begin(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 200);
-    const struct cluster_options options = {
+    struct cluster_options options = {
         .workers = (unsigned)sim_between(&random, 1, 4),
         .servers = (unsigned)sim_between(&random, 1, 3),
         .clients = (unsigned)sim_between(&random, 0, 2),
     };
-    struct cluster *cluster = cluster_new(seed, &options);
+    struct cluster *cluster;
     struct sim_chaos chaos;
 
-    *run = (struct run){.cluster = cluster};
+    *run = (struct run){.items = ITEMS};
+    draw_backups(run, &options, seed);
+    cluster = cluster_new(seed, &options);
+    run->cluster = cluster;
+    make_items(run);
     run->shape = (struct mu__shape){
         .dtype = MU_I64,
         .rank = 1,
-        .dims = {ITEMS},
-        .shards = (uint32_t)sim_between(&random, 1, ITEMS),
+        .dims = {run->items},
+        .shards = (uint32_t)sim_between(&random, 1, SHARDS_MAX),
     };
-    for (size_t i = 0; i < ITEMS; i++)
-        run->ones[i] = 1;
     sim_settings_draw(cluster->sim);
     sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH);
     sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH_MIDWAY);
@@ -159,6 +203,7 @@ static void begin(struct run *run, uint64_t seed)
         add_writer(run, cluster->clients[i], &random);
     sim_chaos_draw(cluster->sim, &chaos);
     sim_chaos_start(cluster->sim, &chaos, CHAOS_MS);
+    begin_losses(run, seed);
 }
 
 static bool is_over(void *arg)
@@ -178,7 +223,7 @@ static void check_sums(struct run *run)
 
     if (code != 0)
         cluster_break(run->cluster, "the sums cannot be read: %s", mu_strerror(code));
-    for (size_t i = 0; i < ITEMS; i++)
+    for (size_t i = 0; i < run->items; i++)
         if (run->sums[i] < (int64_t)run->acknowledged ||
             run->sums[i] > (int64_t)(run->acknowledged + run->unknown))
             cluster_break(run->cluster, "item %zu is %" PRId64 ", %" PRIu64
@@ -190,6 +235,7 @@ struct verdict {
     uint64_t digest;
     uint64_t acknowledged;
     uint64_t unknown;
+    unsigned killed;
     char broken[256];
 };
 
@@ -206,23 +252,28 @@ static struct verdict run_seed(uint64_t seed, bool show)
         cluster_break(run.cluster, "the writers do not come to an end");
     else
         check_sums(&run);
-    if (run.cluster->broken[0] == '\0') {
+    /* Agents of a service are never at rest. */
+    if (run.cluster->broken[0] == '\0' && run.cluster->options.hosts == NULL) {
         sim_run_until(sim, sim_now_ms(sim) + 10000);
         (void)cluster_check_rest(run.cluster);
     }
     verdict.digest = sim_digest(sim);
     verdict.acknowledged = run.acknowledged;
     verdict.unknown = run.unknown;
+    verdict.killed = run.losses.killed;
     (void)snprintf(verdict.broken, sizeof verdict.broken, "%s", run.cluster->broken);
     if (show)
         fputs(sim_trace(sim), stdout);
     cluster_free(run.cluster);
+    free(run.ones);
+    free(run.sums);
     return verdict;
 }
 
 struct sum {
     uint64_t acknowledged;
     uint64_t unknown;
+    uint64_t killed;            /* servers */
 };
 
 static void run_one(uint64_t seed, bool show, void *sum,
@@ -237,6 +288,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
         return;
     all->acknowledged += verdict.acknowledged;
     all->unknown += verdict.unknown;
+    all->killed += verdict.killed;
 }
 
 static const struct seeds seeds = {
@@ -252,9 +304,10 @@ TEST(test_sums)
     struct sum sum = {0};
 
     seeds_expect_well(&seeds, &sum);
-    print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown\n",
-                  sum.acknowledged, sum.unknown);
+    print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown, %" PRIu64
+                  " servers killed\n", sum.acknowledged, sum.unknown, sum.killed);
     assert_true(sum.acknowledged > 0);
+    assert_true(sum.killed > 0);
 }
 
 SEEDS_PROGRAM(seeds)

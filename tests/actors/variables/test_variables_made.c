@@ -21,8 +21,8 @@ TEST(test_creator_dies)
 
         assert_int_equal(var_set_up(&fixture), 0);
         f = fixture;
-        a = var_request_of(&f->net, "w", var_large);
-        b = var_request_of(&f->net, "w", var_large);
+        a = var_request_of(&f->net, "v", var_large);
+        b = var_request_of(&f->net, "v", var_large);
         var_aim(&a);
         var_aim(&b);
         a.call.source = content;
@@ -52,8 +52,8 @@ TEST(test_creator_dies)
 TEST_ON(test_creator_gives_up, struct var_net *f, var_set_up, var_tear_down)
 {
     float *content = var_numbers(VAR_LARGE_COUNT, 1);
-    struct var_request a = var_request_of(&f->net, "w", var_large);
-    struct var_request b = var_request_of(&f->net, "w", var_large);
+    struct var_request a = var_request_of(&f->net, "v", var_large);
+    struct var_request b = var_request_of(&f->net, "v", var_large);
 
     var_aim(&a);
     var_aim(&b);
@@ -81,13 +81,13 @@ TEST_ON(test_creator_gives_up, struct var_net *f, var_set_up, var_tear_down)
  * server hears nothing from it meanwhile. */
 TEST_ON(test_waiting_opens_give_up, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_request a = var_request_of(&f->net, "w", var_four);
+    struct var_request a = var_request_of(&f->net, "v", var_four);
 
     var_aim(&a);
     var_begin(f->alice, &a, MU__VARIABLE_OPEN, 1);
     f->alice->deaf = true;
     for (int i = 0; i < MU__OPENS_MAX + 10; i++) {
-        struct var_request b = var_request_of(&f->net, "w", var_four);
+        struct var_request b = var_request_of(&f->net, "v", var_four);
 
         var_aim(&b);
         assert_int_equal(var_ask(f->bob, &b, MU__VARIABLE_OPEN, 1), -MU_EDEADLINE);
@@ -105,7 +105,7 @@ TEST_ON(test_waiting_opens_give_up, struct var_net *f, var_set_up, var_tear_down
 /* Made the creator after it gave up: it hands that on. */
 TEST_ON(test_creator_hears_too_late, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_request a = var_request_of(&f->net, "w", var_four);
+    struct var_request a = var_request_of(&f->net, "v", var_four);
 
     var_aim(&a);
     var_post(f->alice, &a, MU__VARIABLE_OPEN, 10);
@@ -114,13 +114,13 @@ TEST_ON(test_creator_hears_too_late, struct var_net *f, var_set_up, var_tear_dow
     net_settle(&f->net);
     assert_true(a.done);
     assert_int_equal(a.call.call.code, -MU_EDEADLINE);
-    (void)var_opened(f->bob, "w", var_four, NULL);
+    (void)var_opened(f->bob, "v", var_four, NULL);
 }
 
 /* What was given up is not told for ever to a server that is gone. */
 TEST_ON(test_nothing_is_owed_to_the_lost, struct var_net *f, var_set_up, var_tear_down)
 {
-    struct var_request a = var_request_of(&f->net, "w", var_large);
+    struct var_request a = var_request_of(&f->net, "v", var_large);
     struct mu__kernel_counters counters;
 
     var_aim(&a);
@@ -175,7 +175,7 @@ TEST_ON(test_existing_gives_up, struct var_net *f, var_set_up, var_tear_down)
         var_aim(&r);
         assert_int_equal(var_ask(f->bob, &r, MU__VARIABLE_OPEN, 100), -MU_EDEADLINE);
         var_assert_fails(&r, -MU_EDEADLINE,
-                         "variable \"w\" does not exist on /job:ps/task:0 (it waits for "
+                         "variable \"v\" does not exist on /job:ps/task:0 (it waits for "
                          "its creator)");
         assert_string_equal(r.call.call.error.task, "/job:ps/task:0");
         net_settle(&f->net);
@@ -197,7 +197,7 @@ TEST_ON(test_existing_leave_room_for_the_creator, struct var_net *f,
         var_post(f->alice, &waiting[i], MU__VARIABLE_OPEN, VAR_NEVER);
     }
     net_settle(&f->net);
-    (void)var_opened(f->alice, "w", var_four, var_ones);
+    (void)var_opened(f->alice, "v", var_four, var_ones);
     net_settle(&f->net);
     for (int i = 0; i < COUNT; i++)
         assert_true(waiting[i].done && waiting[i].call.call.code == 0);
@@ -213,7 +213,7 @@ TEST_ON(test_existing_and_a_slow_server, struct var_net *f, var_set_up, var_tear
     f->servers[0]->deaf = true;
     (void)var_ask(f->bob, &r, MU__VARIABLE_OPEN, 300);
     var_assert_fails(&r, -MU_EDEADLINE,
-                     "variable w: open: /job:ps/task:0 (tcp://ps0:1) has not answered "
+                     "variable v: open: /job:ps/task:0 (tcp://ps0:1) has not answered "
                      "for 0.3 s");
 }
 
@@ -223,10 +223,10 @@ TEST_ON(test_existing_and_another_shape, struct var_net *f, var_set_up, var_tear
 
     var_aim(&r);
     var_post(f->bob, &r, MU__VARIABLE_OPEN, 60000);
-    (void)var_opened(f->alice, "w", var_four, var_ones);
+    (void)var_opened(f->alice, "v", var_four, var_ones);
     net_settle(&f->net);
     var_assert_fails(&r, -MU_EPRECONDITION,
-                     "variable w: open: on /job:ps/task:0: it was created with another "
+                     "variable v: open: on /job:ps/task:0: it was created with another "
                      "dtype, shape or number of shards");
 }
 
@@ -247,11 +247,11 @@ TEST_ON(test_existing_outlives_a_creator, struct var_net *f, var_set_up, var_tea
     net_crash(f->alice);
     net_run_until(&f->net, 100);
     var_assert_fails(&b, -MU_EDEADLINE,
-                     "variable \"w\" does not exist on /job:ps/task:0 (it waits for its "
+                     "variable \"v\" does not exist on /job:ps/task:0 (it waits for its "
                      "creator)");
     assert_false(c.done);
     net_start(f->alice);
-    (void)var_opened(f->alice, "w", var_four, var_ones);
+    (void)var_opened(f->alice, "v", var_four, var_ones);
     net_settle(&f->net);
     assert_true(c.done);
     var_assert_reads(f->bob, &c, var_ones);
@@ -262,16 +262,16 @@ TEST_ON(test_existing_outlives_a_creator, struct var_net *f, var_set_up, var_tea
 TEST(test_lost_shards)
 {
     static const char *const lost[] = {
-        "variable \"w\" lost its shards on /job:ps/task:0 in a restart; others have "
+        "variable \"v\" lost its shards on /job:ps/task:0 in a restart; others have "
         "theirs (MU_VARIABLE_RECREATE writes all of it anew)",
-        "variable \"w\" lost its shards on /job:ps/task:1 in a restart; others have "
+        "variable \"v\" lost its shards on /job:ps/task:1 in a restart; others have "
         "theirs (MU_VARIABLE_RECREATE writes all of it anew)",
-        "variable \"w\" lost its shards on /job:ps/task:2 in a restart; others have "
+        "variable \"v\" lost its shards on /job:ps/task:2 in a restart; others have "
         "theirs (MU_VARIABLE_RECREATE writes all of it anew)"};
     static const char *const missing[] = {
-        "variable \"w\" does not exist on /job:ps/task:0 (it waits for its creator)",
-        "variable \"w\" does not exist on /job:ps/task:1 (it waits for its creator)",
-        "variable \"w\" does not exist on /job:ps/task:2 (it waits for its creator)"};
+        "variable \"v\" does not exist on /job:ps/task:0 (it waits for its creator)",
+        "variable \"v\" does not exist on /job:ps/task:1 (it waits for its creator)",
+        "variable \"v\" does not exist on /job:ps/task:2 (it waits for its creator)"};
     float *content = var_numbers(VAR_LARGE_COUNT, 1);
     float *other = var_numbers(VAR_LARGE_COUNT, 2);
     float *data = var_numbers(VAR_LARGE_COUNT, 0);
@@ -285,7 +285,7 @@ TEST(test_lost_shards)
 
         assert_int_equal(var_set_up(&fixture), 0);
         f = fixture;
-        old = var_opened(f->alice, "w", var_large, content);
+        old = var_opened(f->alice, "v", var_large, content);
         var_aim(&old);
         old.call.source = content;
         old.call.momentum = 0.5;
@@ -341,7 +341,7 @@ TEST(test_made_anew_during_an_open)
 
         assert_int_equal(var_set_up(&fixture), 0);
         f = fixture;
-        (void)var_opened(f->alice, "w", shape, NULL);
+        (void)var_opened(f->alice, "v", shape, NULL);
         net_restart(f->servers[1]);
         net_link_down(f->bob, f->servers[1]);
         net_settle(&f->net);
@@ -379,7 +379,7 @@ TEST_ON(test_creation_that_was_given_away, struct var_net *f, var_set_up, var_te
     assert_false(r.done);
 
     net_link_anew(f->servers[0], f->bob);
-    (void)var_opened(f->alice, "w", shape, var_ones);
+    (void)var_opened(f->alice, "v", shape, var_ones);
     for (int i = 1; i < 3; i++)
         net_link_up(f->bob, f->servers[i]);
     net_settle(&f->net);
@@ -401,7 +401,7 @@ TEST_ON(test_more_are_lost, struct var_net *f, var_set_up, var_tear_down)
     net_restart(f->servers[2]);
     (void)var_ask(f->alice, &r, MU__VARIABLE_OPEN, VAR_NEVER);
     var_assert_fails(&r, -MU_EDATALOSS,
-                     "variable \"w\" lost its shards on /job:ps/task:1, /job:ps/task:2 "
+                     "variable \"v\" lost its shards on /job:ps/task:1, /job:ps/task:2 "
                      "in a restart; others have theirs (MU_VARIABLE_RECREATE writes all "
                      "of it anew)");
     net_restart(f->servers[0]);
@@ -432,7 +432,7 @@ TEST_ON(test_many_are_lost, struct var_net *f, var_set_up, var_tear_down)
     waits.call.ids = ids + SHARDS;
     var_ask_ok(f->bob, &a, MU__VARIABLE_OPEN);
     for (size_t i = 0; i < 3; i++)
-        if (f->servers[i] != var_server_of(f, "w") &&
+        if (f->servers[i] != var_server_of(f, "v") &&
             f->servers[i] != var_server_of(f, "x"))
             net_restart(f->servers[i]);
     (void)var_ask(f->bob, &a, MU__VARIABLE_OPEN, VAR_NEVER);
@@ -465,7 +465,7 @@ TEST(test_two_recreate)
 
         assert_int_equal(var_set_up(&fixture), 0);
         f = fixture;
-        (void)var_opened(f->alice, "w", var_large, NULL);
+        (void)var_opened(f->alice, "v", var_large, NULL);
         net_restart(f->servers[i % 3]);
         a = var_asked(f->alice, var_large, MU_VARIABLE_RECREATE, contents[0]);
         b = var_asked(f->bob, var_large, MU_VARIABLE_RECREATE, contents[1]);

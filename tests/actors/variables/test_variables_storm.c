@@ -64,7 +64,7 @@ static uint64_t run_storm(uint64_t seed, float *ret_failed)
     assert_int_equal(var_set_up(&fixture), 0);
     s.f = fixture;
     s.f->net.random = sim_stream(seed, 2);
-    s.counter = var_opened(s.f->alice, "w", var_four, NULL);
+    s.counter = var_opened(s.f->alice, "v", var_four, NULL);
     for (int i = 0; i < STORM_CALLS; i++)
         storm_call(&s);
     for (int i = 0; i < 3; i++)

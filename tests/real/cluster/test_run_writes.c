@@ -60,10 +60,9 @@ static const struct mu__effect *assert_shard(const struct mu__effect *effect,
         uint64_t offset;
         uint64_t bytes;
     } cuts[] = {{0, 24}, {24, 24}, {48, 16}, {64, 16}};
-    uint32_t home = (uint32_t)(mu__name_hash(mu__view_str("w")) % 3);
 
     assert_non_null(effect);
-    assert_int_equal(effect->server, (home + shard) % 3);
+    assert_int_equal(effect->partition, mu__partition_of(mu__view_str("w"), shard));
     assert_int_equal(effect->variable, 100 + shard);
     assert_int_equal(effect->operation, operation);
     assert_int_equal(effect->size, cuts[shard].bytes);

@@ -85,6 +85,7 @@ static const struct {
     {"MUSTER_SERVER_FAILURES", "0", AT(server_failures), 0},
     {"MUSTER_SERVER_FAILURES_MS", "17", AT(server_failures_ms), 17},
     {"MUSTER_SERVER_LOST_MS", "0", AT(server_lost_ms), 0},
+    {"MUSTER_BACKUPS", "1", AT(backups), 1},
     {"MUSTER_EFFECT_WAIT_MS", "2500", AT(effect_wait_ms), 2500},
     {"MUSTER_PLUGIN_TIMEOUT_MS", "0", AT(plugin_timeout_ms), 0},
     {"MUSTER_TIMEOUTS", "18", AT(timeouts), 18},

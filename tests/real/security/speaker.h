@@ -36,6 +36,7 @@ struct speaker {
     uint32_t code;              /* of the last RESOLVED, KEY_DONE, KEY_LISTED, VAR_DATA */
     char words[256];            /* the same */
     uint64_t variable;          /* of the last VAR_OPENED */
+    uint64_t generation;        /* of the first partition of the last SERVES */
 };
 
 /* ---- saying ---- */
@@ -140,6 +141,14 @@ static inline void speaker_note(struct speaker *s, uint32_t code, struct mu__vie
     mu__view_copy(words, s->words, sizeof s->words);
 }
 
+static inline void speaker_note_served(struct speaker *s, const struct mu__serves *body)
+{
+    struct mu__numbered served;
+
+    if (mu__numbered_at(body->partitions, 0, &served))
+        s->generation = served.number;
+}
+
 static inline bool speaker_on_frame(void *owner, uint32_t connection,
                                     struct mu__buf *frame)
 {
@@ -160,6 +169,8 @@ static inline bool speaker_on_frame(void *owner, uint32_t connection,
             s->heard[msg->kind]++;
         if (msg != NULL && msg->kind == MU__VAR_OPENED)
             s->variable = ((const struct mu__var_opened *)(void *)msg->body)->variable;
+        if (msg != NULL && msg->kind == MU__SERVES)
+            speaker_note_served(s, (const void *)msg->body);
         if (msg != NULL && msg->kind == MU__KEY_DONE)
             speaker_note(s, ((const struct mu__key_done *)(void *)msg->body)->code,
                          ((const struct mu__key_done *)(void *)msg->body)->message);

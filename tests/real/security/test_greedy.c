@@ -304,7 +304,8 @@ static void fill(struct speaker *s, uint64_t open_token)
         const struct mu__var_write body = {.token = ++token,
                                            .variable = s->variable,
                                            .operation = operations[i],
-                                           .transfer = open_token};
+                                           .transfer = open_token,
+                                           .generation = s->generation};
 
         say(s, MU__VAR_WRITE, MU__PS, &body, sizeof body, 0);
         await(s, MU__VAR_WRITTEN, i + 1);
@@ -314,7 +315,7 @@ static void fill(struct speaker *s, uint64_t open_token)
 TEST(test_reads_of_a_variable)
 {
     static const uint64_t dims[] = {SHARD_BYTES / 4};
-    const struct mu__var_open open = {
+    struct mu__var_open open = {
         .token = 1,
         .name = mu__view_str("greedy"),
         .dtype = MU_F32,
@@ -327,11 +328,14 @@ TEST(test_reads_of_a_variable)
     struct speaker s;
 
     enter(&s, "use", "client", 7303, PS);
+    await(&s, MU__SERVES, 1);
+    open.generation = s.generation;
     say(&s, MU__VAR_OPEN, MU__PS, &open, sizeof open, 0);
     await(&s, MU__VAR_OPENED, 1);
     assert_true(s.variable != 0);
     fill(&s, open.token);
     body.variable = s.variable;
+    body.generation = s.generation;
     expect_bounded(&s, PS, &reads);
     expect_all(&s, MU__VAR_DATA);
     if (s.code != 0)

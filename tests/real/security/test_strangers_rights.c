@@ -35,11 +35,11 @@ static bool is_beyond(const struct sender *sender, const struct mu__row *row)
     return row->name != NULL && (row->right > sender->as || row->by_chief != 0);
 }
 
-/* What is said to everybody who links: where the service is, and to a server by whom its
- * effects are. */
+/* What is said to everybody who links: where the service is, what a server serves, and to
+ * a server by whom its effects are. */
 static bool is_for_all(const struct speaker *s, uint16_t kind)
 {
-    return kind == MU__SERVICE_HERE || kind == MU__PEERS_REPORT ||
+    return kind == MU__SERVICE_HERE || kind == MU__PEERS_REPORT || kind == MU__SERVES ||
            (kind == MU__FENCE && strcmp(s->type, "ps") == 0);
 }
 

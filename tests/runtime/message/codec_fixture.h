@@ -8,7 +8,7 @@
 #include "tests/support/test.h"
 #include "transport/link/frames.h"
 
-enum { FRAME_BYTES = 8192 };
+enum { FRAME_BYTES = 16384 };
 
 struct fixture {
     struct mu__pool pool;

@@ -167,7 +167,7 @@ static int run_write(mu_run *run, void *user)
     struct cluster_task *task = user;
     int64_t key = number_at(run, WRITE_KEY);
     const struct mu__effect write = {
-        .server = (uint32_t)number_at(run, WRITE_SERVER),
+        .partition = (uint32_t)number_at(run, WRITE_PARTITION),
         .operation = MU__WRITE_ADD,
         .variable = (uint64_t)number_at(run, WRITE_SHARD),
         .size = (uint64_t)number_at(run, WRITE_SIZE),

@@ -9,10 +9,9 @@
 
 enum { SETTLE_MS = 60 * 1000, SAID_MS = 100 };
 
-#define COUNTER_NAME "count"
 
 /* The arguments of "write", a list. */
-enum { WRITE_KEY, WRITE_SHARD, WRITE_SERVER, WRITE_ITEM, WRITE_SIZE };
+enum { WRITE_KEY, WRITE_SHARD, WRITE_PARTITION, WRITE_ITEM, WRITE_SIZE };
 
 /* Zeroed memory. */
 static inline void *cluster__get(size_t size)

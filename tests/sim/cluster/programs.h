@@ -8,6 +8,7 @@
 #include "tests/sim/mending.h"
 #include "tests/sim/random.h"
 #include "tests/sim/storage.h"
+#include "tests/sim/cluster/losses.h"
 #include "tests/sim/twins.h"
 
 enum {
@@ -41,6 +42,7 @@ enum reached {
     TIGHT,                      /* times that a disk had no room, also over restarts */
     TWINS_TOLD,                 /* second processes that heard that they are */
     TOOK_OVER,                  /* first ones that did: they had stood still */
+    SERVERS_KILLED,             /* whose partitions had backups */
     REACHED
 };
 
@@ -111,6 +113,7 @@ struct run {
     struct cluster_changing changing;
     struct cluster_mending mending;
     struct cluster_twins twins;
+    struct cluster_losses losses;
     uint64_t *reached;          /* the verdict's */
 };
 

@@ -234,7 +234,7 @@ static struct cluster_call *ask_counter(struct cluster_task *task, int operation
     struct cluster_counter *counter = &task->cluster->counter;
     const struct mu__variable_call call = {
         .call = {.operation = operation, .timeout_ms = timeout_ms},
-        .name = COUNTER_NAME,
+        .name = CLUSTER_COUNTER,
         .shape = &counter->shape,
         .servers_count = task->cluster->options.servers,
         .ids = counter->ids,
@@ -263,7 +263,6 @@ struct cluster_call *cluster_counter_read(struct cluster_task *task, int64_t tim
 static mu_value *write_args(const struct cluster *cluster, int64_t key)
 {
     const struct cluster_counter *counter = &cluster->counter;
-    uint64_t home = mu__name_hash(mu__view_str(COUNTER_NAME)) % cluster->options.servers;
     uint64_t at = (uint64_t)key * sizeof(int64_t);
     uint64_t offset = 0;
     uint64_t bytes = 0;
@@ -278,8 +277,8 @@ static mu_value *write_args(const struct cluster *cluster, int64_t key)
     }
     (void)mu_value_append(list, mu_value_int(key));
     (void)mu_value_append(list, mu_value_int((int64_t)counter->ids[shard]));
-    (void)mu_value_append(list, mu_value_int((int64_t)((home + shard) %
-                                                       cluster->options.servers)));
+    (void)mu_value_append(list, mu_value_int(mu__partition_of(
+                                    mu__view_str(CLUSTER_COUNTER), shard)));
     (void)mu_value_append(list, mu_value_int((int64_t)((at - offset) / sizeof at)));
     (void)mu_value_append(list, mu_value_int((int64_t)bytes));
     return list;

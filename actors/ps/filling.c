@@ -1,0 +1,499 @@
+/* How a learner gets what a partition holds, while work goes on.
+ *
+ * In one turn it gets the windows of what was applied, and a list of the shards, with
+ * zeros for their content; then the content, piece by piece, each as it is when it is
+ * sent. From the first message on it gets the records too, and applies them to what it
+ * has: what they do to bytes that are not filled yet is overwritten by the pieces. So
+ * after the last piece it holds what the primary held then. */
+#include "actors/ps/stream.h"
+
+#include "actors/keep.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static mu__pid replica_pid(const struct partition *p)
+{
+    return (mu__pid){p->stream.node, MU__PS};
+}
+
+/* ---- The window of all fillings ---- */
+
+enum { SOON_MS = 10, LATE_MS = 40 };
+
+static void note_fill_sent(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                           uint64_t bytes)
+{
+    struct fill_window *window = &ps->fill_window;
+
+    p->filling.sent += bytes;
+    window->in_flight += bytes;
+    if (window->probe_ms != 0)
+        return;
+    window->probe_left = window->in_flight;
+    window->probe_ms = mu__now_ms(ctx);
+}
+
+static void adapt_fill_window(struct mu__ctx *ctx, struct fill_window *window)
+{
+    uint64_t for_ms = mu__now_ms(ctx) - window->probe_ms;
+
+    window->probe_ms = 0;
+    if (for_ms <= SOON_MS && window->size < FILL_WINDOW_BYTES)
+        window->size *= 2;
+    else if (for_ms > LATE_MS && window->size > FILL_PIECE_BYTES)
+        window->size /= 2;
+}
+
+static void note_fill_taken(struct mu__ctx *ctx, struct ps *ps, uint64_t bytes)
+{
+    struct fill_window *window = &ps->fill_window;
+
+    window->in_flight -= bytes;
+    if (window->probe_ms == 0)
+        return;
+    window->probe_left -= bytes < window->probe_left ? bytes : window->probe_left;
+    if (window->probe_left == 0)
+        adapt_fill_window(ctx, window);
+}
+
+static bool has_fill_room(const struct ps *ps)
+{
+    return ps->fill_window.in_flight < ps->fill_window.size;
+}
+
+/* Nothing of it is under way any more. */
+void mu__fill_end(struct ps *ps, struct partition *p)
+{
+    if (p->role == SERVING)
+        ps->fill_window.in_flight -= p->filling.sent - p->filling.taken;
+    p->filling = (struct filling){.active = false};
+}
+
+/* ---- Windows as they travel ---- */
+
+static uint32_t window_bytes(const struct mu__id_window *window)
+{
+    return (uint32_t)((window->end - window->base + 7) / 8);
+}
+
+/* NULL: out of memory. The caller frees it. */
+static uint8_t *pack_window(const struct mu__id_window *window, struct mu__view *ret_view)
+{
+    uint32_t size = window_bytes(window);
+    uint8_t *bits = calloc(1, (size_t)size + 1);
+
+    if (bits == NULL)
+        return NULL;
+    for (uint64_t id = window->base; id < window->end; id++)
+        if (mu__id_window_has(window, id))
+            bits[(id - window->base) / 8] |= (uint8_t)(1u << (id - window->base) % 8);
+    *ret_view = (struct mu__view){bits, size};
+    return bits;
+}
+
+struct packed_window {
+    uint64_t base;
+    uint64_t end;
+    struct mu__view bits;
+};
+
+static int unpack_window(const struct packed_window *packed, struct mu__id_window *window)
+{
+    const uint8_t *bits = packed->bits.data;
+    int rv = 0;
+
+    if (packed->end < packed->base ||
+        packed->bits.size < (packed->end - packed->base) / 8)
+        return -MU_EINVALID;
+    mu__id_window_done(window);
+    mu__id_window_init(window, packed->base);
+    for (uint64_t i = 0; rv == 0 && i < (uint64_t)packed->bits.size * 8; i++)
+        if ((bits[i / 8] >> i % 8 & 1) != 0)
+            rv = mu__id_window_add(window, packed->base + i);
+    return rv;
+}
+
+/* ---- The primary ---- */
+
+/* False: the replica is lost. */
+static bool send_fill(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                      uint16_t kind, const void *body, size_t size)
+{
+    if (mu__send_body(ctx, replica_pid(p), kind, body, size) == 0)
+        return true;
+    mu__stream_lose(ps, p, MU__REPLICA_LOST);
+    return false;
+}
+
+static bool send_fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    const struct mu__store_position position = mu__store_get_position(p->store);
+    struct mu__fill_begin body = {
+        .partition = p->view.partition,
+        .view = p->view.number,
+        .record = p->record,
+        .serial = position.serial,
+        .creations = position.creations,
+        .fenced = p->applied.fenced,
+        .epoch = p->applied.epoch,
+        .origin = p->applied.origin,
+        .base = p->applied.window.base,
+        .end = p->applied.window.end,
+    };
+    uint8_t *bits = pack_window(&p->applied.window, &body.applied);
+    bool sent;
+
+    if (bits == NULL) {
+        mu__stream_lose(ps, p, MU__REPLICA_LOST);
+        return false;
+    }
+    sent = send_fill(ctx, ps, p, MU__FILL_BEGIN, &body, sizeof body);
+    free(bits);
+    return sent;
+}
+
+static bool send_fill_writer(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                             const struct mu__known_writer *writer)
+{
+    struct mu__fill_writer body = {
+        .partition = p->view.partition,
+        .view = p->view.number,
+        .origin = writer->origin,
+        .base = writer->window.base,
+        .end = writer->window.end,
+    };
+    uint8_t *bits = pack_window(&writer->window, &body.applied);
+    bool sent;
+
+    if (bits == NULL) {
+        mu__stream_lose(ps, p, MU__REPLICA_LOST);
+        return false;
+    }
+    sent = send_fill(ctx, ps, p, MU__FILL_WRITER, &body, sizeof body);
+    free(bits);
+    return sent;
+}
+
+/* The writer that wrote last is sent last, so that the order of use is the same. */
+static bool send_fill_writers(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    const struct mu__list_node *node = p->writers.by_use.last;
+
+    while (node != NULL) {
+        if (!send_fill_writer(ctx, ps, p,
+                              MU__LIST_ENTRY(node, struct mu__known_writer, node)))
+            return false;
+        node = node->prev;
+    }
+    return true;
+}
+
+static bool send_fill_shard(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__store_shard *shard)
+{
+    uint8_t dims[MU__DIMS_BYTES_MAX];
+    const struct mu__fill_shard body = {
+        .partition = p->view.partition,
+        .view = p->view.number,
+        .name = shard->name,
+        .dtype = shard->shape.dtype,
+        .dims = {dims, mu__shape_pack_dims(&shard->shape, dims)},
+        .shard = shard->shard,
+        .shards = shard->shape.shards,
+        .variable = shard->id,
+        .creation = shard->creation,
+        .version = shard->version,
+        .ready = shard->ready,
+    };
+
+    return send_fill(ctx, ps, p, MU__FILL_SHARD, &body, sizeof body);
+}
+
+void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    struct mu__store_shard shard;
+
+    mu__fill_end(ps, p);
+    p->filling.active = true;
+    if (ps->fill_window.size == 0)
+        ps->fill_window.size = 4 * FILL_PIECE_BYTES;
+    if (!send_fill_begin(ctx, ps, p) || !send_fill_writers(ctx, ps, p))
+        return;
+    mu__store_visit(p->store);
+    while (mu__store_visit_next(p->store, &shard))
+        if (!send_fill_shard(ctx, ps, p, &shard))
+            return;
+    mu__store_visit(p->store);
+    mu__fill_go_on(ctx, ps, p);
+}
+
+/* The shard of which bytes are to be sent, from the one that was begun on; false: all
+ * were sent. One that has got another content is begun anew. */
+static bool find_bytes(struct partition *p, struct mu__store_shard *ret_shard)
+{
+    struct filling *filling = &p->filling;
+
+    if (filling->id != 0 && mu__store_visited(p->store, ret_shard)) {
+        if (ret_shard->id != filling->id)
+            filling->velocity = false;
+        if (ret_shard->id != filling->id)
+            filling->offset = 0;
+        if (filling->offset < ret_shard->bytes) {
+            filling->id = ret_shard->id;
+            return true;
+        }
+        if (!filling->velocity && ret_shard->velocity != NULL) {
+            filling->velocity = true;
+            filling->offset = 0;
+            return true;
+        }
+    }
+    if (!mu__store_visit_next(p->store, ret_shard))
+        return false;
+    filling->id = ret_shard->id;
+    filling->velocity = false;
+    filling->offset = 0;
+    return true;
+}
+
+static bool send_bytes(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       const struct mu__store_shard *shard)
+{
+    struct filling *filling = &p->filling;
+    const uint8_t *from = filling->velocity ? shard->velocity : shard->data;
+    uint64_t left = shard->bytes - filling->offset;
+    uint32_t size = left < FILL_PIECE_BYTES ? (uint32_t)left : FILL_PIECE_BYTES;
+    const struct mu__fill_data body = {
+        .partition = p->view.partition,
+        .view = p->view.number,
+        .variable = shard->id,
+        .velocity = filling->velocity,
+        .offset = filling->offset,
+        .data = {from + filling->offset, size},
+    };
+
+    if (!send_fill(ctx, ps, p, MU__FILL_DATA, &body, sizeof body))
+        return false;
+    filling->offset += size;
+    note_fill_sent(ctx, ps, p, size);
+    return true;
+}
+
+static void send_fill_end(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    const struct mu__fill_end body = {p->view.partition, p->view.number, p->record,
+                                      p->sum};
+
+    p->stream.checked_from = p->record + 1;
+    if (!send_fill(ctx, ps, p, MU__FILL_END, &body, sizeof body))
+        return;
+    p->filling.ended = true;
+    note_fill_sent(ctx, ps, p, 1);
+}
+
+void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    struct filling *filling = &p->filling;
+    struct mu__store_shard shard;
+
+    while (filling->active && !filling->ended && has_fill_room(ps) &&
+           !mu__is_behind(ctx, p->stream.node)) {
+        if (!find_bytes(p, &shard))
+            send_fill_end(ctx, ps, p);
+        else if (!send_bytes(ctx, ps, p, &shard))
+            return;
+    }
+    if (filling->active && !filling->ended)
+        mu__stream_arm(ctx, ps);
+}
+
+/* The learner has all that was there when the last piece was sent. From now on nothing is
+ * answered that it has not. */
+static void await_level(struct ps *ps, struct partition *p)
+{
+    mu__fill_end(ps, p);
+    p->stream.needed = true;
+    p->stream.level_at = p->record;
+    mu__fill_check_level(ps, p);
+}
+
+/* The chief may have made it the backup when that is heard of: so what was answered
+ * without it has to be there, too. */
+void mu__fill_check_level(struct ps *ps, struct partition *p)
+{
+    if (p->view.learner.incarnation == 0 || !p->stream.needed || p->stream.fate != 0 ||
+        p->stream.acked < p->stream.level_at)
+        return;
+    p->stream.fate = MU__REPLICA_LEVEL;
+    ps->news_due = true;
+}
+
+/* All go on that have been waiting for room. */
+static void go_on_with_all(struct mu__ctx *ctx, struct ps *ps)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS && has_fill_room(ps); i++) {
+        struct partition *p = ps->partitions[i];
+
+        if (p != NULL && p->role == SERVING && p->filling.active)
+            mu__fill_go_on(ctx, ps, p);
+    }
+}
+
+void mu__fill_on_taken(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__fill_taken *body = mu__body(msg);
+    struct partition *p = ps->partitions[body->partition];
+
+    if (p == NULL || p->role != SERVING || p->view.number != body->view ||
+        p->stream.node != msg->from.node || !p->filling.active ||
+        body->bytes <= p->filling.taken || body->bytes > p->filling.sent)
+        return;
+    note_fill_taken(ctx, ps, body->bytes - p->filling.taken);
+    p->filling.taken = body->bytes;
+    if (p->filling.ended && p->filling.taken == p->filling.sent)
+        await_level(ps, p);
+    go_on_with_all(ctx, ps);
+}
+
+/* ---- The learner ---- */
+
+static struct partition *learner_of(struct mu__ctx *ctx, struct ps *ps,
+                                    uint32_t partition, uint64_t view, uint32_t node)
+{
+    struct partition *p = mu__stream_replica_of(ctx, ps, partition, view, node);
+
+    return p == NULL || p->role != LEARNING || p->view.number != view ? NULL : p;
+}
+
+/* What cannot be taken is told to the primary. */
+static void check_taken(struct mu__ctx *ctx, struct ps *ps, struct partition *p, int rv,
+                        const mu_error *error)
+{
+    if (rv == 0)
+        return;
+    mu__log(ctx, MU__LOG_ERROR, "partition %" PRIu32 " cannot be filled: %s",
+            p->view.partition, error->message);
+    p->broken = true;
+    mu__stream_mark(ps, p);
+}
+
+void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__fill_begin *body = mu__body(msg);
+    const struct packed_window window = {body->base, body->end, body->applied};
+    struct partition *p =
+        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
+    mu_error error = {.code = 0};
+    int rv;
+
+    if (p == NULL || p->filling.active)
+        return;
+    p->filling.active = true;
+    p->record = body->record;
+    mu__store_set_position(p->store,
+                           (struct mu__store_position){body->serial, body->creations});
+    if (body->fenced)
+        (void)mu__applied_fence(&p->applied, body->origin, body->epoch);
+    rv = unpack_window(&window, &p->applied.window);
+    if (rv != 0)
+        (void)mu_error_set(&error, rv, "its window of effects: %s", mu_strerror(rv));
+    check_taken(ctx, ps, p, rv, &error);
+}
+
+void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__fill_writer *body = mu__body(msg);
+    const struct packed_window window = {body->base, body->end, body->applied};
+    struct partition *p =
+        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
+    struct mu__known_writer *writer;
+    mu_error error = {.code = 0};
+    int rv = -MU_ENOMEM;
+
+    if (p == NULL || !p->filling.active)
+        return;
+    writer = mu__writers_need(&p->writers, body->origin);
+    if (writer != NULL)
+        rv = unpack_window(&window, &writer->window);
+    if (rv != 0)
+        (void)mu_error_set(&error, rv, "its window of writes: %s", mu_strerror(rv));
+    check_taken(ctx, ps, p, rv, &error);
+}
+
+void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__fill_shard *body = mu__body(msg);
+    struct mu__store_shard shard = {
+        .name = body->name,
+        .shape = {.dtype = body->dtype, .shards = body->shards},
+        .shard = body->shard,
+        .id = body->variable,
+        .creation = body->creation,
+        .version = body->version,
+        .ready = body->ready,
+    };
+    struct partition *p =
+        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
+    uint64_t offset;
+    mu_error error = {.code = 0};
+    int rv;
+
+    if (p == NULL || !p->filling.active)
+        return;
+    rv = mu__shape_unpack_dims(body->dims, &shard.shape);
+    if (rv == 0)
+        rv = mu__shape_check(&shard.shape, &error);
+    if (rv == 0 && shard.shard < shard.shape.shards) {
+        mu__shape_shard(&shard.shape, shard.shard, &offset, &shard.bytes);
+        rv = mu__store_put_shard(p->store, &shard, &error);
+    }
+    check_taken(ctx, ps, p, rv, &error);
+}
+
+static void send_taken(struct mu__ctx *ctx, struct partition *p, uint32_t node,
+                       uint64_t bytes)
+{
+    struct mu__fill_taken body = {.partition = p->view.partition, .view = p->view.number};
+
+    p->filling.taken += bytes;
+    body.bytes = p->filling.taken;
+    mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__FILL_TAKEN, &body, sizeof body);
+}
+
+void mu__fill_on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__fill_data *body = mu__body(msg);
+    const struct mu__store_bytes bytes = {body->variable, body->velocity, body->offset,
+                                          body->data};
+    struct partition *p =
+        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
+    mu_error error = {.code = 0};
+
+    if (p == NULL || !p->filling.active)
+        return;
+    check_taken(ctx, ps, p, mu__store_put_bytes(p->store, &bytes, &error), &error);
+    send_taken(ctx, p, msg->from.node, body->data.size);
+}
+
+void mu__fill_on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__fill_end *body = mu__body(msg);
+    struct partition *p =
+        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
+
+    if (p == NULL || !p->filling.active)
+        return;
+    if (body->record != p->record)
+        p->broken = true;
+    p->filling.ended = true;
+    p->sum = body->sum;
+    mu__stream_mark(ps, p);
+    send_taken(ctx, p, msg->from.node, 1);
+}

@@ -1,0 +1,157 @@
+/* What the status shows of a parameter server. */
+#include "actors/ps/server.h"
+
+#include "actors/packing.h"
+
+struct variable_listing {
+    mu_value *list;     /* NULL when out of memory */
+    uint32_t partition; /* that is listed now */
+    size_t left_out;
+};
+
+static mu_value *dims_value(const struct mu__shape *shape)
+{
+    mu_value *list = mu_value_list();
+
+    for (uint32_t i = 0; list != NULL && i < shape->rank; i++) {
+        if (mu_value_append(list, mu_value_int((int64_t)shape->dims[i])) != 0) {
+            mu_value_free(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+struct status_entry {
+    const char *key;
+    mu_value *value;
+};
+
+/* A map of the entries; takes their values. NULL when out of memory. */
+static mu_value *map_of(const struct status_entry *entries, size_t count)
+{
+    mu_value *map = mu_value_map();
+    bool failed = map == NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        if (failed)
+            mu_value_free(entries[i].value);
+        else
+            failed = mu_value_set(map, entries[i].key, entries[i].value) != 0;
+    }
+    if (failed) {
+        mu_value_free(map);
+        return NULL;
+    }
+    return map;
+}
+
+static mu_value *make_number_value(uint64_t n)
+{
+    return mu_value_int((int64_t)n);
+}
+
+static mu_value *info_value(const struct mu__store_info *info, uint32_t partition)
+{
+    const struct status_entry entries[] = {
+        {"name", mu_value_string(info->name)},
+        {"dtype", mu_value_string(mu_dtype_name((int)info->shape->dtype))},
+        {"dims", dims_value(info->shape)},
+        {"shard", make_number_value(info->shard)},
+        {"shards", make_number_value(info->shape->shards)},
+        {"partition", make_number_value(partition)},
+        {"bytes", make_number_value(info->bytes)},
+        {"version", make_number_value(info->version)},
+        {"ready", mu_value_bool(info->ready)},
+        {"reads", make_number_value(info->reads)},
+        {"writes", make_number_value(info->writes)},
+        {"bytes_read", make_number_value(info->bytes_read)},
+        {"bytes_written", make_number_value(info->bytes_written)},
+    };
+
+    return map_of(entries, sizeof entries / sizeof entries[0]);
+}
+
+/* Takes `item`. A list that lacks memory for one item is dropped as a whole. */
+static void append_listing_item(struct variable_listing *listing, mu_value *item)
+{
+    if (listing->list == NULL) {
+        mu_value_free(item);
+        return;
+    }
+    if (mu_value_append(listing->list, item) != 0) {
+        mu_value_free(listing->list);
+        listing->list = NULL;
+    }
+}
+
+static void list_variable(void *user, const struct mu__store_info *info)
+{
+    struct variable_listing *listing = user;
+
+    if (listing->list != NULL && mu_value_count(listing->list) >= MU__PS_STATUS_MAX)
+        listing->left_out++;
+    else
+        append_listing_item(listing, info_value(info, listing->partition));
+}
+
+mu_value *mu__ps_status(const void *ps_state)
+{
+    const struct ps *ps = ps_state;
+    struct variable_listing listing = {.list = mu_value_list()};
+
+    if (listing.list == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        listing.partition = i;
+        if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
+            mu__store_each(ps->partitions[i]->store, list_variable, &listing);
+    }
+    if (listing.left_out > 0) {
+        const struct status_entry entry = {"left_out",
+                                           make_number_value(listing.left_out)};
+
+        append_listing_item(&listing, map_of(&entry, 1));
+    }
+    return listing.list;
+}
+
+/* The widest window, and what all partitions stage. */
+void mu__ps_effects(const void *ps_state, struct mu__ps_effects *ret_effects)
+{
+    const struct ps *ps = ps_state;
+
+    *ret_effects = (struct mu__ps_effects){
+        .origin = ps->fence.origin,
+        .epoch = ps->fence.epoch,
+        .batches = ps->batches,
+        .repeated = ps->repeated,
+    };
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct partition *p = ps->partitions[i];
+        uint64_t span;
+
+        if (p == NULL || p->role != SERVING)
+            continue;
+        span = p->applied.window.end - p->applied.window.base;
+        if (span > ret_effects->span)
+            ret_effects->span = span;
+        ret_effects->staged_bytes += p->staging.bytes;
+        ret_effects->staged_batches += p->staging.batches;
+    }
+}
+
+void mu__ps_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__status_get *body = mu__body(msg);
+    mu_value *value = mu__ps_status(state);
+    struct mu__status reply = {.token = body->token};
+    struct mu__buf *packed = mu__pack_value(value, &reply.status);
+
+    if (packed != NULL)
+        mu__ps_send(ctx, msg->from, MU__STATUS, &reply, sizeof reply);
+    else
+        mu__log(ctx, MU__LOG_WARN, "no status: out of memory");
+    mu_value_free(value);
+    mu__buf_unref(packed);
+}

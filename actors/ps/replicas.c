@@ -1,0 +1,471 @@
+/* Views: which partitions are here, and in which role; and the nodes around. */
+#include "actors/ps/stream.h"
+
+#include "actors/keep.h"
+#include "actors/packing.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- Nodes ---- */
+
+static const struct ps_node *find_ps_node(const struct ps *ps, uint32_t node)
+{
+    for (uint32_t i = 0; i < ps->nodes_count; i++)
+        if (ps->nodes[i].node == node)
+            return &ps->nodes[i];
+    return NULL;
+}
+
+bool mu__ps_is_chief(const struct ps *ps, uint32_t node)
+{
+    const struct ps_node *found = find_ps_node(ps, node);
+
+    return found != NULL && found->is_chief;
+}
+
+static bool is_server_node(const struct ps *ps, uint32_t node)
+{
+    const struct ps_node *found = find_ps_node(ps, node);
+
+    return found != NULL && found->is_server;
+}
+
+bool mu__ps_has_chief(const struct ps *ps)
+{
+    for (uint32_t i = 0; i < ps->nodes_count; i++)
+        if (ps->nodes[i].is_chief)
+            return true;
+    return false;
+}
+
+const struct ps_node *mu__ps_replica_node(const struct ps *ps,
+                                          const struct mu__replica *replica)
+{
+    for (uint32_t i = 0; i < ps->nodes_count; i++)
+        if (ps->nodes[i].is_server &&
+            mu__replica_is(replica, ps->nodes[i].index, ps->nodes[i].incarnation))
+            return &ps->nodes[i];
+    return NULL;
+}
+
+/* ---- What is told ---- */
+
+/* The partitions that are served, to a node. */
+static void report_serving(struct mu__ctx *ctx, const struct ps *ps, uint32_t node)
+{
+    uint8_t bytes[MU__PARTITIONS * MU__NUMBERED_BYTES];
+    uint8_t *at = bytes;
+    struct mu__serves body;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
+            at = mu__numbered_put(
+                at, &(struct mu__numbered){i, ps->partitions[i]->generation});
+    body.partitions = (struct mu__view){bytes, (uint32_t)(at - bytes)};
+    if (at > bytes)
+        mu__ps_send(ctx, (mu__pid){node, MU__VARIABLES}, MU__SERVES, &body, sizeof body);
+}
+
+static void report_serving_to_all(struct mu__ctx *ctx, struct ps *ps)
+{
+    ps->serves_due = false;
+    report_serving(ctx, ps, MU__NODE_SELF);
+    for (uint32_t i = 0; i < ps->nodes_count; i++)
+        report_serving(ctx, ps, ps->nodes[i].node);
+}
+
+static void report_fate(struct mu__ctx *ctx, const struct ps *ps,
+                        enum mu__replica_fate fate)
+{
+    uint8_t bytes[MU__PARTITIONS * MU__NUMBERED_BYTES];
+    uint8_t *at = bytes;
+    struct mu__replica_news body = {.news = (uint32_t)fate};
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct partition *p = ps->partitions[i];
+
+        if (p != NULL && p->role == SERVING && p->stream.fate == fate)
+            at = mu__numbered_put(at, &(struct mu__numbered){i, p->view.number});
+    }
+    body.partitions = (struct mu__view){bytes, (uint32_t)(at - bytes)};
+    for (uint32_t i = 0; at > bytes && i < ps->nodes_count; i++)
+        if (ps->nodes[i].is_chief)
+            mu__ps_send(ctx, (mu__pid){ps->nodes[i].node, MU__VIEWS}, MU__REPLICA_NEWS,
+                        &body, sizeof body);
+}
+
+static void report_fates(struct mu__ctx *ctx, struct ps *ps)
+{
+    ps->news_due = false;
+    for (int fate = MU__REPLICA_LOST; fate <= MU__REPLICA_DIVERGED; fate++)
+        report_fate(ctx, ps, (enum mu__replica_fate)fate);
+}
+
+void mu__ps_report(struct mu__ctx *ctx, struct ps *ps)
+{
+    if (ps->serves_due)
+        report_serving_to_all(ctx, ps);
+    if (ps->news_due)
+        report_fates(ctx, ps);
+}
+
+/* The newest views that were heard, to a chief. A restarted one must not count on a
+ * server that has dropped a partition since, nor choose numbers below. */
+static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
+{
+    uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
+    uint8_t *at = bytes;
+    struct mu__views_held body = {.known = false};
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->newest[i].number != 0)
+            at = mu__views_put(at, &ps->newest[i]);
+    body.known = at != bytes;
+    body.views = (struct mu__view){bytes, (uint32_t)(at - bytes)};
+    mu__ps_send(ctx, (mu__pid){node, MU__VIEWS}, MU__VIEWS_HELD, &body, sizeof body);
+    report_fates(ctx, ps);
+}
+
+void mu__ps_on_views_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    if (mu__ps_is_chief(state, msg->from.node))
+        report_held_views(ctx, state, msg->from.node);
+}
+
+/* ---- Partitions ---- */
+
+void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition)
+{
+    struct partition *p = ps->partitions[partition];
+
+    if (p == NULL)
+        return;
+    mu__stream_drop(ctx, p);
+    mu__fill_end(ps, p);
+    if (p->mark_due)
+        ps->marks_due--;
+    mu__staging_done(&p->staging);
+    mu__applied_done(&p->applied);
+    mu__writers_done(&p->writers);
+    mu__store_free(p->store);
+    free(p->stream.sums);
+    free(p);
+    ps->partitions[partition] = NULL;
+}
+
+void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        mu__ps_drop(ctx, ps, i);
+    mu__free_array(ps->nodes);
+}
+
+/* An empty one; NULL when out of memory. */
+static struct partition *partition_new(
+    struct ps *ps, const struct mu__partition_view *view, enum role role)
+{
+    struct partition *p = calloc(1, sizeof *p);
+
+    if (p == NULL)
+        return NULL;
+    p->store = mu__store_new(&ps->limits, view->store_id);
+    if (p->store == NULL) {
+        free(p);
+        return NULL;
+    }
+    p->role = role;
+    p->view = *view;
+    mu__staging_init(&p->staging, &mu__staging_limits_default);
+    p->staging.used = &ps->staged_used;
+    ps->partitions[view->partition] = p;
+    return p;
+}
+
+void mu__ps_begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    mu__stream_drop(ctx, p);
+    mu__staging_done(&p->staging);
+    mu__store_forget_nodes(p->store);
+    p->generation = p->view.number;
+    ps->serves_due = true;
+}
+
+/* ---- Views ---- */
+
+/* The role of this process in a view; false: none. */
+static bool role_in(const struct ps *ps, const struct mu__partition_view *view,
+                    enum role *ret_role)
+{
+    const struct {
+        const struct mu__replica *replica;
+        enum role role;
+    } roles[] = {
+        {&view->primary, SERVING}, {&view->backup, BACKING}, {&view->learner, LEARNING}};
+
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        *ret_role = roles[i].role;
+        if (mu__replica_is(roles[i].replica, ps->index, ps->incarnation))
+            return true;
+    }
+    return false;
+}
+
+static bool has_other_replica(const struct mu__partition_view *view)
+{
+    return view->backup.incarnation != 0 || view->learner.incarnation != 0;
+}
+
+static bool is_learner_of(const struct mu__partition_view *was,
+                          const struct mu__partition_view *is)
+{
+    return mu__replica_is(&is->backup, was->learner.task, was->learner.incarnation);
+}
+
+/* A primary stays primary, in another view. */
+static void change_replica(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                           const struct mu__partition_view *view)
+{
+    bool was_level = is_learner_of(&p->view, view);
+
+    p->view = *view;
+    p->stream.fate = 0;
+    if (was_level && p->stream.node == 0)
+        mu__stream_lose(ps, p, MU__REPLICA_LOST); /* meanwhile: the view is another one */
+    if (was_level)
+        return;
+    mu__stream_end(ctx, ps, p);
+    if (!has_other_replica(view))
+        return;
+    mu__ps_begin_generation(ctx, ps, p);
+    mu__stream_begin(ctx, ps, p);
+    mu__ps_fence(ctx, ps, p);
+}
+
+static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                    const struct mu__partition_view *view)
+{
+    p->view = *view;
+    p->role = SERVING;
+    p->filling = (struct filling){.active = false};
+    mu__ps_begin_generation(ctx, ps, p);
+    mu__stream_begin(ctx, ps, p);
+    mu__ps_fence(ctx, ps, p);
+    mu__log(ctx, MU__LOG_DEBUG,
+            "partition %" PRIu32 " is served here from record %" PRIu64 " on",
+            view->partition, p->record);
+}
+
+/* A partition that begins here: empty, or to be filled. */
+static void begin_partition(struct mu__ctx *ctx, struct ps *ps,
+                            const struct mu__partition_view *view, enum role role)
+{
+    struct partition *p;
+
+    mu__ps_drop(ctx, ps, view->partition);
+    p = partition_new(ps, view, role);
+    if (p == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: partition %" PRIu32 " is not here",
+                view->partition);
+        return;
+    }
+    if (role != SERVING)
+        return;
+    p->generation = view->number;
+    ps->serves_due = true;
+    mu__stream_begin(ctx, ps, p);
+    mu__ps_fence(ctx, ps, p);
+}
+
+/* What a partition that is here becomes; false: it begins anew. */
+static bool change_role(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                        const struct mu__partition_view *view, enum role role)
+{
+    if (p->view.store_id != view->store_id)
+        return false;
+    if (p->role == SERVING && role == SERVING)
+        change_replica(ctx, ps, p, view);
+    else if (role == SERVING)
+        promote(ctx, ps, p, view);
+    else if (p->role != SERVING && role == BACKING) {
+        p->view = *view;
+        p->role = BACKING;
+    } else
+        return false;
+    return true;
+}
+
+/* A learner that has not got the last piece lacks some of what the partition holds. One
+ * that has may have become the backup without hearing of it. */
+static bool is_learner_promoted(const struct partition *p,
+                                const struct mu__partition_view *view, enum role role)
+{
+    return p != NULL && p->role == LEARNING && !p->filling.ended && role == SERVING &&
+           p->view.store_id == view->store_id;
+}
+
+static void take_view(struct mu__ctx *ctx, struct ps *ps,
+                      const struct mu__partition_view *view)
+{
+    struct partition *p = ps->partitions[view->partition];
+    enum role role;
+
+    if (view->number <= ps->newest[view->partition].number)
+        return;
+    ps->newest[view->partition] = *view;
+    if (!role_in(ps, view, &role)) {
+        mu__ps_drop(ctx, ps, view->partition);
+    } else if (is_learner_promoted(p, view, role)) {
+        mu__log(ctx, MU__LOG_ERROR,
+                "partition %" PRIu32 " is not complete here, and is "
+                "not served",
+                view->partition);
+        mu__ps_drop(ctx, ps, view->partition);
+    } else if (p == NULL || !change_role(ctx, ps, p, view, role)) {
+        begin_partition(ctx, ps, view, role);
+    }
+}
+
+/* A primary says to its replicas the view in which they are, and who is no replica any
+ * more to one that was primary. */
+static bool may_say_view(const struct ps *ps, const struct mu__partition_view *view,
+                         uint32_t node)
+{
+    const struct ps_node *primary = mu__ps_replica_node(ps, &view->primary);
+    const struct partition *held = ps->partitions[view->partition];
+
+    if (primary != NULL && primary->node == node)
+        return true;
+    return held != NULL && held->role == SERVING && is_server_node(ps, node);
+}
+
+static void log_refused_view(struct mu__ctx *ctx, uint32_t partition, uint32_t node)
+{
+    mu__log(ctx, MU__LOG_WARN,
+            "a view of partition %" PRIu32 " from node %" PRIu32
+            ", which may not say it: ignored",
+            partition, node);
+}
+
+void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__views_set *body = mu__body(msg);
+    bool by_chief = mu__ps_is_chief(ps, msg->from.node);
+    struct mu__partition_view view;
+
+    for (uint32_t i = 0; i < mu__views_count(body->views); i++) {
+        if (!mu__views_at(body->views, i, &view))
+            continue;
+        if (by_chief)
+            take_view(ctx, ps, &view);
+        else
+            log_refused_view(ctx, view.partition, msg->from.node);
+    }
+}
+
+void mu__ps_on_replica_view(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__replica_view *body = mu__body(msg);
+    struct mu__partition_view view;
+
+    if (mu__views_count(body->view) != 1 || !mu__views_at(body->view, 0, &view))
+        return;
+    if (may_say_view(ps, &view, msg->from.node))
+        take_view(ctx, ps, &view);
+    else
+        log_refused_view(ctx, view.partition, msg->from.node);
+}
+
+/* ---- Node news ---- */
+
+static bool add_ps_node(struct ps *ps, const struct mu__node_up *up)
+{
+    if (!mu__grow_for_one((void **)&ps->nodes, &ps->nodes_room, ps->nodes_count,
+                          sizeof *ps->nodes))
+        return false;
+    ps->nodes[ps->nodes_count++] = (struct ps_node){
+        .node = up->node,
+        .is_chief = mu__view_is(up->type, ps->leader) && up->index == 0,
+        .is_server = mu__view_is(up->type, "ps"),
+        .index = up->index,
+        .incarnation = up->incarnation,
+    };
+    return true;
+}
+
+/* Whether the other replica of a partition is on this server, and no link to it was
+ * there. */
+static bool is_awaited(const struct ps *ps, const struct partition *p,
+                       const struct mu__node_up *up)
+{
+    const struct ps_node *node;
+
+    if (p->role != SERVING || p->stream.node != 0 || p->stream.fate != 0)
+        return false;
+    node = mu__ps_replica_node(ps, p->view.backup.incarnation != 0 ? &p->view.backup
+                                                                   : &p->view.learner);
+    return node != NULL && node->node == up->node;
+}
+
+void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__node_up *up = mu__body(msg);
+
+    if (!add_ps_node(ps, up)) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
+        return;
+    }
+    if (mu__ps_is_chief(ps, up->node))
+        report_held_views(ctx, ps, up->node);
+    report_serving(ctx, ps, up->node);
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->partitions[i] != NULL && is_awaited(ps, ps->partitions[i], up))
+            mu__stream_linked(ctx, ps, ps->partitions[i]);
+}
+
+static void remove_ps_node(struct ps *ps, uint32_t node)
+{
+    for (uint32_t i = 0; i < ps->nodes_count; i++)
+        if (ps->nodes[i].node == node) {
+            ps->nodes[i] = ps->nodes[--ps->nodes_count];
+            return;
+        }
+}
+
+/* What a client has begun is dropped, here and at the replica. */
+static void forget_client(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                          uint32_t node)
+{
+    struct mu__msg *msg;
+
+    if (!mu__store_has_node(p->store, node) && !mu__staging_has_node(&p->staging, node) &&
+        mu__list_is_empty(&p->stream.deferred))
+        return;
+    msg = mu__msg_new(ctx, MU__CLIENT_LOST);
+    if (msg == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: what a lost node began stays");
+        return;
+    }
+    ((struct mu__client_lost *)mu__body(msg))->writer = node;
+    mu__ps_begin(ctx, ps, p, msg);
+}
+
+void mu__ps_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__node_down *body = mu__body(msg);
+
+    remove_ps_node(ps, body->node);
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        struct partition *p = ps->partitions[i];
+
+        if (p == NULL || p->role != SERVING)
+            continue;
+        if (p->stream.node == body->node)
+            mu__stream_lose(ps, p, MU__REPLICA_LOST);
+        forget_client(ctx, ps, p, body->node);
+    }
+}

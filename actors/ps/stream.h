@@ -1,0 +1,77 @@
+/* A partition's stream of records to its other replica, and how a learner is filled. */
+#ifndef MU_ACTORS_PS_STREAM_H
+#define MU_ACTORS_PS_STREAM_H
+
+#include "actors/ps/server.h"
+
+/* ---- stream.c ---- */
+
+/* Begin to send to the other replica of the view, if there is one, once it is linked. */
+void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+
+/* There is a link to it now. */
+void mu__stream_linked(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+
+/* The replica is not in the view any more: what waits for it is answered. */
+void mu__stream_end(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+
+/* The replica is lost for this view. */
+void mu__stream_lose(struct ps *ps, struct partition *p, enum mu__replica_fate fate);
+
+/* Time has passed: go on with what waits. */
+void mu__stream_tick(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+void mu__stream_arm(struct mu__ctx *ctx, struct ps *ps);
+
+/* Drop what waits, unanswered. */
+void mu__stream_drop(struct mu__ctx *ctx, struct partition *p);
+
+/* Whether no record can be sent now, so that requests wait. */
+bool mu__stream_is_blocked(struct mu__ctx *ctx, const struct partition *p);
+
+/* Send a message as record p->record. False: it could not be sent, and may be later. */
+bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                     const struct mutation *mutation, const struct mu__msg *msg);
+
+/* The record was applied: its sum is remembered. */
+void mu__stream_applied(struct partition *p);
+void mu__stream_defer(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                      struct mu__msg *msg);
+void mu__stream_drain(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint16_t kind,
+                     const void *body, size_t size);
+
+static inline bool mu__stream_has_to_hold(const struct partition *p)
+{
+    return p->stream.needed && p->stream.acked < p->record;
+}
+
+void mu__stream_on_records_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* A record has come from a primary. */
+void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *mutation,
+                     struct mu__msg *msg);
+
+/* What came of a record goes into the sum. */
+void mu__stream_note(struct partition *p, uint64_t outcome);
+
+/* Whether this message comes from the primary of the view in which this is a replica;
+ * NULL: it does not, or the replica is to be filled anew. */
+struct partition *mu__stream_replica_of(struct mu__ctx *ctx, struct ps *ps,
+                                        uint32_t partition, uint64_t view, uint32_t node);
+void mu__stream_mark(struct ps *ps, struct partition *p);
+void mu__stream_send_marks(struct mu__ctx *ctx, struct ps *ps);
+
+/* ---- filling.c ---- */
+
+void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+void mu__fill_end(struct ps *ps, struct partition *p);
+void mu__fill_check_level(struct ps *ps, struct partition *p);
+void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__fill_on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__fill_on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__fill_on_taken(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+#endif

@@ -1,0 +1,81 @@
+/* The table of views, as its files see it: what happened (view_table.c), what is decided
+ * about it (view_rules.c), and what the status shows of it (views_status.c). */
+#ifndef MU_ACTORS_VIEWS_INTERNAL_H
+#define MU_ACTORS_VIEWS_INTERNAL_H
+
+#include "actors/views/view_table.h"
+
+#include "muster/value.h"
+
+enum { MU__VIEW_WORDS = MU__PARTITIONS / 64 };
+
+struct view_server {
+    uint32_t task;
+    uint32_t node;
+    uint64_t incarnation; /* of its newest process; 0: none has come */
+    uint64_t reported;    /* of the last process that has reported; 0: none */
+    bool is_linked;
+    bool is_up; /* linked, and has reported since */
+    bool is_removed;
+    bool is_requested;             /* it is to report once more */
+    uint64_t down_ms;              /* since when it is not linked */
+    uint64_t closed;               /* number of the event when its link went down last, */
+    uint64_t heard;                /* and when its last report came */
+    uint32_t roles;                /* as a backup or learner */
+    uint64_t lost;                 /* partitions, */
+    uint64_t lost_said;            /* and of how many of these next_lost() told */
+    uint64_t owed[MU__VIEW_WORDS]; /* bits: views that it is to be told */
+};
+
+/* Who has reported, and so knows of no newer view: bits. */
+enum view_reporter { MU__PRIMARY_REPORTED = 1, MU__BACKUP_REPORTED = 2 };
+
+struct view_row {
+    struct mu__partition_view view;     /* number 0: never placed */
+    uint32_t reporters;     /* enum view_reporter, of a view of an earlier chief */
+    bool is_newest;         /* this chief has decided the view, or the store has it */
+    bool is_decided;        /* by this chief, knowing all that may have been before */
+    bool is_new;            /* decided, or its number raised, and not recorded yet */
+    uint32_t fate;          /* enum mu__replica_fate, of the newest view; 0: none */
+};
+
+struct mu__view_table {
+    struct mu__view_config config;
+    uint64_t chance;
+    uint64_t events;             /* so far */
+    struct view_server *servers; /* those of the cluster at the start come first */
+    uint32_t servers_count;
+    uint32_t servers_room;
+    struct view_row rows[MU__PARTITIONS];
+    bool has_begun;    /* a server has reported, */
+    uint64_t begun_ms; /* first then, */
+    bool is_informed;  /* and those that might know more were waited for */
+    bool is_successor; /* a server knew of an earlier chief */
+    uint64_t lost;
+};
+
+/* NULL: there is none of this task. */
+struct view_server *mu__views_server(const struct mu__view_table *table, uint32_t task);
+
+/* A number above `number` for the partition of a row. */
+uint64_t mu__views_higher(struct mu__view_table *table, const struct view_row *row,
+                          uint64_t number);
+
+/* All who have a part in the row's view, and are up, are to be told of it. */
+void mu__views_owe_members(struct mu__view_table *table, const struct view_row *row);
+
+/* Another view for the row; counts the roles. */
+void mu__views_replace(struct mu__view_table *table, struct view_row *row,
+                       const struct mu__partition_view *view);
+
+/* 64 bits of chance. */
+uint64_t mu__views_chance(struct mu__view_table *table);
+
+bool mu__views_is_up(const struct mu__view_table *table,
+                     const struct mu__replica *replica);
+
+/* ---- views_status.c ---- */
+
+mu_value *mu__views_value(const struct mu__view_table *table);
+
+#endif

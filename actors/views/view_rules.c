@@ -1,0 +1,348 @@
+/* What is decided about a partition: one rule each, tried in order until none applies. */
+#include "actors/views/internal.h"
+
+#include "actors/messages/limits.h"
+
+static const struct mu__replica no_replica;
+
+static bool is_replica(const struct mu__replica *replica)
+{
+    return replica->incarnation != 0;
+}
+
+/* ---- Chance ---- */
+
+uint64_t mu__views_chance(struct mu__view_table *table)
+{
+    uint64_t bits = table->chance += UINT64_C(0x9E3779B97F4A7C15);
+
+    bits = (bits ^ (bits >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return bits ^ (bits >> 31);
+}
+
+static uint64_t draw_identity(struct mu__view_table *table)
+{
+    uint64_t bits = mu__views_chance(table);
+
+    return bits == 0 ? 1 : bits;
+}
+
+/* ---- Who lives ---- */
+
+bool mu__views_is_up(const struct mu__view_table *table,
+                     const struct mu__replica *replica)
+{
+    const struct view_server *server = mu__views_server(table, replica->task);
+
+    return server != NULL && server->is_up && is_replica(replica) &&
+           server->incarnation == replica->incarnation;
+}
+
+static bool is_dead(const struct mu__view_table *table, const struct mu__replica *replica)
+{
+    const struct view_server *server = mu__views_server(table, replica->task);
+
+    if (!is_replica(replica) || server == NULL)
+        return false;
+    return server->is_removed ||
+           (server->incarnation != 0 && server->incarnation != replica->incarnation);
+}
+
+static bool is_unreachable(const struct mu__view_table *table,
+                           const struct mu__replica *replica, uint64_t now_ms)
+{
+    const struct view_server *server = mu__views_server(table, replica->task);
+
+    if (!is_replica(replica) || server == NULL)
+        return false;
+    return is_dead(table, replica) ||
+           (!server->is_linked && now_ms >= server->down_ms + table->config.grace_ms);
+}
+
+/* ---- Choosing servers ---- */
+
+static struct mu__replica process_of(const struct view_server *server)
+{
+    return server == NULL ? no_replica
+                          : (struct mu__replica){server->task, server->incarnation};
+}
+
+/* Of those that are up and not `primary`, the one with the least roles; of equals the
+ * next, counted from another one for each partition of a home. */
+static const struct view_server *choose_second(const struct mu__view_table *table,
+                                               const struct mu__replica *primary,
+                                               uint32_t partition)
+{
+    const struct view_server *first = mu__views_server(table, primary->task);
+    uint32_t others = table->servers_count - 1;
+    uint32_t turn = partition / table->config.servers;
+    const struct view_server *best = NULL;
+
+    for (uint32_t i = 0; i < others; i++) {
+        uint32_t at = (uint32_t)(first - table->servers) + 1 + (turn + i) % others;
+        const struct view_server *server = &table->servers[at % table->servers_count];
+
+        if (server->is_up && (best == NULL || server->roles < best->roles))
+            best = server;
+    }
+    return best;
+}
+
+/* One of those that are up, another for each partition of a home. */
+static const struct view_server *choose_substitute(const struct mu__view_table *table,
+                                                   uint32_t partition)
+{
+    uint32_t turn = partition / table->config.servers;
+
+    for (uint32_t i = 0; i < table->servers_count; i++) {
+        const struct view_server *server =
+            &table->servers[(turn + i) % table->servers_count];
+
+        if (server->is_up)
+            return server;
+    }
+    return NULL;
+}
+
+/* Its home. Others take its place when it is removed; and for a lost partition when its
+ * link is down. NULL: nobody yet. */
+static const struct view_server *choose_primary(const struct mu__view_table *table,
+                                                const struct view_row *row)
+{
+    uint32_t partition = row->view.partition;
+    const struct view_server *home =
+        mu__views_server(table, mu__partition_home(partition, table->config.servers));
+
+    if (home->is_up)
+        return home;
+    if (home->is_linked || (row->view.number == 0 && !home->is_removed))
+        return NULL;
+    return choose_substitute(table, partition);
+}
+
+/* ---- Changes ---- */
+
+static void decide_view(struct mu__view_table *table, struct view_row *row,
+                        struct mu__partition_view view)
+{
+    bool is_first = row->view.number == 0;
+
+    view.number = mu__views_higher(table, row, row->view.number);
+    mu__views_owe_members(table, row);
+    mu__views_replace(table, row, &view);
+    mu__views_owe_members(table, row);
+    row->is_newest = true;
+    row->is_new = true;
+    row->is_decided = !is_first || table->is_informed;
+}
+
+static bool decide_members(struct mu__view_table *table, struct view_row *row,
+                           struct mu__replica primary, struct mu__replica backup,
+                           struct mu__replica learner)
+{
+    struct mu__partition_view view = row->view;
+
+    view.primary = primary;
+    view.backup = backup;
+    view.learner = learner;
+    decide_view(table, row, view);
+    return true;
+}
+
+/* With an empty store. */
+static bool begin_empty(struct mu__view_table *table, struct view_row *row)
+{
+    const struct view_server *server = choose_primary(table, row);
+    struct mu__partition_view view = {.partition = row->view.partition};
+
+    if (server == NULL)
+        return false;
+    view.primary = process_of(server);
+    view.store_id = draw_identity(table);
+    if (table->config.backups > 0)
+        view.backup = process_of(choose_second(table, &view.primary, view.partition));
+    decide_view(table, row, view);
+    return true;
+}
+
+static bool replace_lost(struct mu__view_table *table, struct view_row *row)
+{
+    struct view_server *server = mu__views_server(table, row->view.primary.task);
+
+    if (!begin_empty(table, row))
+        return false;
+    server->lost++;
+    table->lost++;
+    return true;
+}
+
+/* Whether it lives for sure, although the primary's link has gone down: both may have
+ * died. */
+static bool has_answered(const struct mu__view_table *table,
+                         const struct mu__replica *backup,
+                         const struct mu__replica *primary)
+{
+    return mu__views_is_up(table, backup) &&
+           mu__views_server(table, backup->task)->heard >
+               mu__views_server(table, primary->task)->closed;
+}
+
+static bool replace_primary(struct mu__view_table *table, struct view_row *row)
+{
+    const struct mu__partition_view *view = &row->view;
+
+    if (has_answered(table, &view->backup, &view->primary))
+        return decide_members(table, row, view->backup, no_replica, no_replica);
+    return is_dead(table, &view->primary) &&
+           (!is_replica(&view->backup) || is_dead(table, &view->backup)) &&
+           replace_lost(table, row);
+}
+
+/* Whether a backup can be reached is for the primary to say: it may be only the chief
+ * that cannot, while the primary dies. */
+static bool drop_others(struct mu__view_table *table, struct view_row *row,
+                        uint64_t now_ms)
+{
+    const struct mu__partition_view *view = &row->view;
+    bool is_lost = row->fate == MU__REPLICA_LOST || row->fate == MU__REPLICA_DIVERGED;
+    bool drops_backup = is_lost || is_dead(table, &view->backup);
+    bool drops_learner = is_lost || is_unreachable(table, &view->learner, now_ms);
+    struct mu__replica backup = drops_backup ? no_replica : view->backup;
+    struct mu__replica learner = drops_learner ? no_replica : view->learner;
+
+    if (is_replica(&view->backup) == is_replica(&backup) &&
+        is_replica(&view->learner) == is_replica(&learner))
+        return false;
+    return decide_members(table, row, view->primary, backup, learner);
+}
+
+static bool raise_learner(struct mu__view_table *table, struct view_row *row)
+{
+    const struct mu__partition_view *view = &row->view;
+
+    if (row->fate != MU__REPLICA_LEVEL || is_replica(&view->backup) ||
+        !is_replica(&view->learner))
+        return false;
+    return decide_members(table, row, view->primary, view->learner, no_replica);
+}
+
+static bool add_learner(struct mu__view_table *table, struct view_row *row)
+{
+    const struct mu__partition_view *view = &row->view;
+    struct mu__replica learner;
+
+    if (table->config.backups == 0 || is_replica(&view->backup) ||
+        is_replica(&view->learner))
+        return false;
+    learner = process_of(choose_second(table, &view->primary, view->partition));
+    return is_replica(&learner) &&
+           decide_members(table, row, view->primary, no_replica, learner);
+}
+
+/* ---- What a restarted chief knows ---- */
+
+static bool have_all_reported(const struct mu__view_table *table)
+{
+    for (uint32_t i = 0; i < table->servers_count; i++)
+        if (table->servers[i].reported == 0 && !table->servers[i].is_removed)
+            return false;
+    return true;
+}
+
+/* Whether servers that have not reported are waited for no more. */
+static bool is_informed(struct mu__view_table *table, uint64_t now_ms)
+{
+    if (!table->is_successor && table->config.backups == 0)
+        return true;
+    if (!table->is_informed)
+        table->is_informed =
+            have_all_reported(table) ||
+            (table->has_begun && now_ms >= table->begun_ms + table->config.recovery_ms);
+    return table->is_informed;
+}
+
+/* A newer view is in force only if the primary or the backup has heard of it. */
+static bool is_backup_known(const struct mu__view_table *table,
+                            const struct view_row *row)
+{
+    return row->is_newest || (row->reporters & MU__BACKUP_REPORTED) != 0 ||
+           !is_replica(&row->view.backup) || is_dead(table, &row->view.backup);
+}
+
+static bool is_primary_known(const struct view_row *row)
+{
+    return row->is_newest || (row->reporters & MU__PRIMARY_REPORTED) != 0;
+}
+
+static bool decide_known(struct mu__view_table *table, struct view_row *row,
+                         uint64_t now_ms)
+{
+    const struct mu__replica *primary = &row->view.primary;
+
+    if (is_unreachable(table, primary, now_ms))
+        return replace_primary(table, row);
+    if (!mu__views_is_up(table, primary))
+        return false;
+    return drop_others(table, row, now_ms) || raise_learner(table, row) ||
+           add_learner(table, row);
+}
+
+static bool decide_row(struct mu__view_table *table, struct view_row *row,
+                       uint64_t now_ms)
+{
+    if (row->view.number == 0)
+        return begin_empty(table, row);
+    if (!is_backup_known(table, row))
+        return false;
+    if (!is_primary_known(row))
+        return is_dead(table, &row->view.primary) && replace_lost(table, row);
+    return decide_known(table, row, now_ms);
+}
+
+/* ---- All of it ---- */
+
+static uint64_t earlier_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_named(const struct mu__view_table *table, uint32_t task)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct mu__partition_view *view = &table->rows[i].view;
+
+        if ((is_replica(&view->primary) && view->primary.task == task) ||
+            (is_replica(&view->backup) && view->backup.task == task) ||
+            (is_replica(&view->learner) && view->learner.task == task))
+            return true;
+    }
+    return false;
+}
+
+/* When time alone changes something next. */
+static uint64_t next_due_ms(const struct mu__view_table *table, uint64_t now_ms)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (uint32_t i = 0; i < table->servers_count; i++) {
+        const struct view_server *server = &table->servers[i];
+        uint64_t absent_ms = server->down_ms + table->config.grace_ms;
+
+        if (!server->is_linked && absent_ms > now_ms && is_named(table, server->task))
+            next = earlier_of(next, absent_ms);
+    }
+    if (!table->is_informed && table->has_begun &&
+        table->begun_ms + table->config.recovery_ms > now_ms)
+        next = earlier_of(next, table->begun_ms + table->config.recovery_ms);
+    return next;
+}
+
+uint64_t mu__view_table_decide(struct mu__view_table *table, uint64_t now_ms)
+{
+    if (is_informed(table, now_ms))
+        for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+            while (decide_row(table, &table->rows[i], now_ms))
+                continue;
+    return next_due_ms(table, now_ms);
+}

@@ -1,0 +1,537 @@
+/* The rules by which views change, by rows: what happens, and the view of one partition
+ * that comes of it. */
+#include "muster/error.h"
+#include "tests/support/test.h"
+#include "tests/support/views/model.h"
+
+#include <inttypes.h>
+
+enum { GRACE_MS = 20, RECOVERY_MS = 1000 };
+
+static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS};
+
+/* Words that are separated by blanks, each with what it says of a server:
+ *
+ *     +0  a new process, which is linked and reports  x0  it crashes
+ *     -0  its link goes down                          ~0  it is up, and has reported
+ *     ^0  its link is up, without a report            r0  its task is removed
+ *     v0  it says that the learner is level           a0  its task is added
+ *     l0  that the other replica is lost              d0  that it has diverged
+ *
+ * or of the chief:
+ *
+ *     C   it crashes, and is started again, its store lost  t5  5 ms pass
+ *     R   the same, and it reads what is recorded
+ *     S   it goes on without its store
+ *     m5  only the servers of these bits hear it from here on
+ */
+struct story {
+    const char *name;
+    uint32_t backups;
+    uint32_t partition;
+    const char *events;
+    const char *view;       /* afterwards; a number of a restarted chief is "+" */
+};
+
+static const struct story stories[] = {
+    {"nothing is placed without its home", 0, 0, "+1 +2", "-"},
+    {"a link without a report is not enough", 0, 0, "^0", "-"},
+    {"a partition is placed at its home", 0, 1, "+0 +1", "1: 1.1 - -"},
+    {"and those of other homes there", 0, 5, "+0 +1 +2", "1: 2.1 - -"},
+    {"with a backup, if another server is up", 1, 1, "+0 +1", "1: 1.1 0.1 -"},
+    {"all servers are waited for before", 1, 0, "+0 +1 ^2 t999", "-"},
+    {"for a while", 1, 0, "+0 +1 ^2 t1000", "1: 0.1 1.1 -"},
+    {"else with a learner, as soon as one is", 1, 0, "+0 t1000 +1", "2: 0.1 - 1.1"},
+    {"a level learner is the backup", 1, 0, "+0 t1000 +1 v0", "3: 0.1 1.1 -"},
+    {"a learner that is lost makes room for the next", 1, 0, "+0 t1000 +1 +2 l0",
+     "4: 0.1 - 2.1"},
+    {"no backup without the option", 0, 0, "+0 +1 v0 t1000", "1: 0.1 - -"},
+    {"a removed home is replaced", 0, 0, "+1 r0", "1: 1.1 - -"},
+
+    {"a short break of the primary's link changes nothing", 1, 1, "+0 +1 -1 t19 ~1",
+     "1: 1.1 0.1 -"},
+    {"a longer one makes the backup the primary", 1, 1, "+0 +1 -1 t20", "2: 0.1 - -"},
+    {"and the former one, empty, its learner", 1, 1, "+0 +1 -1 t20 ~1", "3: 0.1 - 1.1"},
+    {"a crash is one, too", 1, 1, "+0 +1 x1 t20", "2: 0.1 - -"},
+    {"a new process of the primary is no reason to wait", 1, 1, "+0 +1 x1 +1",
+     "3: 0.1 - 1.2"},
+    {"the same before its report", 1, 1, "+0 +1 x1 t1 ^1", "2: 0.1 - -"},
+    {"a backup that is down cannot replace the primary", 1, 1, "+0 +1 -0 -1 t100",
+     "1: 1.1 0.1 -"},
+    {"until one of them comes back: the backup", 1, 1, "+0 +1 -0 -1 t100 ~0",
+     "2: 0.1 - -"},
+    {"or the primary", 1, 1, "+0 +1 -0 -1 t100 ~1",
+     "1: 1.1 0.1 -"},
+    {"a learner is never the primary", 1, 0, "+0 t1000 +1 -0 t1000", "2: 0.1 - 1.1"},
+    {"a primary without a backup is waited for", 0, 0, "+0 +1 -0 t9999 ~0",
+     "1: 0.1 - -"},
+    {"its new process means that the partition is lost", 0, 0, "+0 +1 x0 t9999 +0",
+     "2: 0.2 - - lost"},
+    {"which is known at once, but placed after its report", 0, 0, "+0 +1 x0 ^0",
+     "1: 0.1 - -"},
+    {"a removed primary's backup replaces it", 1, 1, "+0 +1 r1", "2: 0.1 - -"},
+    {"a removed primary without a backup is lost", 0, 0, "+0 +1 r0", "2: 1.1 - - lost"},
+    {"both processes are new: lost, and placed at home", 1, 1, "+0 +1 x0 x1 +0 +1",
+     "2: 1.2 0.2 - lost"},
+    {"the learner is no backup: lost", 1, 0, "+0 t1000 +1 x0 +0", "3: 0.2 1.1 - lost"},
+    {"a task that is added again gets its partitions", 0, 0, "r0 a0 +0", "1: 0.1 - -"},
+
+    {"a backup that only the chief cannot reach stays", 1, 1, "+0 +1 -0 t2000",
+     "1: 1.1 0.1 -"},
+    {"one that the primary cannot reach is dropped", 1, 1, "+0 +1 -0 l1", "2: 1.1 - -"},
+    {"and another one filled", 1, 4, "+0 +1 +2 -0 l1", "3: 1.1 - 2.1"},
+    {"a short break of the backup's link changes nothing", 1, 1, "+0 +1 -0 t19 ~0",
+     "1: 1.1 0.1 -"},
+    {"a backup with a new process is dropped at once", 1, 1, "+0 +1 x0 ^0",
+     "2: 1.1 - -"},
+    {"a removed backup is dropped", 1, 1, "+0 +1 r0", "2: 1.1 - -"},
+    {"a lost backup is dropped on the primary's word", 1, 1, "+0 +1 l1", "3: 1.1 - 0.1"},
+    {"a diverged one, too", 1, 1, "+0 +1 d1", "3: 1.1 - 0.1"},
+    {"not on the word of the backup itself", 1, 1, "+0 +1 l0", "1: 1.1 0.1 - refused"},
+    {"a backup is level in any case", 1, 1, "+0 +1 v1", "1: 1.1 0.1 -"},
+    {"news of older views are ignored", 1, 0, "+0 t1000 m0 +1 v0", "2: 0.1 - 1.1"},
+    {"a learner that is down is dropped", 1, 0, "+0 t1000 +1 -1 t20", "3: 0.1 - -"},
+
+    {"a server that missed a view is told when it is back", 1, 1,
+     "+0 +1 m1 -1 t20 m255 ~1 v0", "4: 0.1 1.1 -"},
+    {"so is one that missed that it is the primary", 1, 1, "m0 +0 +1 m255 -1 t1 ~1 l1",
+     "3: 1.1 - 0.1"},
+
+    {"a restarted chief adopts views", 1, 1, "+0 +1 C ~0 ~1", "1: 1.1 0.1 -"},
+    {"and places nothing before all have reported", 0, 2, "x2 +0 +1 C ~0 ~1 t999", "-"},
+    {"then it does", 0, 2, "+0 +1 C ~0 ~1 +2", "+: 2.1 - -"},
+    {"not even what a server is there for", 0, 1, "x2 +0 C ~0 +1 t999", "-"},
+    {"until their time is over", 0, 1, "x2 +0 C ~0 +1 t1000", "+: 1.1 - -"},
+    {"servers that know no views are not waited for", 0, 0, "C +0", "1: 0.1 - -"},
+    {"the newest view counts: it comes last", 1, 4, "+0 +1 +2 -0 l1 C ~0 ~2 ~1",
+     "3: 1.1 - 2.1"},
+    {"or first", 1, 4, "+0 +1 +2 -0 l1 C ~1 ~2 ~0", "3: 1.1 - 2.1"},
+    {"an adopted primary that is down is replaced", 1, 4, "+0 +1 +2 C ~0 ~1 ~2 -1 t20",
+     "+: 0.1 - 2.1"},
+    {"not before all have reported", 1, 4, "+0 +1 +2 C ~0 ~1 -1 t900", "1: 1.1 0.1 -"},
+    {"unless their time is over", 1, 4, "+0 +1 +2 C ~0 ~1 -1 t1000", "+: 0.1 - -"},
+    {"not if the backup has not reported", 1, 4, "+0 +1 +2 C ~1 ~2 -1 t9999",
+     "1: 1.1 0.1 -"},
+    {"who may have been made the primary", 1, 4, "+0 +1 +2 m1 -1 t20 C m255 ~1 ~2 ~0",
+     "3: 0.1 - 2.1"},
+    {"a primary that has not reported may have gone on", 1, 4,
+     "+0 +1 +2 C ~0 ~2 t9999", "1: 1.1 0.1 -"},
+    {"it comes back, and all is well", 1, 4, "+0 +1 +2 C ~0 ~2 t9999 ~1", "1: 1.1 0.1 -"},
+    {"it does not: that is a loss", 1, 4, "+0 +1 +2 C ~0 ~2 x1 +1", "+: 1.2 2.1 - lost"},
+    {"but not while others may know more", 1, 4, "+0 +1 +2 C ~0 x1 +1 t900",
+     "1: 1.1 0.1 -"},
+    {"a backup's new process proves that the old is dead", 1, 4,
+     "+0 +1 +2 C ~1 ~2 x0 +0",
+     "+: 1.1 - 0.2"},
+    {"a backup that had not heard of its view hears of it", 1, 4,
+     "+0 +1 m2 +2 m255 C ~1 ~2 ~0 -1 t20", "+: 0.1 - 2.1"},
+    {"so does a primary", 1, 4, "+0 +1 m1 +2 m255 C ~0 ~2 ~1 l1", "+: 1.1 - 0.1"},
+    {"news that came too early are kept", 1, 4, "+0 +1 +2 C ~1 ~0 l1 ~2", "+: 1.1 - 0.1"},
+    {"what a chief has decided gives way to nobody", 1, 4,
+     "+0 +1 +2 m4 l1 C m255 ~0 ~1 t1000 -1 t20 ~2", "+: 0.1 - 2.1"},
+
+    {"recorded views stay", 1, 1, "+0 +1 R ~0 ~1", "1: 1.1 0.1 -"},
+    {"before anybody has reported", 1, 1, "+0 +1 R", "1: 1.1 0.1 -"},
+    {"they are not changed before all have reported", 1, 4, "+0 +1 +2 R ~0 ~2 t999",
+     "1: 1.1 0.1 -"},
+    {"then a primary that does not come is replaced", 1, 4, "+0 +1 +2 R ~0 ~2 t1000",
+     "+: 0.1 - 2.1"},
+    {"at once if it is dead", 1, 4, "+0 +1 +2 R ~0 ~2 x1 +1", "+: 0.1 - 2.1"},
+    {"what nobody has heard of is in force", 1, 4, "+0 +1 +2 m0 l1 R m255 ~0 ~1 ~2",
+     "3: 1.1 - 0.1"},
+    {"a former backup is no primary", 1, 4, "+0 +1 +2 m2 l1 m255 R ~0 ~2 x1 +1",
+     "+: 1.2 2.1 - lost"},
+    {"nor is a former primary", 1, 4, "+0 +1 +2 -1 t20 x0 R ~1 ~2 +0",
+     "+: 1.1 0.2 - lost"},
+    {"its place was taken", 1, 4, "+0 +1 +2 m0 -1 t20 R m255 ~0 ~1 ~2", "3: 0.1 - 2.1"},
+    {"a newer view that was reported counts", 1, 4, "+0 +1 +2 S l1 R ~0 ~1 ~2",
+     "3: 1.1 - 0.1"},
+};
+
+static void view_text(const struct view_model *model, uint32_t partition, char *text,
+                      size_t size)
+{
+    const struct mu__partition_view *view = mu__view_table_at(model->table, partition);
+    char number[24];
+    size_t length;
+
+    if (view == NULL) {
+        (void)snprintf(text, size, "-");
+        return;
+    }
+    (void)snprintf(number, sizeof number, view->number > 1000 ? "+" : "%" PRIu64,
+                   view->number);
+    (void)snprintf(text, size, "%s: %" PRIu32 ".%" PRIu64, number, view->primary.task,
+                   view->primary.incarnation);
+    for (int i = 0; i < 2; i++) {
+        const struct mu__replica *other = i == 0 ? &view->backup : &view->learner;
+
+        length = strlen(text);
+        if (other->incarnation == 0)
+            (void)snprintf(text + length, size - length, " -");
+        else
+            (void)snprintf(text + length, size - length, " %" PRIu32 ".%" PRIu64,
+                           other->task, other->incarnation);
+    }
+}
+
+/* Says so of a server. Returns what the table says. */
+static int happen_to(struct view_model *model, char event, uint32_t task,
+                     uint32_t partition)
+{
+    switch (event) {
+    case '+':
+        model_start(model, task);
+        model_link(model, task);
+        return model_report(model, task);
+    case '~':
+        model_link(model, task);
+        return model_report(model, task);
+    case '^':
+        if (!model->servers[task].runs)
+            model_start(model, task);
+        model_link(model, task);
+        return 0;
+    case '-':
+        model_unlink(model, task);
+        return 0;
+    case 'x':
+        model_crash(model, task);
+        return 0;
+    case 'r':
+        mu__view_table_removed(model->table, task);
+        return 0;
+    case 'a':
+        return mu__view_table_added(model->table, task, model->now_ms);
+    case 'l':
+        return model_news(model, task, partition, MU__REPLICA_LOST);
+    case 'd':
+        return model_news(model, task, partition, MU__REPLICA_DIVERGED);
+    case 'v':
+        return model_news(model, task, partition, MU__REPLICA_LEVEL);
+    default:
+        fail_msg("%c is no event", event);
+        return 0;
+    }
+}
+
+static void restart_chief(struct view_model *model, bool has_store)
+{
+    model_chief_crash(model);
+    if (!has_store)
+        model_store_lost(model);
+    model_chief_start(model);
+}
+
+static int happen(struct view_model *model, const char *word, uint32_t partition)
+{
+    unsigned long value = strtoul(word + 1, NULL, 10);
+    int rv = 0;
+
+    if (word[0] == 't')
+        model_pass(model, value);
+    else if (word[0] == 'm')
+        model->told = (unsigned)value;
+    else if (word[0] == 'S')
+        model->goes_without = true;
+    else if (word[0] != 'C' && word[0] != 'R')
+        rv = happen_to(model, word[0], (uint32_t)value, partition);
+    else
+        restart_chief(model, word[0] == 'R');
+    model_settle(model);
+    return rv;
+}
+
+/* 0: none. A restarted chief knows of none for a while. */
+static uint64_t store_of(const struct view_model *model, uint32_t partition)
+{
+    const struct mu__partition_view *view = mu__view_table_at(model->table, partition);
+
+    return view == NULL ? 0 : view->store_id;
+}
+
+/* As many as there are, and at least one. */
+static uint32_t servers_of(const char *events)
+{
+    uint32_t count = 1;
+
+    for (const char *at = events; at != NULL; at = strchr(at + 1, ' ')) {
+        const char *word = at + strspn(at, " ");
+
+        if (strchr("tmCRS", word[0]) == NULL && (uint32_t)(word[1] - '0') >= count)
+            count = (uint32_t)(word[1] - '0') + 1;
+    }
+    return count;
+}
+
+static bool goes_as_told(const struct story *story)
+{
+    struct mu__view_config config = three;
+    struct view_model model;
+    uint64_t first = 0;
+    uint64_t last = 0;
+    char view[64];
+    char text[96];
+    int rv = 0;
+
+    config.servers = servers_of(story->events);
+    config.backups = story->backups;
+    model_init(&model, &config, 7);
+    for (const char *at = story->events; *at != '\0'; at += strspn(at, " ")) {
+        int code = happen(&model, at, story->partition);
+
+        rv = rv == 0 ? code : rv;
+        last = store_of(&model, story->partition);
+        first = first == 0 ? last : first;
+        at += strcspn(at, " ");
+    }
+    view_text(&model, story->partition, view, sizeof view);
+    (void)snprintf(text, sizeof text, "%s%s%s", view, last != first ? " lost" : "",
+                   rv != 0 ? " refused" : "");
+    model_done(&model);
+    if (strcmp(text, story->view) == 0)
+        return true;
+    print_error("%s (%s): %s, and not %s\n", story->name, story->events, text,
+                story->view);
+    return false;
+}
+
+TEST(test_stories)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++)
+        all &= goes_as_told(&stories[i]);
+    assert_true(all);
+}
+
+/* ---- Choices ---- */
+
+static void come(struct view_model *model, uint32_t task)
+{
+    model_start(model, task);
+    model_link(model, task);
+    assert_int_equal(model_report(model, task), 0);
+}
+
+/* How many partitions of `primary` a server has as a backup or learner. */
+static uint32_t roles_for(const struct view_model *model, uint32_t primary, uint32_t task)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct mu__partition_view *view = mu__view_table_at(model->table, i);
+        const struct mu__replica *other =
+            view->backup.incarnation != 0 ? &view->backup : &view->learner;
+
+        count += view->primary.task == primary && other->incarnation != 0 &&
+                 other->task == task;
+    }
+    return count;
+}
+
+TEST(test_backups_of_one_server_are_spread)
+{
+    struct mu__view_config config = three;
+    struct view_model model;
+
+    config.servers = 4;
+    model_init(&model, &config, 7);
+    for (uint32_t i = 0; i < 4; i++)
+        come(&model, i);
+    model_settle(&model);
+    for (uint32_t primary = 0; primary < 4; primary++)
+        for (uint32_t task = 0; task < 4; task++)
+            assert_in_range(roles_for(&model, primary, task),
+                            task == primary ? 0 : 64 / 3, task == primary ? 0 : 22);
+    model_done(&model);
+}
+
+/* A primary cannot reach its backups on a server. */
+static void lose_backups_on(struct view_model *model, uint32_t primary, uint32_t backup)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct mu__partition_view *view = mu__view_table_at(model->table, i);
+
+        if (view->primary.task == primary && view->backup.incarnation != 0 &&
+            view->backup.task == backup)
+            assert_int_equal(model_news(model, primary, i, MU__REPLICA_LOST), 0);
+    }
+    model_settle(model);
+}
+
+/* Those that a server has lost are filled on the others alike. */
+TEST(test_learners_are_spread)
+{
+    struct mu__view_config config = three;
+    struct view_model model;
+
+    config.servers = 4;
+    model_init(&model, &config, 7);
+    for (uint32_t i = 0; i < 4; i++)
+        come(&model, i);
+    model_settle(&model);
+    model_crash(&model, 3);
+    model_pass(&model, GRACE_MS);
+    for (uint32_t task = 0; task < 3; task++)
+        lose_backups_on(&model, task, 3);
+    for (uint32_t task = 0; task < 3; task++)
+        assert_in_range(roles_for(&model, 0, task) + roles_for(&model, 1, task) +
+                            roles_for(&model, 2, task),
+                        MU__PARTITIONS / 3 - 10, MU__PARTITIONS / 3 + 10);
+    model_done(&model);
+}
+
+/* ---- Counts ---- */
+
+static void assert_totals(const struct view_model *model,
+                          struct mu__view_totals expected)
+{
+    struct mu__view_totals totals;
+
+    mu__view_table_totals(model->table, &totals);
+    assert_int_equal(totals.placed, expected.placed);
+    assert_int_equal(totals.without_primary, expected.without_primary);
+    assert_int_equal(totals.degraded, expected.degraded);
+    assert_int_equal(totals.filling, expected.filling);
+    assert_int_equal(totals.lost, expected.lost);
+}
+
+TEST(test_totals_and_losses)
+{
+    struct view_model model;
+    uint32_t task = 99;
+    uint32_t count = 0;
+
+    model_init(&model, &three, 7);
+    assert_totals(&model, (struct mu__view_totals){0});
+    come(&model, 0);
+    model_pass(&model, RECOVERY_MS);
+    assert_totals(&model, (struct mu__view_totals){.placed = 86, .degraded = 86});
+    come(&model, 2);
+    model_settle(&model);
+    assert_totals(&model, (struct mu__view_totals){
+                              .placed = 171, .degraded = 86, .filling = 86});
+    model_crash(&model, 2);
+    model_pass(&model, GRACE_MS);
+    assert_totals(&model, (struct mu__view_totals){.placed = 171, .degraded = 171});
+    assert_false(mu__view_table_next_lost(model.table, &task, &count));
+    model_crash(&model, 0);
+    model_pass(&model, GRACE_MS);
+    assert_totals(&model, (struct mu__view_totals){
+                              .placed = 171, .without_primary = 171, .degraded = 171});
+    come(&model, 0);
+    model_settle(&model);
+    assert_totals(&model, (struct mu__view_totals){
+                              .placed = 171, .degraded = 171, .lost = 171});
+    assert_true(mu__view_table_next_lost(model.table, &task, &count));
+    assert_int_equal(task, 0);
+    assert_int_equal(count, 171);
+    assert_false(mu__view_table_next_lost(model.table, &task, &count));
+    model_done(&model);
+}
+
+static void assert_roles(const struct view_model *model, uint32_t at,
+                         struct mu__view_roles expected)
+{
+    struct mu__view_roles roles;
+
+    assert_true(mu__view_table_roles(model->table, at, &roles));
+    assert_int_equal(roles.task, at);
+    assert_int_equal(roles.is_up, expected.is_up);
+    assert_int_equal(roles.primary, expected.primary);
+    assert_int_equal(roles.backup, expected.backup);
+    assert_int_equal(roles.learner, expected.learner);
+    assert_int_equal(roles.degraded, expected.degraded);
+    assert_int_equal(roles.lost, expected.lost);
+}
+
+TEST(test_roles_of_servers)
+{
+    struct mu__view_roles roles;
+    struct view_model model;
+
+    model_init(&model, &three, 7);
+    come(&model, 0);
+    model_pass(&model, RECOVERY_MS);
+    come(&model, 2);
+    model_settle(&model);
+    assert_roles(&model, 0, (struct mu__view_roles){.is_up = true, .primary = 86,
+                                                    .backup = 85, .degraded = 86});
+    assert_roles(&model, 1, (struct mu__view_roles){0});
+    assert_roles(&model, 2, (struct mu__view_roles){
+                                .is_up = true, .primary = 85, .learner = 86});
+    model_crash(&model, 2);
+    model_pass(&model, GRACE_MS);
+    model_crash(&model, 0);
+    come(&model, 0);
+    model_settle(&model);
+    assert_roles(&model, 0, (struct mu__view_roles){.is_up = true, .primary = 171,
+                                                    .degraded = 171, .lost = 171});
+    assert_roles(&model, 2, (struct mu__view_roles){0});
+    assert_false(mu__view_table_roles(model.table, 3, &roles));
+    model_done(&model);
+}
+
+/* ---- Nonsense ---- */
+
+static const struct mu__partition_view nonsense[] = {
+    {.partition = 256, .number = 9, .primary = {1, 1}},
+    {.partition = 0, .number = 0, .primary = {1, 1}},
+    {.partition = 0, .number = UINT64_MAX, .primary = {1, 1}},
+    {.partition = 0, .number = 9},
+    {.partition = 0, .number = 9, .primary = {UINT32_MAX, 1}},
+    {.partition = 0, .number = 9, .primary = {1, 1}, .backup = {UINT32_MAX, 1}},
+    {.partition = 0, .number = 9, .primary = {1, 1}, .backup = {1, 2}},
+    {.partition = 0, .number = 9, .primary = {1, 1}, .learner = {1, 2}},
+    {.partition = 0, .number = 9, .primary = {1, 1}, .backup = {2, 1}, .learner = {2, 1}},
+};
+
+/* It is left out, and what stands beside it is taken. */
+TEST(test_nonsense_is_refused)
+{
+    const struct mu__partition_view sane = {
+        .partition = 1, .number = 9, .store_id = 5, .primary = {0, 1}};
+    uint8_t bytes[2 * MU__VIEW_BYTES];
+    struct view_model model;
+
+    for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
+        uint8_t *at = bytes;
+
+        model_init(&model, &three, 7);
+        model_start(&model, 0);
+        model_link(&model, 0);
+        at = mu__views_put(at, &nonsense[i]);
+        (void)mu__views_put(at, &sane);
+        assert_int_equal(mu__view_table_held(model.table, model.node_last,
+                                             (struct mu__view){bytes, sizeof bytes}, true,
+                                             0), -MU_EINVALID);
+        assert_null(mu__view_table_at(model.table, 0));
+        assert_int_equal(mu__view_table_at(model.table, 1)->number, 9);
+        model_done(&model);
+    }
+}
+
+TEST(test_nodes_that_are_no_servers_are_refused)
+{
+    const struct mu__view none = {NULL, 0};
+    struct view_model model;
+
+    model_init(&model, &three, 7);
+    come(&model, 0);
+    assert_int_equal(mu__view_table_held(model.table, 77, none, false, 0),
+                     -MU_ENOTFOUND);
+    assert_int_equal(mu__view_table_news(model.table, 77, MU__REPLICA_LOST, none),
+                     -MU_ENOTFOUND);
+    assert_int_equal(mu__view_table_news(model.table, model.node_last, 0, none),
+                     -MU_EINVALID);
+    assert_int_equal(mu__view_table_news(model.table, model.node_last, 4, none),
+                     -MU_EINVALID);
+    mu__view_table_down(model.table, 77, 0);
+    mu__view_table_removed(model.table, 77);
+    model_pass(&model, RECOVERY_MS);
+    assert_totals(&model, (struct mu__view_totals){.placed = 86, .degraded = 86});
+    model_done(&model);
+}
+
+TEST_PROGRAM()

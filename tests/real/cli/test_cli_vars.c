@@ -1,0 +1,189 @@
+/* `muster vars`, and what `muster status` says of partitions. */
+#include "tests/real/cli.h"
+
+static struct cli run;
+static struct cli asked;
+static char folder[64];
+static char plugin[96];
+static char address[64]; /* the chief's */
+
+static const char plugin_text[] =
+    "#include <muster.h>\n"
+    "#include <stdio.h>\n"
+    "static int make(mu_node *node, const char *name, unsigned rank, unsigned shards)\n"
+    "{\n"
+    "    static const uint64_t dims[2] = {4, 3};\n"
+    "    mu_variable_spec spec = {name, MU_F32, rank, dims, shards, NULL, 0};\n"
+    "    mu_variable *variable = NULL;\n"
+    "    mu_error error;\n"
+    "    int rv = mu_variable_open(node, &spec, 20000, &error, &variable);\n"
+    "    mu_variable_close(variable);\n"
+    "    return rv;\n"
+    "}\n"
+    "static int chief(mu_node *node, void *user)\n"
+    "{\n"
+    "    int rv = make(node, \"weights\", 2, 3);\n"
+    "    (void)user;\n"
+    "    if (rv == 0)\n"
+    "        rv = make(node, \"bias\", 0, 1);\n"
+    "    printf(\"made %d\\n\", rv);\n"
+    "    fflush(stdout);\n"
+    "    while (mu_node_wait_job(node, -1, NULL) == 0)\n"
+    "        continue;\n"
+    "    return 0;\n"
+    "}\n"
+    "int mu_plugin_open(mu_node *node);\n"
+    "int mu_plugin_open(mu_node *node)\n"
+    "{\n"
+    "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
+    "}\n";
+
+static int compile(void **state)
+{
+    (void)state;
+    cli_folder(folder, sizeof folder);
+    return cli_compile(folder, plugin_text, plugin, sizeof plugin);
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    (void)unlink(plugin);
+    return rmdir(folder);
+}
+
+static int begin_with(const char *servers, const char *backups)
+{
+    cli_start(&run, NULL, "run", "--plugin", plugin, "--workers", "1", "--ps", servers,
+              "--backups", backups, "--restart", "ps=on-failure", "--transport", "tcp",
+              "--color", "never", NULL);
+    cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
+    (void)cli_expect(&run, NULL, "made 0\n");
+    return 0;
+}
+
+static int set_up_copied(void **state)
+{
+    (void)state;
+    return begin_with("2", "1");
+}
+
+static int set_up_plain(void **state)
+{
+    (void)state;
+    return begin_with("1", "0");
+}
+
+static int set_up_degraded(void **state)
+{
+    (void)state;
+    return begin_with("1", "1");
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    cli_stop(&run);
+    return 0;
+}
+
+/* What a verb prints. */
+static const char *ask(const char *verb, const char *flag, const char *value)
+{
+    cli_start(&asked, NULL, verb, "--address", address, flag, value, NULL);
+    cli_expect_code(&asked, 0);
+    return asked.text;
+}
+
+static cJSON *ask_json(const char *verb, const char *flag)
+{
+    return cli_json(ask(verb, "--output=json", flag));
+}
+
+TEST_WITH(test_lists_of_variables, set_up_copied, tear_down)
+{
+    (void)ask("vars", NULL, NULL);
+    (void)cli_expect(&asked, NULL, "NAME     DTYPE    SHAPE  SHARDS  BYTES  VERSION\n");
+    (void)cli_expect(&asked, NULL, "bias     float32         1       4      1\n");
+    (void)cli_expect(&asked, NULL, "weights  float32  4x3    3       48     1\n");
+    (void)cli_expect(&asked, NULL,
+                     "NAME     SHARD  BYTES  VERSION  PARTITION  PRIMARY  "
+                     "BACKUP  LEARNER\n");
+    assert_true(strstr(asked.text, "ps:0     ps:1") != NULL ||
+                strstr(asked.text, "ps:1     ps:0") != NULL);
+}
+
+/* Shards of a variable are in partitions that follow each other. */
+TEST_WITH(test_variables_as_json, set_up_copied, tear_down)
+{
+    cJSON *root = ask_json("vars", NULL);
+    const cJSON *weights = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "variables"), 1);
+    const cJSON *parts = cJSON_GetObjectItem(weights, "parts");
+    int first = (int)cli_number(cJSON_GetArrayItem(parts, 0), "partition");
+
+    assert_string_equal(cli_text(weights, "name"), "weights");
+    assert_int_equal(cli_number(weights, "shards"), 3);
+    assert_int_equal(cli_number(weights, "bytes"), 48);
+    assert_int_equal(cJSON_GetArraySize(parts), 3);
+    for (int i = 0; i < 3; i++) {
+        const cJSON *part = cJSON_GetArrayItem(parts, i);
+        int primary = (int)cli_number(part, "primary");
+
+        assert_int_equal(cli_number(part, "shard"), i);
+        assert_int_equal(cli_number(part, "partition"), (first + i) % 256);
+        assert_int_equal(primary, (first + i) % 256 % 2);
+        assert_int_equal(cli_number(part, "backup"), 1 - primary);
+    }
+    assert_int_equal(cli_number(root, "servers_missing"), 0);
+    cJSON_Delete(root);
+}
+
+TEST_WITH(test_lists_of_partitions, set_up_copied, tear_down)
+{
+    cJSON *root;
+
+    (void)ask("vars", "--partitions", NULL);
+    (void)cli_expect(&asked, NULL, "PARTITION  VIEW  PRIMARY  BACKUP  LEARNER\n");
+    (void)cli_expect(&asked, NULL, "254        1     ps:0     ps:1 ");
+    (void)cli_expect(&asked, NULL, "255        1     ps:1     ps:0 ");
+    root = ask_json("vars", "--partitions");
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "views")), 256);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(root, "servers")), 2);
+    assert_int_equal(cli_number(root, "placed"), 256);
+    assert_int_equal(cli_number(root, "degraded"), 0);
+    cJSON_Delete(root);
+}
+
+TEST_WITH(test_status_of_whole_partitions, set_up_copied, tear_down)
+{
+    (void)ask("status", NULL, NULL);
+    (void)cli_expect(&asked, NULL,
+                     "\n256 partitions on 2 servers, each with a backup\n\n");
+}
+
+TEST_WITH(test_status_without_backups, set_up_plain, tear_down)
+{
+    (void)ask("status", NULL, NULL);
+    (void)cli_expect(&asked, NULL, "\n256 partitions on 1 server, without backups\n\n");
+}
+
+TEST_WITH(test_status_of_degraded_partitions, set_up_degraded, tear_down)
+{
+    (void)ask("status", NULL, NULL);
+    (void)cli_expect(&asked, NULL,
+                     "\n256 partitions on 1 server, 256 without a backup, of which 0 are "
+                     "being copied\n  /job:ps/task:0: 256 have no backup\n");
+}
+
+/* The server of a job without backups is killed, and started again, empty. */
+TEST_WITH(test_status_of_lost_partitions, set_up_plain, tear_down)
+{
+    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+
+    assert_int_equal(kill(cli_task_pid(&run, NULL, "ps/0"), SIGKILL), 0);
+    while (strstr(ask("status", NULL, NULL), "/job:ps/task:0: 256 were lost with it\n") ==
+           NULL)
+        assert_true(cli_now_ms() < limit_ms);
+}
+
+TEST_PROGRAM_WITH(compile, clean)

@@ -1,0 +1,335 @@
+/* Parameter servers with backups that are killed, or stopped for a while, one after the
+ * other, under threads that add to a variable without end: each add counts once, none
+ * fails. Servers are processes of their own: this very program, started with a task as
+ * arguments. */
+#include "tests/real/tasks.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+
+enum {
+    SERVERS = 3,
+    WRITERS = 4,
+    ROWS = 64, /* each is a shard */
+    ROW = 512,
+    COUNT = ROWS * ROW,
+    HEARTBEAT_MS = 100,
+    SILENCE_MS = 1000,
+    STOPPED_MS = 2 * SILENCE_MS,
+    KILLING_MS = 8000
+};
+
+static void set_options(mu_node_options *options)
+{
+    options->backups = 1;
+    options->heartbeat_ms = HEARTBEAT_MS;
+    options->silence_ms = SILENCE_MS;
+}
+
+static int play(char **argv)
+{
+    mu_node_options options;
+
+    mu_node_options_init(&options);
+    set_options(&options);
+    return tasks_play(argv, &options, NULL, 0);
+}
+
+/* ---- Threads that add ones ---- */
+
+struct writers {
+    pthread_t threads[WRITERS];
+    mu_variable *variable;
+    int64_t *ones;
+    atomic_bool stop;
+    atomic_int_least64_t adds;
+    atomic_int failure; /* code of the first one, with its */
+    char words[512];
+    atomic_uint_least64_t longest_ms;
+};
+
+static void note_failure(struct writers *writers, int code, const char *words)
+{
+    int none = 0;
+
+    if (atomic_compare_exchange_strong(&writers->failure, &none, code))
+        (void)snprintf(writers->words, sizeof writers->words, "%s", words);
+}
+
+static void note_time(struct writers *writers, uint64_t ms)
+{
+    uint_least64_t longest = atomic_load(&writers->longest_ms);
+
+    while (ms > longest &&
+           !atomic_compare_exchange_weak(&writers->longest_ms, &longest, ms))
+        continue;
+}
+
+static void *add_ones(void *arg)
+{
+    struct writers *writers = arg;
+
+    while (!atomic_load(&writers->stop)) {
+        uint64_t began_ms = cli_now_ms();
+        mu_error error = {0};
+        int rv = mu_variable_add(writers->variable, writers->ones,
+                                 COUNT * sizeof *writers->ones, SOON_MS, &error);
+
+        note_time(writers, cli_now_ms() - began_ms);
+        if (rv == 0)
+            atomic_fetch_add(&writers->adds, 1);
+        else
+            note_failure(writers, rv, error.message);
+    }
+    return NULL;
+}
+
+static void begin_writers(struct writers *writers, mu_variable *variable)
+{
+    memset(writers, 0, sizeof *writers);
+    writers->variable = variable;
+    writers->ones = calloc(COUNT, sizeof *writers->ones);
+    assert_non_null(writers->ones);
+    for (size_t i = 0; i < COUNT; i++)
+        writers->ones[i] = 1;
+    for (int i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_create(&writers->threads[i], NULL, add_ones, writers),
+                         0);
+}
+
+static void end_writers(struct writers *writers)
+{
+    atomic_store(&writers->stop, true);
+    for (int i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_join(writers->threads[i], NULL), 0);
+    free(writers->ones);
+    if (writers->failure != 0)
+        fail_msg("an add failed: %s", writers->words);
+}
+
+/* Until more adds have succeeded than up to now. */
+static void wait_adds(struct writers *writers)
+{
+    int64_t enough = atomic_load(&writers->adds) + 2 * WRITERS;
+
+    for (int i = 0; i < SOON_MS && atomic_load(&writers->adds) < enough; i++)
+        nodes_pause();
+    assert_true(atomic_load(&writers->adds) >= enough);
+}
+
+/* ---- Three servers ---- */
+
+struct fixture {
+    struct nodes nodes;
+    char address[64]; /* the chief's */
+    mu_node *chief;
+    pid_t servers[SERVERS];
+    mu_variable *variable;
+    struct writers writers;
+    struct cli cli;
+};
+
+static void start_server(struct fixture *f, int server)
+{
+    f->servers[server] = tasks_start("ps", server, f->nodes.json);
+}
+
+static int set_up(void **state)
+{
+    static const uint64_t dims[2] = {ROWS, ROW};
+    const mu_variable_spec spec = {
+        .name = "counts", .dtype = MU_I64, .rank = 2, .dims = dims, .shards = ROWS};
+    struct fixture *f = calloc(1, sizeof *f);
+    mu_node_options options;
+    mu_error error = {0};
+
+    assert_non_null(f);
+    nodes_init(&f->nodes, 0, SERVERS);
+    for (int i = 0; i < SERVERS; i++)
+        start_server(f, i);
+    nodes_options(&f->nodes, "chief", 0, &options);
+    set_options(&options);
+    f->chief = nodes_open_with(&f->nodes, &options);
+    (void)snprintf(f->address, sizeof f->address, "tcp://%s",
+                   mu_cluster_address(f->nodes.cluster, "chief", 0));
+    check(mu_variable_open(f->chief, &spec, SOON_MS, &error, &f->variable), &error);
+    begin_writers(&f->writers, f->variable);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    mu_variable_close(f->variable);
+    nodes_done(&f->nodes);
+    for (int i = 0; i < SERVERS; i++)
+        tasks_kill(&f->servers[i]);
+    free(f);
+    return 0;
+}
+
+/* Each add is there once. */
+static void assert_exact(struct fixture *f, const char *what)
+{
+    int64_t *data = calloc(COUNT, sizeof *data);
+    mu_error error = {0};
+
+    end_writers(&f->writers);
+    assert_non_null(data);
+    check(mu_variable_read(f->variable, data, COUNT * sizeof *data, SOON_MS, &error),
+          &error);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(data[i], f->writers.adds);
+    free(data);
+    (void)printf("%s: %" PRIdLEAST64 " adds, the longest took %" PRIuLEAST64 " ms\n",
+                 what, atomic_load(&f->writers.adds),
+                 atomic_load(&f->writers.longest_ms));
+}
+
+/* ---- What the status says ---- */
+
+static int64_t number_in(const mu_value *map, const char *key)
+{
+    int64_t number = -1;
+
+    (void)mu_value_get_int(mu_value_find(map, key), &number);
+    return number;
+}
+
+static int64_t roles_of(const mu_value *partitions, int server)
+{
+    const mu_value *servers = mu_value_find(partitions, "servers");
+
+    for (size_t i = 0; i < mu_value_count(servers); i++) {
+        const mu_value *own = mu_value_at(servers, i);
+
+        if (number_in(own, "ps") == server)
+            return number_in(own, "primary") + number_in(own, "backup") +
+                   number_in(own, "learner");
+    }
+    return 0;
+}
+
+/* Every partition has a backup, and none is on server `without`; -1: on any. */
+static bool is_whole(struct fixture *f, int without)
+{
+    mu_value *status = NULL;
+    mu_error error = {0};
+    const mu_value *partitions;
+    bool is;
+
+    check(mu_node_status(f->chief, SOON_MS, &error, &status), &error);
+    partitions = mu_value_find(status, "partitions");
+    assert_int_equal(number_in(partitions, "lost"), 0);
+    is = number_in(partitions, "placed") == 256 &&
+         number_in(partitions, "degraded") == 0 &&
+         (without < 0 || roles_of(partitions, without) == 0);
+    mu_value_free(status);
+    return is;
+}
+
+static void wait_whole(struct fixture *f, int without)
+{
+    uint64_t limit_ms = cli_now_ms() + SOON_MS;
+
+    while (!is_whole(f, without)) {
+        if (cli_now_ms() > limit_ms)
+            fail_msg("the partitions do not become whole without server %d", without);
+        nodes_pause();
+    }
+}
+
+/* `muster status` says so, soon. */
+static void expect_status(struct fixture *f, const char *words)
+{
+    uint64_t limit_ms = cli_now_ms() + SOON_MS;
+
+    do {
+        cli_start(&f->cli, NULL, "status", "--address", f->address, NULL);
+        cli_expect_code(&f->cli, 0);
+    } while (strstr(f->cli.text, words) == NULL && cli_now_ms() < limit_ms);
+    if (strstr(f->cli.text, words) == NULL) {
+        cli_show(&f->cli);
+        fail_msg("no status says \"%s\"", words);
+    }
+}
+
+/* ---- Tests ---- */
+
+/* One server is killed, then a second one, once the others have copies of all: each comes
+ * back empty. */
+static void kill_two(struct fixture *f, int first)
+{
+    int second = (first + 1) % SERVERS;
+
+    tasks_kill(&f->servers[first]);
+    wait_whole(f, first);
+    tasks_kill(&f->servers[second]);
+    expect_status(f, "256 partitions on 1 server, 256 without a backup, of which 0 are "
+                     "being copied\n");
+    start_server(f, first);
+    wait_whole(f, second);
+    start_server(f, second);
+    expect_status(f, "256 partitions on 2 servers, each with a backup\n");
+    wait_adds(&f->writers);
+}
+
+TEST_ON(test_killed_servers, struct fixture *f, set_up, tear_down)
+{
+    uint64_t end_ms = cli_now_ms() + KILLING_MS;
+
+    wait_whole(f, -1);
+    expect_status(f, "256 partitions on 3 servers, each with a backup\n");
+    wait_adds(&f->writers);
+    for (int round = 0; round < SERVERS || cli_now_ms() < end_ms; round++)
+        kill_two(f, round % SERVERS);
+    assert_exact(f, "killed");
+}
+
+static int primary_of_some(struct fixture *f)
+{
+    mu_value *status = NULL;
+    mu_error error = {0};
+    const mu_value *servers;
+    int found = -1;
+
+    check(mu_node_status(f->chief, SOON_MS, &error, &status), &error);
+    servers = mu_value_find(mu_value_find(status, "partitions"), "servers");
+    for (size_t i = 0; i < mu_value_count(servers); i++)
+        if (number_in(mu_value_at(servers, i), "primary") > 0)
+            found = (int)number_in(mu_value_at(servers, i), "ps");
+    mu_value_free(status);
+    assert_true(found >= 0);
+    return found;
+}
+
+/* A primary that stands still is replaced; when it goes on, it completes nothing. */
+TEST_ON(test_stopped_servers, struct fixture *f, set_up, tear_down)
+{
+    for (int i = 0; i < SERVERS; i++) {
+        uint64_t end_ms;
+        int server;
+
+        wait_whole(f, -1);
+        wait_adds(&f->writers);
+        server = primary_of_some(f);
+        assert_int_equal(kill(f->servers[server], SIGSTOP), 0);
+        end_ms = cli_now_ms() + STOPPED_MS;
+        wait_whole(f, server);
+        wait_adds(&f->writers);
+        while (cli_now_ms() < end_ms)
+            nodes_pause();
+        assert_int_equal(kill(f->servers[server], SIGCONT), 0);
+        wait_adds(&f->writers);
+    }
+    assert_exact(f, "stopped");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4)
+        return play(argv);
+    return tests_run(NULL, NULL);
+}

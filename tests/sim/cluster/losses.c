@@ -1,0 +1,109 @@
+#include "tests/sim/cluster/losses.h"
+
+#include "actors/ps/server.h"
+#include "actors/views/views.h"
+
+enum { PAUSE_MAX_MS = 400, BACK_MAX_MS = 2000 };
+
+struct backing {
+    const struct cluster *cluster;
+    bool is_whole;
+};
+
+static bool runs_here(const struct cluster *cluster, const struct mu__replica *replica)
+{
+    const struct cluster_task *task = cluster->servers[replica->task];
+
+    return sim_alive(task->node) && task->member.incarnation == replica->incarnation;
+}
+
+/* Whether the primary completes nothing without the backup. */
+static bool is_streaming(const struct cluster *cluster,
+                         const struct mu__partition_view *view)
+{
+    const struct cluster_task *task = cluster->servers[view->primary.task];
+    const struct ps *ps =
+        mu__actor_state(task->member.kernel, (mu__pid){MU__NODE_SELF, MU__PS});
+    const struct partition *p = ps->partitions[view->partition];
+
+    return p != NULL && p->role == SERVING && p->stream.needed && p->stream.node != 0 &&
+           p->view.number == view->number;
+}
+
+/* The chief may not have heard yet of a process that died, or of a link that broke. */
+static void check_members(void *user, const struct mu__partition_view *view)
+{
+    struct backing *backing = user;
+
+    if (!runs_here(backing->cluster, &view->primary) ||
+        !runs_here(backing->cluster, &view->backup) ||
+        !is_streaming(backing->cluster, view))
+        backing->is_whole = false;
+}
+
+/* Whether all partitions would survive the loss of any server. */
+static bool is_backed(const struct cluster *cluster)
+{
+    const struct cluster_task *chief = cluster->chief;
+    struct backing backing = {.cluster = cluster};
+    struct mu__view_totals totals;
+    const void *views;
+
+    if (!sim_alive(chief->node) || chief->member.kernel == NULL)
+        return false;
+    views = mu__actor_state(chief->member.kernel, (mu__pid){MU__NODE_SELF, MU__VIEWS});
+    if (views == NULL)
+        return false;
+    mu__views_totals(views, &totals);
+    backing.is_whole = totals.placed == MU__PARTITIONS && totals.degraded == 0 &&
+                       totals.without_primary == 0;
+    if (backing.is_whole)
+        mu__views_each(views, check_members, &backing);
+    return backing.is_whole;
+}
+
+static void start_server(struct sim *sim, void *arg)
+{
+    struct cluster_task *task = arg;
+
+    (void)sim;
+    if (!sim_alive(task->node))
+        cluster_start(task);
+}
+
+static void kill_server(struct cluster_losses *losses)
+{
+    struct cluster *cluster = losses->cluster;
+    struct sim *sim = cluster->sim;
+    uint64_t last = cluster->options.servers - 1;
+    struct cluster_task *task = cluster->servers[sim_between(&losses->random, 0, last)];
+
+    if (!sim_alive(task->node))
+        return;
+    sim_note(sim, MU__LOG_WARN, "%s is killed", task->name);
+    sim_crash(task->node);
+    losses->killed++;
+    sim_at(sim, sim_now_ms(sim) + sim_between(&losses->random, 1, BACK_MAX_MS),
+           start_server, task);
+}
+
+static void step_losses(struct sim *sim, void *arg)
+{
+    struct cluster_losses *losses = arg;
+    uint64_t now_ms = sim_now_ms(sim);
+
+    if (now_ms >= losses->until_ms)
+        return;
+    if (is_backed(losses->cluster))
+        kill_server(losses);
+    sim_at(sim, now_ms + sim_between(&losses->random, 1, PAUSE_MAX_MS), step_losses,
+           losses);
+}
+
+void cluster_losses_begin(struct cluster_losses *losses)
+{
+    sim_at(losses->cluster->sim,
+           sim_now_ms(losses->cluster->sim) +
+               sim_between(&losses->random, 1, PAUSE_MAX_MS),
+           step_losses, losses);
+}
