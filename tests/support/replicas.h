@@ -33,7 +33,7 @@ struct fixture {
     uint64_t number; /* of the last view */
     uint64_t token;
     uint64_t variable;
-    uint64_t offset; /* in it, of writes and reads */
+    uint64_t offset;     /* in it, of writes and reads */
     uint64_t generation; /* that was served last, */
     uint32_t served_by;  /* by the node that the client knows under this number */
     uint64_t effect;
@@ -88,7 +88,8 @@ static inline void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         memcpy(answer->data, body->data.data, body->data.size);
 }
 
-static inline void on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static inline void on_effect_written(struct mu__ctx *ctx, void *state,
+                                     struct mu__msg *msg)
 {
     const struct mu__effect_written *body = mu__body(msg);
 
@@ -209,7 +210,7 @@ static inline int tear_down(void **state)
 /* ---- What is said ---- */
 
 static inline void say(struct net_process *from, uint32_t actor, struct net_process *to,
-                uint16_t kind, const void *body)
+                       uint16_t kind, const void *body)
 {
     struct mu__msg *msg = mu__msg_heap(kind, mu__messages.rows[kind].body_size);
 
@@ -228,7 +229,7 @@ static inline struct mu__replica replica_of(const struct net_process *p)
 
 /* A view of the partition, which the chief tells one of the servers. */
 static inline void set_view(struct fixture *f, struct net_process *to,
-                     struct mu__partition_view view)
+                            struct mu__partition_view view)
 {
     uint8_t bytes[MU__VIEW_BYTES];
     const struct mu__views_set body = {.views = {bytes, sizeof bytes}};
@@ -241,7 +242,7 @@ static inline void set_view(struct fixture *f, struct net_process *to,
 
 /* A next view, which the chief tells all its members that are there. */
 static inline void change_view(struct fixture *f, struct net_process *primary,
-                        struct net_process *backup, struct net_process *learner)
+                               struct net_process *backup, struct net_process *learner)
 {
     const struct mu__partition_view view = {.number = ++f->number,
                                             .primary = replica_of(primary),
@@ -284,7 +285,7 @@ static const struct mu__var_open large = {.name = {"large", 5},
                                           .size = LARGE_BYTES};
 
 static inline void say_open(struct fixture *f, struct net_process *server,
-                     struct mu__var_open open)
+                            struct mu__var_open open)
 {
     open.token = ++f->token;
     open.shards = 1;
@@ -294,7 +295,7 @@ static inline void say_open(struct fixture *f, struct net_process *server,
 }
 
 static inline void open_as(struct fixture *f, struct net_process *server,
-                    const struct mu__var_open *open)
+                           const struct mu__var_open *open)
 {
     struct mu__var_write zero = {.operation = MU__WRITE_ZERO,
                                  .partition = PARTITION,
@@ -334,7 +335,8 @@ static inline struct mu__var_write write_of(struct fixture *f, uint64_t effect)
 }
 
 /* Returns the token. */
-static inline uint64_t post_write(struct fixture *f, struct net_process *server, uint64_t effect)
+static inline uint64_t post_write(struct fixture *f, struct net_process *server,
+                                  uint64_t effect)
 {
     const struct mu__var_write write = write_of(f, effect);
 
@@ -363,7 +365,7 @@ static inline uint64_t post_read(struct fixture *f, struct net_process *server)
 }
 
 static inline void assert_content(struct fixture *f, struct net_process *server,
-                           int64_t expected)
+                                  int64_t expected)
 {
     const struct answer *answer = need_answer(f, post_read(f, server));
 

@@ -177,6 +177,21 @@ TEST_ON(test_a_shard_removed_during_a_fill, struct fixture *f, set_up, tear_down
     assert_content(f, f->servers[2], 1);
 }
 
+/* The sums of records are not compared before the last piece. */
+TEST_ON(test_a_record_that_is_missing_in_a_fill, struct fixture *f, set_up, tear_down)
+{
+    begin_one(f, &large);
+    fill_until(f, MU__FILL_TAKEN);
+    (void)add_meanwhile(f);
+    net_run_to_frame(&f->net, MU__VAR_WRITE);
+    f->servers[2]->deaf = true;
+    assert_true(net_step(&f->net));
+    f->servers[2]->deaf = false;
+    (void)add_meanwhile(f);
+    net_settle(&f->net);
+    assert_int_equal(f->news, MU__REPLICA_DIVERGED);
+}
+
 /* ---- When it is level ---- */
 
 /* A write was answered without it, and it has not got its record. */
