@@ -44,6 +44,36 @@ static uint64_t add_meanwhile(struct fixture *f)
 
 /* ---- The whole of it ---- */
 
+TEST_ON(test_a_learner_that_is_lost_makes_room, struct fixture *f, set_up, tear_down)
+{
+    begin_one(f, &large);
+    fill_until(f, MU__FILL_TAKEN);
+    net_crash(f->servers[2]);
+    net_settle(&f->net);
+    assert_int_equal(f->news, MU__REPLICA_LOST);
+    change_view(f, f->servers[0], NULL, f->servers[1]);
+    assert_int_equal(f->news, MU__REPLICA_LEVEL);
+}
+
+/* It has a write of which nobody else knows. */
+TEST_ON(test_a_former_primary_is_filled_anew, struct fixture *f, set_up, tear_down)
+{
+    begin_two(f);
+    f->servers[1]->deaf = true;
+    assert_null(answer_to(f, add_once(f, f->servers[0])));
+    f->servers[1]->deaf = false;
+    f->number++;
+    set_view(f, f->servers[1],
+             (struct mu__partition_view){.number = f->number,
+                                         .primary = replica_of(f->servers[1])});
+    change_view(f, f->servers[1], NULL, f->servers[0]);
+    assert_int_equal(f->news, MU__REPLICA_LEVEL);
+    change_view(f, f->servers[1], f->servers[0], NULL);
+    net_crash(f->servers[1]);
+    change_view(f, f->servers[0], NULL, NULL);
+    assert_content(f, f->servers[0], 0);
+}
+
 TEST_ON(test_a_learner_is_filled_and_promoted, struct fixture *f, set_up, tear_down)
 {
     change_view(f, f->servers[0], NULL, NULL);

@@ -175,6 +175,23 @@ TEST_ON(test_effects_count_once, struct fixture *f, set_up, tear_down)
     assert_content(f, f->servers[1], 2);
 }
 
+/* Who creates a shard is told so by the next primary, too. */
+TEST_ON(test_creators_are_forgotten, struct fixture *f, set_up, tear_down)
+{
+    struct mu__var_open open = small;
+
+    open.name = (struct mu__view){"other", 5};
+    begin_two(f);
+    say_open(f, f->servers[0], open);
+    net_settle(&f->net);
+    assert_int_equal(need_answer(f, f->token)->code, 0);
+    net_crash(f->servers[0]);
+    change_view(f, f->servers[1], NULL, NULL);
+    say_open(f, f->servers[1], open);
+    net_settle(&f->net);
+    assert_int_equal(need_answer(f, f->token)->code, 0);
+}
+
 /* ---- Views ---- */
 
 TEST_ON(test_older_views_are_ignored, struct fixture *f, set_up, tear_down)
