@@ -147,11 +147,11 @@ TEST_ON(test_records_of_others_are_ignored, struct fixture *f, set_up, tear_down
     assert_content(f, f->servers[1], 0);
 }
 
-TEST_ON(test_a_copy_that_differs_is_reported, struct fixture *f, set_up, tear_down)
+/* The backup applies another write than the primary. */
+static void assert_difference_is_reported(struct fixture *f)
 {
     uint64_t write;
 
-    begin_two(f);
     f->servers[1]->deaf = true;
     write = add_once(f, f->servers[0]);
     f->servers[1]->deaf = false;
@@ -159,6 +159,21 @@ TEST_ON(test_a_copy_that_differs_is_reported, struct fixture *f, set_up, tear_do
     say_record(f, f->servers[0], f->effect);
     assert_int_equal(f->news, MU__REPLICA_DIVERGED);
     assert_null(answer_to(f, write));
+}
+
+TEST_ON(test_a_copy_that_differs_is_reported, struct fixture *f, set_up, tear_down)
+{
+    begin_two(f);
+    assert_difference_is_reported(f);
+}
+
+TEST_ON(test_a_filled_copy_that_differs_is_reported, struct fixture *f, set_up, tear_down)
+{
+    change_view(f, f->servers[0], NULL, NULL);
+    open_variable(f, f->servers[0]);
+    change_view(f, f->servers[0], NULL, f->servers[1]);
+    assert_int_equal(f->news, MU__REPLICA_LEVEL);
+    assert_difference_is_reported(f);
 }
 
 /* The backup hears of the fence as a record, and of nothing else. */
