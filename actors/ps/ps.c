@@ -367,13 +367,45 @@ static struct partition *find_serving(const struct ps *ps, uint32_t partition,
     return p;
 }
 
+/* A primary that reaches neither its replica nor a chief may have been replaced. */
+static bool is_primary_cut_off(const struct ps *ps, const struct partition *p)
+{
+    return p->stream.needed && p->stream.node == 0 && !mu__ps_has_chief(ps);
+}
+
+static void answer_read(struct mu__ctx *ctx, struct partition *p,
+                        const struct mu__msg *msg)
+{
+    const struct mu__var_read *body = (const void *)msg->body;
+    const struct mu__store_read request = {body->variable, body->offset, body->size};
+    struct mu__var_data reply = {.token = body->token};
+    mu_error error;
+    int rv = mu__store_read(p->store, &request, &error, &reply.data, &reply.version);
+
+    reply.code = code_to_send(rv);
+    reply.message = message_of(rv, error.message);
+    mu__ps_answer(ctx, p, msg->from, MU__VAR_DATA, &reply, sizeof reply);
+}
+
+static bool begin_read(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       const struct mu__msg *msg)
+{
+    if (is_primary_cut_off(ps, p))
+        return false;
+    answer_read(ctx, p, msg);
+    return true;
+}
+
 bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                            struct mu__msg *msg)
 {
-    const struct mutation *mutation = mu__ps_mutation(msg->kind);
+    const struct mutation *mutation;
 
+    if (msg->kind == MU__VAR_READ)
+        return begin_read(ctx, ps, p, msg);
     if (mu__stream_is_blocked(ctx, p))
         return false;
+    mutation = mu__ps_mutation(msg->kind);
     p->record++;
     if (!mu__stream_send(ctx, ps, p, mutation, msg)) {
         p->record--;
@@ -418,28 +450,14 @@ static void on_mutation(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__ps_begin(ctx, ps, p, msg);
 }
 
-/* A primary that reaches neither its replica nor a chief may have been replaced. */
-static bool is_primary_cut_off(const struct ps *ps, const struct partition *p)
-{
-    return p->stream.needed && p->stream.node == 0 && !mu__ps_has_chief(ps);
-}
-
 static void on_variable_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
     const struct mu__var_read *body = mu__body(msg);
-    const struct mu__store_read request = {body->variable, body->offset, body->size};
-    struct mu__var_data reply = {.token = body->token};
     struct partition *p = find_serving(ps, body->partition, body->generation);
-    mu_error error;
-    int rv;
 
-    if (p == NULL || is_primary_cut_off(ps, p))
-        return;
-    rv = mu__store_read(p->store, &request, &error, &reply.data, &reply.version);
-    reply.code = code_to_send(rv);
-    reply.message = message_of(rv, error.message);
-    mu__ps_answer(ctx, p, msg->from, MU__VAR_DATA, &reply, sizeof reply);
+    if (p != NULL && !begin_read(ctx, ps, p, msg))
+        mu__stream_defer(ctx, ps, p, mu__claim(ctx));
 }
 
 /* ---- Fences ---- */

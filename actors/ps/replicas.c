@@ -387,7 +387,8 @@ static bool add_ps_node(struct ps *ps, const struct mu__node_up *up)
         return false;
     ps->nodes[ps->nodes_count++] = (struct ps_node){
         .node = up->node,
-        .is_chief = mu__view_is(up->type, ps->leader) && up->index == 0,
+        .is_chief = up->index == 0 &&
+                    (mu__view_is(up->type, "chief") || mu__view_is(up->type, ps->leader)),
         .is_server = mu__view_is(up->type, "ps"),
         .index = up->index,
         .incarnation = up->incarnation,

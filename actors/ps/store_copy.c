@@ -101,7 +101,8 @@ int mu__store_put_shard(struct mu__variable_store *store,
         rv = mu__shape_check(&shard->shape, ret_error);
     if (rv != 0)
         return rv;
-    if (v != NULL || shard->id == 0 || shard->shard >= shard->shape.shards)
+    if (v != NULL || shard->id == 0 || mu__map_get(&store->by_id, shard->id) != NULL ||
+        shard->shard >= shard->shape.shards)
         return mu_error_set(ret_error, -MU_EINVALID, "a shard that cannot be filled");
     mu__shape_shard(&shard->shape, shard->shard, &offset, &bytes);
     if (bytes != shard->bytes)

@@ -247,7 +247,7 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
 
     if (is_chief)
         rv = spawn_member_actor(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
-    if (rv == 0 && mu__member_ends_job(member->cluster, member->type, (int)member->index))
+    if (rv == 0 && mu__member_has_views(member))
         rv = spawn_views(member, config);
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__worker, MU__WORKER, &worker);

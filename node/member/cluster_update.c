@@ -46,7 +46,7 @@ static bool has_actor(const struct mu__member *member, uint32_t actor)
     if (actor == MU__SUPERVISOR)
         return strcmp(member->type, "chief") == 0;
     if (actor == MU__VIEWS)
-        return mu__member_ends_job(member->cluster, member->type, (int)member->index);
+        return mu__member_has_views(member);
     return actor != MU__COORDINATION ||
            mu__task_set_has(&member->hosts, member->type, member->index);
 }

@@ -28,6 +28,10 @@ void mu__member_forget_changes(struct mu__member *member);
 /* The type of the task, of index 0, with whose program the job ends. */
 const char *mu__member_leader_type(const struct mu__member *member);
 
+/* Whether it has the view service of the parameter servers: the chief, or worker 0
+ * without one. */
+bool mu__member_has_views(const struct mu__member *member);
+
 /* Start the actors of the task's role. */
 int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config);
 

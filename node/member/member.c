@@ -91,6 +91,12 @@ bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
     return index == 0 && strcmp(type, job_owner_type(cluster)) == 0;
 }
 
+bool mu__member_has_views(const struct mu__member *member)
+{
+    return strcmp(member->type, "chief") == 0 ||
+           mu__member_ends_job(member->cluster, member->type, (int)member->index);
+}
+
 /* ---- turns ---- */
 
 static void on_member_turn(void *owner)

@@ -220,7 +220,7 @@ static int read_item(const cJSON *item, bool is_map, mu_value *container, mu_err
 static int read_items(const cJSON *list, bool is_map, mu_error *error,
                       mu_value **ret_value)
 {
-    mu_value *container;
+    mu_value *container = NULL;
     int rv = 0;
 
     if (is_map && list->child != NULL && list->child->string[0] == '$')

@@ -37,8 +37,8 @@ struct mu__links_config {
                                    `taken` is called; 0: it never is */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
-    const char *leader;         /* type of the chief: the task of that type with index 0;
-                                   NULL: "chief". Not copied */
+    const char *leader;         /* index 0 of this type may do what the chief may; NULL:
+                                   nobody else. Not copied */
     const char *only;           /* task type that may link; NULL: any. Not copied */
     const char *only_why;       /* reason for refusing others; not copied */
     const struct mu__schema *schema;    /* of the messages that travel */

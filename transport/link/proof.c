@@ -54,12 +54,13 @@ bool mu__link_is_unproven(const struct mu__proof *proof, const struct mu__hello 
 void mu__link_keep_proof(const struct mu__links *links, struct mu__link *link,
                          const struct mu__proof *proof)
 {
-    const char *leader =
-        links->config.leader == NULL ? "chief" : links->config.leader;
+    const char *leader = links->config.leader;
 
     link->peer.right = proof->right;
     link->peer.may = mu__right_as(link->type, proof->right);
-    link->peer.is_chief = link->index == 0 && strcmp(link->type, leader) == 0;
+    link->peer.is_chief =
+        link->index == 0 && (strcmp(link->type, "chief") == 0 ||
+                             (leader != NULL && strcmp(link->type, leader) == 0));
 }
 
 /* Why the peer may not send a message of this row. */

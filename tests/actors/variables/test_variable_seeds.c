@@ -17,7 +17,8 @@
 enum {
     SEEDS = 300,
     ITEMS = 6,
-    ITEMS_MAX = 40000,          /* a few: for content that is filled in pieces */
+    ITEMS_SLOW_MAX = 40000,     /* more on a slow line would be late heartbeats */
+    ITEMS_MAX = 200000,         /* a few: for content that is filled in pieces */
     SHARDS_MAX = ITEMS,
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
@@ -139,7 +140,7 @@ static void draw_backups(struct run *run, struct cluster_options *options, uint6
     if (options->servers < 2 || sim_chance(&random, 25))
         return;
     options->node.backups = 1;
-    if (sim_chance(&random, 4))
+    if (sim_chance(&random, 10))
         run->items = sim_between(&random, ITEMS, ITEMS_MAX);
     if (sim_chance(&random, 60))
         options->hosts = sim_chance(&random, 50) ? "chief:0" : "worker:0";
@@ -189,6 +190,8 @@ static void begin(struct run *run, uint64_t seed)
         .shards = (uint32_t)sim_between(&random, 1, SHARDS_MAX),
     };
     sim_settings_draw(cluster->sim);
+    if (run->items > ITEMS_SLOW_MAX)
+        sim_settings(cluster->sim)->bytes_per_ms = 0;
     sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH);
     sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH_MIDWAY);
     for (unsigned i = 0; i < options.servers; i++) {

@@ -135,6 +135,21 @@ TEST_ON(test_a_dead_server_is_replaced, struct views_net *f, set_up, tear_down)
     assert_int_equal(totals_of(f).lost, 0);
 }
 
+/* It may have died with the primary, and its link not be down yet. */
+TEST_ON(test_a_silent_backup_replaces_nobody, struct views_net *f, set_up, tear_down)
+{
+    f->servers[1]->deaf = true;
+    net_crash(f->servers[0]);
+    net_run_for(&f->net, GRACE_MS * 3);
+    assert_in_range(totals_of(f).without_primary, 40, 46);
+    f->servers[1]->deaf = false;
+    net_link_down(f->chief, f->servers[1]);
+    net_link_up(f->chief, f->servers[1]);
+    net_settle(&f->net);
+    assert_int_equal(totals_of(f).without_primary, 0);
+    assert_int_equal(totals_of(f).lost, 0);
+}
+
 TEST_ON(test_a_restarted_chief_learns, struct views_net *f, set_up, tear_down)
 {
     net_restart(f->chief);
