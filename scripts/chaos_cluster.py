@@ -175,6 +175,7 @@ class Cluster:
     def flags_of(self, task):
         flags = ["--plugin", self.options.build / "examples/counter.so",
                  "--set", f"closures={self.options.closures}"]
+        flags += ["--backups", "1"] if self.options.backups else []
         return flags + (["--journal", self.files / "journal"] if task is self.chief
                         else [])
 
@@ -218,6 +219,26 @@ class Cluster:
 
     def kill_worker(self):
         self.kill_one(self.workers)
+
+    def is_whole(self):
+        """Whether each partition has a copy, as the chief says."""
+        if not all(task.is_up() for task in self.servers + [self.chief]):
+            return False
+        status = subprocess.run(
+            [self.options.build / "muster", "status", "--output", "json", "--address",
+             f"tcp://{HOST}:{self.chief.relay.target}", *self.options.flags],
+            env=self.environment, capture_output=True, check=False)
+        try:
+            partitions = json.loads(status.stdout)["partitions"]
+        except (ValueError, KeyError):
+            return False
+        return partitions["placed"] > 0 and not (partitions["degraded"] or
+                                                 partitions["without_primary"])
+
+    def kill_server(self):
+        """One at a time: nobody promises more."""
+        if self.is_whole():
+            self.kill_one(self.servers, "server kills")
 
     def stop_task(self):
         # Workers mostly; a stopped chief or server holds up everybody.
@@ -333,6 +354,10 @@ class Cluster:
         return []
 
     def kinds(self):
+        if self.options.backups:
+            return ([self.kill_worker, self.kill_server] * 3 +
+                    [lambda: self.stop_one(self.workers),
+                     lambda: self.cut_one(self.workers)] * 2)
         kinds = [self.kill_worker] * 5 + [self.stop_task] * 4
         if self.options.resolver is None:
             kinds += [self.cut] * 5
