@@ -448,7 +448,10 @@ void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     rv = mu__shape_unpack_dims(body->dims, &shard.shape);
     if (rv == 0)
         rv = mu__shape_check(&shard.shape, &error);
-    if (rv == 0 && shard.shard < shard.shape.shards) {
+    if (rv == 0 && shard.shard >= shard.shape.shards)
+        rv = mu_error_set(&error, -MU_EINVALID, "shard %" PRIu32 " of %" PRIu32,
+                          shard.shard, shard.shape.shards);
+    if (rv == 0) {
         mu__shape_shard(&shard.shape, shard.shard, &offset, &shard.bytes);
         rv = mu__store_put_shard(p->store, &shard, &error);
     }

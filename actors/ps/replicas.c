@@ -248,6 +248,8 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     p->view = *view;
     p->role = SERVING;
     p->filling = (struct filling){.active = false};
+    ps->marks_due -= p->mark_due;   /* nobody waits for it any more */
+    p->mark_due = false;
     mu__ps_begin_generation(ctx, ps, p);
     mu__stream_begin(ctx, ps, p);
     mu__ps_fence(ctx, ps, p);

@@ -124,6 +124,7 @@ struct ps {
     bool serves_due;                /* clients are to hear of all that is served; */
     struct fill_window fill_window;
     uint64_t retry_timer;           /* 0: not set */
+    uint64_t retry_due_ms;
     uint64_t batches;               /* applied, */
     uint64_t repeated;              /* and not applied a second time */
 };
