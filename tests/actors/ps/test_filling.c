@@ -222,6 +222,76 @@ TEST_ON(test_a_record_that_is_missing_in_a_fill, struct fixture *f, set_up, tear
     assert_int_equal(f->news, MU__REPLICA_DIVERGED);
 }
 
+/* ---- A primary that lies ---- */
+
+static const uint8_t four[8] = {4};
+static const uint8_t content[64] = {0};
+
+/* What it says in a fill; 0 stands for the partition, its view and a shard that is there.
+ * One of the bodies. */
+static const struct lie {
+    uint16_t kind;
+    struct mu__fill_shard shard;
+    struct mu__fill_data data;
+    struct mu__fill_end end;
+} lies[] = {
+    {.kind = MU__FILL_SHARD, .shard = {.name = {"x", 1}, .dtype = MU_I64,
+                                       .dims = {four, 8}, .shard = 1, .shards = 1,
+                                       .variable = 9}},
+    {.kind = MU__FILL_SHARD, .shard = {.name = {"x", 1}, .dtype = 99, .dims = {four, 8},
+                                       .shards = 1, .variable = 9}},
+    {.kind = MU__FILL_SHARD, .shard = {.name = {"x", 1}, .dtype = MU_I64,
+                                       .dims = {four, 7}, .shards = 1, .variable = 9}},
+    {.kind = MU__FILL_SHARD, .shard = {.name = {"x", 1}, .dtype = MU_I64,
+                                       .dims = {four, 8}, .shards = 1}},
+    {.kind = MU__FILL_DATA, .data = {.offset = 1, .data = {content, 64}}},
+    {.kind = MU__FILL_DATA, .data = {.offset = UINT64_MAX, .data = {content, 8}}},
+    {.kind = MU__FILL_END, .end = {.record = 1000}},
+};
+
+static void tell_lie(struct fixture *f, const struct lie *lie)
+{
+    struct mu__fill_shard shard = lie->shard;
+    struct mu__fill_data data = lie->data;
+    struct mu__fill_end end = lie->end;
+
+    shard.partition = data.partition = end.partition = PARTITION;
+    shard.view = data.view = end.view = f->number;
+    data.variable = f->variable;
+    say(f->servers[0], MU__PS, f->servers[2], lie->kind,
+        lie->kind == MU__FILL_SHARD  ? (const void *)&shard
+        : lie->kind == MU__FILL_DATA ? (const void *)&data
+                                     : &end);
+    net_settle(&f->net);
+}
+
+/* The learner refuses to go on, and the chief hears that it has to be filled anew. */
+TEST_ON(test_lies_in_a_fill_are_refused, struct fixture *f, set_up, tear_down)
+{
+    begin_one(f, &small);
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        change_view(f, f->servers[0], NULL, f->servers[2]);
+        assert_int_equal(f->news, MU__REPLICA_LEVEL);
+        tell_lie(f, &lies[i]);
+        assert_int_equal(f->news, MU__REPLICA_DIVERGED);
+        change_view(f, f->servers[0], NULL, NULL);
+    }
+}
+
+/* From a server that is not the primary they mean nothing. */
+TEST_ON(test_fills_by_others_are_ignored, struct fixture *f, set_up, tear_down)
+{
+    struct mu__fill_data data = {.partition = PARTITION, .data = {content, 16}};
+
+    begin_one(f, &small);
+    change_view(f, f->servers[0], NULL, f->servers[2]);
+    data.view = f->number;
+    data.variable = f->variable;
+    say(f->servers[1], MU__PS, f->servers[2], MU__FILL_DATA, &data);
+    net_settle(&f->net);
+    assert_int_equal(f->news, MU__REPLICA_LEVEL);
+}
+
 /* ---- When it is level ---- */
 
 /* A write was answered without it, and it has not got its record. */
