@@ -12,16 +12,16 @@
 #include "muster/error.h"
 
 struct mu__call {
-    void (*complete)(struct mu__call *call);  /* wakes the thread, which may free the
-                                                 call at once */
-    void *owner;                              /* for complete */
-    struct mu__call *next;                    /* in a list of the actor */
-    int operation;                            /* one of the actor's own enum */
-    int64_t timeout_ms;                       /* negative: none */
-    uint64_t timer;                           /* of the actor, for the timeout; 0: none */
-    uint64_t spun_ns;                         /* when its thread began to wait, if it has
-                                                 spun already; 0: it has not */
-    int code;                                 /* 0, or negative with `error` filled in */
+    void (*complete)(struct mu__call *call); /* wakes the thread, which may free the
+                                                call at once */
+    void *owner;                             /* for complete */
+    struct mu__call *next;                   /* in a list of the actor */
+    int operation;                           /* one of the actor's own enum */
+    int64_t timeout_ms;                      /* negative: none */
+    uint64_t timer;                          /* of the actor, for the timeout; 0: none */
+    uint64_t spun_ns;                        /* when its thread began to wait, if it has
+                                                spun already; 0: it has not */
+    int code;                                /* 0, or negative with `error` filled in */
     mu_error error;
 };
 

@@ -13,7 +13,7 @@ static size_t align_copy_size(size_t size)
 /* The destination of copies. With `data` NULL nothing is copied: `size` is counted. */
 struct keeper {
     uint8_t *data;
-    size_t size;            /* used so far */
+    size_t size; /* used so far */
 };
 
 static const void *copy_to_keeper(struct keeper *keeper, const void *data, uint32_t size)

@@ -69,9 +69,9 @@ struct mu__key_submit {
 struct mu__cluster_change {
     struct mu__view type;
     uint32_t index;
-    struct mu__view address;    /* the new one */
-    bool coordinated;   /* the task is of a coordinated job */
-    bool own;           /* this node's task */
+    struct mu__view address; /* the new one */
+    bool coordinated;        /* the task is of a coordinated job */
+    bool own;                /* this node's task */
 };
 
 /* From a node to its supervisor and its coordination service: the process of a task has
@@ -87,21 +87,21 @@ struct mu__views_answered {
     const struct mu__view_request *request;
 };
 
-#define MU__LOCAL_MESSAGES(M)                                               \
-    M(272, CALL, call_msg)                                                  \
-    M(273, SCHEDULE_PENDING, schedule_pending)                              \
-    M(274, EFFECTS_SEND, effects_send)                                      \
-    M(275, EFFECTS_SENT, effects_sent)                                      \
-    M(276, RUN_LOG, run_log)                                                \
-    M(277, HTTP_DONE, http_done)                                            \
-    M(278, KEY_SUBMIT, key_submit)                                          \
-    M(279, CLUSTER_ADDED, cluster_change)                                   \
-    M(280, CLUSTER_REMOVED, cluster_change)                                 \
-    M(281, CLUSTER_MOVED, cluster_change)                                   \
-    M(282, SUBMIT, submit)                                                  \
-    M(283, CANCEL_FUTURE, cancel_future)                                    \
-    M(284, RELEASE_HELD, release_held)                                      \
-    M(285, TASK_ENDED, task_ended)                                          \
+#define MU__LOCAL_MESSAGES(M)                  \
+    M(272, CALL, call_msg)                     \
+    M(273, SCHEDULE_PENDING, schedule_pending) \
+    M(274, EFFECTS_SEND, effects_send)         \
+    M(275, EFFECTS_SENT, effects_sent)         \
+    M(276, RUN_LOG, run_log)                   \
+    M(277, HTTP_DONE, http_done)               \
+    M(278, KEY_SUBMIT, key_submit)             \
+    M(279, CLUSTER_ADDED, cluster_change)      \
+    M(280, CLUSTER_REMOVED, cluster_change)    \
+    M(281, CLUSTER_MOVED, cluster_change)      \
+    M(282, SUBMIT, submit)                     \
+    M(283, CANCEL_FUTURE, cancel_future)       \
+    M(284, RELEASE_HELD, release_held)         \
+    M(285, TASK_ENDED, task_ended)             \
     M(286, VIEWS_ANSWERED, views_answered)
 
 enum mu__local_kind {

@@ -65,7 +65,7 @@ struct mu__buf *mu__pack_value(const mu_value *value, struct mu__packed *ret_pac
 
 /* A buffer that is the memory of a value. */
 struct value_buf {
-    struct mu__buf buf;     /* first: released by it */
+    struct mu__buf buf; /* first: released by it */
     mu_value *value;
 };
 

@@ -56,7 +56,7 @@ enum { MU__ATTEMPT_BYTES = 16, MU__ATTEMPT_TIMED_BYTES = 24 };
 struct mu__attempt {
     uint64_t closure;
     uint32_t attempt;
-    uint64_t for_ms;        /* how long it has run; 0 in lists without times */
+    uint64_t for_ms; /* how long it has run; 0 in lists without times */
 };
 
 /* The number of whole entries, of `bytes` each, in a view. */

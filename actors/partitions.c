@@ -102,8 +102,7 @@ bool mu__record_marks_at(struct mu__view bytes, uint32_t i,
         .record = long_numbers[1],
         .sum = long_numbers[2],
     };
-    return ret_mark->partition < MU__PARTITIONS &&
-           short_numbers[1] <= MU__RECORDS_BROKEN;
+    return ret_mark->partition < MU__PARTITIONS && short_numbers[1] <= MU__RECORDS_BROKEN;
 }
 
 uint8_t *mu__record_marks_put(uint8_t *at, const struct mu__record_mark *mark)

@@ -82,7 +82,7 @@ enum { MU__RECORD_MARK_BYTES = 32, MU__WINDOW_BYTES_MAX = 1 << 20 };
 
 enum mu__record_verdict {
     MU__RECORDS_APPLIED,
-    MU__RECORDS_BROKEN  /* one is missing, or had no room: fill the replica anew */
+    MU__RECORDS_BROKEN /* one is missing, or had no room: fill the replica anew */
 };
 
 /* The last record that a replica has applied, and the running sum of what came of all. */

@@ -95,7 +95,7 @@ void mu__references_swap(struct mu__references *references, size_t a, size_t b)
     references->held[b] = held;
     if (references->count <= MU__REFERENCES_FEW)
         return;
-    (void)index_handle(references, a);    /* replacing an entry takes no memory */
+    (void)index_handle(references, a); /* replacing an entry takes no memory */
     (void)index_handle(references, b);
 }
 
@@ -128,8 +128,7 @@ static int reserve_handle(struct mu__references *references)
         references->capacity = MU__REFERENCES_FEW;
         return 0;
     }
-    if (!mu__grow_array((void **)&references->held, capacity,
-                        sizeof(struct mu__held *)))
+    if (!mu__grow_array((void **)&references->held, capacity, sizeof(struct mu__held *)))
         return -MU_ENOMEM;
     references->capacity = capacity;
     return 0;

@@ -21,10 +21,10 @@ enum { MU__REFERENCES_FEW = 4 };
 /* The handles that a value refers to, each once, in the order of the value. Borrowed. Up
  * to MU__REFERENCES_FEW need no allocation; the struct must not be moved then. */
 struct mu__references {
-    struct mu__held **held;     /* `few`, or an allocation */
+    struct mu__held **held; /* `few`, or an allocation */
     size_t count;
     size_t capacity;
-    struct mu__map indices;     /* handle to index + 1; with an allocation only */
+    struct mu__map indices; /* handle to index + 1; with an allocation only */
     struct mu__held *few[MU__REFERENCES_FEW];
 };
 

@@ -132,9 +132,9 @@ int mu__task_set_remove(struct mu__task_set *set, const char *type, uint32_t ind
 /* ---- reading ---- */
 
 struct reader {
-    const char *at;         /* the rest of the text is from here to `end` */
+    const char *at; /* the rest of the text is from here to `end` */
     const char *end;
-    const char *item;       /* begin of the present item, for messages */
+    const char *item; /* begin of the present item, for messages */
     mu_error *error;
 };
 
@@ -188,8 +188,7 @@ static int parse_task_index(struct reader *reader, uint32_t *ret_index)
     }
     if (reader->at == begin)
         return refuse_task_set_item(reader, -MU_EINVALID,
-                                    "no task: expected TYPE:INDEX or "
-                                    "TYPE:FIRST-LAST");
+                                    "no task: expected TYPE:INDEX or TYPE:FIRST-LAST");
     *ret_index = index;
     return 0;
 }

@@ -12,14 +12,14 @@
 struct mu__task_range {
     char type[16];
     uint32_t first;
-    uint32_t last;      /* >= first, at most MU_CLUSTER_INDEX_MAX */
+    uint32_t last; /* >= first, at most MU_CLUSTER_INDEX_MAX */
 };
 
 /* Ranges are sorted, do not overlap and do not touch, as in the canonical text. */
 struct mu__task_set {
     struct mu__task_range *ranges;
     uint32_t count;
-    uint32_t size;      /* room in `ranges` */
+    uint32_t size; /* room in `ranges` */
 };
 
 /* Zeroed memory is the empty set. */

@@ -41,17 +41,19 @@ static int check_listed_type(const struct mu__worker_types *types, struct mu__vi
     if (name.size == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option worker_types is \"%.*s\", where a task type is "
-                            "missing; " EXPECTED, SHOWN_MAX, text);
+                            "missing; " EXPECTED,
+                            SHOWN_MAX, text);
     if (!is_type_name(at, name.size))
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "option worker_types names \"%.*s\", which is no task type; "
-                            EXPECTED, (int)(name.size < SHOWN_MAX ? name.size
-                                                                  : SHOWN_MAX), at);
+        return mu_error_set(
+            ret_error, -MU_EINVALID,
+            "option worker_types names \"%.*s\", which is no task type; " EXPECTED,
+            (int)(name.size < SHOWN_MAX ? name.size : SHOWN_MAX), at);
     if (is_reserved_type(name))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option worker_types names \"%.*s\": tasks of that type have "
                             "work of their own and run no closures; expected \"worker\" "
-                            "and types of your own", (int)name.size, at);
+                            "and types of your own",
+                            (int)name.size, at);
     if (mu__worker_types_find(types, name) != MU__ROLE_NONE)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option worker_types names \"%.*s\" twice; " EXPECTED,

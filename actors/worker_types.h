@@ -10,17 +10,17 @@
 
 #include <stdbool.h>
 
-#define MU__WORKER_TYPES "worker"       /* by default */
+#define MU__WORKER_TYPES "worker" /* by default */
 
 enum {
     MU__WORKER_TYPES_MAX = MU_CLUSTER_TYPES_MAX,
     MU__WORKER_TYPES_TEXT_MAX = 16 * MU__WORKER_TYPES_MAX,
-    MU__ROLE_NONE = MU__WORKER_TYPES_MAX    /* no task of that type runs closures */
+    MU__ROLE_NONE = MU__WORKER_TYPES_MAX /* no task of that type runs closures */
 };
 
 struct mu__worker_type {
     char name[16];
-    uint32_t tasks;         /* of this type in the cluster spec: indices 0 to tasks - 1 */
+    uint32_t tasks; /* of this type in the cluster spec: indices 0 to tasks - 1 */
 };
 
 struct mu__worker_types {

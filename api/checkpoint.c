@@ -144,8 +144,8 @@ static void remove_old_checkpoints(const mu_checkpoint_options *o, uint64_t save
 }
 
 static int save_folder(const mu_checkpoint_options *o, const char *path, uint64_t step,
-                     mu_variable **sorted, size_t count, const mu_value *values,
-                     mu_error *ret_error)
+                       mu_variable **sorted, size_t count, const mu_value *values,
+                       mu_error *ret_error)
 {
     struct mu__ckpt_writer *writer;
     int rv = mu__ckpt_writer_open(path, step, ret_error, &writer);
@@ -303,8 +303,7 @@ static mu_value *describe_saved(const struct mu__manifest_variable *variable)
     if (rv == 0)
         rv = mu_value_set(map, "name", mu_value_string(variable->name));
     if (rv == 0)
-        rv = mu_value_set(map, "dtype",
-                          mu_value_string(mu_dtype_name((int)shape.dtype)));
+        rv = mu_value_set(map, "dtype", mu_value_string(mu_dtype_name((int)shape.dtype)));
     if (rv == 0)
         rv = mu_value_set(map, "shape", make_shape_value(&shape));
     if (rv == 0)
@@ -447,7 +446,7 @@ static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
 }
 
 static int restore_all_variables(mu_node *node, const struct mu__ckpt_reader *reader,
-                             int64_t timeout_ms, mu_error *ret_error)
+                                 int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     int rv = 0;
@@ -470,9 +469,8 @@ int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *na
 
     if (rv != 0)
         return rv;
-    rv = names == NULL
-             ? restore_all_variables(node, reader, timeout_ms, ret_error)
-             : restore_named(node, reader, names, count, timeout_ms, ret_error);
+    rv = names == NULL ? restore_all_variables(node, reader, timeout_ms, ret_error)
+                       : restore_named(node, reader, names, count, timeout_ms, ret_error);
     mu__ckpt_reader_close(reader);
     return rv;
 }

@@ -18,17 +18,17 @@
 /* A closure that is being made. */
 struct builder {
     mu_node *node;
-    const mu_closure_options *options;  /* NULL: the defaults */
+    const mu_closure_options *options; /* NULL: the defaults */
     struct mu__view function;
     struct mu__view name;
     struct mu__view worker_type;
     struct mu__references inputs;
-    mu_value *whole;                    /* the arguments with the contents of their
-                                           references; NULL: these are not all here */
+    mu_value *whole; /* the arguments with the contents of their
+                        references; NULL: these are not all here */
     struct mu__msg *msg;
-    uint8_t *numbers;                   /* in msg: room for the inputs' numbers */
-    bool has_holds;                     /* msg has: see actors/client/holds.h */
-    struct mu__packed sizes;            /* of the packed arguments, without pointers */
+    uint8_t *numbers;        /* in msg: room for the inputs' numbers */
+    bool has_holds;          /* msg has: see actors/client/holds.h */
+    struct mu__packed sizes; /* of the packed arguments, without pointers */
 };
 
 void mu_closure_options_init_sized(mu_closure_options *options, size_t size)
@@ -67,8 +67,8 @@ static int check_closure_range(const char *option, int64_t number, int64_t low,
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID,
                         "option %s of a closure is %lld, expected a number from %lld to "
-                        "%lld", option, (long long)number, (long long)low,
-                        (long long)high);
+                        "%lld",
+                        option, (long long)number, (long long)low, (long long)high);
 }
 
 /* Of each closure, so without a detour by the defaults where there is nothing to add. */
@@ -83,9 +83,8 @@ static int read_closure_options(const mu_closure_options *options, mu_error *ret
 
 static int check_closure_options(const mu_closure_options *o, mu_error *ret_error)
 {
-    const unsigned known =
-        MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_PIN_RESULT | MU_CLOSURE_NO_BACKUP |
-        MU_CLOSURE_RAISE_ON_FETCH;
+    const unsigned known = MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_PIN_RESULT |
+                           MU_CLOSURE_NO_BACKUP | MU_CLOSURE_RAISE_ON_FETCH;
     const struct {
         const char *option;
         int64_t number;
@@ -192,7 +191,8 @@ static int collect_inputs(struct builder *builder, const mu_value *args,
     if (builder->inputs.count > MU__INPUTS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the arguments have references to %zu values, at most %d are "
-                            "allowed", builder->inputs.count, MU__INPUTS_MAX);
+                            "allowed",
+                            builder->inputs.count, MU__INPUTS_MAX);
     return 0;
 }
 
@@ -256,8 +256,8 @@ static int make_message(struct builder *builder, mu_error *ret_error)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
     body = mu__body(builder->msg);
     body->function = builder->function;
-    builder->numbers = mu__pack_view((uint8_t *)body + sizeof(struct mu__submit),
-                                     &body->function);
+    builder->numbers =
+        mu__pack_view((uint8_t *)body + sizeof(struct mu__submit), &body->function);
     if (builder->options == NULL)
         return 0;
     set_options(body, builder->options);

@@ -13,8 +13,8 @@ static const char any_host[] = "chief:0,evaluator:0,ps:0-999999,worker:0-999999"
 static int open_at(mu_node_options *options, const char *url, mu_error *ret_error,
                    mu_node **ret_node)
 {
-    bool serves = options->service_hosts == NULL ||
-                  strcmp(options->service_hosts, "none") != 0;
+    bool serves =
+        options->service_hosts == NULL || strcmp(options->service_hosts, "none") != 0;
     const struct mu__node_extra extra = {
         .dials_any = url,
         .hosts = serves ? any_host : NULL,

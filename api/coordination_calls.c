@@ -138,7 +138,8 @@ static int set_failure(struct mu__agent_call *call, int code, const char *messag
     if (code >= 0 || code != mu__known_code(code))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the code of an error is %d, expected a negative MU_E... "
-                            "code", code);
+                            "code",
+                            code);
     (void)mu_error_set(&call->failure, code, "%.500s", message == NULL ? "" : message);
     return 0;
 }
@@ -191,7 +192,7 @@ void mu_agent_progress(mu_node *node)
 /* ---- requests about tasks ---- */
 
 static int request_tasks(mu_node *node, struct mu__agent_call *call, const char *tasks,
-                     int64_t timeout_ms, mu_error *ret_error)
+                         int64_t timeout_ms, mu_error *ret_error)
 {
     char *text = NULL;
     int rv = canonical_tasks(tasks, ret_error, &text);
@@ -205,7 +206,8 @@ static int request_tasks(mu_node *node, struct mu__agent_call *call, const char 
 }
 
 static int request_tasks_content(mu_node *node, unsigned what, const char *tasks,
-                       int64_t timeout_ms, mu_error *ret_error, mu_value **ret_content)
+                                 int64_t timeout_ms, mu_error *ret_error,
+                                 mu_value **ret_content)
 {
     struct mu__agent_call call = {.what = what};
     int rv = request_tasks(node, &call, tasks, timeout_ms, ret_error);
@@ -347,12 +349,15 @@ static int check_barrier_options(const char *name, const mu_barrier_options *opt
                             MU__BARRIER_NAME_MAX, name == NULL ? "" : name, size);
     for (size_t i = 0; i < size; i++)
         if ((unsigned char)name[i] < ' ')
-            return mu_error_set(ret_error, -MU_EINVALID, "a barrier's name may have no "
-                                "control characters; there is one at byte %zu", i);
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "a barrier's name may have no "
+                                "control characters; there is one at byte %zu",
+                                i);
     if (options != NULL && options->threads == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "barrier \"%.100s\": option threads is 0, expected at least "
-                            "1", name);
+                            "1",
+                            name);
     return 0;
 }
 
@@ -437,13 +442,13 @@ int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout_ms,
     if (rv != 0)
         return rv;
     return mu__agent_call_and_wait(node, &call, MU__AGENT_BARRIER_CANCEL, timeout_ms,
-                              ret_error);
+                                   ret_error);
 }
 
 /* ---- preemption ---- */
 
 int mu_preemption_notify(mu_node *node, const char *reason, int64_t grace_ms,
-                      int64_t timeout_ms, mu_error *ret_error)
+                         int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
@@ -459,7 +464,8 @@ int mu_preemption_notify(mu_node *node, const char *reason, int64_t grace_ms,
     if (strlen(call.name) > MU__ERROR_TEXT_MAX)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the reason of a preemption has %zu bytes, at most %d are "
-                            "told", strlen(call.name), MU__ERROR_TEXT_MAX);
+                            "told",
+                            strlen(call.name), MU__ERROR_TEXT_MAX);
     return mu__agent_call_and_wait(node, &call, MU__AGENT_NOTICE, timeout_ms, ret_error);
 }
 
@@ -488,7 +494,7 @@ int mu_preemption_reached(mu_node *node, uint64_t step, mu_error *ret_error,
 }
 
 int mu_preemption_wait(mu_node *node, uint64_t round, int agreed, int64_t timeout_ms,
-                    mu_error *ret_error, mu_preemption *ret_preemption)
+                       mu_error *ret_error, mu_preemption *ret_preemption)
 {
     MU__REQUIRE(ret_error, node, ret_preemption);
 
@@ -509,8 +515,7 @@ int mu_runs_list(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
     MU__REQUIRE(ret_error, node, ret_runs);
 
     struct mu__agent_call call = {.number = 0};
-    int rv =
-        mu__agent_call_and_wait(node, &call, MU__AGENT_RUNS, timeout_ms, ret_error);
+    int rv = mu__agent_call_and_wait(node, &call, MU__AGENT_RUNS, timeout_ms, ret_error);
 
     if (rv == 0)
         *ret_runs = call.content;
@@ -523,8 +528,8 @@ int mu_runs_clear(mu_node *node, const char *name, unsigned flags, int64_t timeo
     MU__REQUIRE(ret_error, node);
 
     struct mu__agent_call call = {.name = name == NULL ? "" : name, .what = flags};
-    int rv = mu__agent_call_and_wait(node, &call, MU__AGENT_RUNS_CLEAR, timeout_ms,
-                                     ret_error);
+    int rv =
+        mu__agent_call_and_wait(node, &call, MU__AGENT_RUNS_CLEAR, timeout_ms, ret_error);
 
     if (rv == 0 && ret_count != NULL)
         *ret_count = call.version;

@@ -82,7 +82,7 @@ static void detach_open_coordinator(mu_node *node, int64_t timeout_ms)
 
     if (is_open && !mu__node_on_loop(node))
         (void)close_session(node, timeout_ms < 0 || timeout_ms > CLOSE_MS ? CLOSE_MS
-                                                                      : timeout_ms);
+                                                                          : timeout_ms);
 }
 
 /* Make it the node's coordinator; false: the node has one. */
@@ -124,7 +124,7 @@ static void coordinator_free(mu_coordinator *c)
 /* ---- calls that nobody waits for ---- */
 
 static int start_detached(mu_coordinator *c, mu_node *node, int operation, bool at_once,
-                      void (*finished)(struct mu__pending *pending))
+                          void (*finished)(struct mu__pending *pending))
 {
     struct detached *detached = calloc(1, sizeof *detached);
     int rv;
@@ -198,8 +198,9 @@ static int open_session(mu_coordinator *c, mu_node *node, int64_t timeout_ms,
     if (!mu__node_on_loop(node) || timeout_ms != 0)
         return mu__client_call(node, &call, timeout_ms, ret_error);
     rv = start_detached(c, node, MU__CLIENT_OPEN, true, finished_opening);
-    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node),
-                                      mu_strerror(rv));
+    return rv == 0 ? 0
+                   : mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node),
+                                  mu_strerror(rv));
 }
 
 int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
@@ -317,7 +318,8 @@ static int describe_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_
                             mu__admission_bytes(session), session->bytes_max);
     return mu_error_set(ret_error, -MU_EAGAIN,
                         "%" PRIu64 " closures are scheduled and not resolved, %" PRIu64
-                        " is the most%s", closures, session->closures_max,
+                        " is the most%s",
+                        closures, session->closures_max,
                         closures < session->closures_max ? "; others wait for room" : "");
 }
 
@@ -344,8 +346,8 @@ static int wait_for_client_room(mu_coordinator *c, mu_node *node, uint64_t bytes
 }
 
 /* A closure with `own_error` raises no error of another one: -MU_EAGAIN instead. */
-static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
-                         bool own_error, int64_t timeout_ms, mu_error *ret_error)
+static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes, bool own_error,
+                         int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     bool is_admitted = false;
@@ -357,7 +359,8 @@ static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
         if (own_error && mu__admission_try(&c->session, bytes))
             is_admitted = true;
         else if (own_error && has_pending_error(c, node))
-            rv = mu_error_set(ret_error, -MU_EAGAIN, "there is no room, and an error of "
+            rv = mu_error_set(ret_error, -MU_EAGAIN,
+                              "there is no room, and an error of "
                               "another closure is to be raised first");
         else if (has_pending_error(c, node))
             rv = raise_pending(c, node, left_ms, ret_error);
@@ -465,7 +468,7 @@ static void take_session_errors(mu_coordinator *c)
 }
 
 size_t mu_coordinator_take_errors(mu_coordinator *c, mu_error *errors, size_t max,
-                             uint64_t *ret_lost)
+                                  uint64_t *ret_lost)
 {
     size_t count = 0;
 
@@ -484,7 +487,7 @@ size_t mu_coordinator_take_errors(mu_coordinator *c, mu_error *errors, size_t ma
     (void)atomic_fetch_sub_explicit(&c->session.errors_stored, (unsigned)count,
                                     memory_order_relaxed);
     if (ret_lost != NULL)
-        *ret_lost = atomic_exchange_explicit(&c->session.errors_lost, 0,
-                                             memory_order_relaxed);
+        *ret_lost =
+            atomic_exchange_explicit(&c->session.errors_lost, 0, memory_order_relaxed);
     return count;
 }

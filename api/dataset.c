@@ -22,26 +22,26 @@
 enum {
     RECORDS_DEFAULT = 2,
     LOOK_AGAIN_MS = 100,
-    WHY_MS = 2000           /* for the chief's status, after the timeout */
+    WHY_MS = 2000 /* for the chief's status, after the timeout */
 };
 
 /* A shard that is out. */
 struct order {
-    struct order *next;         /* in the dataset's `unwatched` */
+    struct order *next; /* in the dataset's `unwatched` */
     mu_dataset *dataset;
     mu_remote_value *value;
     struct mu__dispensed dispensed;
 };
 
 struct mu_dataset {
-    mu_coordinator *coordinator;    /* used in calls of the program only */
-    mu_node *node;                  /* held: see mu__node_ref */
-    uv_mutex_t saving;              /* one save at a time */
-    uv_mutex_t lock;                /* guards all below */
+    mu_coordinator *coordinator; /* used in calls of the program only */
+    mu_node *node;               /* held: see mu__node_ref */
+    uv_mutex_t saving;           /* one save at a time */
+    uv_mutex_t lock;             /* guards all below */
     uv_cond_t changed;
-    unsigned refs;                  /* of the program and of each order */
+    unsigned refs; /* of the program and of each order */
     struct mu__dispenser *dispenser;
-    struct order *unwatched;        /* whose future has no callback yet: no memory */
+    struct order *unwatched; /* whose future has no callback yet: no memory */
 };
 
 /* ---- life ---- */
@@ -78,7 +78,7 @@ static int open_lock(mu_dataset *dataset)
 
 /* Takes the dispenser, whatever is returned. */
 static int dataset_new(mu_coordinator *coordinator, struct mu__dispenser *dispenser,
-                    mu_error *error, mu_dataset **ret_dataset)
+                       mu_error *error, mu_dataset **ret_dataset)
 {
     mu_dataset *dataset = calloc(1, sizeof *dataset);
 
@@ -104,7 +104,7 @@ void mu_dataset_options_init_sized(mu_dataset_options *options, size_t size)
 }
 
 int mu_dataset_open(mu_coordinator *coordinator, const mu_dataset_options *options,
-                 mu_error *ret_error, mu_dataset **ret_dataset)
+                    mu_error *ret_error, mu_dataset **ret_dataset)
 {
     MU__REQUIRE(ret_error, coordinator, options, ret_dataset);
 
@@ -114,11 +114,10 @@ int mu_dataset_open(mu_coordinator *coordinator, const mu_dataset_options *optio
 
     if (rv != 0)
         return rv;
-    rv = mu__dispenser_new(&(struct mu__dispenser_options){.shards = o.shards,
-                                                           .epochs = o.epochs,
-                                                           .records = o.records,
-                                                           .seed = o.seed},
-                           ret_error, &dispenser);
+    rv = mu__dispenser_new(
+        &(struct mu__dispenser_options){
+            .shards = o.shards, .epochs = o.epochs, .records = o.records, .seed = o.seed},
+        ret_error, &dispenser);
     return rv != 0 ? rv : dataset_new(coordinator, dispenser, ret_error, ret_dataset);
 }
 
@@ -307,8 +306,7 @@ static int take_next_shard(mu_dataset *dataset, struct order *order,
         uv_mutex_unlock(&dataset->lock);
     } while (rv == 0 && answer == MU__SHARD_NONE_FREE);
     if (answer == MU__SHARD_ALL_CONSUMED)
-        rv = mu_error_set(error, -MU_ERANGE,
-                          "every shard of every epoch is consumed");
+        rv = mu_error_set(error, -MU_ERANGE, "every shard of every epoch is consumed");
     return rv;
 }
 
@@ -330,8 +328,8 @@ static mu_value *closure_args(mu_dataset *dataset, const struct mu__dispensed *d
     if (rv == 0)
         rv = mu_value_set(map, "epoch", mu_value_int((int64_t)dispensed->epoch));
     if (rv == 0)
-        rv = mu_value_set(map, "args",
-                          args == NULL ? mu_value_nil() : mu_value_ref(args));
+        rv =
+            mu_value_set(map, "args", args == NULL ? mu_value_nil() : mu_value_ref(args));
     if (rv == 0)
         return map;
     mu_value_free(map);
@@ -354,18 +352,17 @@ static int schedule_order(mu_dataset *dataset, struct order *order,
 
     if (args == NULL)
         return mu_error_set(error, -MU_ENOMEM, "no memory for a closure's arguments");
-    rv = mu_coordinator_schedule_with(dataset->coordinator, wish->function, args,
-                                      wish->options,
-                                      mu__deadline_wait_ms(limit->deadline_ns,
-                                                           limit->timeout_ms),
-                                      error, &order->value);
+    rv = mu_coordinator_schedule_with(
+        dataset->coordinator, wish->function, args, wish->options,
+        mu__deadline_wait_ms(limit->deadline_ns, limit->timeout_ms), error,
+        &order->value);
     mu_value_free(args);
     return rv;
 }
 
 int mu_dataset_schedule(mu_dataset *dataset, const char *function, const mu_value *args,
-                     const mu_closure_options *options, int64_t timeout_ms,
-                     mu_error *ret_error)
+                        const mu_closure_options *options, int64_t timeout_ms,
+                        mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, dataset, function);
 
@@ -457,7 +454,7 @@ int mu_dataset_save(mu_dataset *dataset, const char *path, mu_error *ret_error)
 }
 
 int mu_dataset_load(mu_coordinator *coordinator, const char *path, mu_error *ret_error,
-                 mu_dataset **ret_dataset)
+                    mu_dataset **ret_dataset)
 {
     MU__REQUIRE(ret_error, coordinator, path, ret_dataset);
 

@@ -111,8 +111,8 @@ int mu_remote_value_fetch(mu_remote_value *value, int64_t timeout_ms, mu_error *
 
     int rv;
 
-    if (!is_value_here(value) && (ret_result != NULL ||
-                                  mu_remote_value_state(value) == MU_REMOTE_NOT_READY)) {
+    if (!is_value_here(value) &&
+        (ret_result != NULL || mu_remote_value_state(value) == MU_REMOTE_NOT_READY)) {
         rv = fetch_value(value, ret_result == NULL, timeout_ms, ret_error);
         if (rv != 0 && !is_value_here(value))
             return rv;
@@ -310,7 +310,8 @@ static void notice_finished(struct mu__pending *pending)
 }
 
 int mu_remote_value_on_ready(mu_remote_value *value,
-                           void (*notify)(mu_remote_value *value, void *user), void *user)
+                             void (*notify)(mu_remote_value *value, void *user),
+                             void *user)
 {
     MU__REQUIRE(NULL, value, notify);
 

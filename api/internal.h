@@ -19,13 +19,13 @@
 enum mu__raising { MU__RAISING_NOTHING, MU__RAISING_REQUESTED, MU__RAISING_ANSWERED };
 
 struct mu_coordinator {
-    mu_node *node;              /* held: see mu__node_ref */
-    atomic_bool detached;       /* the node is being closed */
+    mu_node *node;        /* held: see mu__node_ref */
+    atomic_bool detached; /* the node is being closed */
     struct mu__session session;
     struct mu__error_entry *errors; /* taken from the session and not read yet, the oldest
                                        first; guarded by the node's lock */
     struct mu__error_entry *errors_last;
-    enum mu__raising raising;   /* this and the rest: loop thread only */
+    enum mu__raising raising; /* this and the rest: loop thread only */
     int raised;
     mu_error raised_error;
 };
@@ -64,7 +64,7 @@ int mu__check_function_name(const char *function, mu_error *ret_error);
 /* A call to the agent that no thread waits for; pending.finished frees it with
  * mu__agent_detached_free. */
 struct mu__agent_detached {
-    struct mu__pending pending;     /* first */
+    struct mu__pending pending; /* first */
     struct mu__agent_call call;
     mu_barrier_done_fn done;
     void *user;
@@ -111,8 +111,8 @@ int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
 
 /* Any thread. */
 struct mu_variable {
-    mu_node *node;              /* held: see mu__node_ref */
-    struct mu__opened_variable *opened;     /* held by writes of runs, too */
+    mu_node *node;                      /* held: see mu__node_ref */
+    struct mu__opened_variable *opened; /* held by writes of runs, too */
 };
 
 /* Whether a buffer fits the variable, and its dtype the operation: enum

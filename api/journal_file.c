@@ -23,16 +23,16 @@ enum { PATH_BYTES = 4096, COPIES_MAX = 100 };
 /* A file and the result of scanning it. */
 struct journal_report {
     const char *path;
-    struct mu__buf *content;        /* NULL: the file is empty */
-    struct mu__journal_scan scan;   /* at its end after count_records() */
-    bool is_headless;               /* the header is damaged */
+    struct mu__buf *content;      /* NULL: the file is empty */
+    struct mu__journal_scan scan; /* at its end after count_records() */
+    bool is_headless;             /* the header is damaged */
     uint64_t records;
-    uint64_t kinds[MU__KINDS_END];  /* records by kind; 0: unknown kinds */
+    uint64_t kinds[MU__KINDS_END]; /* records by kind; 0: unknown kinds */
     struct mu__journal_piece *damages;
     size_t damages_count;
     size_t damages_size;
     size_t torn_bytes;
-    char copy[PATH_BYTES];          /* path of the copy of the damaged file; "": none */
+    char copy[PATH_BYTES]; /* path of the copy of the damaged file; "": none */
 };
 
 /* ---- Reading ---- */
@@ -111,8 +111,8 @@ static int read_unlocked_journal(struct journal_report *r, mu_error *error)
         return mu_error_set(error, -MU_EINVALID, "%s: expected a plain file", r->path);
     }
     if (status.st_size > 0)
-        r->content = status.st_size > UINT32_MAX ? NULL
-                                                 : mu__buf_new((size_t)status.st_size);
+        r->content =
+            status.st_size > UINT32_MAX ? NULL : mu__buf_new((size_t)status.st_size);
     while (r->content != NULL && at < r->content->capacity && got > 0) {
         got = read(file, r->content->data + at, r->content->capacity - at);
         if (got > 0)
@@ -140,8 +140,8 @@ static int make_copy(struct journal_report *r, const char *stamp)
 
         if (number > 1)
             (void)snprintf(suffix, sizeof suffix, "-%u", number);
-        size = snprintf(r->copy, sizeof r->copy, "%s.damaged-%s%s", r->path, stamp,
-                        suffix);
+        size =
+            snprintf(r->copy, sizeof r->copy, "%s.damaged-%s%s", r->path, stamp, suffix);
         if (size >= (int)sizeof r->copy) {
             errno = ENAMETOOLONG;
             return -1;
@@ -209,8 +209,8 @@ static int write_undamaged(struct journal_report *r, struct mu__storage *storage
                            mu_error *error)
 {
     size_t heads = MU__JOURNAL_HEAD_BYTES + MU__JOURNAL_FOOT_BYTES;
-    uint8_t *content = malloc(MU__JOURNAL_HEADER_BYTES + r->content->size +
-                              (size_t)r->records * heads);
+    uint8_t *content =
+        malloc(MU__JOURNAL_HEADER_BYTES + r->content->size + (size_t)r->records * heads);
     int rv;
 
     if (content == NULL)
@@ -255,8 +255,7 @@ static mu_value *kinds_value(const struct journal_report *r)
 
     for (unsigned kind = 0; kind < MU__KINDS_END; kind++)
         if (r->kinds[kind] > 0)
-            (void)mu_value_set(map,
-                               kind == 0 ? "unknown" : mu__messages.rows[kind].name,
+            (void)mu_value_set(map, kind == 0 ? "unknown" : mu__messages.rows[kind].name,
                                mu_value_int((int64_t)r->kinds[kind]));
     return map;
 }
@@ -320,8 +319,8 @@ int mu_journal_repair(const char *path, mu_error *ret_error, mu_value **ret_repo
 
     struct journal_report r = {.path = path};
     struct mu__storage *storage = NULL;
-    int rv = access(path, F_OK) != 0 ? mu__file_error(path, "opened", errno, ret_error)
-                                     : 0;
+    int rv =
+        access(path, F_OK) != 0 ? mu__file_error(path, "opened", errno, ret_error) : 0;
 
     if (rv == 0)
         rv = mu__storage_uv_open(path, true, ret_error, &storage);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct mu_kv_watch {
-    mu_node *node;              /* held: see mu__node_ref */
+    mu_node *node; /* held: see mu__node_ref */
     struct mu__agent_watch *watch;
 };
 
@@ -140,7 +140,7 @@ static void wake_kv_wait(void *user, const mu_kv_response *answer)
 }
 
 static int request_and_wait(mu_node *node, mu__kv_begin_fn begins, const void *what,
-                        struct mu__kv_wait *wait)
+                            struct mu__kv_wait *wait)
 {
     int rv;
 
@@ -178,8 +178,8 @@ static int begin_kv_wait(mu_node *node, const void *what, mu_kv_done_fn done, vo
     return begin_kv_request(node, what, done, user, ret_error, NULL);
 }
 
-static int request_kv(mu_node *node, const mu_kv_request *kv_request,
-                      mu_error *ret_error, struct mu__kv_wait *wait)
+static int request_kv(mu_node *node, const mu_kv_request *kv_request, mu_error *ret_error,
+                      struct mu__kv_wait *wait)
 {
     return mu__kv_wait_for(node, begin_kv_wait, kv_request, ret_error, wait);
 }
@@ -331,7 +331,7 @@ int mu_kv_watch_next(mu_kv_watch *watch, int64_t timeout_ms, mu_error *ret_error
 
     struct mu__agent_call call = {.watch = watch->watch};
     int rv = mu__agent_call_and_wait(watch->node, &call, MU__AGENT_WATCH_NEXT, timeout_ms,
-                                ret_error);
+                                     ret_error);
 
     if (rv == 0)
         *ret_event = call.event;

@@ -17,22 +17,22 @@
 
 enum {
     KEY_BYTES = 1024,
-    LOOK_MS = 1000,         /* for a look at the holder, after the timeout */
-    NOTE_FIRST_MS = 5000,   /* until a wait is first logged; then the step doubles, */
-    NOTE_STEP_MAX_MS = 60000    /* up to this */
+    LOOK_MS = 1000,          /* for a look at the holder, after the timeout */
+    NOTE_FIRST_MS = 5000,    /* until a wait is first logged; then the step doubles, */
+    NOTE_STEP_MAX_MS = 60000 /* up to this */
 };
 
 /* Whether a key is there, by the events of its watch. */
 struct presence {
-    mu_kv_watch *watch;     /* NULL: not opened yet */
+    mu_kv_watch *watch; /* NULL: not opened yet */
     bool known;
     bool there;
 };
 
 struct mu_lock {
-    mu_node *node;          /* held: see mu__node_ref */
-    uint64_t number;        /* the revision of our place; 0: none yet */
-    struct presence own;       /* whether our place is there */
+    mu_node *node;       /* held: see mu__node_ref */
+    uint64_t number;     /* the revision of our place; 0: none yet */
+    struct presence own; /* whether our place is there */
     char name[KEY_BYTES];
     char directory[KEY_BYTES];
     char key[KEY_BYTES];
@@ -48,15 +48,17 @@ static int name_queue_key(struct mu_lock *lock, mu_error *error)
     int size;
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    size = snprintf(lock->key, sizeof lock->key, "%s/%s-%d-%llx%09lx-%llu",
-                    lock->directory, lock->node->member.type,
-                    (int)lock->node->member.index,
-                    (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec,
-                    (unsigned long long)atomic_fetch_add(&numbers, 1));
+    size =
+        snprintf(lock->key, sizeof lock->key, "%s/%s-%d-%llx%09lx-%llu", lock->directory,
+                 lock->node->member.type, (int)lock->node->member.index,
+                 (unsigned long long)now.tv_sec, (unsigned long)now.tv_nsec,
+                 (unsigned long long)atomic_fetch_add(&numbers, 1));
     if (size < (int)sizeof lock->key)
         return 0;
-    return mu_error_set(error, -MU_EINVALID, "a lock's name has %zu bytes, which leaves "
-                        "too few of the 1023 of a key", strlen(lock->name));
+    return mu_error_set(error, -MU_EINVALID,
+                        "a lock's name has %zu bytes, which leaves "
+                        "too few of the 1023 of a key",
+                        strlen(lock->name));
 }
 
 static void done_nothing(void *user, const mu_kv_response *answer)
@@ -125,7 +127,7 @@ static int await_deleted(mu_node *node, const char *key, struct presence *presen
         else if (rv == 0) {
             presence->known = presence->known || event.type == MU_KV_EVENT_SYNCED;
             presence->there = event.type == MU_KV_EVENT_PUT ||
-                           (presence->there && event.type != MU_KV_EVENT_DELETED);
+                              (presence->there && event.type != MU_KV_EVENT_DELETED);
             mu_kv_event_clear(&event);
         }
     }
@@ -146,21 +148,23 @@ static int await_before(const struct mu_lock *lock, const struct mu__lock_queue 
 /* The error of a timeout, with the holder of now; when that cannot be read, of the last
  * look. */
 static void describe_holder(const struct mu_lock *lock, struct mu__lock_queue *queue,
-                       int64_t timeout_ms, mu_error *error)
+                            int64_t timeout_ms, mu_error *error)
 {
     struct mu__lock_queue now;
 
     if (read_lock_queue(lock, LOOK_MS, NULL, &now) == 0 && now.first != 0)
         *queue = now;
-    (void)mu_error_set(error, -MU_EDEADLINE, "lock \"%.100s\" was not free within %lld "
-                       "ms: %s holds it, and %u wait before this one", lock->name,
-                       (long long)timeout_ms, queue->holder, queue->before_count - 1);
+    (void)mu_error_set(error, -MU_EDEADLINE,
+                       "lock \"%.100s\" was not free within %lld "
+                       "ms: %s holds it, and %u wait before this one",
+                       lock->name, (long long)timeout_ms, queue->holder,
+                       queue->before_count - 1);
 }
 
 /* How long we have waited, by the monotonic clock: a wait without end is not silent. */
 struct patience {
     uint64_t since_ns;
-    uint64_t note_ns;       /* when it is logged next */
+    uint64_t note_ns; /* when it is logged next */
     uint64_t deadline_ns;
 };
 
@@ -189,9 +193,11 @@ static void log_lock_wait(const struct mu_lock *lock, const struct mu__lock_queu
 
     if (uv_hrtime() < patience->note_ns)
         return;
-    (void)snprintf(line, sizeof line, "lock \"%.100s\" is not free for %lld s: %s holds "
-                   "it, and %u wait before this one", lock->name,
-                   (long long)waited_ms / 1000, queue->holder, queue->before_count - 1);
+    (void)snprintf(line, sizeof line,
+                   "lock \"%.100s\" is not free for %lld s: %s holds "
+                   "it, and %u wait before this one",
+                   lock->name, (long long)waited_ms / 1000, queue->holder,
+                   queue->before_count - 1);
     post_note(lock, line);
     patience->note_ns =
         mu__deadline_in(waited_ms < NOTE_STEP_MAX_MS ? waited_ms : NOTE_STEP_MAX_MS);
@@ -255,8 +261,10 @@ static int name_lock(struct mu_lock *lock, const char *name, mu_error *error)
                     lock->name);
     if (size < (int)sizeof lock->directory)
         return 0;
-    return mu_error_set(error, -MU_EINVALID, "a lock's name has %zu bytes, which leaves "
-                        "too few of the 1023 of a key", strlen(lock->name));
+    return mu_error_set(error, -MU_EINVALID,
+                        "a lock's name has %zu bytes, which leaves "
+                        "too few of the 1023 of a key",
+                        strlen(lock->name));
 }
 
 static void free_lock(struct mu_lock *lock)
@@ -325,8 +333,8 @@ int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error)
     change.key = lock->key;
     rv = mu_kv_transact(lock->node, &transaction, timeout_ms, ret_error, &outcome);
     if (rv == -MU_EPRECONDITION && outcome.failed == 0)
-        rv = mu_error_set(ret_error, -MU_EABORTED, "lock \"%.100s\" was lost before it "
-                          "was released", lock->name);
+        rv = mu_error_set(ret_error, -MU_EABORTED,
+                          "lock \"%.100s\" was lost before it was released", lock->name);
     else if (rv == -MU_EDEADLINE)
         leave_lock_queue(lock);
     free_lock(lock);

@@ -16,8 +16,7 @@
 /* Send `request` to the chief and wait; takes it, NULL gives -MU_ENOMEM. The answer is in
  * the call. */
 static int request_chief(mu_node *node, struct mu__client_call *call,
-                         struct mu__msg *request, int64_t timeout_ms,
-                         mu_error *ret_error)
+                         struct mu__msg *request, int64_t timeout_ms, mu_error *ret_error)
 {
     int rv;
 
@@ -33,7 +32,7 @@ static int request_chief(mu_node *node, struct mu__client_call *call,
 /* ---- per-worker values ---- */
 
 static int request_to_make(mu_node *node, struct mu__msg *request, int64_t timeout_ms,
-                       mu_error *ret_error, mu_per_worker **ret_per_worker)
+                           mu_error *ret_error, mu_per_worker **ret_per_worker)
 {
     mu_per_worker *per_worker = mu__per_worker_new(&node->future_owner);
     struct mu__client_call call = {0};
@@ -61,7 +60,7 @@ static int request_to_make(mu_node *node, struct mu__msg *request, int64_t timeo
 
 /* What a per-worker value is made from. */
 struct per_worker_request {
-    const char *function;       /* "": none, `args` are the values */
+    const char *function; /* "": none, `args` are the values */
     const mu_value *args;
     bool is_shared;
 };
@@ -226,8 +225,8 @@ int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t t
 
     if (closure == 0 &&
         (name == NULL || name[0] == '\0' || strlen(name) > MU__CLOSURE_NAME_MAX))
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "a closure's name has 1 to %d bytes", MU__CLOSURE_NAME_MAX);
+        return mu_error_set(ret_error, -MU_EINVALID, "a closure's name has 1 to %d bytes",
+                            MU__CLOSURE_NAME_MAX);
     rv = request_chief(node, &call, status_request(closure, closure == 0 ? name : ""),
                        timeout_ms, ret_error);
     if (rv == 0 && !is_value_known(call.status))
@@ -288,8 +287,10 @@ static int request_drain(mu_node *node, const char *type, uint32_t worker,
     if (worker == 0)
         (void)snprintf(late, sizeof late, "this worker still has closures to finish");
     else
-        (void)snprintf(late, sizeof late, "/job:%s/task:%u still has closures to "
-                       "finish; it gets no more, and leaves then", type, worker - 1);
+        (void)snprintf(late, sizeof late,
+                       "/job:%s/task:%u still has closures to "
+                       "finish; it gets no more, and leaves then",
+                       type, worker - 1);
     if (request != NULL) {
         struct mu__drain *body = mu__body(request);
 
@@ -339,7 +340,6 @@ int mu_coordinator_forget(mu_coordinator *c, int64_t timeout_ms, mu_error *ret_e
 
     if (node == NULL)
         return -MU_ECLOSED;
-    return request_chief(node, &call,
-                         mu__msg_heap(MU__FORGET, sizeof(struct mu__forget)), timeout_ms,
-                         ret_error);
+    return request_chief(node, &call, mu__msg_heap(MU__FORGET, sizeof(struct mu__forget)),
+                         timeout_ms, ret_error);
 }

@@ -1,7 +1,7 @@
 /* The public calls of muster/resolver.h that ask, on the calling thread. */
-#include "resolver/engine/resolver.h"
-#include "node/discovery/run_query.h"
 #include "node/discovery/resolver_kinds.h"
+#include "node/discovery/run_query.h"
+#include "resolver/engine/resolver.h"
 #include "resolver/kinds.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
@@ -40,8 +40,8 @@ static int no_such_resolver(const char *name, mu_error *ret_error)
     suggest_resolver(name, "auto", &best, &near);
     mu__quote(shown, sizeof shown, name, strlen(name));
     rv = mu_error_set(ret_error, -MU_ENOTFOUND, "there is no resolver %s%s%s%s", shown,
-                      near == NULL ? "" : "; did you mean \"",
-                      near == NULL ? "" : near, near == NULL ? "" : "\"?");
+                      near == NULL ? "" : "; did you mean \"", near == NULL ? "" : near,
+                      near == NULL ? "" : "\"?");
     for (size_t i = 0; i < count; i++)
         owns[i]->unref(owns[i]);
     return rv;

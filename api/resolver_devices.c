@@ -146,7 +146,7 @@ static int64_t left_until(uint64_t end_ms)
 
 /* One call of mu_resolver_accelerators with a node. */
 struct device_request {
-    const mu_resolver *resolver;    /* whose progress function gets each try */
+    const mu_resolver *resolver; /* whose progress function gets each try */
     struct mu_node *node;
     const mu_resolution *resolution;
     const char *type;
@@ -180,8 +180,9 @@ static void report_device_try(const struct device_request *q, unsigned tries,
 {
     char line[640];
 
-    (void)snprintf(line, sizeof line, "try %u: %.500s; again in %" PRIu64 ".%" PRIu64
-                   " s", tries, why, pause_ms / 1000, pause_ms % 1000 / 100);
+    (void)snprintf(line, sizeof line,
+                   "try %u: %.500s; again in %" PRIu64 ".%" PRIu64 " s", tries, why,
+                   pause_ms / 1000, pause_ms % 1000 / 100);
     mu__resolver_progress(q->resolver, line);
 }
 

@@ -80,7 +80,7 @@ static bool may_end_job(const mu_node *node)
 }
 
 int mu_node_finish_job(mu_node *node, int code, const char *message, int64_t timeout_ms,
-                     mu_error *ret_error)
+                       mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
@@ -97,7 +97,8 @@ int mu_node_finish_job(mu_node *node, int code, const char *message, int64_t tim
     if (!may_end_job(node))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "%s cannot end the job: the chief does, or worker 0 where "
-                            "there is none", mu_node_task(node));
+                            "there is none",
+                            mu_node_task(node));
     end_job_run(node, code, message, timeout_ms);
     return mu__node_call(node, MU__JOB, &call.call, ret_error);
 }
@@ -131,7 +132,7 @@ int mu_node_report_metric(mu_node *node, const char *name, double number, uint64
 }
 
 int mu_node_get_metric(mu_node *node, const char *name, double *ret_number,
-                   uint64_t *ret_step)
+                       uint64_t *ret_step)
 {
     MU__REQUIRE(NULL, node, name);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 int mu_node_register_program(mu_node *node, const char *task_type, mu_program_fn program,
-                    void *user)
+                             void *user)
 {
     MU__REQUIRE(NULL, node, task_type, program);
 

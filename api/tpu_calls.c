@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS = 60000 };       /* a single look at the health may take so long */
+enum { LOOK_MS = 60000 }; /* a single look at the health may take so long */
 
 struct mu_tpu {
     struct mu__settings settings;
@@ -59,10 +59,10 @@ void mu_tpu_on_progress(mu_tpu *tpu, mu_tpu_progress_fn progress, void *user)
 struct call {
     mu_tpu *tpu;
     int (*run)(void *call, struct mu__requests *requests, mu_error *ret_error);
-    mu_tpu_state *states;       /* of describing */
+    mu_tpu_state *states; /* of describing */
     size_t room;
     size_t count;
-    const char *version;        /* of requesting */
+    const char *version; /* of requesting */
     const char *restart_type;
 };
 
@@ -108,9 +108,9 @@ static int run_request(void *owner, struct mu__requests *requests, mu_error *ret
     int rv = mu__cloud_need(requests, ret_error, &cloud);
 
     return rv != 0 ? rv
-                   : cloud->tpu_request_version(
-                         &(struct mu__pass){requests, &c->tpu->settings}, c->version,
-                         c->restart_type, ret_error);
+                   : cloud->tpu_request_version(&(struct mu__pass){requests,
+                                                                   &c->tpu->settings},
+                                                c->version, c->restart_type, ret_error);
 }
 
 /* The states of all TPUs that the handle stands for; the caller frees *ret_states. */
@@ -250,7 +250,7 @@ int mu_tpu_wait_healthy(mu_tpu *tpu, int64_t wait_ms, int64_t interval_ms,
         if (rv != -MU_EUNAVAILABLE && rv != -MU_EDEADLINE)
             break;
         if (rv == -MU_EUNAVAILABLE || why.code == 0)
-            why = last;     /* what the TPU has said counts more than its silence */
+            why = last; /* what the TPU has said counts more than its silence */
         if (mu__deadline_left_ms(deadline_ns) < pause_ms)
             return mu_error_set(ret_error, -MU_EDEADLINE,
                                 "not healthy after %lld s: %.400s",

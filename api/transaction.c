@@ -33,12 +33,14 @@ static int add_value(const char *part, size_t i, const void *value, size_t size,
                      mu_error *error, struct mu__view *ret_value)
 {
     if (size > 0 && value == NULL)
-        return mu_error_set(error, -MU_EINVALID, "%s %zu of the transaction: a value of "
-                            "%zu bytes is NULL", part, i + 1, size);
+        return mu_error_set(error, -MU_EINVALID,
+                            "%s %zu of the transaction: a value of %zu bytes is NULL",
+                            part, i + 1, size);
     if (size > MU__KEY_VALUE_MAX)
-        return mu_error_set(error, -MU_EEXHAUSTED, "%s %zu of the transaction: a value "
-                            "has %zu bytes, at most %d are kept", part, i + 1, size,
-                            MU__KEY_VALUE_MAX);
+        return mu_error_set(error, -MU_EEXHAUSTED,
+                            "%s %zu of the transaction: a value "
+                            "has %zu bytes, at most %d are kept",
+                            part, i + 1, size, MU__KEY_VALUE_MAX);
     *ret_value = (struct mu__view){value, (uint32_t)size};
     return 0;
 }
@@ -76,15 +78,17 @@ static int fill_draft(struct draft *draft, const mu_kv_transaction *from, mu_err
 
     if (from->checks_count > MU_KV_TRANSACTION_MAX ||
         from->changes_count > MU_KV_TRANSACTION_MAX)
-        return mu_error_set(error, -MU_EEXHAUSTED, "a transaction has %zu comparisons "
+        return mu_error_set(error, -MU_EEXHAUSTED,
+                            "a transaction has %zu comparisons "
                             "and %zu changes, and may have %d of each",
                             from->checks_count, from->changes_count,
                             MU_KV_TRANSACTION_MAX);
     if ((from->checks_count > 0 && from->checks == NULL) ||
         (from->changes_count > 0 && from->changes == NULL))
-        return mu_error_set(error, -MU_EINVALID, "a transaction of %zu comparisons and "
-                            "%zu changes, of which %s are NULL", from->checks_count,
-                            from->changes_count,
+        return mu_error_set(error, -MU_EINVALID,
+                            "a transaction of %zu comparisons and "
+                            "%zu changes, of which %s are NULL",
+                            from->checks_count, from->changes_count,
                             from->checks_count > 0 && from->checks == NULL
                                 ? "the comparisons"
                                 : "the changes");

@@ -13,7 +13,7 @@
 /* Variables up to this many bytes have one shard, unless asked otherwise. */
 enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
 
-enum { OPENS_MAX = 4 };     /* tries, while others recreate it with other shards */
+enum { OPENS_MAX = 4 }; /* tries, while others recreate it with other shards */
 
 /* ---- Opening ---- */
 
@@ -31,8 +31,8 @@ static uint32_t default_shards(const struct mu__shape *shape, uint32_t servers_c
 static int make_shape(const mu_variable_spec *spec, uint32_t servers_count,
                       mu_error *ret_error, struct mu__shape *ret_shape)
 {
-    struct mu__shape shape = {.dtype = (uint32_t)spec->dtype, .rank = spec->rank,
-                              .shards = 1};
+    struct mu__shape shape = {
+        .dtype = (uint32_t)spec->dtype, .rank = spec->rank, .shards = 1};
     int rv;
 
     if (spec->rank > 0 && spec->dims == NULL)
@@ -46,8 +46,8 @@ static int make_shape(const mu_variable_spec *spec, uint32_t servers_count,
     if (spec->shards == 0)
         shape.shards = default_shards(&shape, servers_count);
     else if (spec->rank > 0)
-        shape.shards = spec->shards < shape.dims[0] ? spec->shards
-                                                    : (uint32_t)shape.dims[0];
+        shape.shards =
+            spec->shards < shape.dims[0] ? spec->shards : (uint32_t)shape.dims[0];
     rv = mu__shape_check(&shape, ret_error);
     if (rv == 0)
         *ret_shape = shape;
@@ -98,7 +98,7 @@ static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret
 
 /* ---- Calling ---- */
 
-enum { IDS_NEAR = 16 };     /* ids on the stack; more are on the heap */
+enum { IDS_NEAR = 16 }; /* ids on the stack; more are on the heap */
 
 static struct mu__variable_call make_variable_call(const mu_variable *variable,
                                                    int operation, int64_t timeout_ms)
@@ -161,8 +161,7 @@ static int check_buffer_bytes(const mu_variable *variable, const void *buffer,
     if (bytes != mu_variable_bytes(variable))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "variable %s: a buffer of %zu bytes: expected %zu",
-                            variable->opened->name, bytes,
-                            mu_variable_bytes(variable));
+                            variable->opened->name, bytes, mu_variable_bytes(variable));
     if (buffer == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "variable %s: the buffer is NULL",
                             variable->opened->name);

@@ -204,8 +204,8 @@ static inline int bench_raw_by(const char *before, const char *program, const ch
 
     if (bench_raw_dir(dir, sizeof dir) != 0 || strchr(dir, '\'') != NULL)
         return -1;
-    written = snprintf(command, sizeof command, "%s'%s/%s' %s", before, dir, program,
-                       args);
+    written =
+        snprintf(command, sizeof command, "%s'%s/%s' %s", before, dir, program, args);
     if (written < 0 || (size_t)written >= sizeof command)
         return -1;
     return bench_command(command, ret_value);

@@ -25,9 +25,9 @@ struct place {
     uint64_t now_ms;
     uint64_t drawn;
     bool wanted;
-    uint64_t heard;         /* frames that the chief has said */
-    uint64_t incarnations;  /* of peers, so far */
-    uint32_t *outs;         /* of each worker's last dial */
+    uint64_t heard;        /* frames that the chief has said */
+    uint64_t incarnations; /* of peers, so far */
+    uint32_t *outs;        /* of each worker's last dial */
     uint32_t workers;
 };
 
@@ -76,9 +76,11 @@ static void no_log(struct mu__world *world, enum mu__log_level level, const char
     (void)line;
 }
 
-static const struct mu__world_ops world_ops = {
-    .now_ms = now_ms, .random = draw, .wake_at = wake_at, .transmit = transmit,
-    .log = no_log};
+static const struct mu__world_ops world_ops = {.now_ms = now_ms,
+                                               .random = draw,
+                                               .wake_at = wake_at,
+                                               .transmit = transmit,
+                                               .log = no_log};
 
 static struct mu__buf *buffer(struct mu__wire *wire, size_t capacity)
 {
@@ -118,9 +120,11 @@ static const char *last_error(struct mu__wire *wire, uint32_t out)
     return NULL;
 }
 
-static const struct mu__wire_ops wire_ops = {
-    .buffer = buffer, .dial = dial, .hangup = forget, .send = swallow,
-    .last_error = last_error};
+static const struct mu__wire_ops wire_ops = {.buffer = buffer,
+                                             .dial = dial,
+                                             .hangup = forget,
+                                             .send = swallow,
+                                             .last_error = last_error};
 
 static void run_turns(struct place *p)
 {
@@ -241,8 +245,11 @@ static uint64_t start(struct place *p, uint32_t workers, uint32_t listed)
         .options = &options,
         .address = "tcp://chief:7000",
         .hosts = "chief:0",
-        .coordination = {.store = &mu__store_memory, .tasks = tasks,
-                         .suspect_ms = 5000, .dead_ms = 60000, .reconnect_ms = 60000,
+        .coordination = {.store = &mu__store_memory,
+                         .tasks = tasks,
+                         .suspect_ms = 5000,
+                         .dead_ms = 60000,
+                         .reconnect_ms = 60000,
                          .lease_ms = 5000},
     };
     uint64_t begin_ns;
@@ -250,8 +257,8 @@ static uint64_t start(struct place *p, uint32_t workers, uint32_t listed)
 
     if (listed > 0)
         (void)snprintf(tasks, sizeof tasks, "chief:0,worker:0-%u", listed - 1);
-    *p = (struct place){.world.ops = &world_ops, .wire.ops = &wire_ops, .now_ms = 1,
-                        .workers = workers};
+    *p = (struct place){
+        .world.ops = &world_ops, .wire.ops = &wire_ops, .now_ms = 1, .workers = workers};
     p->outs = need(calloc(workers, sizeof *p->outs));
     begin_ns = bench_now_ns();
     if (mu__member_start(&p->member, &config, &p->world, &p->wire, &error) != 0) {
@@ -272,7 +279,7 @@ static void stop(struct place *p)
 
 struct spent {
     uint64_t ns;
-    uint64_t longest_ns;    /* of its turns */
+    uint64_t longest_ns; /* of its turns */
 };
 
 /* Takes the cluster. */
@@ -290,8 +297,8 @@ static struct spent change(struct place *p, mu_cluster *cluster)
         p->wanted = false;
         mu__member_events.burst_end(&p->member);
         ns = bench_now_ns() - begin_ns;
-        spent.longest_ns = ns - spent.ns > spent.longest_ns ? ns - spent.ns
-                                                            : spent.longest_ns;
+        spent.longest_ns =
+            ns - spent.ns > spent.longest_ns ? ns - spent.ns : spent.longest_ns;
         spent.ns = ns;
     }
     mu_cluster_free(cluster);

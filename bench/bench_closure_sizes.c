@@ -12,9 +12,9 @@
 enum { ROUNDS = 5, ROUND_MEGABYTES = 512, PEER_MEGABYTES = 512, PEER_DEPTH = 8 };
 
 struct only {
-    unsigned bytes;     /* 0: all */
-    int results;        /* -1: both */
-    bool tensor;        /* arguments are tensors, not bytes */
+    unsigned bytes; /* 0: all */
+    int results;    /* -1: both */
+    bool tensor;    /* arguments are tensors, not bytes */
     bool peers;
 };
 
@@ -95,7 +95,8 @@ static double run_round(mu_coordinator *coordinator, const char *source, uint64_
         mu_value *args = make_args(source, bytes, only->tensor);
 
         check(mu_coordinator_schedule(coordinator, results ? "give" : "take", args, -1,
-                                      &error, results ? &value : NULL), &error);
+                                      &error, results ? &value : NULL),
+              &error);
         mu_value_free(args);
         if (results)
             mu_remote_value_free(value);
@@ -154,8 +155,8 @@ static void run_row(mu_coordinator *coordinator, const char *source, uint64_t by
     double uv[ROUNDS] = {0};
     char metric[64];
     char extra[64];
-    struct bench_line line = {.bench = "closure_sizes", .metric = metric,
-                              .unit = "GB/s", .extra = extra};
+    struct bench_line line = {
+        .bench = "closure_sizes", .metric = metric, .unit = "GB/s", .extra = extra};
 
     check_result(coordinator, source, bytes, only);
     (void)run_round(coordinator, source, bytes, only, results);
@@ -166,8 +167,7 @@ static void run_row(mu_coordinator *coordinator, const char *source, uint64_t by
     }
     (void)snprintf(metric, sizeof metric, "%s%s, %.4g KB",
                    only->tensor ? "tensors as " : "",
-                   results ? "arguments and results" : "arguments",
-                   (double)bytes / 1000);
+                   results ? "arguments and results" : "arguments", (double)bytes / 1000);
     line.value = median(ours, rounds);
     line.limit = median(uv, rounds);
     line.target = 1.5;

@@ -87,7 +87,8 @@ static double run_values(mu_coordinator *coordinator, const char *function,
     start_ns = bench_now_ns();
     for (uint64_t i = 0; i < count; i++)
         check(mu_coordinator_schedule(coordinator, function, NULL, -1, &error,
-                                      &values[i]), &error);
+                                      &values[i]),
+              &error);
     check(mu_coordinator_join(coordinator, 60000, &error), &error);
     rate = bench_rate(count, start_ns, bench_now_ns());
     for (uint64_t i = 0; i < count; i++) {
@@ -145,8 +146,8 @@ static void bench_rate_at(unsigned window, double target)
     char words[64];
     char metric[64];
     double limit = 0.0;
-    struct bench_line line = {.bench = "closures", .metric = metric, .unit = "closures/s",
-                              .target = target};
+    struct bench_line line = {
+        .bench = "closures", .metric = metric, .unit = "closures/s", .target = target};
 
     (void)run_many(coordinator, "inline", count / 10);
     (void)snprintf(metric, sizeof metric, "inline, %u outstanding a worker", window);
@@ -209,7 +210,7 @@ static void bench_crowds(void)
 {
     static const struct {
         int workers;
-        double least;           /* of the rate with two; 0: none is wanted */
+        double least; /* of the rate with two; 0: none is wanted */
     } crowds[] = {{2, 0.0}, {16, 0.6}, {100, 0.6}};
     uint64_t count = bench_size(2000, 500000);
     size_t sizes = (size_t)bench_size(2, 3);
@@ -242,8 +243,8 @@ static void bench_latency(void)
     uint64_t count = bench_size(200, 20000);
     uint64_t *samples = malloc(count * sizeof *samples);
     double limit = 0.0;
-    struct bench_line line = {.bench = "closure_latency", .unit = "us",
-                              .less_is_more = true};
+    struct bench_line line = {
+        .bench = "closure_latency", .unit = "us", .less_is_more = true};
 
     if (samples == NULL)
         cluster_die("latency", "out of memory");

@@ -147,7 +147,8 @@ static double time_msgpack_c_read(const struct setting *s, const uint8_t *head,
         size_t offset = 0;
 
         must(msgpack_unpack((const char *)head, size, &offset, &zone, &object) ==
-             MSGPACK_UNPACK_SUCCESS, "msgpack_unpack");
+                 MSGPACK_UNPACK_SUCCESS,
+             "msgpack_unpack");
         msgpack_zone_clear(&zone);
     }
     start_ns = bench_now_ns() - start_ns;
@@ -170,7 +171,8 @@ static double time_msgpack_c_write(const struct setting *s, const uint8_t *head,
     msgpack_sbuffer_init(&buffer);
     msgpack_packer_init(&packer, &buffer, msgpack_sbuffer_write);
     must(msgpack_unpack_next(&unpacked, (const char *)head, size, &offset) ==
-         MSGPACK_UNPACK_SUCCESS, "msgpack_unpack_next");
+             MSGPACK_UNPACK_SUCCESS,
+         "msgpack_unpack_next");
     start_ns = bench_now_ns();
     for (uint64_t i = 0; i < s->rounds; i++) {
         must(msgpack_pack_object(&packer, unpacked.data) == 0, "msgpack_pack_object");

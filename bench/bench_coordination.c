@@ -30,9 +30,9 @@ struct flow {
     mu_kv_request ask;
     char keys[KEYS][24];
     char value[VALUE_BYTES];
-    uint64_t left;              /* to begin; on the loop once it has begun */
+    uint64_t left; /* to begin; on the loop once it has begun */
     uint64_t unanswered;
-    uint64_t revision;          /* of the last answer */
+    uint64_t revision; /* of the last answer */
     pthread_mutex_t lock;
     pthread_cond_t done;
     bool over;
@@ -141,7 +141,8 @@ static void count_answer(void *user, const mu_kv_response *answer)
         cluster_die("request", answer->error->message);
     atomic_store_explicit(&stream->answered,
                           atomic_load_explicit(&stream->answered, memory_order_relaxed) +
-                              1, memory_order_release);
+                              1,
+                          memory_order_release);
 }
 
 static void give_way(void)
@@ -193,7 +194,8 @@ static double run_waiting(mu_node *node, int operation, uint64_t outstanding,
     for (uint64_t i = 0; i < count; i++) {
         if (operation == MU_KV_PUT)
             check(mu_kv_put(node, "bench/0", value, sizeof value, MU_KV_OVERWRITE, 0,
-                            5000, &error, NULL), &error);
+                            5000, &error, NULL),
+                  &error);
         else if (operation == MU_KV_INCREMENT)
             check(mu_kv_increment(node, "count/0", 1, 5000, &error, &number), &error);
         else
@@ -237,7 +239,7 @@ enum peer_kind {
 
 static const struct {
     const char *name;
-    const char *needs;          /* a program that must be installed */
+    const char *needs; /* a program that must be installed */
     const char *raw;
 } peers[PEERS_END] = {
     [PEER_REDIS] = {"Redis", "redis-server", "raw_redis"},
@@ -251,7 +253,7 @@ struct row {
     double (*run)(mu_node *, int, uint64_t, uint64_t);
     int operation;
     uint64_t outstanding;
-    uint64_t count;             /* at full size */
+    uint64_t count; /* at full size */
     double target;
     enum peer_kind peer;
     const char *peer_args;
@@ -274,8 +276,10 @@ static void run_row(const char *store, const struct row *row, mu_node *node,
                     const bool *has)
 {
     char metric[128];
-    struct bench_line line = {.bench = "coordination", .metric = metric,
-                              .unit = "requests/s", .target = row->target};
+    struct bench_line line = {.bench = "coordination",
+                              .metric = metric,
+                              .unit = "requests/s",
+                              .target = row->target};
     int used = snprintf(metric, sizeof metric, "%s: %s", store, row->metric);
 
     line.value = median_of(row, node);
@@ -323,8 +327,8 @@ static void bench_memory(const bool *has)
          PEER_REDIS, "operation=incr clients=64 requests=300000"},
         {"put, 4096 pipelined", run_flow, MU_KV_PUT, 4096, 1000000, 1.3e6, PEER_REDIS,
          "operation=set clients=50 pipeline=16 requests=2000000"},
-        {"get, 4096 pipelined", run_flow, MU_KV_TRY_GET, 4096, 1000000, 1.3e6,
-         PEER_REDIS, "operation=get clients=50 pipeline=16 requests=2000000"},
+        {"get, 4096 pipelined", run_flow, MU_KV_TRY_GET, 4096, 1000000, 1.3e6, PEER_REDIS,
+         "operation=get clients=50 pipeline=16 requests=2000000"},
         {"increment, 4096 pipelined", run_flow, MU_KV_INCREMENT, 4096, 1000000, 1.3e6,
          PEER_REDIS, "operation=incr clients=50 pipeline=16 requests=2000000"},
         {"put, 4096 pipelined from a thread", run_stream, MU_KV_PUT, 4096, 1000000, 1.3e6,
@@ -465,8 +469,11 @@ static double measure_barrier(int processes)
 static void bench_barrier(int processes, double target)
 {
     char metric[64];
-    struct bench_line line = {.bench = "coordination", .metric = metric, .unit = "us",
-                              .target = target, .less_is_more = true};
+    struct bench_line line = {.bench = "coordination",
+                              .metric = metric,
+                              .unit = "us",
+                              .target = target,
+                              .less_is_more = true};
 
     (void)snprintf(metric, sizeof metric, "barrier of 64 threads in %d processes, median",
                    processes);
@@ -494,8 +501,11 @@ static void bench_barrier_mpi(void)
     double us = measure_barrier(8);
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct bench_line line = {.bench = "coordination", .metric = rows[i].metric,
-                                  .value = us, .unit = "us", .less_is_more = true};
+        struct bench_line line = {.bench = "coordination",
+                                  .metric = rows[i].metric,
+                                  .value = us,
+                                  .unit = "us",
+                                  .less_is_more = true};
 
         if (has)
             (void)bench_raw_by(rows[i].before, "raw_mpi", rows[i].args, &line.limit);

@@ -21,11 +21,11 @@ enum {
     MANY = 10000,
     AT_BARRIER = 1000,
     ROUNDS = 20,
-    SUSPECT_MS = 5000,          /* the default; a heartbeat comes three times in it */
+    SUSPECT_MS = 5000, /* the default; a heartbeat comes three times in it */
     BEAT_MS = SUSPECT_MS / 3,
     BEATS = 12,
     PAIRS = 64,
-    FRAME_BYTES = 48            /* of a link, with one heartbeat or its answer in it */
+    FRAME_BYTES = 48 /* of a link, with one heartbeat or its answer in it */
 };
 
 /* ---- A world that counts what is said ---- */
@@ -34,11 +34,11 @@ struct world {
     struct mu__world world;
     struct mu__kernel *kernel;
     uint64_t now_ms;
-    uint64_t due_ms;            /* the earliest turn that was asked for */
+    uint64_t due_ms; /* the earliest turn that was asked for */
     uint64_t drawn;
-    uint64_t heard;             /* answers to heartbeats, without a code */
-    uint64_t answered;          /* registrations, without a code */
-    uint64_t passed;            /* arrivals, without a code */
+    uint64_t heard;    /* answers to heartbeats, without a code */
+    uint64_t answered; /* registrations, without a code */
+    uint64_t passed;   /* arrivals, without a code */
 };
 
 static void *need(void *memory)
@@ -106,9 +106,11 @@ static int transmit(struct mu__world *world, struct mu__msg *msg)
     return 0;
 }
 
-static const struct mu__world_ops ops = {
-    .now_ms = now_ms, .random = draw, .wake_at = wake_at, .transmit = transmit,
-    .log = no_log};
+static const struct mu__world_ops ops = {.now_ms = now_ms,
+                                         .random = draw,
+                                         .wake_at = wake_at,
+                                         .transmit = transmit,
+                                         .log = no_log};
 
 static void run_until(struct world *w, uint64_t until_ms)
 {
@@ -137,8 +139,8 @@ static void tell(struct world *w, uint32_t task, uint16_t kind, const void *body
     w->due_ms = 0;
 }
 
-#define TELL(w, task, KIND, name, ...)                                     \
-    tell(w, task, MU__##KIND, &(struct mu__##name){__VA_ARGS__},           \
+#define TELL(w, task, KIND, name, ...)                           \
+    tell(w, task, MU__##KIND, &(struct mu__##name){__VA_ARGS__}, \
          sizeof(struct mu__##name))
 
 /* ---- A service and its tasks ---- */
@@ -300,8 +302,11 @@ static double link_ms(uint64_t rounds)
 
 static void report(const char *metric, double value, const char *unit, double target)
 {
-    struct bench_line line = {.bench = "coordination_tasks", .metric = metric,
-                              .value = value, .unit = unit, .target = target,
+    struct bench_line line = {.bench = "coordination_tasks",
+                              .metric = metric,
+                              .value = value,
+                              .unit = unit,
+                              .target = target,
                               .less_is_more = true};
 
     bench_report(&line);

@@ -68,7 +68,8 @@ static uint64_t run_many(mu_coordinator *coordinator, const char *function,
     options.flags = flags;
     for (uint64_t i = 0; i < count; i++)
         check(mu_coordinator_schedule_with(coordinator, function, NULL, &options, -1,
-                                           &error, NULL), &error);
+                                           &error, NULL),
+              &error);
     check(mu_coordinator_join(coordinator, 60000, &error), &error);
     return (bench_now_ns() - start_ns) * 1000 / count;
 }
@@ -81,8 +82,7 @@ static uint64_t compare(mu_coordinator *coordinator, const char *function,
     uint64_t once[ROUNDS];
     uint64_t rounds = bench_size(1, ROUNDS);
     char metric[96];
-    struct bench_line line = {.bench = "effects", .metric = metric,
-                              .unit = "closures/s"};
+    struct bench_line line = {.bench = "effects", .metric = metric, .unit = "closures/s"};
 
     for (uint64_t i = 0; i < rounds; i++) {
         plain[i] = run_many(coordinator, function, 0, count);

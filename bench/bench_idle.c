@@ -43,8 +43,12 @@ static uint64_t wakes(pid_t pid)
 
 static void report(const char *metric, double value, const char *unit, double target)
 {
-    struct bench_line line = {.bench = "idle", .metric = metric, .value = value,
-                              .unit = unit, .target = target, .less_is_more = true};
+    struct bench_line line = {.bench = "idle",
+                              .metric = metric,
+                              .value = value,
+                              .unit = unit,
+                              .target = target,
+                              .less_is_more = true};
 
     bench_report(&line);
 }

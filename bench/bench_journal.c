@@ -22,11 +22,11 @@ struct chief {
     uv_prepare_t turn;
     uv_async_t stop;
     pthread_t thread;
-    uint64_t last_ns;           /* of the last iteration: its end, and what was idle */
+    uint64_t last_ns; /* of the last iteration: its end, and what was idle */
     uint64_t last_idle_ns;
     uint64_t last_cpu_ns;
     atomic_uint_fast64_t longest_ns;
-    atomic_uint_fast64_t longest_cpu_ns;    /* without what other processes took */
+    atomic_uint_fast64_t longest_cpu_ns; /* without what other processes took */
     mu_node *node;
     const char *json;
     const char *journal;
@@ -44,8 +44,11 @@ static void report(const char *what, uint64_t number, double value, const char *
                    double target)
 {
     char metric[128];
-    const struct bench_line line = {.bench = "journal", .metric = metric, .value = value,
-                                    .unit = unit, .target = target,
+    const struct bench_line line = {.bench = "journal",
+                                    .metric = metric,
+                                    .value = value,
+                                    .unit = unit,
+                                    .target = target,
                                     .less_is_more = true};
 
     (void)snprintf(metric, sizeof metric, "%s, %llu million named closures", what,
@@ -127,7 +130,7 @@ static void open_here(struct chief *chief)
     mu_node_options_init(&options);
     options.journal = chief->journal;
     options.loop = &chief->loop;
-    on_turn(&chief->turn);      /* the open is part of the first one */
+    on_turn(&chief->turn); /* the open is part of the first one */
     chief->node = cluster_open(chief->json, "chief", 0, &options);
     (void)uv_prepare_start(&chief->turn, on_turn);
 }
@@ -275,8 +278,8 @@ _Noreturn static void play_worker(char **argv)
 
     mu_node_options_init(&options);
     node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
-    if (mu_node_register_function(node, "nothing", nothing, NULL,
-                                  MU_FUNCTION_INLINE) != 0)
+    if (mu_node_register_function(node, "nothing", nothing, NULL, MU_FUNCTION_INLINE) !=
+        0)
         cluster_die("worker", "cannot register");
     for (;;)
         (void)mu_node_wait_job(node, -1, NULL);

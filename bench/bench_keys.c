@@ -83,16 +83,21 @@ static void ask(struct mu__ctx *ctx)
     msg = mu__msg_new(ctx, plan.kind);
     asked++;
     if (plan.kind == MU__KEY_PUT)
-        *(struct mu__key_put *)mu__body(msg) = (struct mu__key_put){
-            .token = asked, .done = asked > WINDOW ? asked - WINDOW : 1, .key = key,
-            .value = {value, VALUE_BYTES}, .flags = MU__PUT_OVERWRITE};
+        *(struct mu__key_put *)mu__body(msg) =
+            (struct mu__key_put){.token = asked,
+                                 .done = asked > WINDOW ? asked - WINDOW : 1,
+                                 .key = key,
+                                 .value = {value, VALUE_BYTES},
+                                 .flags = MU__PUT_OVERWRITE};
     else if (plan.kind == MU__KEY_INCREMENT)
-        *(struct mu__key_increment *)mu__body(msg) = (struct mu__key_increment){
-            .token = asked, .done = asked > WINDOW ? asked - WINDOW : 1, .key = key,
-            .by = 1};
+        *(struct mu__key_increment *)mu__body(msg) =
+            (struct mu__key_increment){.token = asked,
+                                       .done = asked > WINDOW ? asked - WINDOW : 1,
+                                       .key = key,
+                                       .by = 1};
     else
-        *(struct mu__key_get *)mu__body(msg) = (struct mu__key_get){.token = asked,
-                                                                    .key = key};
+        *(struct mu__key_get *)mu__body(msg) =
+            (struct mu__key_get){.token = asked, .key = key};
     (void)mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__COORDINATION}, msg);
 }
 
@@ -166,9 +171,16 @@ static const struct mu__behavior echo = {
 static void spawn(struct mu__kernel *kernel, const struct mu__behavior *service)
 {
     const struct mu__coordination_config config = {
-        .store = &mu__store_memory, .store_location = "", .cluster_name = "bench",
-        .task = "/job:chief/task:0", .incarnation = 1, .tasks = "chief:0",
-        .recoverable = "all", .suspect_ms = 1000, .dead_ms = 3000, .reconnect_ms = 2000,
+        .store = &mu__store_memory,
+        .store_location = "",
+        .cluster_name = "bench",
+        .task = "/job:chief/task:0",
+        .incarnation = 1,
+        .tasks = "chief:0",
+        .recoverable = "all",
+        .suspect_ms = 1000,
+        .dead_ms = 3000,
+        .reconnect_ms = 2000,
     };
 
     if (mu__spawn(kernel, &asker, MU__AGENT, NULL, NULL) != 0 ||
@@ -223,8 +235,11 @@ static double measure(const struct mu__behavior *service, uint16_t kind, uint64_
 
 static void report(const char *metric, uint16_t kind, uint64_t keys)
 {
-    struct bench_line line = {.bench = "keys", .metric = metric, .unit = "ns/operation",
-                              .less_is_more = true, .target = 400};
+    struct bench_line line = {.bench = "keys",
+                              .metric = metric,
+                              .unit = "ns/operation",
+                              .less_is_more = true,
+                              .target = 400};
 
     line.limit = measure(&echo, MU__KEY_PUT, 1000);
     line.value = measure(&mu__coordination, kind, keys);

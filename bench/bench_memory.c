@@ -67,8 +67,10 @@ int main(void)
     mu_node *node;
     size_t heap;
     size_t resident;
-    struct bench_line line = {.bench = "memory", .unit = "bytes/closure",
-                              .less_is_more = true, .target = 200.0};
+    struct bench_line line = {.bench = "memory",
+                              .unit = "bytes/closure",
+                              .less_is_more = true,
+                              .target = 200.0};
 
     if (values == NULL)
         cluster_die("values", "out of memory");

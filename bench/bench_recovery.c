@@ -20,17 +20,17 @@ enum {
     HEARTBEAT_MS = 100,
     SILENCE_MS = 300,
     WAIT_MS = 20000,
-    FIRST = 100             /* closures that have run after a restart */
+    FIRST = 100 /* closures that have run after a restart */
 };
 
 struct page {
-    atomic_uint_fast64_t began_ns;  /* when the last run began */
-    atomic_uint_fast64_t begun;     /* how many runs did */
-    atomic_int runner;              /* the process of the last one */
-    atomic_int released;            /* runs may end */
-    atomic_uint_fast64_t filled;    /* 1: the journal is */
+    atomic_uint_fast64_t began_ns; /* when the last run began */
+    atomic_uint_fast64_t begun;    /* how many runs did */
+    atomic_int runner;             /* the process of the last one */
+    atomic_int released;           /* runs may end */
+    atomic_uint_fast64_t filled;   /* 1: the journal is */
     atomic_uint_fast64_t counted;
-    atomic_uint_fast64_t counted_ns;    /* when FIRST were */
+    atomic_uint_fast64_t counted_ns; /* when FIRST were */
 };
 
 static struct page *page;
@@ -139,7 +139,8 @@ static void schedule_named(mu_coordinator *coordinator, const char *name,
     named.name = name;
     named.deadline_ms = deadline_ms;
     check(mu_coordinator_schedule_with(coordinator, "count", NULL, &named, -1, &error,
-                                       ret_value), &error);
+                                       ret_value),
+          &error);
 }
 
 /* The last one ends by its deadline, since there is no worker: what was written before is
@@ -254,9 +255,12 @@ static uint64_t lose_one(struct cluster *cluster, mu_node *node, mu_coordinator 
 
 static void report(const char *metric, uint64_t ns, double target_ms)
 {
-    const struct bench_line line = {.bench = "recovery", .metric = metric,
-                                    .value = (double)ns / 1e6, .unit = "ms",
-                                    .target = target_ms, .less_is_more = true};
+    const struct bench_line line = {.bench = "recovery",
+                                    .metric = metric,
+                                    .value = (double)ns / 1e6,
+                                    .unit = "ms",
+                                    .target = target_ms,
+                                    .less_is_more = true};
 
     bench_report(&line);
 }

@@ -30,9 +30,12 @@ static char *make_text(unsigned tasks)
     for (unsigned i = 0; i < tasks; i++) {
         bool turns = i == tasks - tasks / 10;
 
-        used += (size_t)snprintf(
-            text + used, room - used, "%s\"training-job-%u.pool.example.internal:2222\"",
-            i == 0 ? "" : turns ? "], \"ps\": [" : ", ", i);
+        used += (size_t)snprintf(text + used, room - used,
+                                 "%s\"training-job-%u.pool.example.internal:2222\"",
+                                 i == 0  ? ""
+                                 : turns ? "], \"ps\": ["
+                                         : ", ",
+                                 i);
     }
     used += (size_t)snprintf(text + used, room - used,
                              "]}, \"task\": {\"type\": \"worker\", \"index\": 7}}");
@@ -107,8 +110,11 @@ int main(void)
     unsigned runs = (unsigned)bench_size(1, RUNS);
     char *text = make_text(tasks);
     double bare_ms = median_ms(parse_bare, text, runs, 2);
-    struct bench_line line = {.bench = "resolver", .unit = "ms", .less_is_more = true,
-                              .limit = bare_ms, .target = 20.0};
+    struct bench_line line = {.bench = "resolver",
+                              .unit = "ms",
+                              .less_is_more = true,
+                              .limit = bare_ms,
+                              .target = 20.0};
 
     line.metric = "tf_config_10000_tasks";
     line.value = median_ms(parse_ours, text, runs, tasks);

@@ -35,8 +35,8 @@ __attribute__((__format__(__printf__, 2, 3))) static void add(struct text *text,
             die("out of memory");
     }
     va_start(arguments, format);
-    size = vsnprintf(text->bytes + text->size, text->room - text->size, format,
-                     arguments);
+    size =
+        vsnprintf(text->bytes + text->size, text->room - text->size, format, arguments);
     va_end(arguments);
     text->size += (size_t)size;
 }
@@ -186,8 +186,8 @@ static uint64_t ours(const struct text *pages, size_t count, unsigned pods_count
         die("out of memory");
     mu_resolution_init(&resolution);
     for (size_t i = 0; i < count; i++) {
-        if (mu__pods_parse(pages[i].bytes, pages[i].size, "pods", &error,
-                           &parsed[i]) != 0)
+        if (mu__pods_parse(pages[i].bytes, pages[i].size, "pods", &error, &parsed[i]) !=
+            0)
             die(error.message);
         for (size_t k = 0; k < parsed[i]->count; k++)
             list[used++] = &parsed[i]->items[k];
@@ -224,8 +224,11 @@ int main(void)
 {
     unsigned pods_count = (unsigned)bench_size(60, 5000);
     size_t rounds = (size_t)bench_size(1, ROUNDS);
-    struct bench_line line = {.bench = "resolver_pods", .metric = "pods_to_cluster",
-                              .unit = "ms", .target = 50.0, .less_is_more = true};
+    struct bench_line line = {.bench = "resolver_pods",
+                              .metric = "pods_to_cluster",
+                              .unit = "ms",
+                              .target = 50.0,
+                              .less_is_more = true};
     struct text pages[PAGES_MAX];
     uint64_t own[ROUNDS];
     uint64_t limit[ROUNDS];
@@ -244,8 +247,9 @@ int main(void)
         own[i] = ours(pages, count, pods_count);
     for (size_t i = 0; i < rounds; i++)
         limit[i] = bare(pages, count);
-    (void)snprintf(extra, sizeof extra, "\"pods\":%u,\"bytes\":%zu,\"bytes_of_"
-                                        "a_pod\":%zu",
+    (void)snprintf(extra, sizeof extra,
+                   "\"pods\":%u,\"bytes\":%zu,\"bytes_of_"
+                   "a_pod\":%zu",
                    pods_count, bytes, bytes / pods_count);
     line.value = (double)bench_median(own, rounds) / 1e6;
     line.limit = (double)bench_median(limit, rounds) / 1e6;

@@ -10,7 +10,7 @@ enum {
     WORKERS = 2,
     OUTSTANDING = 64,
     SILENT = 5000,
-    GARBAGE_EACH_MS = 5,        /* one connection, with garbage */
+    GARBAGE_EACH_MS = 5, /* one connection, with garbage */
     TURNS_MAX = 5
 };
 

@@ -36,8 +36,8 @@ struct world {
 static void begin_world(struct world *world, unsigned backups)
 {
     uint64_t dims[1] = {(uint64_t)ELEMENTS * SERVERS};
-    const mu_variable_spec spec = {.name = "w", .dtype = MU_F32, .rank = 1, .dims = dims,
-                                   .shards = SERVERS};
+    const mu_variable_spec spec = {
+        .name = "w", .dtype = MU_F32, .rank = 1, .dims = dims, .shards = SERVERS};
     mu_node_options options;
     mu_error error;
 
@@ -108,8 +108,11 @@ static double measure_latency_us(const struct world *world)
 static void report(const char *metric, double value, const char *unit, double limit,
                    double target)
 {
-    const struct bench_line line = {.bench = "survival", .metric = metric,
-                                    .value = value, .unit = unit, .limit = limit,
+    const struct bench_line line = {.bench = "survival",
+                                    .metric = metric,
+                                    .value = value,
+                                    .unit = unit,
+                                    .limit = limit,
                                     .target = target};
 
     bench_report(&line);

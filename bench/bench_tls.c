@@ -8,12 +8,7 @@
 #include <openssl/evp.h>
 #include <sys/resource.h>
 
-enum {
-    WORKERS = 2,
-    OUTSTANDING = 64,
-    TURNS_MAX = 5,
-    BLOCK_BYTES = 16 << 10
-};
+enum { WORKERS = 2, OUTSTANDING = 64, TURNS_MAX = 5, BLOCK_BYTES = 16 << 10 };
 
 /* One row is measured with each cluster. */
 enum row { RATE, ALONE, READ, ASSIGN, ROWS };
@@ -21,7 +16,7 @@ enum row { RATE, ALONE, READ, ASSIGN, ROWS };
 static const struct {
     const char *metric;
     const char *unit;
-    double part;                /* of the plain figure: the target */
+    double part; /* of the plain figure: the target */
     bool less_is_more;
 } rows[ROWS] = {
     [RATE] = {"closures, 64 outstanding a worker", "closures/s", 0.7, false},

@@ -25,9 +25,9 @@ struct reader {
 };
 
 struct only {
-    unsigned kib;       /* 0: all */
+    unsigned kib; /* 0: all */
     unsigned threads;
-    int direction;      /* -1: both; 0: add, 1: read */
+    int direction; /* -1: both; 0: add, 1: read */
     bool peers;
 };
 
@@ -97,8 +97,8 @@ static void open_readers(mu_node *node, struct reader *readers, unsigned count,
 {
     uint64_t dims[1] = {bytes / sizeof(float)};
     char name[32];
-    mu_variable_spec spec = {.name = name, .dtype = MU_F32, .rank = 1, .dims = dims,
-                             .shards = 1};
+    mu_variable_spec spec = {
+        .name = name, .dtype = MU_F32, .rank = 1, .dims = dims, .shards = 1};
     mu_error error;
 
     for (unsigned i = 0; i < count; i++) {
@@ -163,8 +163,8 @@ static void run_row(struct reader *readers, unsigned threads, bool read, bool pe
     double nng[ROUNDS] = {0};
     char metric[64];
     char extra[160];
-    struct bench_line line = {.bench = "variable_sizes", .metric = metric,
-                              .unit = "GB/s", .extra = extra};
+    struct bench_line line = {
+        .bench = "variable_sizes", .metric = metric, .unit = "GB/s", .extra = extra};
 
     for (unsigned i = 0; i < threads; i++)
         readers[i].read = read;

@@ -43,8 +43,8 @@ static double measure(mu_variable *variable, float *data, size_t bytes, bool rea
 static void report(const char *metric, double value, const char *direction)
 {
     char args[96];
-    struct bench_line line = {.bench = "variables", .metric = metric, .value = value,
-                              .unit = "GB/s"};
+    struct bench_line line = {
+        .bench = "variables", .metric = metric, .value = value, .unit = "GB/s"};
 
     if (bench_is_full()) {
         (void)snprintf(args, sizeof args, "direction=%s mode=copy malloc=raised",
@@ -60,8 +60,8 @@ int main(int argc, char **argv)
     uint64_t rows = bench_size(64, 16384);
     uint64_t dims[2] = {rows, 1024};
     size_t bytes = (size_t)(rows * 1024 * sizeof(float));
-    mu_variable_spec spec = {.name = "w", .dtype = MU_F32, .rank = 2, .dims = dims,
-                             .shards = 1};
+    mu_variable_spec spec = {
+        .name = "w", .dtype = MU_F32, .rank = 2, .dims = dims, .shards = 1};
     mu_node_options options;
     struct cluster cluster;
     mu_variable *variable;
@@ -85,8 +85,8 @@ int main(int argc, char **argv)
     report("assign, 64 MiB", measure(variable, data, bytes, false), "push");
     (void)measure(variable, data, bytes, true);
     report("read, 64 MiB", measure(variable, data, bytes, true), "pull");
-    if (data[999] != 999.0f || data[bytes / sizeof(float) - 1] !=
-                                   (float)((bytes / sizeof(float) - 1) % 1000))
+    if (data[999] != 999.0f ||
+        data[bytes / sizeof(float) - 1] != (float)((bytes / sizeof(float) - 1) % 1000))
         cluster_die("read", "gave other numbers than were assigned");
     mu_variable_close(variable);
     check(mu_node_close(node, 1000, &error), &error);

@@ -114,7 +114,9 @@ static void report(const char *metric, const char *unit, const double *values,
     for (int i = 0; i < WIRES; i++) {
         char words[64];
         char extra[64];
-        struct bench_line line = {.bench = "wires", .unit = unit, .value = values[i],
+        struct bench_line line = {.bench = "wires",
+                                  .unit = unit,
+                                  .value = values[i],
                                   .less_is_more = most > 0.0};
 
         (void)snprintf(words, sizeof words, "%s, wire %s", metric, wires[i]);

@@ -17,7 +17,7 @@ struct world {
     struct mu__world world;
     struct mu__kernel *kernel;
     bool wanted;
-    struct mu__msg *first;      /* RUN messages that were sent in this turn */
+    struct mu__msg *first; /* RUN messages that were sent in this turn */
     struct mu__msg **last;
     uint64_t answered;
 };
@@ -71,9 +71,8 @@ static void *need(void *memory)
 static void answer(struct world *w, const struct mu__msg *asked)
 {
     const struct mu__run *run = (const struct mu__run *)(const void *)asked->body;
-    struct mu__msg *msg =
-        need(mu__pool_get(mu__kernel_pool(w->kernel), MU__RESULT,
-                          sizeof(struct mu__result)));
+    struct mu__msg *msg = need(mu__pool_get(mu__kernel_pool(w->kernel), MU__RESULT,
+                                            sizeof(struct mu__result)));
     struct mu__result *result = mu__body(msg);
 
     result->closure = run->closure;
@@ -210,8 +209,8 @@ static double lose_some(struct world *w, uint32_t workers)
 /* Picoseconds for each closure. */
 static uint64_t run_many(struct world *w, mu__pid pid, uint64_t count)
 {
-    struct mu__msg *msg = need(mu__msg_heap(MU__CANCEL_ALL,
-                                            sizeof(struct mu__cancel_all)));
+    struct mu__msg *msg =
+        need(mu__msg_heap(MU__CANCEL_ALL, sizeof(struct mu__cancel_all)));
     uint64_t start_ns = bench_now_ns();
 
     left = count;
@@ -275,8 +274,8 @@ int main(void)
     few_ns = (double)bench_median(few.samples, rounds) / 1e3;
     report(&few, "closure", few_ns, (struct bench_line){.unit = "ns", .extra = extra});
     report(&many, "closure", (double)bench_median(many.samples, rounds) / 1e3,
-           (struct bench_line){.unit = "ns", .limit = few_ns, .target = 2 * few_ns,
-                               .extra = extra});
+           (struct bench_line){
+               .unit = "ns", .limit = few_ns, .target = 2 * few_ns, .extra = extra});
     report(&few, "join", few.join_us, (struct bench_line){.unit = "us/worker"});
     report(&many, "join", many.join_us,
            (struct bench_line){.unit = "us/worker", .target = 10});

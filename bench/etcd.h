@@ -16,7 +16,7 @@ enum { ETCD_TRIES = 200 };
 
 struct etcd {
     char folder[BENCH_PATH_MAX];
-    unsigned port;              /* for clients, on 127.0.0.1 */
+    unsigned port; /* for clients, on 127.0.0.1 */
     pid_t pid;
 };
 
@@ -43,7 +43,8 @@ static inline void bench_folder_remove(const char *folder)
 /* Returns a socket, or -1 when nothing listens. */
 static inline int etcd_connect(unsigned port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 

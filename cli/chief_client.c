@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-    INDEX_FIRST = 100000,   /* of this client: above the indices of other clients */
+    INDEX_FIRST = 100000, /* of this client: above the indices of other clients */
     INDEX_COUNT = 900000,
     CLOSE_MS = 500
 };
@@ -232,9 +232,8 @@ static int request_as_client(struct cmd_client *client, cmd_target_fn target,
     if (client->own_index >= 0)
         options.task_index = client->own_index;
     client->own_index = options.task_index;
-    rv = client->is_any
-             ? mu_node_open_at(&options, client->address, error, &client->node)
-             : mu_node_open(&options, error, &client->node);
+    rv = client->is_any ? mu_node_open_at(&options, client->address, error, &client->node)
+                        : mu_node_open(&options, error, &client->node);
     if (rv != 0)
         return rv == -MU_EINVALID ? CMD_USAGE : CMD_ADDRESS;
     rv = request(client, error);

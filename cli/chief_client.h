@@ -12,21 +12,21 @@
 
 #include <signal.h>
 
-enum { CMD_LEAVE_MS = 500 };    /* timeout of a client's leave */
+enum { CMD_LEAVE_MS = 500 }; /* timeout of a client's leave */
 
 struct cmd_client {
     const struct cmd_options *options;
     struct cmd_log log;
-    mu_cluster *spec;       /* the whole cluster, NULL when unknown */
-    char cluster_name[64];  /* by the resolver; "": it does not say */
-    mu_cluster *targets;    /* the tasks that requests go to, for instance the chief */
-    char *hosts;            /* hosts of the coordination service; NULL: not used */
-    const char *address;    /* of the first target */
-    bool is_any;            /* which task is at `address` is unknown; else it is in
-                               `targets` */
-    int own_index;          /* task index of this client; -1: chosen */
+    mu_cluster *spec;      /* the whole cluster, NULL when unknown */
+    char cluster_name[64]; /* by the resolver; "": it does not say */
+    mu_cluster *targets;   /* the tasks that requests go to, for instance the chief */
+    char *hosts;           /* hosts of the coordination service; NULL: not used */
+    const char *address;   /* of the first target */
+    bool is_any;           /* which task is at `address` is unknown; else it is in
+                              `targets` */
+    int own_index;         /* task index of this client; -1: chosen */
     mu_node *node;
-    void *user;             /* argument of cmd_with_client */
+    void *user; /* argument of cmd_with_client */
 };
 
 /* Fills in targets, hosts and address, and if needed own_index and is_any. An error is

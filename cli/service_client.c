@@ -131,8 +131,9 @@ static int target_in_cluster(struct cmd_client *client, const char *hosts,
         if (rv == -MU_ENOTFOUND && i > 0)
             return 0;
         if (rv == -MU_ENOTFOUND)
-            return mu_error_set(error, -MU_EINVALID, "the cluster has no task that hosts "
-                                                     "the coordination service");
+            return mu_error_set(error, -MU_EINVALID,
+                                "the cluster has no task that hosts "
+                                "the coordination service");
         if (rv != 0)
             return mu_error_set(error, rv, "option service_hosts: %s", inner.message);
         for (int index = range.first; rv == 0 && index <= range.last; index++)
@@ -147,10 +148,9 @@ static int target_hosts(struct cmd_client *client, mu_error *error)
     char origin[CMD_ORIGIN_BYTES];
 
     if (hosts != NULL && strcmp(hosts, "none") == 0)
-        return mu_error_set(error, -MU_EINVALID,
-                            "%s=none disables the coordination service",
-                            cmd_origin(client->options, CMD_FLAG_SERVICE_HOSTS, origin,
-                                       sizeof origin));
+        return mu_error_set(
+            error, -MU_EINVALID, "%s=none disables the coordination service",
+            cmd_origin(client->options, CMD_FLAG_SERVICE_HOSTS, origin, sizeof origin));
     if (cmd_text(client->options, CMD_FLAG_ADDRESS) != NULL)
         return target_by_address(client, hosts, error);
     if (client->spec == NULL)
@@ -169,10 +169,10 @@ struct watcher {
     mu_node *node;
     sigset_t signals;
     pthread_t thread;
-    atomic_bool done;       /* the next signal only ends the thread */
-    pthread_mutex_t holding;    /* locked: signals wait; guards child */
-    int child;              /* pid of the command that gets the signals; 0: none */
-    atomic_int number;      /* the first signal, 0: none */
+    atomic_bool done;        /* the next signal only ends the thread */
+    pthread_mutex_t holding; /* locked: signals wait; guards child */
+    int child;               /* pid of the command that gets the signals; 0: none */
+    atomic_int number;       /* the first signal, 0: none */
 };
 
 /* The next signal that is not forwarded to a command; 0: the thread ends. Signals that a
@@ -227,7 +227,7 @@ static void unwatch_client_signals(struct watcher *watcher)
 /* State of a service client, which cmd_client.user points to. */
 struct service {
     cmd_request_fn request;
-    int index;              /* task index of the client; -1: any */
+    int index; /* task index of the client; -1: any */
     struct watcher watcher;
 };
 
@@ -288,7 +288,7 @@ static int request_watched(struct cmd_client *client, mu_error *error)
     number = atomic_load(&watcher->number);
     if (number == 0)
         return code;
-    client->node = NULL;    /* the watcher has closed it */
+    client->node = NULL; /* the watcher has closed it */
     error->message[0] = '\0';
     return CMD_SIGNAL + number;
 }
@@ -296,9 +296,8 @@ static int request_watched(struct cmd_client *client, mu_error *error)
 int cmd_service_request_as(const struct cmd_options *options, int index,
                            cmd_request_fn request)
 {
-    struct service service = {.request = request,
-                              .index = index,
-                              .watcher.holding = PTHREAD_MUTEX_INITIALIZER};
+    struct service service = {
+        .request = request, .index = index, .watcher.holding = PTHREAD_MUTEX_INITIALIZER};
     sigset_t *signals = &service.watcher.signals;
 
     cmd_block_signals(signals);

@@ -15,8 +15,8 @@ struct assigning {
     const struct cmd_options *options;
     struct cmd_log log;
     mu_cluster *cluster;
-    const char *tasks;  /* the set of --tasks; NULL: all */
-    cJSON *list;        /* the JSON output; NULL: text is printed */
+    const char *tasks; /* the set of --tasks; NULL: all */
+    cJSON *list;       /* the JSON output; NULL: text is printed */
     uint64_t due_ms;
     int code;
 };
@@ -72,7 +72,7 @@ static int prepare_assignment(struct assigning *o, mu_error *error)
 static void note_assignment(struct assigning *o, const char *task, const char *url,
                             int rv, const mu_error *error)
 {
-    int code = rv == 0 ? CMD_FINE
+    int code = rv == 0                                         ? CMD_FINE
                : rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE ? CMD_UNREACHED
                                                                : CMD_FAILED;
     cJSON *map = o->list == NULL ? NULL : cJSON_CreateObject();

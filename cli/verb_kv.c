@@ -236,7 +236,8 @@ int cmd_kv_incr(struct cmd_client *client, mu_error *error)
                                    cmd_timeout_ms(client), error, &sum)
                  : mu_error_set(error, -MU_EINVALID,
                                 "expected a whole number of 64 bits to add, got "
-                                "\"%.40s\"", text);
+                                "\"%.40s\"",
+                                text);
 
     if (rv != 0)
         return cmd_kv_code(rv);

@@ -68,8 +68,8 @@ static int run_held_key(struct cmd_client *client, struct held *held, mu_error *
 /* Delete the key, unless another client has put it meanwhile. */
 static void delete_held_key(struct cmd_client *client, const struct held *held)
 {
-    const mu_kv_check check = {.type = MU_KV_IF_REVISION, .key = held->key,
-                               .revision = held->revision};
+    const mu_kv_check check = {
+        .type = MU_KV_IF_REVISION, .key = held->key, .revision = held->revision};
     const mu_kv_change change = {.operation = MU_KV_DELETE, .key = held->key};
     const mu_kv_transaction transaction = {&check, 1, &change, 1};
 
@@ -80,8 +80,10 @@ int cmd_kv_hold(struct cmd_client *client, mu_error *error)
 {
     const char *value = client->options->operands[1];
     struct held held = {.key = client->options->operands[0]};
-    const mu_kv_change change = {.operation = MU_KV_PUT, .flags = MU_KV_LEASE,
-                                 .key = held.key, .value = value,
+    const mu_kv_change change = {.operation = MU_KV_PUT,
+                                 .flags = MU_KV_LEASE,
+                                 .key = held.key,
+                                 .value = value,
                                  .size = strlen(value)};
     int rv = cmd_kv_put_if(client, &change, error, &held.revision);
 

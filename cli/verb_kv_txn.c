@@ -11,7 +11,7 @@
 enum { INPUT_BYTES_MAX = 4 << 20 };
 
 struct input {
-    char *text;             /* words are ended by zero bytes as they are read */
+    char *text; /* words are ended by zero bytes as they are read */
     size_t size;
     unsigned line;
     mu_kv_check checks[MU_KV_TRANSACTION_MAX];
@@ -25,8 +25,8 @@ struct input {
 
 static int refuse_line(const struct input *input, mu_error *error, const char *words)
 {
-    return mu_error_set(error, -MU_EINVALID, "line %u of standard input: %s",
-                        input->line, words);
+    return mu_error_set(error, -MU_EINVALID, "line %u of standard input: %s", input->line,
+                        words);
 }
 
 /* Decode a JSON string in place: the content is never longer than the JSON. */
@@ -38,8 +38,7 @@ static int read_string(struct input *input, char **at, mu_error *error, char **r
     if (!cJSON_IsString(string) || (end[0] != '\0' && end[0] != ' ' && end[0] != '\t')) {
         cJSON_Delete(string);
         return refuse_line(input, error,
-                           "expected a string as in JSON behind the quotation "
-                           "mark");
+                           "expected a string as in JSON behind the quotation mark");
     }
     *ret_word = *at;
     *at += end - *at;
@@ -104,8 +103,7 @@ static int read_check_kind(struct input *input, mu_kv_check *check, const char *
             rv = refuse_line(input, error, "expected a revision, a whole number");
     } else {
         rv = refuse_line(input, error,
-                         "expected absent, present, revision or value behind "
-                         "the key");
+                         "expected absent, present, revision or value behind the key");
     }
     return rv;
 }
@@ -122,8 +120,7 @@ static int read_if(struct input *input, char **at, mu_error *error)
     rv = read_line_word(input, at, false, "expected a key", error, &key);
     if (rv == 0)
         rv = read_line_word(input, at, false,
-                            "expected absent, present, revision or value "
-                            "behind the key",
+                            "expected absent, present, revision or value behind the key",
                             error, &kind);
     if (rv == 0)
         rv = read_check_kind(input, check, kind, at, error);

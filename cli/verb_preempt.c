@@ -36,7 +36,7 @@ static int wait_round(struct cmd_client *client, int64_t grace_ms, mu_error *err
     if (grace_ms > MU_PREEMPTION_EARLY_MS)
         (void)mu_preemption_wait(client->node, 0, 0, 0, NULL, &last);
     return mu_preemption_wait(client->node, last.round, 1, cmd_timeout_ms(client), error,
-                           ret_preemption);
+                              ret_preemption);
 }
 
 /* Whether the tasks agree after this verb's timeout, so that it does not wait for
@@ -53,7 +53,8 @@ static int print_later(const struct cmd_client *client, int64_t grace_ms)
 
     if (!cmd_is_json(client)) {
         (void)printf("the notice was taken; the tasks agree on a step to stop at in "
-                     "%" PRId64 " s, 15 minutes before the end\n", wait_ms / 1000);
+                     "%" PRId64 " s, 15 minutes before the end\n",
+                     wait_ms / 1000);
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
@@ -68,7 +69,7 @@ int cmd_preempt(struct cmd_client *client, mu_error *error)
     int64_t grace_ms = (int64_t)cmd_number(client->options, CMD_FLAG_GRACE_MS);
     mu_preemption preemption;
     int rv = mu_preemption_notify(client->node, client->options->operands[0], grace_ms,
-                               cmd_timeout_ms(client), error);
+                                  cmd_timeout_ms(client), error);
 
     if (rv == 0 && agrees_later(client, grace_ms))
         return print_later(client, grace_ms);

@@ -69,9 +69,9 @@ static int check_flags_task(const struct resolve *resolve, mu_error *ret_error)
 
 int resolve_find(struct resolve *resolve, mu_error *ret_error)
 {
-    int rv = mu_resolver_resolve(resolve->resolver,
-                                 cmd_resolve_timeout_ms(resolve->options), ret_error,
-                                 &resolve->found);
+    int rv =
+        mu_resolver_resolve(resolve->resolver, cmd_resolve_timeout_ms(resolve->options),
+                            ret_error, &resolve->found);
 
     if (rv == 0)
         apply_task(resolve);

@@ -13,8 +13,8 @@
 struct stop {
     char type[CMD_TYPE_BYTES];
     int index;
-    char task[CMD_TASK_BYTES];  /* "/job:ps/task:0" */
-    bool is_direct;     /* without a chief: the request goes to the task itself */
+    char task[CMD_TASK_BYTES]; /* "/job:ps/task:0" */
+    bool is_direct;            /* without a chief: the request goes to the task itself */
 };
 
 static int parse_stop_task(const char *text, mu_error *error, struct stop *stop)

@@ -92,9 +92,8 @@ static int list_store_runs(struct cmd_client *client, mu_error *error)
 /* --run of the command line only: the environment variable names a host's own run. */
 static const char *get_named_run(const struct cmd_options *o)
 {
-    return o->values[CMD_FLAG_RUN].source == CMD_FROM_LINE
-               ? cmd_text(o, CMD_FLAG_RUN)
-               : "";
+    return o->values[CMD_FLAG_RUN].source == CMD_FROM_LINE ? cmd_text(o, CMD_FLAG_RUN)
+                                                           : "";
 }
 
 static unsigned get_clear_mask(const struct cmd_options *o)
@@ -147,7 +146,8 @@ static int check_store_path(const char *store, mu_error *error)
         return 0;
     return mu_error_set(error, -MU_ENOTFOUND,
                         "store \"%s\": there is no such file, or it may not be read and "
-                        "written", store);
+                        "written",
+                        store);
 }
 
 static int open_offline_store(struct cmd_client *client, mu_error *error)

@@ -35,7 +35,8 @@ static int read_code(const char *text, mu_error *error, int *ret_code)
         }
     return mu_error_set(error, -MU_EINVALID,
                         "--code: expected the name of a code, as ABORTED or DATALOSS, or "
-                        "its number, got \"%.100s\"", text);
+                        "its number, got \"%.100s\"",
+                        text);
 }
 
 static int get_task_exit_code(int rv)

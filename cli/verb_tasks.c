@@ -132,7 +132,7 @@ static int print_change(const struct cmd_client *client, const mu_value *before,
 
 /* A client's end is printed when its connection was. */
 static bool is_task_shown(const struct cmd_client *client, const mu_value *before,
-                    const mu_value *task)
+                          const mu_value *task)
 {
     return !is_task_hidden(client, task) ||
            (before != NULL && !is_task_hidden(client, before));

@@ -23,7 +23,7 @@ enum cmd_exit {
     CMD_UNREACHED = 4,
     CMD_UNENDED = MU_EXIT_UNENDED,
     CMD_COMPARED = 6,
-    CMD_NOT_STARTED = 126,  /* of a command that cannot be started, as shells do */
+    CMD_NOT_STARTED = 126, /* of a command that cannot be started, as shells do */
     CMD_NOT_FOUND = 127,
     CMD_SIGNAL = MU_EXIT_SIGNAL /* plus the signal's number */
 };
@@ -59,7 +59,7 @@ enum cmd_verb_bit {
     CMD_KV_TXN = 1 << 26,
     CMD_KV_HOLD = 1 << 27,
     CMD_LOCK = 1 << 28,
-    CMD_KEY = 1 << 29,  /* new, derive, show */
+    CMD_KEY = 1 << 29, /* new, derive, show */
     CMD_VARS = 1 << 30
 };
 
@@ -68,16 +68,16 @@ enum cmd_verb_bit {
 typedef int (*cmd_request_fn)(struct cmd_client *client, mu_error *error);
 
 struct cmd_verb {
-    const char *name;       /* one word, or two: "kv get" */
+    const char *name; /* one word, or two: "kv get" */
     enum cmd_verb_bit bit;
-    int (*main)(struct cmd_options *options);   /* returns the exit code */
+    int (*main)(struct cmd_options *options); /* returns the exit code */
     cmd_request_fn request; /* called by cmd_service_verb or cmd_chief_verb; NULL when
                                `main` is neither of them */
     const char *summary;    /* one line */
     const char *text;       /* description, a few lines */
     const char *examples;
-    const char *operands;   /* the arguments besides flags, "KEY [VALUE]", optional ones
-                               in brackets. NULL: none */
+    const char *operands; /* the arguments besides flags, "KEY [VALUE]", optional ones
+                             in brackets. NULL: none */
 };
 
 int cmd_node(struct cmd_options *options);

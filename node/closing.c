@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    LEAVE_MS = 500,         /* for peers to hang up */
+    LEAVE_MS = 500, /* for peers to hang up */
     CLOSING_STEP_MS = 5
 };
 

@@ -11,33 +11,33 @@
 /* What a node's life goes through; closing.c has the legal moves. From SUPERSEDED on
  * calls are refused, from CLOSED on nothing of the node is used. */
 enum mu__node_state {
-    MU__NODE_OPENING,       /* its parts are being opened */
+    MU__NODE_OPENING, /* its parts are being opened */
     MU__NODE_RUNNING,
-    MU__NODE_SUPERSEDED,    /* another process plays its task, or its journal failed: its
-                               program is to end */
-    MU__NODE_LEAVING,       /* goodbye was said, calls are completed, no run begins */
-    MU__NODE_DRAINING,      /* functions that run were told to stop, and are waited for */
-    MU__NODE_CLOSED,        /* its parts close */
-    MU__NODE_ABANDONED      /* the same; a function did not end: its thread and the node's
-                               memory stay */
+    MU__NODE_SUPERSEDED, /* another process plays its task, or its journal failed: its
+                            program is to end */
+    MU__NODE_LEAVING,    /* goodbye was said, calls are completed, no run begins */
+    MU__NODE_DRAINING,   /* functions that run were told to stop, and are waited for */
+    MU__NODE_CLOSED,     /* its parts close */
+    MU__NODE_ABANDONED   /* the same; a function did not end: its thread and the node's
+                            memory stay */
 };
 
 /* How a node closes. Loop thread, but for what is atomic. */
 struct mu__lifecycle {
-    atomic_int state;               /* enum mu__node_state */
-    uv_async_t stop;                /* wakes the loop to close, */
-    uv_async_t reread;              /* and to read key and certificate files again */
-    uv_timer_t timer;               /* of the steps of closing */
-    unsigned open_handles;          /* what must close before the node is freed */
-    uint64_t began_ms;              /* loop time when closing began */
-    atomic_llong timeout_ms;        /* for functions that run; negative: without end */
-    char superseded_by[768];        /* which process plays the task, in a sentence, or why
-                                       its journal cannot be used; "": none. Written
-                                       before SUPERSEDED is entered, */
-    int superseded_code;            /* as the error of calls from then on */
-    atomic_bool fails;              /* it closes because its program has failed */
-    atomic_bool keeps_run;          /* it will be started again, to go on as it is now */
-    char running[64];               /* the function that is waited for */
+    atomic_int state;        /* enum mu__node_state */
+    uv_async_t stop;         /* wakes the loop to close, */
+    uv_async_t reread;       /* and to read key and certificate files again */
+    uv_timer_t timer;        /* of the steps of closing */
+    unsigned open_handles;   /* what must close before the node is freed */
+    uint64_t began_ms;       /* loop time when closing began */
+    atomic_llong timeout_ms; /* for functions that run; negative: without end */
+    char superseded_by[768]; /* which process plays the task, in a sentence, or why
+                                its journal cannot be used; "": none. Written
+                                before SUPERSEDED is entered, */
+    int superseded_code;     /* as the error of calls from then on */
+    atomic_bool fails;       /* it closes because its program has failed */
+    atomic_bool keeps_run;   /* it will be started again, to go on as it is now */
+    char running[64];        /* the function that is waited for */
     void (*closed_cb)(void *user);
     void *closed_user;
 };

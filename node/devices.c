@@ -238,15 +238,15 @@ static int add_gpus(const char *root, mu_value *gpus)
  * each, and the memory of one device. The first two differ in the subsystem alone. */
 static const struct chip {
     const char *number;
-    const char *subsystem;  /* NULL: any */
+    const char *subsystem; /* NULL: any */
     const char *name;
     unsigned devices;
     unsigned memory_gib;
 } chips[] = {
-    {"0x0027", "0x004e", "TPU v2", 2, 8},   {"0x0027", NULL, "TPU v3", 2, 16},
-    {"0x0056", NULL, "TPU", 1, 0},          {"0x005e", NULL, "TPU v4", 1, 32},
-    {"0x0062", NULL, "TPU v5p", 1, 95},     {"0x0063", NULL, "TPU v5e", 1, 16},
-    {"0x006f", NULL, "TPU v6e", 1, 32},     {"0x0076", NULL, "TPU 7x", 2, 96},
+    {"0x0027", "0x004e", "TPU v2", 2, 8}, {"0x0027", NULL, "TPU v3", 2, 16},
+    {"0x0056", NULL, "TPU", 1, 0},        {"0x005e", NULL, "TPU v4", 1, 32},
+    {"0x0062", NULL, "TPU v5p", 1, 95},   {"0x0063", NULL, "TPU v5e", 1, 16},
+    {"0x006f", NULL, "TPU v6e", 1, 32},   {"0x0076", NULL, "TPU 7x", 2, 96},
 };
 
 static const struct chip *find_chip(const char *number, const char *subsystem)
@@ -367,8 +367,8 @@ static int fill_devices(const char *root, mu_value *map)
     (void)read_device_file(path, text, sizeof text);
     rv = mu_value_set(map, "host", mu_value_string(host));
     if (rv == 0)
-        rv = mu_value_set(map, "cores",
-                          mu_value_int((int64_t)uv_available_parallelism()));
+        rv =
+            mu_value_set(map, "cores", mu_value_int((int64_t)uv_available_parallelism()));
     if (rv == 0)
         rv = mu_value_set(map, "memory_bytes",
                           mu_value_int((int64_t)mu__devices_memory(text)));

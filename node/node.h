@@ -36,23 +36,23 @@ struct mu__program {
 /* Errors that may be why the program has failed; of each kind the last one, code 0: there
  * was none. */
 struct mu__reasons {
-    mu_error given;         /* by mu_node_fail */
-    mu_error server;        /* -MU_EUNAVAILABLE of a parameter server, of any call */
-    mu_error call;          /* of a call on the program's thread */
-    uv_thread_t thread;     /* which it is, while the program runs */
+    mu_error given;     /* by mu_node_fail */
+    mu_error server;    /* -MU_EUNAVAILABLE of a parameter server, of any call */
+    mu_error call;      /* of a call on the program's thread */
+    uv_thread_t thread; /* which it is, while the program runs */
     bool runs;
-    bool by_job;            /* the task has failed because the job has, elsewhere. Of the
-                               thread in mu_node_main alone */
+    bool by_job; /* the task has failed because the job has, elsewhere. Of the
+                    thread in mu_node_main alone */
 };
 
 /* What its plugins have set, its closures' errors, and why its program has failed. */
 struct mu__node_program {
-    struct mu__reasons reasons;     /* this and the next: guarded by the node's lock */
-    struct mu__error_data error_data;   /* of its closures' errors */
+    struct mu__reasons reasons;       /* this and the next: guarded by the node's lock */
+    struct mu__error_data error_data; /* of its closures' errors */
     struct mu__setting *settings;
     struct mu__program *entries;
-    struct mu_distribute_options *distribute;   /* owned; NULL: a plugin has set none */
-    unsigned plugin_timeout_ms;     /* 0: never */
+    struct mu_distribute_options *distribute; /* owned; NULL: a plugin has set none */
+    unsigned plugin_timeout_ms;               /* 0: never */
 };
 
 struct mu__node_log {
@@ -62,10 +62,10 @@ struct mu__node_log {
 };
 
 struct mu__node_cluster {
-    mu_cluster *now;                /* guarded by `lock` where others than the loop's
-                                       thread read it, or it changes */
+    mu_cluster *now; /* guarded by `lock` where others than the loop's
+                        thread read it, or it changes */
     uv_mutex_t lock;
-    mu_cluster_change_fn changed;   /* guarded by `lock` */
+    mu_cluster_change_fn changed; /* guarded by `lock` */
     void *user;
 };
 
@@ -76,45 +76,45 @@ struct mu__node_limits {
 
 /* The chief's journal. */
 struct mu__node_journal {
-    char *path;                     /* NULL: none */
+    char *path; /* NULL: none */
     bool sync;
-    struct mu__storage *storage;    /* open as long as the member */
-    uv_cond_t moved;                /* with the node's lock, which guards the rest: the
-                                       opening thread waits for its end */
-    bool is_read;                   /* nothing more is to come of it: see `error` */
-    uint64_t bytes;                 /* so many were read, */
-    uint64_t bytes_all;             /* of so many */
-    mu_error error;                 /* code 0: none */
+    struct mu__storage *storage; /* open as long as the member */
+    uv_cond_t moved;             /* with the node's lock, which guards the rest: the
+                                    opening thread waits for its end */
+    bool is_read;                /* nothing more is to come of it: see `error` */
+    uint64_t bytes;              /* so many were read, */
+    uint64_t bytes_all;          /* of so many */
+    mu_error error;              /* code 0: none */
 };
 
 struct mu__node_offer {
-    struct mu__offer_own own;       /* the cluster, and who this node is in it */
-    struct mu__offer_urls urls;     /* where it listens, and is reached */
+    struct mu__offer_own own;   /* the cluster, and who this node is in it */
+    struct mu__offer_urls urls; /* where it listens, and is reached */
 };
 
 /* Changes of the cluster, where the node has a resolver. */
 struct mu__node_discovery {
-    struct mu__discovery *handle;   /* NULL: there is no resolver */
+    struct mu__discovery *handle; /* NULL: there is no resolver */
     bool stops;
-    char refused_change[512];       /* the error of a change, as it was logged last */
+    char refused_change[512]; /* the error of a change, as it was logged last */
 };
 
 /* Settings of nodes that the library opens for itself; all may be NULL. */
 struct mu__node_extra {
-    const char *only;           /* as in struct mu__member_config */
+    const char *only; /* as in struct mu__member_config */
     const char *only_why;
     const char *dials_any;
     const char *const *dials_each;
-    const char *hosts;          /* of the coordination service, instead of those of the
-                                   option: a set of tasks that no cluster need have */
-    bool takes_offer;           /* of a cluster spec that has this node's address */
-    bool only_looks;            /* its service shows and clears what a store has */
+    const char *hosts; /* of the coordination service, instead of those of the
+                          option: a set of tasks that no cluster need have */
+    bool takes_offer;  /* of a cluster spec that has this node's address */
+    bool only_looks;   /* its service shows and clears what a store has */
 };
 
 /* Its coordinator, and how whoever opened one on it ends that with the node. */
 struct mu__node_coordinator {
     struct mu_coordinator *open;
-    struct mu_coordinator *unclosed;    /* freed with the node */
+    struct mu_coordinator *unclosed; /* freed with the node */
 
     /* The node is being closed: an open coordinator answers every call with -MU_ECLOSED
      * from now on, and gives up what it has. That is waited for, `timeout_ms` and some
@@ -127,16 +127,16 @@ struct mu__node_coordinator {
 
 struct mu_node {
     struct mu__member member;
-    struct mu__future_owner future_owner;   /* of remote and per-worker values */
+    struct mu__future_owner future_owner; /* of remote and per-worker values */
     struct mu__world_uv *world;
     struct mu__node_network network;
-    uv_loop_t *loop;                /* `own_loop`, or the program's */
+    uv_loop_t *loop; /* `own_loop`, or the program's */
     uv_loop_t own_loop;
-    uv_thread_t thread;             /* that runs the loop */
-    unsigned forks;                 /* mu__process_forks() of the process it is in */
+    uv_thread_t thread; /* that runs the loop */
+    unsigned forks;     /* mu__process_forks() of the process it is in */
     struct mu__lifecycle lifecycle;
     struct mu__node_calls calls;
-    uv_mutex_t lock;                /* guards the coordinator, and what says so */
+    uv_mutex_t lock; /* guards the coordinator, and what says so */
     struct mu__node_coordinator coordinator;
     struct mu__node_program program;
     struct mu__node_log log;
@@ -145,12 +145,12 @@ struct mu_node {
     size_t ps_count;
     struct mu__node_offer offer;
     struct mu__node_journal journal;
-    struct mu__service_host service_host;   /* of the coordination service */
+    struct mu__service_host service_host; /* of the coordination service */
     struct mu__node_discovery discovery;
     char address[280];
-    char visible_devices[512];      /* for this process, by its resolver; "": not said */
-    atomic_uint refs;               /* holds of the memory, see mu__node_ref: every remote
-                                       value is one, so it is apart from what is read */
+    char visible_devices[512]; /* for this process, by its resolver; "": not said */
+    atomic_uint refs;          /* holds of the memory, see mu__node_ref: every remote
+                                  value is one, so it is apart from what is read */
 };
 
 /* mu_node_open. With `extra` the task may be one that no cluster has; by `stop` another

@@ -69,7 +69,8 @@ void mu__node_say_closed(const mu_node *node, int code, mu_error *ret_error)
     if (mu__node_is_forked(node))
         (void)mu_error_set(ret_error, code,
                            "this process was forked after %s was opened: the node is "
-                           "that of its parent alone", node->member.task);
+                           "that of its parent alone",
+                           node->member.task);
     else
         (void)mu_error_set(ret_error, code, "%s is %s", node->member.task,
                            mu_strerror(code));
@@ -150,7 +151,7 @@ static struct mu__msg *ended_msg(const char *type, unsigned index, const char *w
 }
 
 void mu__node_task_ended(mu_node *node, const char *type, unsigned index,
-                        const char *what)
+                         const char *what)
 {
     (void)mu__node_post(node, MU__SUPERVISOR, ended_msg(type, index, what));
     (void)mu__node_post(node, MU__COORDINATION, ended_msg(type, index, what));

@@ -14,18 +14,18 @@
 /* A call that was posted and not completed. On the waiting thread's stack, or on the heap
  * for a call that nobody waits for. */
 struct mu__pending {
-    struct mu__list_node in_list;   /* of the node's calls */
+    struct mu__list_node in_list; /* of the node's calls */
     struct mu__call *call;
     struct mu_node *node;
-    void (*finished)(struct mu__pending *pending);  /* on the loop; may free it */
-    uv_sem_t woken;         /* when somebody waits */
+    void (*finished)(struct mu__pending *pending); /* on the loop; may free it */
+    uv_sem_t woken;                                /* when somebody waits */
 };
 
 /* Posts and calls of the program's threads. */
 struct mu__node_calls {
-    atomic_uint posting;            /* threads that saw it open and have not posted yet */
-    struct mu__list pending;        /* struct mu__pending; guarded by the node's lock */
-    struct mu__spin spin;           /* of the threads that wait for one */
+    atomic_uint posting;     /* threads that saw it open and have not posted yet */
+    struct mu__list pending; /* struct mu__pending; guarded by the node's lock */
+    struct mu__spin spin;    /* of the threads that wait for one */
 };
 
 bool mu__node_on_loop(const mu_node *node);
@@ -62,6 +62,6 @@ int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg)
  * that task on this node, or at the coordination service if this node hosts it, fails.
  * `what` is the predicate of a message: "was killed by signal 9". Any thread. */
 void mu__node_task_ended(mu_node *node, const char *type, unsigned index,
-                        const char *what);
+                         const char *what);
 
 #endif

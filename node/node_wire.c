@@ -72,8 +72,7 @@ int mu__node_wire_choose(const mu_node_options *options,
             ret_error, -MU_EINVALID,
             "the wire of nng's sockets does not learn which task a peer's "
             "certificate names, nor its unit: with tls_any_task 1 each "
-            "certificate of the CA may be each task there; or take the "
-            "wire \"uv\"");
+            "certificate of the CA may be each task there; or take the wire \"uv\"");
     *ret_is_nng = is_nng;
     return 0;
 }
@@ -87,7 +86,9 @@ static int open_nng(const char *bind_url, struct mu__listening *listening,
     bool listens = listening->fd >= 0 || bind_url != NULL;
 
     (void)snprintf(url, sizeof url, "%s",
-                   listening->fd >= 0 ? listening->text : listens ? bind_url : "");
+                   listening->fd >= 0 ? listening->text
+                   : listens          ? bind_url
+                                      : "");
     mu__listening_close(listening);
     return mu__wire_nng_open(loop, listens ? url : NULL, pem, events, owner, ret_error,
                              ret_wire);

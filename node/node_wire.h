@@ -15,9 +15,9 @@ struct mu__node_wire {
 
 /* Where a node listens, and what it dials beside the tasks of its cluster. */
 struct mu__node_wire_urls {
-    const char *bind;           /* NULL: nowhere, it only dials */
-    const char *dials_any;      /* NULL: none */
-    const char *const *dials_each;  /* ended by NULL; may be NULL */
+    const char *bind;              /* NULL: nowhere, it only dials */
+    const char *dials_any;         /* NULL: none */
+    const char *const *dials_each; /* ended by NULL; may be NULL */
 };
 
 /* Whether a node has nng's sockets. -MU_EINVALID: an unknown wire; one that does not have

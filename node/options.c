@@ -13,60 +13,56 @@
 
 enum { SECOND_MS = 1000, EXIT_CODE_MAX = 255 };
 
-#define KIND_OF(field)                                                               \
+#define KIND_OF(field) \
     _Generic(((mu_node_options *)NULL)->field, unsigned: MU__OPTION_UNSIGNED,        \
              uint64_t: MU__OPTION_U64, const char *: MU__OPTION_TEXT)
-#define ROW(NAME, field, ...)                                                        \
-    [MU__OPTION_##NAME] = {.name = #field, .variable = "MUSTER_" #NAME,              \
-                           .offset = offsetof(mu_node_options, field),               \
-                           .kind = KIND_OF(field), __VA_ARGS__},
-#define NUMBER(NAME, field, value, least, most)                                      \
+#define ROW(NAME, field, ...)                                          \
+    [MU__OPTION_##NAME] = {.name = #field,                             \
+                           .variable = "MUSTER_" #NAME,                \
+                           .offset = offsetof(mu_node_options, field), \
+                           .kind = KIND_OF(field),                     \
+                           __VA_ARGS__},
+#define NUMBER(NAME, field, value, least, most) \
     ROW(NAME, field, .initial = value, .low = least, .high = most)
-#define COMPUTED(NAME, field, value, words, least, most)                             \
+#define COMPUTED(NAME, field, value, words, least, most) \
     ROW(NAME, field, .initial = value, .initial_words = words, .low = least, .high = most)
 #define TEXT(NAME, field, value) ROW(NAME, field, .initial_words = value)
 
 const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
-    MU_NODE_OPTIONS(NUMBER, COMPUTED, TEXT)
-    [MU__OPTION_RESTART_EXIT_CODE] = {
-        .name = "restart_exit_code", .variable = "MUSTER_RESTART_EXIT_CODE",
-        .kind = MU__OPTION_NO_FIELD, .initial_words = "", .high = EXIT_CODE_MAX,
-    },
+    MU_NODE_OPTIONS(NUMBER, COMPUTED, TEXT)[MU__OPTION_RESTART_EXIT_CODE] =
+        {
+            .name = "restart_exit_code",
+            .variable = "MUSTER_RESTART_EXIT_CODE",
+            .kind = MU__OPTION_NO_FIELD,
+            .initial_words = "",
+            .high = EXIT_CODE_MAX,
+        },
 };
 
 /* How a number under TensorFlow's name is meant. */
 enum meaning {
     AS_IT_IS,
-    OFF_BELOW_0,    /* below 0 is 0 */
-    TRUTH           /* above 0 is 1, and the rest 0 */
+    OFF_BELOW_0, /* below 0 is 0 */
+    TRUTH        /* above 0 is 1, and the rest 0 */
 };
 
 static const struct tensorflow {
-    const char *variable;   /* NULL: the option has no such name */
+    const char *variable; /* NULL: the option has no such name */
     enum meaning meaning;
-    unsigned unit;          /* of its number in ours */
+    unsigned unit; /* of its number in ours */
 } tensorflow[MU__OPTIONS_COUNT] = {
-    [MU__OPTION_START_DELAY_MS] = {
-        "TF_COORDINATOR_SCHEDULE_START_DELAY", AS_IT_IS, SECOND_MS,
-    },
-    [MU__OPTION_START_DELAY_MAX_MS] = {
-        "TF_COORDINATOR_SCHEDULE_START_DELAY_MAX", AS_IT_IS, SECOND_MS,
-    },
-    [MU__OPTION_SERVER_FAILURES] = {
-        "TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES", OFF_BELOW_0, 1,
-    },
-    [MU__OPTION_TIMEOUTS] = {
-        "TF_COORDINATOR_IGNORE_TRANSIENT_TIMEOUTS", OFF_BELOW_0, 1,
-    },
-    [MU__OPTION_UNKNOWN_IS_WORKER] = {
-        "TF_PS_HANDLE_UNKNOWN_ERROR", TRUTH, 1,
-    },
-    [MU__OPTION_WATCHDOG_MS] = {
-        "TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT", OFF_BELOW_0, SECOND_MS,
-    },
-    [MU__OPTION_RESTART_EXIT_CODE] = {
-        "TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE", AS_IT_IS, 1,
-    },
+    [MU__OPTION_START_DELAY_MS] = {"TF_COORDINATOR_SCHEDULE_START_DELAY", AS_IT_IS,
+                                   SECOND_MS},
+    [MU__OPTION_START_DELAY_MAX_MS] = {"TF_COORDINATOR_SCHEDULE_START_DELAY_MAX",
+                                       AS_IT_IS, SECOND_MS},
+    [MU__OPTION_SERVER_FAILURES] = {"TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES",
+                                    OFF_BELOW_0, 1},
+    [MU__OPTION_TIMEOUTS] = {"TF_COORDINATOR_IGNORE_TRANSIENT_TIMEOUTS", OFF_BELOW_0, 1},
+    [MU__OPTION_UNKNOWN_IS_WORKER] = {"TF_PS_HANDLE_UNKNOWN_ERROR", TRUTH, 1},
+    [MU__OPTION_WATCHDOG_MS] = {"TF_CLUSTER_COORDINATOR_WATCH_DOG_TIMEOUT", OFF_BELOW_0,
+                                SECOND_MS},
+    [MU__OPTION_RESTART_EXIT_CODE] = {"TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE", AS_IT_IS,
+                                      1},
 };
 
 const char *mu__option_tensorflow(const struct mu__option *option)
@@ -200,9 +196,8 @@ int mu__option_read(const struct mu__option *option, const char *origin, const c
         *ret_value = (struct mu__option_value){origin, text, (uint64_t)number};
         return 0;
     }
-    (void)snprintf(expected, sizeof expected,
-                   "a whole number of %" PRIu64 " to %" PRIu64, option->low,
-                   option->high);
+    (void)snprintf(expected, sizeof expected, "a whole number of %" PRIu64 " to %" PRIu64,
+                   option->low, option->high);
     return refuse_option(origin, text, expected, ret_error);
 }
 

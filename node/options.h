@@ -9,7 +9,7 @@
 #define MU__OPTION_NUMBER(NAME, ...) MU__OPTION_##NAME,
 enum mu__option_number {
     MU_NODE_OPTIONS(MU__OPTION_NUMBER, MU__OPTION_NUMBER, MU__OPTION_NUMBER)
-    MU__OPTION_RESTART_EXIT_CODE,
+        MU__OPTION_RESTART_EXIT_CODE,
     MU__OPTIONS_COUNT
 };
 
@@ -17,18 +17,18 @@ enum mu__option_kind {
     MU__OPTION_UNSIGNED,
     MU__OPTION_U64,
     MU__OPTION_TEXT,
-    MU__OPTION_NO_FIELD     /* a number that is no option of the node */
+    MU__OPTION_NO_FIELD /* a number that is no option of the node */
 };
 
 struct mu__option {
-    const char *name;           /* of the field in mu_node_options */
-    const char *variable;       /* "MUSTER_..." */
+    const char *name;     /* of the field in mu_node_options */
+    const char *variable; /* "MUSTER_..." */
     enum mu__option_kind kind;
-    size_t offset;              /* of the field */
+    size_t offset; /* of the field */
     uint64_t initial;
-    const char *initial_words;  /* how the default is shown where its number says little;
-                                   of a text, the default itself */
-    uint64_t low;               /* the default is fine beside these two */
+    const char *initial_words; /* how the default is shown where its number says little;
+                                  of a text, the default itself */
+    uint64_t low;              /* the default is fine beside these two */
     uint64_t high;
 };
 
@@ -39,8 +39,8 @@ const char *mu__option_tensorflow(const struct mu__option *option);
 
 /* An option's value as the environment or a flag gives it. */
 struct mu__option_value {
-    const char *origin;     /* the variable or flag */
-    const char *text;       /* as it was given, borrowed; NULL: it was not given */
+    const char *origin; /* the variable or flag */
+    const char *text;   /* as it was given, borrowed; NULL: it was not given */
     uint64_t number;
 };
 

@@ -15,7 +15,7 @@
 enum {
     PROOF_BYTES_MAX = 1 << 20,
     READ_MS = 5000,
-    LOOK_AGAIN_MS = 1000,       /* the least between two looks at the files */
+    LOOK_AGAIN_MS = 1000, /* the least between two looks at the files */
     FILES = MU__OWN_PROOF_TEXTS
 };
 
@@ -23,19 +23,19 @@ enum which { KEY_FILE, CA, CERTIFICATE, PRIVATE_KEY };
 
 /* A file, or the text itself. */
 struct proof_part {
-    char *text;                 /* NULL: there is none */
+    char *text; /* NULL: there is none */
     bool is_file;
     bool is_secret;
-    struct timespec changed;    /* of the file, when it was read */
+    struct timespec changed; /* of the file, when it was read */
 };
 
 struct mu__own_proof {
     struct mu__tls_source source;
     struct proof_part parts[FILES];
     bool any_task;
-    bool is_of_user;            /* the key is the user's own: nothing else was given */
+    bool is_of_user; /* the key is the user's own: nothing else was given */
     struct mu__own_proof_log log;
-    struct mu__tls_identity *now;   /* NULL: it was not needed yet, or cannot be made */
+    struct mu__tls_identity *now; /* NULL: it was not needed yet, or cannot be made */
     uint64_t looked_ms;
 };
 
@@ -170,11 +170,13 @@ static void reload_identity(struct mu__own_proof *proof)
     if (make_identity(proof, &error, &identity) == 0) {
         mu__tls_identity_free(proof->now);
         proof->now = identity;
-        (void)snprintf(line, sizeof line, "new connections use the %s, which was read "
-                       "again", mu__tls_identity_name(identity));
+        (void)snprintf(line, sizeof line,
+                       "new connections use the %s, which was read again",
+                       mu__tls_identity_name(identity));
     } else {
-        (void)snprintf(line, sizeof line, "the %s stays in use, though its file cannot "
-                       "be: %s", mu__tls_identity_name(proof->now), error.message);
+        (void)snprintf(line, sizeof line,
+                       "the %s stays in use, though its file cannot be: %s",
+                       mu__tls_identity_name(proof->now), error.message);
     }
     proof->log.write(proof->log.owner, line);
 }

@@ -13,7 +13,7 @@ struct mu__own_proof;
 /* What a node has of the network. */
 struct mu__node_network {
     struct mu__node_wire wire;
-    struct mu__own_proof *proof;    /* NULL: insecure, everything is spoken plain */
+    struct mu__own_proof *proof; /* NULL: insecure, everything is spoken plain */
 };
 
 /* Told when files that have changed cannot be used: what was read before stays. */

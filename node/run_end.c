@@ -21,7 +21,7 @@ void mu__node_leave_run(mu_node *node)
 }
 
 struct leaving {
-    struct mu__pending pending;     /* first */
+    struct mu__pending pending; /* first */
     struct mu__agent_call call;
 };
 

@@ -6,7 +6,7 @@
 
 #include "muster/node.h"
 
-enum { MU__RUN_END_MS = 2000 };     /* for the store */
+enum { MU__RUN_END_MS = 2000 }; /* for the store */
 
 /* Post a call to the node's agent and wait until it is completed. */
 int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,

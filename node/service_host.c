@@ -161,8 +161,9 @@ int mu__service_host_open_http(struct mu__service_host *host, uv_loop_t *loop,
     if (!host->is_host || !host->kind->shared)
         return 0;
     rv = mu__http_client_open(&config, &inner, &host->http);
-    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "no HTTP for the store: %s",
-                                      inner.message);
+    return rv == 0
+               ? 0
+               : mu_error_set(ret_error, rv, "no HTTP for the store: %s", inner.message);
 }
 
 bool mu__service_host_close_http(struct mu__service_host *host, void (*closed)(void *arg),

@@ -11,11 +11,11 @@
 #include "muster/node.h"
 
 struct mu__service_host {
-    char *hosts;                /* a set of tasks, "": there is no service */
-    char *tasks;                /* the coordinated ones */
+    char *hosts; /* a set of tasks, "": there is no service */
+    char *tasks; /* the coordinated ones */
     char recoverable[MU__SERVICE_TYPES_BYTES];
-    bool is_host;               /* this task is one of them */
-    char *store;                /* the option's text: `store_location` points into it */
+    bool is_host; /* this task is one of them */
+    char *store;  /* the option's text: `store_location` points into it */
     const struct mu__store_kind *kind;
     const char *store_location;
     bool sync;

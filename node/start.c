@@ -24,8 +24,8 @@
 
 enum {
     LOG_TEXT_BYTES = 1536,
-    VERIFIED_BYTES = 8 << 20,   /* of a journal, before the node begins: some ms */
-    JOURNAL_STILL_S = 60        /* no more of it was read for so long: that is an error */
+    VERIFIED_BYTES = 8 << 20, /* of a journal, before the node begins: some ms */
+    JOURNAL_STILL_S = 60      /* no more of it was read for so long: that is an error */
 };
 
 static const char bind_none[] = "none";
@@ -179,7 +179,7 @@ static void set_address(mu_node *node, const mu_node_options *o)
     const char *words = NULL;
 
     if (mu__node_wire_url(&node->network.wire)[0] == '\0')
-        return;     /* it has none */
+        return; /* it has none */
     if (o->advertise_address != NULL || url == NULL || has_free_port(url))
         words = mu__advertised(mu__node_wire_url(&node->network.wire),
                                o->advertise_address, node->address);
@@ -187,8 +187,8 @@ static void set_address(mu_node *node, const mu_node_options *o)
         (void)snprintf(node->address, sizeof node->address, "%s", url);
     if (words != NULL)
         on_node_log(node, MU__LOG_WARN, "node", words);
-    node->offer.urls = (struct mu__offer_urls){mu__node_wire_url(&node->network.wire),
-                                                 node->address};
+    node->offer.urls =
+        (struct mu__offer_urls){mu__node_wire_url(&node->network.wire), node->address};
 }
 
 /* What peers are told of this process; "": nothing. */
@@ -352,11 +352,11 @@ static int open_wire(mu_node *node, const mu_node_options *o,
     const struct mu__own_proof_log log = {log_proof, node};
     struct mu__own_proof_texts texts = {{NULL}, {0}};
     struct mu__tls_pem pem = {NULL, NULL, NULL, false};
-    const struct mu__node_wire_urls urls = {
-        bind_url(o), extra == NULL ? NULL : extra->dials_any,
-        extra == NULL ? NULL : extra->dials_each};
-    bool late = found->listening.fd >= 0 ? found->listening.url.ipc
-                                         : is_on_one_machine(o, &urls);
+    const struct mu__node_wire_urls urls = {bind_url(o),
+                                            extra == NULL ? NULL : extra->dials_any,
+                                            extra == NULL ? NULL : extra->dials_each};
+    bool late =
+        found->listening.fd >= 0 ? found->listening.url.ipc : is_on_one_machine(o, &urls);
     bool is_nng;
     int rv = mu__node_wire_choose(o, &urls, ret_error, &is_nng);
 
@@ -464,7 +464,8 @@ static void on_exit_of_loop(void *arg)
 {
     (void)arg;
     (void)fputs("muster: an inline function or a callback has ended the thread of the "
-                "loop (pthread_exit): the process ends\n", stderr);
+                "loop (pthread_exit): the process ends\n",
+                stderr);
     abort();
 }
 
@@ -509,8 +510,8 @@ static mu_node *node_new(const mu_node_options *o)
     node->ps_count = mu_cluster_task_count(o->cluster, "ps");
     mu__task_name(node->member.task, sizeof node->member.task, o->task_type,
                   o->task_index);
-    node->offer.own = (struct mu__offer_own){node->cluster.now, node->member.type,
-                                             o->task_index};
+    node->offer.own =
+        (struct mu__offer_own){node->cluster.now, node->member.type, o->task_index};
     return node;
 
 err_cluster_lock:
@@ -596,8 +597,7 @@ int mu__node_open_discovered(const mu_node_options *options,
 }
 
 int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
-                  struct mu__discover_stop *stop, mu_error *ret_error,
-                  mu_node **ret_node)
+                  struct mu__discover_stop *stop, mu_error *ret_error, mu_node **ret_node)
 {
     mu_node_options found_options = *options;
     struct mu__discovered found;

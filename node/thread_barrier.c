@@ -14,19 +14,19 @@
 #include <uv.h>
 
 enum {
-    NAMES_SHOWN = 4,            /* of those missing, in a message */
+    NAMES_SHOWN = 4, /* of those missing, in a message */
     NAMES_BYTES = 320
 };
 
 struct participant {
     char name[MU__THREAD_NAME_BYTES];
     bool here;
-    bool left;                  /* for good */
+    bool left; /* for good */
 };
 
 struct mu__thread_barrier {
-    uv_mutex_t lock;            /* guards all below */
-    uv_cond_t moved;            /* a generation is over, or the barrier is broken */
+    uv_mutex_t lock; /* guards all below */
+    uv_cond_t moved; /* a generation is over, or the barrier is broken */
     uint64_t generation;
     unsigned here;
     bool broken;

@@ -212,7 +212,7 @@ static void call_set_error(struct mu__ctx *ctx, struct agent *a,
 enum { ALWAYS = 1, IN_ERROR = 2, UNREGISTERED = 4 };
 
 static const struct {
-    agent_call_fn fn;   /* NULL: the call is submitted as a request of `kind` */
+    agent_call_fn fn; /* NULL: the call is submitted as a request of `kind` */
     unsigned when;
     const struct mu__agent_request_kind *kind;
 } operations[MU__AGENT_OPERATIONS_COUNT] = {
@@ -290,8 +290,7 @@ static void send_heartbeat(struct mu__ctx *ctx, struct agent *a)
 
 static void run_agent_tick(struct mu__ctx *ctx, struct agent *a)
 {
-    uint64_t progress =
-        atomic_load_explicit(&a->shared->progress, memory_order_relaxed);
+    uint64_t progress = atomic_load_explicit(&a->shared->progress, memory_order_relaxed);
 
     if (progress != a->heartbeat.progress)
         a->heartbeat.progress_ms = mu__now_ms(ctx);

@@ -22,6 +22,6 @@ const mu_error *mu__agent_error(const void *state);
  * actor's. */
 struct mu__msg *mu__agent_goodbye(void *state, struct mu__pool *pool);
 
-extern const struct mu__behavior mu__agent;     /* init takes the config */
+extern const struct mu__behavior mu__agent; /* init takes the config */
 
 #endif

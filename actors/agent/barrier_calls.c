@@ -106,7 +106,8 @@ static void name_meeting(struct mu__agent_request *pending, char *out, size_t si
 
     (void)snprintf(out, size,
                    "barrier \"%.100s\": %u of %u threads of this task arrived, the "
-                   "others", barrier->name, barrier->arrived, barrier->threads);
+                   "others",
+                   barrier->name, barrier->arrived, barrier->threads);
 }
 
 static const struct mu__agent_request_kind meeting = {
@@ -116,7 +117,7 @@ static const struct mu__agent_request_kind meeting = {
 };
 
 static struct mu__msg *make_arrive(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__agent_request *pending)
+                                   struct mu__agent_request *pending)
 {
     const struct mu__agent_barrier *barrier = barrier_of(pending);
     const struct mu__barrier_arrive body = {
@@ -171,17 +172,18 @@ static int refuse_thread(const struct mu__agent_barrier *barrier,
     if (barrier->threads != threads)
         return mu_error_set(error, -MU_EINVALID,
                             "barrier \"%.100s\": %u threads of this task are to meet, "
-                            "and this one says %u", barrier->name, barrier->threads,
-                            threads);
+                            "and this one says %u",
+                            barrier->name, barrier->threads, threads);
     if (strcmp(barrier->tasks, tasks) != 0)
         return mu_error_set(error, -MU_EINVALID,
                             "barrier \"%.100s\": the first thread said tasks \"%.100s\", "
-                            "and this one says \"%.100s\"", barrier->name, barrier->tasks,
-                            tasks);
+                            "and this one says \"%.100s\"",
+                            barrier->name, barrier->tasks, tasks);
     if (barrier->arrived == barrier->threads)
         return mu_error_set(error, -MU_EINVALID,
                             "barrier \"%.100s\": all %u threads of this task are here "
-                            "already", barrier->name, barrier->threads);
+                            "already",
+                            barrier->name, barrier->threads);
     return 0;
 }
 
@@ -289,7 +291,7 @@ static void name_cancel(struct mu__agent_request *pending, char *out, size_t siz
 
 /* `call->version`: the generation that was running when the program called. */
 static struct mu__msg *make_cancel(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__agent_request *pending)
+                                   struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     const struct mu__barrier_cancel body = {

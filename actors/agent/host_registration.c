@@ -132,7 +132,7 @@ static void note_registration_refusal(struct mu__ctx *ctx, struct agent *a,
 }
 
 void mu__agent_register_answered(struct mu__ctx *ctx, struct agent *a,
-                               const struct mu__tasks_answer *body)
+                                 const struct mu__tasks_answer *body)
 {
     mu_error error;
 

@@ -36,18 +36,18 @@ void mu__agent_host_words(struct mu__ctx *ctx, const struct agent *a, char *out,
         (void)snprintf(out, size, "%s, which hosts the service, is connected",
                        a->hosts.followed->task);
     else if (a->hosts.followed != NULL)
-        (void)snprintf(out, size, "%s, which hosts the service, is connected, and has "
-                       "%s%s", a->hosts.followed->task,
+        (void)snprintf(out, size,
+                       "%s, which hosts the service, is connected, and has %s%s",
+                       a->hosts.followed->task,
                        a->registration.refusal[0] == '\0' ? "not registered this task yet"
-                                             : "not registered this task: ",
+                                                          : "not registered this task: ",
                        a->registration.refusal);
     else if (first != NULL)
         (void)snprintf(out, size, "%s is connected, but does not host the service%s%s",
                        first->task, first->reason[0] == '\0' ? "" : ": ", first->reason);
     else if (a->hosts.lost_ms != 0)
         (void)snprintf(out, size,
-                       "%s, which hosts the service, is not connected since "
-                       "%llu ms: %s",
+                       "%s, which hosts the service, is not connected since %llu ms: %s",
                        a->hosts.lost_task, lost_ms,
                        a->hosts.reported_error[0] == '\0' ? a->hosts.lost_reason
                                                           : a->hosts.reported_error);
@@ -106,9 +106,8 @@ static void follow_best_leader(struct mu__ctx *ctx, struct agent *a)
     for (struct agent_host *at = first_host(a); at != NULL; at = next_linked_host(at))
         if (at->leads && (best == NULL || at->epoch > best->epoch))
             best = at;
-    if (best == a->hosts.followed &&
-        (best == NULL ||
-         (best->epoch == a->hosts.epoch && best->store == a->hosts.store)))
+    if (best == a->hosts.followed && (best == NULL || (best->epoch == a->hosts.epoch &&
+                                                       best->store == a->hosts.store)))
         return;
     mu__agent_end_session(a);
     a->hosts.followed = best;

@@ -20,7 +20,7 @@ static_assert((int)MU_KV_OVERWRITE == (int)MU__PUT_OVERWRITE &&
                   (int)MU_KV_LEASE == (int)MU__PUT_LEASE,
               "the flags of a put travel as they are");
 
-enum { REQUEST_AT = 16 };   /* in the body of its message: aligned as the body is */
+enum { REQUEST_AT = 16 }; /* in the body of its message: aligned as the body is */
 
 enum { PUT_FLAGS = MU__PUT_OVERWRITE | MU__PUT_COMPARE | MU__PUT_LEASE };
 
@@ -75,9 +75,8 @@ static bool reserve_request(struct mu__agent_shared *shared, unsigned flags)
             exceeds_request_limit(begun, load_counter(&shared->answered), 1,
                                   MU__KEY_REQUESTS_MAX))
             return false;
-    while (!atomic_compare_exchange_weak_explicit(&shared->begun, &begun, begun + 1,
-                                                  memory_order_relaxed,
-                                                  memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(
+        &shared->begun, &begun, begun + 1, memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 
@@ -301,8 +300,7 @@ static void name_key_request(struct mu__agent_request *pending, char *out, size_
 
     (void)snprintf(out, size, "%skey \"%.*s\"",
                    request->operation == MU__KV_TRANSACT ? "the transaction of " : "",
-                   key.size > 100 ? 100 : (int)key.size,
-                   (const char *)key.data);
+                   key.size > 100 ? 100 : (int)key.size, (const char *)key.data);
 }
 
 /* ---- messages to the service ---- */
@@ -379,7 +377,7 @@ static const struct {
 };
 
 static struct mu__msg *make_key_message(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__agent_request *pending)
+                                        struct mu__agent_request *pending)
 {
     struct mu__key_request *request = key_request_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, writers[request->operation].kind);
@@ -445,16 +443,13 @@ static const struct mu__agent_request_kind own_trying = {
 };
 
 static const struct mu__agent_request_kind *const kinds[] = {
-    [MU_KV_PUT] = &changing,
-    [MU_KV_GET] = &getting,
-    [MU_KV_TRY_GET] = &trying,
-    [MU_KV_INCREMENT] = &changing,
-    [MU_KV_DELETE] = &changing,
-    [MU__KV_TRANSACT] = &changing,
+    [MU_KV_PUT] = &changing,    [MU_KV_GET] = &getting,
+    [MU_KV_TRY_GET] = &trying,  [MU_KV_INCREMENT] = &changing,
+    [MU_KV_DELETE] = &changing, [MU__KV_TRANSACT] = &changing,
 };
 
-static const struct mu__agent_request_kind *
-get_key_request_kind(const struct mu__key_request *request)
+static const struct mu__agent_request_kind *get_key_request_kind(
+    const struct mu__key_request *request)
 {
     if (is_own_request(request))
         return is_key_change(request) ? &own_changing : &own_trying;
@@ -485,16 +480,15 @@ void mu__agent_on_key_submit(struct mu__ctx *ctx, void *state, struct mu__msg *m
     (void)mu__claim(ctx);
     if (!a->registration.is_requested ||
         (a->error.code != 0 && !is_own_request(request)) ||
-        (request->id != 0 &&
-         mu__map_set(&a->requests.ids, request->id, request) != 0)) {
+        (request->id != 0 && mu__map_set(&a->requests.ids, request->id, request) != 0)) {
         refuse_key_request(ctx, a, request);
         return;
     }
     if (is_key_change(request))
         list_unanswered_change(a, request);
     (void)mu__agent_submit(ctx, a, &request->pending, get_key_request_kind(request),
-                        request->timeout_ms,
-                        (uint32_t)sizeof *request + request->bytes.size);
+                           request->timeout_ms,
+                           (uint32_t)sizeof *request + request->bytes.size);
 }
 
 void mu__agent_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -549,11 +543,11 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     }
     take_request_out(ctx, a, request);
     answer_key_request(request, &(mu_kv_response){
-                        .value = body->value.data,
-                        .size = body->value.size,
-                        .revision = body->revision,
-                        .number = body->number,
-                    });
+                                    .value = body->value.data,
+                                    .size = body->value.size,
+                                    .revision = body->revision,
+                                    .number = body->number,
+                                });
     free_request(ctx, request);
 }
 
@@ -565,7 +559,7 @@ static void name_list(struct mu__agent_request *pending, char *out, size_t size)
 }
 
 static struct mu__msg *make_list(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__agent_request *pending)
+                                 struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     const struct mu__key_list body = {
@@ -662,8 +656,10 @@ static int read_listed_page(struct mu__agent_call *call,
     if (rv == -MU_ENOMEM)
         return mu_error_set(ret_error, rv, "no memory for a list of keys");
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "the coordination service's list of keys has "
-                            "an item without a key%s%s", why[0] == '\0' ? "" : ": ", why);
+        return mu_error_set(ret_error, rv,
+                            "the coordination service's list of keys has "
+                            "an item without a key%s%s",
+                            why[0] == '\0' ? "" : ": ", why);
     return 0;
 }
 

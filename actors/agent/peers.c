@@ -10,7 +10,7 @@ enum { TEXT_BYTES = 512 };
 
 struct peers {
     struct mu__peers_config config;
-    struct mu__call *calls;     /* pending, of operation ALL */
+    struct mu__call *calls; /* pending, of operation ALL */
     uint64_t token_last;
 };
 
@@ -308,12 +308,9 @@ static void end_peers(struct mu__ctx *ctx, void *state)
 }
 
 static const struct mu__handler handlers[] = {
-    {MU__CALL, on_peers_call},
-    {MU__PEERS_GET, on_get},
-    {MU__PEERS_REPORT, on_peers_report},
-    {MU__NODE_UP, on_other_news},
-    {MU__NODE_DOWN, on_peers_node_down},
-    {MU__NODE_TROUBLE, on_other_news},
+    {MU__CALL, on_peers_call},           {MU__PEERS_GET, on_get},
+    {MU__PEERS_REPORT, on_peers_report}, {MU__NODE_UP, on_other_news},
+    {MU__NODE_DOWN, on_peers_node_down}, {MU__NODE_TROUBLE, on_other_news},
     {MU__TIMER, on_peers_timer},
 };
 

@@ -19,11 +19,11 @@ struct mu__peer {
     const char *type;
     uint32_t index;
     const char *address;
-    const char *state;      /* "up", or the state of connecting */
-    const char *why;        /* it is not up; "" if it is, or no reason is known */
-    uint64_t for_ms;        /* time in this state */
-    uint32_t node;          /* 0: the link is not up */
-    bool is_dialled;        /* this side connects */
+    const char *state; /* "up", or the state of connecting */
+    const char *why;   /* it is not up; "" if it is, or no reason is known */
+    uint64_t for_ms;   /* time in this state */
+    uint32_t node;     /* 0: the link is not up */
+    bool is_dialled;   /* this side connects */
 };
 
 typedef void (*mu__peer_fn)(void *user, const struct mu__peer *peer);
@@ -35,8 +35,8 @@ struct mu__peers_config {
 };
 
 enum mu__peers_operation {
-    MU__PEERS_OWN,  /* this node's links, at once */
-    MU__PEERS_ALL   /* those of every node that is up, as far as they answer in time */
+    MU__PEERS_OWN, /* this node's links, at once */
+    MU__PEERS_ALL  /* those of every node that is up, as far as they answer in time */
 };
 
 /* The answer to OWN is a list of maps: type, index, address, state, why, for_ms, dialled.
@@ -44,16 +44,16 @@ enum mu__peers_operation {
  * the list of that node as for OWN, absent if it did not answer. */
 struct mu__peers_call {
     struct mu__call call;
-    mu_value *found;        /* the answer; the caller's when the call has succeeded */
+    mu_value *found; /* the answer; the caller's when the call has succeeded */
 
     /* The actor's. Request i has token `token_first` + i and is about item i of the
      * answer. */
     uint64_t token_first;
-    uint32_t *nodes;        /* by request: its node; 0: answered, or there is no answer */
+    uint32_t *nodes; /* by request: its node; 0: answered, or there is no answer */
     uint32_t requests_count;
-    uint32_t missing;       /* requests without an answer yet */
+    uint32_t missing; /* requests without an answer yet */
 };
 
-extern const struct mu__behavior mu__peers;     /* init takes the config */
+extern const struct mu__behavior mu__peers; /* init takes the config */
 
 #endif

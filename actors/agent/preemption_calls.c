@@ -250,7 +250,7 @@ void mu__agent_preempt_forget(struct agent *a)
 /* ---- calls ---- */
 
 static struct mu__msg *make_notice(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__agent_request *pending)
+                                   struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     const struct mu__preempt_notice body = {
@@ -292,7 +292,7 @@ void mu__agent_call_preemption(struct mu__ctx *ctx, struct agent *a,
 {
     if (!has_preemption_round(a, call)) {
         (void)mu__agent_submit(ctx, a, &call->pending, &waiting_for_round,
-                            call->call.timeout_ms, 0);
+                               call->call.timeout_ms, 0);
         return;
     }
     copy_preemption(ctx, a, call);

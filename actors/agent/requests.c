@@ -50,8 +50,7 @@ static bool index_token(struct agent *a, struct mu__agent_request *pending)
     if (a->requests.ring_size == 0)
         return false;
     slot = find_ring_slot(a, pending->token);
-    if (*slot != NULL &&
-        mu__map_set(&a->requests.overflow, (*slot)->token, *slot) != 0)
+    if (*slot != NULL && mu__map_set(&a->requests.overflow, (*slot)->token, *slot) != 0)
         return false;
     *slot = pending;
     return true;
@@ -106,8 +105,8 @@ static void not_in_flight(struct agent *a, struct mu__agent_request *pending)
 
 /* ---- timeouts ---- */
 
-static struct mu__agent_request *
-first_due_request(const struct agent_timeout_queue *queue)
+static struct mu__agent_request *first_due_request(
+    const struct agent_timeout_queue *queue)
 {
     return MU__LIST_FIRST(&queue->requests, struct mu__agent_request, timeout_node);
 }
@@ -187,9 +186,8 @@ bool mu__agent_is_current(const struct agent *a, const struct mu__agent_request 
     return pending->kind->make_message == NULL || was_sent_now(a, pending);
 }
 
-struct mu__agent_request *mu__agent_find_answered(const struct agent *a,
-                                                  const struct mu__msg *msg,
-                                                  uint64_t token)
+struct mu__agent_request *mu__agent_find_answered(
+    const struct agent *a, const struct mu__msg *msg, uint64_t token)
 {
     struct mu__agent_request *pending = mu__agent_find_request(a, token);
 
@@ -209,8 +207,9 @@ static void describe_silence(struct mu__ctx *ctx, const struct agent *a,
                              const struct mu__agent_request *pending, char *out,
                              size_t size)
 {
-    (void)snprintf(out, size, "%s, which hosts the service, %s, and was heard %llu ms "
-                   "ago", a->hosts.followed->task,
+    (void)snprintf(out, size,
+                   "%s, which hosts the service, %s, and was heard %llu ms ago",
+                   a->hosts.followed->task,
                    pending->kind->is_open ? "is connected" : "has not answered",
                    (unsigned long long)(mu__now_ms(ctx) - a->hosts.heard_ms));
 }
@@ -311,9 +310,9 @@ struct mu__msg *mu__agent_message(struct mu__ctx *ctx, const struct agent *a,
 
 enum sent {
     SENT,
-    FAILED,                     /* this node has not proven the right to it */
-    NOT_TAKEN                   /* the mailbox is full, or memory is short: it is tried
-                                   again at a tick */
+    FAILED,   /* this node has not proven the right to it */
+    NOT_TAKEN /* the mailbox is full, or memory is short: it is tried
+                 again at a tick */
 };
 
 static enum sent send_request_message(struct mu__ctx *ctx, struct agent *a,
@@ -386,8 +385,7 @@ static void fail_no_memory(struct mu__ctx *ctx, struct agent *a,
 {
     mu_error error = {0};
 
-    (void)mu_error_set(&error, -MU_ENOMEM,
-                       "the agent has no memory for another request");
+    (void)mu_error_set(&error, -MU_ENOMEM, "the agent has no memory for another request");
     pending->kind->fail(ctx, a, pending, &error);
 }
 
@@ -472,8 +470,8 @@ void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *er
         if (all || !pending->kind->survives_error)
             pending->kind->fail(ctx, a, pending, error);
         pending = agent_first_request(a);
-        while (pending != NULL && (pending->token <= token ||
-                                   (!all && pending->kind->survives_error)))
+        while (pending != NULL &&
+               (pending->token <= token || (!all && pending->kind->survives_error)))
             pending = agent_next_request(pending);
     }
 }

@@ -83,9 +83,8 @@ bool mu__agent_is_current(const struct agent *a, const struct mu__agent_request 
 
 /* The request that `msg` answers by its `token`; NULL: there is none, it was not sent in
  * this session, or the message is not from the host. */
-struct mu__agent_request *mu__agent_find_answered(const struct agent *a,
-                                                  const struct mu__msg *msg,
-                                                  uint64_t token);
+struct mu__agent_request *mu__agent_find_answered(
+    const struct agent *a, const struct mu__msg *msg, uint64_t token);
 
 /* Whether the service may have applied the request: it was sent at least once. */
 bool mu__agent_may_be_done(const struct mu__agent_request *pending);

@@ -22,7 +22,7 @@ void mu__agent_note_run(struct agent *a, uint64_t number)
 /* ---- the end of the run ---- */
 
 static struct mu__msg *make_end(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__agent_request *pending)
+                                struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     const struct mu__run_end body = {
@@ -88,7 +88,7 @@ void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
 /* ---- the runs in the store ---- */
 
 static struct mu__msg *make_runs(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__agent_request *pending)
+                                 struct mu__agent_request *pending)
 {
     const struct mu__runs_get body = {.token = pending->token};
 
@@ -104,7 +104,7 @@ const struct mu__agent_request_kind mu__agent_runs_query = {
 };
 
 static struct mu__msg *make_clear(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__agent_request *pending)
+                                  struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     const struct mu__runs_clear body = {

@@ -30,8 +30,8 @@ void mu__agent_answered(struct mu__ctx *ctx, struct agent *a,
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static struct mu__agent_request *
-find_request_of_kind(const struct agent *a, const struct mu__agent_request_kind *kind)
+static struct mu__agent_request *find_request_of_kind(
+    const struct agent *a, const struct mu__agent_request_kind *kind)
 {
     struct mu__agent_request *pending = agent_first_request(a);
 
@@ -54,7 +54,7 @@ static void end_calls_of_kind(struct mu__ctx *ctx, struct agent *a,
 /* ---- registering ---- */
 
 static struct mu__msg *make_register(struct mu__ctx *ctx, struct agent *a,
-                                    struct mu__agent_request *pending)
+                                     struct mu__agent_request *pending)
 {
     return mu__agent_make_registration(ctx, a, pending->token, true,
                                        mu__agent_left_ms(ctx, pending));
@@ -89,14 +89,14 @@ void mu__agent_call_register(struct mu__ctx *ctx, struct agent *a,
     }
     a->registration.is_requested = true;
     if (mu__agent_submit(ctx, a, &call->pending,
-                      call->barrier ? &registering_all : &registering,
-                      call->call.timeout_ms, 0) &&
+                         call->barrier ? &registering_all : &registering,
+                         call->call.timeout_ms, 0) &&
         a->registration.token == 0)
         mu__agent_register(ctx, a);
 }
 
 void mu__agent_report_registered(struct mu__ctx *ctx, struct agent *a,
-                               const mu_error *error)
+                                 const mu_error *error)
 {
     end_calls_of_kind(ctx, a, &registering, error);
     if (error != NULL)
@@ -106,7 +106,7 @@ void mu__agent_report_registered(struct mu__ctx *ctx, struct agent *a,
 /* ---- errors ---- */
 
 static struct mu__msg *make_report(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__agent_request *pending)
+                                   struct mu__agent_request *pending)
 {
     const mu_error *failure = &agent_call_of(pending)->failure;
     const struct mu__task_report body = {
@@ -243,7 +243,7 @@ void mu__agent_finish_resets(struct mu__ctx *ctx, struct agent *a)
 /* ---- leaving ---- */
 
 static struct mu__msg *make_leave(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__agent_request *pending)
+                                  struct mu__agent_request *pending)
 {
     const struct mu__task_leave body = {
         .token = pending->token,
@@ -384,7 +384,7 @@ static void name_tasks(struct mu__agent_request *pending, char *out, size_t size
 }
 
 static struct mu__msg *make_tasks(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__agent_request *pending)
+                                  struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     const struct mu__tasks_get body = {

@@ -13,7 +13,7 @@ static void name_mark(struct mu__agent_request *pending, char *out, size_t size)
 }
 
 static struct mu__msg *make_mark(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__agent_request *pending)
+                                 struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     const struct mu__task_mark body = {

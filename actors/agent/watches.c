@@ -10,14 +10,14 @@
 
 /* A key that exists as far as the watch knows, or that has an unread event. */
 struct watch_key {
-    struct mu__text_node node;  /* first */
+    struct mu__text_node node; /* first */
     struct mu__list_node unread_node;
-    bool is_unread;             /* in the list of unread events */
-    bool is_there;              /* the key exists */
-    bool is_mark;               /* not a key: the event MU_KV_EVENT_SYNCED */
-    uint32_t turn;              /* of the watch, when the service reported the key last */
+    bool is_unread; /* in the list of unread events */
+    bool is_there;  /* the key exists */
+    bool is_mark;   /* not a key: the event MU_KV_EVENT_SYNCED */
+    uint32_t turn;  /* of the watch, when the service reported the key last */
     uint64_t revision;
-    char *value;                /* of an unread put, with a zero behind it; else NULL */
+    char *value; /* of an unread put, with a zero behind it; else NULL */
     uint32_t size;
     char key[];
 };
@@ -26,21 +26,21 @@ struct mu__agent_watch {
     atomic_uint refs;
     struct mu__agent_request pending;
     struct mu__list_node watches_node;
-    bool held;                  /* by the agent, in its list */
+    bool held; /* by the agent, in its list */
     bool below;
     char *key;
     struct mu__agent_call *opening; /* the WATCH call; NULL once it is completed */
-    struct mu__list nexts;      /* pending WATCH_NEXT calls, the oldest first */
+    struct mu__list nexts;          /* pending WATCH_NEXT calls, the oldest first */
     struct mu__text_map keys;
-    struct mu__list unread;     /* watch_key: those with an event, the oldest first */
+    struct mu__list unread; /* watch_key: those with an event, the oldest first */
     uint32_t unread_count;
-    uint64_t unread_bytes;      /* of their values */
-    uint32_t turn;              /* how often it was sent to the service */
-    uint64_t store;             /* at the last sending */
-    bool current;               /* SYNCED was read, or is unread */
-    bool overflowed;            /* too much is unread; the watch begins again once the
-                                   program has read that */
-    mu_error over;              /* the service ended the watch; code 0: it did not */
+    uint64_t unread_bytes; /* of their values */
+    uint32_t turn;         /* how often it was sent to the service */
+    uint64_t store;        /* at the last sending */
+    bool current;          /* SYNCED was read, or is unread */
+    bool overflowed;       /* too much is unread; the watch begins again once the
+                              program has read that */
+    mu_error over;         /* the service ended the watch; code 0: it did not */
 };
 
 static struct mu__agent_watch *watch_of(struct mu__agent_request *pending)
@@ -259,8 +259,8 @@ static bool read_event(struct mu__ctx *ctx, struct agent *a,
         submit_watch(ctx, a, watch, -1);
         (void)mu_error_set(error, -MU_EEXHAUSTED,
                            "more than %d keys of \"%.100s\" had changed and were not "
-                           "read: the watch begins anew", (int)AGENT_EVENTS_MAX,
-                           watch->key);
+                           "read: the watch begins anew",
+                           (int)AGENT_EVENTS_MAX, watch->key);
         return true;
     }
     if (key != NULL) {
@@ -379,7 +379,7 @@ static void name_watch(struct mu__agent_request *pending, char *out, size_t size
 }
 
 static struct mu__msg *make_watch(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__agent_request *pending);
+                                  struct mu__agent_request *pending);
 
 /* Before the watch has opened its call fails and the watch is dropped; later the error is
  * what the program reads from it next. */
@@ -429,7 +429,7 @@ static void note_store(struct mu__agent_watch *watch, uint64_t store)
 
 /* The WATCH call is completed when the first message is made: the watch is open then. */
 static struct mu__msg *make_watch(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__agent_request *pending)
+                                  struct mu__agent_request *pending)
 {
     struct mu__agent_watch *watch = watch_of(pending);
     const struct mu__key_watch body = {
@@ -458,7 +458,7 @@ static void submit_watch(struct mu__ctx *ctx, struct agent *a,
                          struct mu__agent_watch *watch, int64_t timeout_ms)
 {
     (void)mu__agent_submit(ctx, a, &watch->pending,
-                        watch->opening == NULL ? &watching : &opening, timeout_ms, 0);
+                           watch->opening == NULL ? &watching : &opening, timeout_ms, 0);
 }
 
 void mu__agent_call_watch(struct mu__ctx *ctx, struct agent *a,

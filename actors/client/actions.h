@@ -174,8 +174,8 @@ static inline void mu__client_shorten_deadline(struct mu__schedule *body,
                                                uint64_t waited_ms)
 {
     if (body->deadline_ms > 0)
-        body->deadline_ms = body->deadline_ms > waited_ms ? body->deadline_ms - waited_ms
-                                                          : 1;
+        body->deadline_ms =
+            body->deadline_ms > waited_ms ? body->deadline_ms - waited_ms : 1;
 }
 
 /* Whether a message is from the connected chief's supervisor. */

@@ -23,9 +23,8 @@ static bool reserve_admission(atomic_uint_fast64_t *taken,
             seen = atomic_load_explicit(taken, memory_order_acquire);
             continue;
         }
-        if (atomic_compare_exchange_weak_explicit(taken, &seen, seen + size,
-                                                  memory_order_acq_rel,
-                                                  memory_order_acquire))
+        if (atomic_compare_exchange_weak_explicit(
+                taken, &seen, seen + size, memory_order_acq_rel, memory_order_acquire))
             return true;
     }
 }

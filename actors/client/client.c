@@ -216,8 +216,8 @@ static void on_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__schedule *body = mu__body(msg);
-    struct closure_slot slot = mu__client_make_slot(body, (uint64_t)body->args.head_size +
-                                                      body->args.tail_size);
+    struct closure_slot slot =
+        mu__client_make_slot(body, (uint64_t)body->args.head_size + body->args.tail_size);
 
     slot.future = ((struct mu__submit *)mu__body(msg))->future;
     if (admit_new_closure(ctx, c, body, &slot))

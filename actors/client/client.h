@@ -20,10 +20,10 @@
 enum { MU__ERRORS_STORED_MAX = 1024 };
 
 struct mu__client_config {
-    bool is_chief;          /* the supervisor is on this node */
-    uint32_t queue_max;     /* closures scheduled and not resolved */
-    const char *chief;      /* "/job:chief/task:0 at tcp://...", for messages */
-    uint64_t queue_bytes_max;   /* of the arguments of those; 0: 1 GiB */
+    bool is_chief;            /* the supervisor is on this node */
+    uint32_t queue_max;       /* closures scheduled and not resolved */
+    const char *chief;        /* "/job:chief/task:0 at tcp://...", for messages */
+    uint64_t queue_bytes_max; /* of the arguments of those; 0: 1 GiB */
 };
 
 /* How far the error of a closure is handled. */
@@ -43,7 +43,7 @@ struct mu__error_entry {
 /* Counts shared by the program's threads and the client actor. Where nothing else is
  * said, only the loop thread writes them. */
 struct mu__session {
-    uint64_t closures_max;          /* bounds; 0: none. Set before the session begins */
+    uint64_t closures_max; /* bounds; 0: none. Set before the session begins */
     uint64_t bytes_max;
     atomic_uint waiting;            /* threads that wait for room; by the program */
     atomic_uint_fast64_t scheduled; /* closures admitted: see below; by both sides */
@@ -53,13 +53,13 @@ struct mu__session {
     atomic_uint_fast64_t cancelled;
     atomic_uint_fast64_t retried;
     atomic_int phase;
-    atomic_uint chief_epoch;        /* the client actor's: see struct mu__held */
-    atomic_uint_fast64_t bytes_scheduled;   /* of arguments, admitted; by both sides */
+    atomic_uint chief_epoch;              /* the client actor's: see struct mu__held */
+    atomic_uint_fast64_t bytes_scheduled; /* of arguments, admitted; by both sides */
     atomic_uint_fast64_t bytes_resolved;
     _Atomic(struct mu__error_entry *) errors; /* the latest first: pushed by the loop,
                                                  taken as a whole by the program */
-    atomic_uint errors_stored;      /* in `errors`, or taken and unread; by both sides */
-    atomic_uint_fast64_t errors_lost;   /* not stored, as there were too many */
+    atomic_uint errors_stored; /* in `errors`, or taken and unread; by both sides */
+    atomic_uint_fast64_t errors_lost; /* not stored, as there were too many */
 
     /* Keep the bytes that came with an error, whose `data` is `number`; on the loop
      * thread. Takes `data`. NULL: they are dropped. */
@@ -88,49 +88,49 @@ struct mu__pending_closure;
  * `link` is not NULL. */
 struct mu__waiter {
     struct mu__waiter *next;
-    struct mu__waiter **link;       /* the pointer to this waiter in the list */
+    struct mu__waiter **link; /* the pointer to this waiter in the list */
     mu_remote_value *future;
-    struct mu__client_call *call;   /* NULL: the closure waits */
+    struct mu__client_call *call; /* NULL: the closure waits */
     struct mu__pending_closure *closure;
 };
 
 struct mu__client_call {
     struct mu__call call;
-    struct mu__session *session;    /* OPEN */
-    struct mu__list_node node;      /* ROOM: in the queue of waiting calls */
-    uint64_t bytes;                 /* ROOM: for arguments of that size */
-    bool admits;                    /* ROOM: admit a closure of that size */
-    bool raises;                    /* ROOM: becomes a RAISE when a closure fails */
-    bool admitted;                  /* the answer; false: an error must be raised first */
-    mu_remote_value *future;        /* FETCH of one; EXPLAIN */
-    struct mu__waiter *waiters;     /* FETCH of many: the caller sets the futures; NULL:
-                                       FETCH of `future` */
+    struct mu__session *session; /* OPEN */
+    struct mu__list_node node;   /* ROOM: in the queue of waiting calls */
+    uint64_t bytes;              /* ROOM: for arguments of that size */
+    bool admits;                 /* ROOM: admit a closure of that size */
+    bool raises;                 /* ROOM: becomes a RAISE when a closure fails */
+    bool admitted;               /* the answer; false: an error must be raised first */
+    mu_remote_value *future;     /* FETCH of one; EXPLAIN */
+    struct mu__waiter *waiters;  /* FETCH of many: the caller sets the futures; NULL:
+                                    FETCH of `future` */
     size_t waiters_count;
-    bool until_ready;               /* FETCH: pinned results stay on their workers */
-    bool at_once;                   /* RAISE: -MU_EAGAIN instead of waiting; REQUEST:
-                                       -MU_EUNAVAILABLE without a chief */
-    const char *late;               /* REQUEST: the message about a timeout while the
-                                       chief answers other requests; NULL: not asked */
-    struct mu__msg *request;        /* REQUEST: the message, whose body begins with a
-                                       token; if it is not NULL afterwards, the caller
-                                       owns it again */
-    bool explains_timeout;          /* the actor's: the timeout has passed, and a status
-                                       request shows whether the chief answers */
-    mu_value *status;               /* STATUS, EXPLAIN: the answer, the caller's */
-    uint64_t input;                 /* REQUEST of PER_WORKER_MAKE: the answer */
-    uint16_t chief_epoch;           /* of the chief that gave `input` */
+    bool until_ready;        /* FETCH: pinned results stay on their workers */
+    bool at_once;            /* RAISE: -MU_EAGAIN instead of waiting; REQUEST:
+                                -MU_EUNAVAILABLE without a chief */
+    const char *late;        /* REQUEST: the message about a timeout while the
+                                chief answers other requests; NULL: not asked */
+    struct mu__msg *request; /* REQUEST: the message, whose body begins with a
+                                token; if it is not NULL afterwards, the caller
+                                owns it again */
+    bool explains_timeout;   /* the actor's: the timeout has passed, and a status
+                                request shows whether the chief answers */
+    mu_value *status;        /* STATUS, EXPLAIN: the answer, the caller's */
+    uint64_t input;          /* REQUEST of PER_WORKER_MAKE: the answer */
+    uint16_t chief_epoch;    /* of the chief that gave `input` */
 
     /* The actor's. */
-    struct mu__waiter one;          /* FETCH of one */
-    size_t missing;                 /* futures that are not ready */
-    size_t error_at;                /* index of the waiter whose error the call has */
-    uint64_t token;                 /* of the request to the supervisor */
+    struct mu__waiter one; /* FETCH of one */
+    size_t missing;        /* futures that are not ready */
+    size_t error_at;       /* index of the waiter whose error the call has */
+    uint64_t token;        /* of the request to the supervisor */
 };
 
 /* A future or per-worker value that a closure's arguments refer to. */
 struct mu__closure_input {
-    struct mu__waiter waiter;       /* in the list of a future that is not resolved */
-    struct mu__held *held;          /* a reference */
+    struct mu__waiter waiter; /* in the list of a future that is not resolved */
+    struct mu__held *held;    /* a reference */
 };
 
 /* A closure with futures or per-worker values among its arguments. The program makes it;
@@ -138,21 +138,21 @@ struct mu__closure_input {
  * resolved. */
 struct mu__pending_closure {
     struct mu__list_node node;
-    struct mu__list *list;          /* that contains it; NULL: it waits for no input */
-    struct mu__msg *msg;            /* its SUBMIT, without arguments, inputs and future */
-    uint8_t *numbers;               /* space in `msg` for the numbers of the inputs */
+    struct mu__list *list; /* that contains it; NULL: it waits for no input */
+    struct mu__msg *msg;   /* its SUBMIT, without arguments, inputs and future */
+    uint8_t *numbers;      /* space in `msg` for the numbers of the inputs */
     mu_value *args;
-    mu_remote_value *future;        /* NULL: the result is not needed */
-    uint64_t bytes;                 /* counted for the arguments so far */
+    mu_remote_value *future; /* NULL: the result is not needed */
+    uint64_t bytes;          /* counted for the arguments so far */
     uint32_t inputs_count;
 
     /* The actor's. */
     uint32_t slot;
-    uint32_t missing;               /* inputs that are not ready */
+    uint32_t missing; /* inputs that are not ready */
     uint64_t since_ms;
-    uint64_t timer;                 /* of its deadline; 0: none */
+    uint64_t timer; /* of its deadline; 0: none */
 
-    struct mu__closure_input inputs[];      /* in the order of the arguments, each once */
+    struct mu__closure_input inputs[]; /* in the order of the arguments, each once */
 };
 
 /* Takes references to `args` and to each of `held`. NULL: out of memory. */
@@ -162,7 +162,7 @@ struct mu__pending_closure *mu__pending_new(struct mu__held *const *held, uint32
 /* Frees its message, too, but not its future. */
 void mu__pending_free(struct mu__pending_closure *closure);
 
-extern const struct mu__behavior mu__client;    /* init takes the config */
+extern const struct mu__behavior mu__client; /* init takes the config */
 
 /* Describe, from a status of the chief, the first closure in flight, or the missing
  * workers if there is none. */

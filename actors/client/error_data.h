@@ -8,9 +8,9 @@
 enum { MU__ERROR_DATA_ITEMS_MAX = 1024, MU__ERROR_DATA_BYTES_MAX = 64 << 20 };
 
 struct mu__error_data {
-    mu_value **items;       /* number n at n % MU__ERROR_DATA_ITEMS_MAX; NULL: none yet */
-    uint32_t first;         /* the oldest number that may be there */
-    uint32_t last;          /* the latest; 0: none */
+    mu_value **items; /* number n at n % MU__ERROR_DATA_ITEMS_MAX; NULL: none yet */
+    uint32_t first;   /* the oldest number that may be there */
+    uint32_t last;    /* the latest; 0: none */
     size_t bytes;
 };
 

@@ -16,7 +16,7 @@ struct mu__held;
 
 /* The node that the handles belong to. Its functions are called on any thread. */
 struct mu__future_owner {
-    mu_node *node;                              /* opaque to actors */
+    mu_node *node;                               /* opaque to actors */
     void (*ref)(struct mu__future_owner *owner); /* each handle has one reference */
     void (*unref)(struct mu__future_owner *owner);
 
@@ -29,10 +29,10 @@ struct mu__future_owner {
  * may keep a value of theirs under a number. */
 struct mu__held {
     atomic_uint refs;
-    bool is_per_worker;         /* it is a mu_per_worker; else a mu_remote_value */
-    uint16_t chief_epoch;       /* of the chief that gave `number`; see client_chief */
-    uint64_t number;            /* 0: workers keep nothing */
-    struct mu__future_owner *owner;     /* NULL: none, in a test */
+    bool is_per_worker;   /* it is a mu_per_worker; else a mu_remote_value */
+    uint16_t chief_epoch; /* of the chief that gave `number`; see client_chief */
+    uint64_t number;      /* 0: workers keep nothing */
+    struct mu__future_owner *owner; /* NULL: none, in a test */
 };
 
 /* A state that the program sees as MU_REMOTE_READY: the result is pinned on a worker. */
@@ -42,16 +42,16 @@ struct mu__waiter;
 
 struct mu_remote_value {
     struct mu__held held;
-    atomic_int state;           /* enum mu_remote_value_state, or MU__REMOTE_PINNED */
-    uint32_t token;             /* the client actor's, while it is not resolved */
-    uint32_t attempt;           /* that succeeded; 0: none */
+    atomic_int state; /* enum mu_remote_value_state, or MU__REMOTE_PINNED */
+    uint32_t token;   /* the client actor's, while it is not resolved */
+    uint32_t attempt; /* that succeeded; 0: none */
     uint64_t closure;
     mu_value *result;           /* NULL: nil */
     const mu_error *error;      /* NULL: none; may be mu__error_lost */
     struct mu__waiter *waiters; /* the client actor's */
-    void (*notify)(mu_remote_value *future, void *user);    /* called on the loop thread
-                                                               once it is resolved; may be
-                                                               NULL */
+    void (*notify)(mu_remote_value *future, void *user); /* called on the loop thread
+                                                            once it is resolved; may be
+                                                            NULL */
     void *notify_user;
 };
 

@@ -131,8 +131,7 @@ static bool input_error(const struct client_actor *c, const struct mu__held *hel
     if (is_held_pinned(c, held))
         return false;
     if (held->is_per_worker || mu__future_is(future, MU__REMOTE_PINNED)) {
-        (void)mu_error_set(&lost, -MU_EUNAVAILABLE,
-                           "%s", mu__client_lost_input);
+        (void)mu_error_set(&lost, -MU_EUNAVAILABLE, "%s", mu__client_lost_input);
         lost.kind = MU_ERROR_INPUT;
         word_failure(&lost, ret_error);
         return true;
@@ -348,7 +347,7 @@ void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c, uint6
     if (closure == NULL)
         return;
     closure->timer = 0;
-    if (closure->missing == 0)  /* it is about to be sent */
+    if (closure->missing == 0) /* it is about to be sent */
         return;
     body = mu__body(closure->msg);
     (void)mu_error_set(&error, -MU_EDEADLINE,

@@ -155,9 +155,9 @@ static void request_room(struct mu__ctx *ctx, struct client_actor *c, bool leave
 
     int rv = mu__send_body(ctx, c->chief.pid, MU__ROOM_REQUEST, &body, sizeof body);
 
-    if (rv == 0 || rv == -MU_EPERMISSION)   /* closures are refused before they wait */
+    if (rv == 0 || rv == -MU_EPERMISSION) /* closures are refused before they wait */
         return;
-    room->lacks_reported = 0;   /* the next queued closure requests room again */
+    room->lacks_reported = 0; /* the next queued closure requests room again */
     mu__log(ctx, MU__LOG_WARN, "a request for room was not sent to the chief");
 }
 
@@ -187,8 +187,7 @@ static uint64_t find_bytes_need(const struct mu__room *room, uint32_t lacking,
 static bool update_lacks(struct client_actor *c)
 {
     struct mu__room *room = &c->room;
-    uint64_t bytes =
-        room->waiting == 0 ? 0 : c->slots.items[first_waiting(room)].bytes;
+    uint64_t bytes = room->waiting == 0 ? 0 : c->slots.items[first_waiting(room)].bytes;
     uint64_t size = mu__room_size(room, bytes);
     uint32_t lacking = room->waiting == 0 ? 0 : compute_lacks(room, bytes);
     uint64_t need = find_bytes_need(room, lacking, size);
@@ -384,12 +383,15 @@ void mu__client_room_describe(const struct client_actor *c, uint32_t slot, char 
                        "at its client, which has requested room at %s and got none yet",
                        c->config.chief);
     else if ((lacking & MU__LACKS_CLOSURES) != 0)
-        (void)snprintf(out, size, "at its client for room at the chief: %" PRIu64 " of "
-                       "the %" PRIu64 " that may be there are this client's part (of %"
-                       PRIu32 "), and all in use",
+        (void)snprintf(out, size,
+                       "at its client for room at the chief: %" PRIu64 " of "
+                       "the %" PRIu64
+                       " that may be there are this client's part (of %" PRIu32
+                       "), and all in use",
                        room->closures_allowed, room->closures_max, room->clients);
     else if (lacking != 0)
-        (void)snprintf(out, size, "at its client for room at the chief: it has %" PRIu32
+        (void)snprintf(out, size,
+                       "at its client for room at the chief: it has %" PRIu32
                        " bytes of arguments, and %" PRIu64 " of %" PRIu64 " bytes are in "
                        "use, this client's part of the chief's %" PRIu64,
                        c->slots.items[slot].bytes, room->bytes_sent, room->bytes_allowed,

@@ -12,7 +12,7 @@ static const char format_name[] = "muster dataset";
 enum shard_state { FREE, OUT, CONSUMED };
 
 struct shard {
-    uint64_t ticket;        /* while it is out */
+    uint64_t ticket; /* while it is out */
     enum shard_state state;
 };
 
@@ -27,16 +27,16 @@ struct entry {
 struct mu__dispenser {
     struct mu__dispenser_options options;
     uint64_t epoch;
-    uint64_t tickets;       /* the last one */
-    uint32_t next;          /* in `order`: shards before it were dispensed */
-    uint32_t consumed;      /* of this epoch */
+    uint64_t tickets;  /* the last one */
+    uint32_t next;     /* in `order`: shards before it were dispensed */
+    uint32_t consumed; /* of this epoch */
     uint32_t out;
-    uint32_t back_first;    /* in `back` */
+    uint32_t back_first; /* in `back` */
     uint32_t back_count;
     struct shard *shards;
-    uint32_t *order;        /* of this epoch */
-    uint32_t *back;         /* a ring: the shards that were given back */
-    struct entry *entries;  /* a ring of epochs, each with a row for every shard */
+    uint32_t *order;       /* of this epoch */
+    uint32_t *back;        /* a ring: the shards that were given back */
+    struct entry *entries; /* a ring of epochs, each with a row for every shard */
 };
 
 /* ---- order ---- */
@@ -93,7 +93,8 @@ static int check_dispenser_range(const char *name, uint64_t number, uint64_t low
         return 0;
     return mu_error_set(error, -MU_EINVALID,
                         "option %s is %" PRIu64 ", expected a number from %" PRIu64
-                        " to %" PRIu64, name, number, low, high);
+                        " to %" PRIu64,
+                        name, number, low, high);
 }
 
 static int check_dispenser_options(const struct mu__dispenser_options *options,
@@ -109,7 +110,7 @@ static int check_dispenser_options(const struct mu__dispenser_options *options,
 }
 
 int mu__dispenser_new(const struct mu__dispenser_options *options, mu_error *ret_error,
-                   struct mu__dispenser **ret_dispenser)
+                      struct mu__dispenser **ret_dispenser)
 {
     size_t shards = options->shards;
     struct mu__dispenser *d;
@@ -235,7 +236,7 @@ static void record_consumed_shard(struct mu__dispenser *d, uint32_t shard,
 }
 
 bool mu__dispenser_consume(struct mu__dispenser *d, const struct mu__dispensed *dispensed,
-                        const struct mu__consumer *consumer)
+                           const struct mu__consumer *consumer)
 {
     if (!is_shard_out(d, dispensed))
         return false;
@@ -438,8 +439,8 @@ static int read_dispenser_options(const mu_value *value, mu_error *error,
 
 /* One epoch of the record, as it is being read. */
 struct page {
-    size_t index;               /* in the list */
-    uint64_t count;             /* of shards that must be in it */
+    size_t index;   /* in the list */
+    uint64_t count; /* of shards that must be in it */
     const int64_t *columns[COLUMNS];
 };
 
@@ -484,9 +485,9 @@ static int read_record_row(struct mu__dispenser *d, const struct page *page, uin
         return refuse_cell(page, WORKER, row, "a task index, or -1", error);
     record_consumed_shard(d, (uint32_t)shard,
                           &(struct mu__consumer){
-             .closure = (uint64_t)page->columns[CLOSURE][row],
-             .attempt = (uint32_t)attempt,
-             .worker = (int32_t)worker,
+                              .closure = (uint64_t)page->columns[CLOSURE][row],
+                              .attempt = (uint32_t)attempt,
+                              .worker = (int32_t)worker,
                           });
     return 0;
 }
@@ -499,9 +500,8 @@ static int read_record_page(struct mu__dispenser *d, const mu_value *map,
     int rv = mu_value_get_int(mu_value_find(map, "epoch"), &epoch);
 
     if (rv != 0 || (uint64_t)epoch != d->epoch)
-        return mu_error_set(error, -MU_EDATALOSS,
-                            "record[%zu].epoch: expected %" PRIu64, page->index,
-                            d->epoch);
+        return mu_error_set(error, -MU_EDATALOSS, "record[%zu].epoch: expected %" PRIu64,
+                            page->index, d->epoch);
     for (int c = 0; rv == 0 && c < COLUMNS; c++)
         rv = read_column(map, (enum column)c, error, page);
     for (uint64_t row = 0; rv == 0 && row < page->count; row++)
@@ -564,7 +564,7 @@ static int read_dispenser_record(struct mu__dispenser *d, const mu_value *value,
 }
 
 int mu__dispenser_read(const mu_value *value, mu_error *ret_error,
-                    struct mu__dispenser **ret_dispenser)
+                       struct mu__dispenser **ret_dispenser)
 {
     struct mu__dispenser_options options;
     struct mu__dispenser *d = NULL;

@@ -124,9 +124,8 @@ static struct mu__msg *take_request_message(struct mu__ctx *ctx,
     call->request = NULL;
     if (call->call.operation == MU__CLIENT_REQUEST)
         return msg;
-    return status_get(ctx, call->call.operation == MU__CLIENT_EXPLAIN
-                               ? call->future->token
-                               : 0);
+    return status_get(
+        ctx, call->call.operation == MU__CLIENT_EXPLAIN ? call->future->token : 0);
 }
 
 static void complete_unavailable(struct mu__ctx *ctx, struct client_actor *c,
@@ -144,8 +143,8 @@ static void submit_request(struct mu__ctx *ctx, struct client_actor *c,
 {
     struct mu__msg *msg = take_request_message(ctx, call);
 
-    if (msg != NULL && mu__send_is_forbidden(ctx, c->chief.pid.node, msg->kind,
-                                             &call->call.error)) {
+    if (msg != NULL &&
+        mu__send_is_forbidden(ctx, c->chief.pid.node, msg->kind, &call->call.error)) {
         mu__msg_free(ctx, msg);
         mu__client_complete(ctx, c, &call->call, -MU_EPERMISSION);
         return;
@@ -248,8 +247,8 @@ void mu__client_describe_status(const mu_value *status, char *out, size_t size)
 {
     static const char running[] = "closure %" PRId64 " \"%s\" runs on %s for "
                                   "%" PRId64 " ms";
-    static const char sent[] = "closure %" PRId64 " \"%s\" was sent to %s %" PRId64
-                               " ms ago";
+    static const char sent[] =
+        "closure %" PRId64 " \"%s\" was sent to %s %" PRId64 " ms ago";
     const mu_value *closures = mu_value_find(status, "closures");
     const mu_value *first = first_in_flight(status);
     size_t used;
@@ -257,10 +256,11 @@ void mu__client_describe_status(const mu_value *status, char *out, size_t size)
     if (first == NULL)
         describe_missing_workers(mu_value_find(status, "workers_missing"), out, size);
     else
-        (void)snprintf(
-            out, size, is_closure_running(first) ? running : sent,
-            get_map_number(first, "closure"), get_map_string(first, "function", "?"),
-            get_map_string(first, "task", "?"), get_map_number(first, "for_ms"));
+        (void)snprintf(out, size, is_closure_running(first) ? running : sent,
+                       get_map_number(first, "closure"),
+                       get_map_string(first, "function", "?"),
+                       get_map_string(first, "task", "?"),
+                       get_map_number(first, "for_ms"));
     used = strlen(out);
     (void)snprintf(out + used, size - used,
                    "; the chief has %" PRId64 " running, "
@@ -285,8 +285,9 @@ static void describe_closure(const mu_value *closure, char *out, size_t size)
     if (task[0] != '\0')
         (void)snprintf(where, sizeof where, " on %.63s for %" PRId64 " ms", task,
                        get_map_number(closure, "for_ms"));
-    (void)snprintf(out, size, "closure %" PRId64 " \"%s\" is %s%s (attempt %" PRId64
-                   ")%s%s", get_map_number(closure, "closure"),
+    (void)snprintf(out, size,
+                   "closure %" PRId64 " \"%s\" is %s%s (attempt %" PRId64 ")%s%s",
+                   get_map_number(closure, "closure"),
                    get_map_string(closure, "function", "?"), state, where,
                    get_map_number(closure, "attempt"), waits_for[0] == '\0' ? "" : "; ",
                    waits_for);
@@ -372,11 +373,10 @@ void mu__client_explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
 /* Request the status, to find out whether the chief does not answer at all or the first
  * request takes so long. False: that is not done for this call. */
 static bool request_alive(struct mu__ctx *ctx, struct client_actor *c,
-                         struct mu__client_call *call)
+                          struct mu__client_call *call)
 {
     if (call->late == NULL || call->explains_timeout || call->call.timeout_ms == 0 ||
-        !c->chief.connected ||
-        !send_request(ctx, c, call, status_get(ctx, 0)))
+        !c->chief.connected || !send_request(ctx, c, call, status_get(ctx, 0)))
         return false;
     call->explains_timeout = true;
     mu__client_call_wait(ctx, c, &c->calls.requested, &call->call, EXPLAIN_MS);
@@ -384,7 +384,7 @@ static bool request_alive(struct mu__ctx *ctx, struct client_actor *c,
 }
 
 static void describe_no_answer(const struct client_actor *c, struct mu__client_call *call,
-                          bool is_late)
+                               bool is_late)
 {
     if (is_late)
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
@@ -405,8 +405,8 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
     if (request_alive(ctx, c, (struct mu__client_call *)call))
         return;
     describe_no_answer(c, (struct mu__client_call *)call,
-                  call->timeout_ms == 0 &&
-                      ((struct mu__client_call *)call)->late != NULL);
+                       call->timeout_ms == 0 &&
+                           ((struct mu__client_call *)call)->late != NULL);
     call->error.kind = MU_ERROR_LIMIT;
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
@@ -502,9 +502,9 @@ static void complete_answered_call(struct mu__ctx *ctx, struct client_actor *c,
     char text[MU__ERROR_TEXT_MAX + 1];
 
     mu__view_copy(words, text, sizeof text);
-    mu__client_complete(ctx, c, &call->call,
-                        code == 0 ? 0 : mu_error_set(&call->call.error, -(int)code, "%s",
-                                                     text));
+    mu__client_complete(
+        ctx, c, &call->call,
+        code == 0 ? 0 : mu_error_set(&call->call.error, -(int)code, "%s", text));
 }
 
 /* If the call has timed out, the value has no holder: release it. */

@@ -6,10 +6,10 @@
  * Every host learns of changes by itself, so two hosts may coordinate different tasks for
  * a while; the one that leads decides. A task that it does not know yet is a guest, for
  * which no other task waits. */
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 
 #include <inttypes.h>
 
@@ -24,8 +24,10 @@ static void set_coordinated(struct mu__ctx *ctx, struct coordination *c,
     if (mu__coord_requests_cluster(c, task) == 0)
         mu__coord_barriers_cluster(ctx, c, task);
     else
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: requests and barriers of all tasks "
-                "miss that %s was added or removed", task->name);
+        mu__log(ctx, MU__LOG_ERROR,
+                "out of memory: requests and barriers of all tasks "
+                "miss that %s was added or removed",
+                task->name);
     mu__coord_leave_cluster(ctx, c, task, shared);
 }
 
@@ -41,8 +43,10 @@ void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg
     mu__view_copy(body->type, type, sizeof type);
     task = mu__roster_add(c->roster, type, body->index);
     if (task == NULL) {
-        mu__log(ctx, MU__LOG_ERROR, "/job:%s/task:%" PRIu32 " is not waited for: there "
-                "is no memory, or there are too many tasks", type, body->index);
+        mu__log(ctx, MU__LOG_ERROR,
+                "/job:%s/task:%" PRIu32 " is not waited for: there "
+                "is no memory, or there are too many tasks",
+                type, body->index);
         return;
     }
     if (task->coordinated)

@@ -1,11 +1,11 @@
 #include "actors/coordination/coordination.h"
 
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/replies.h"
+#include "actors/coordination/tasks.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 enum {
-    TICK_BUSY_MS = 50,      /* while the store is read or has not answered yet */
+    TICK_BUSY_MS = 50, /* while the store is read or has not answered yet */
     TICK_IDLE_MS = 1000,
-    TICK_LATE_MS = 100      /* a tick later than this: the host was paused */
+    TICK_LATE_MS = 100 /* a tick later than this: the host was paused */
 };
 
 enum service_timer { TIMER_TICK, TIMER_COMMIT };
@@ -461,15 +461,16 @@ static int open_coordination_store(struct mu__ctx *ctx, struct coordination *c)
         .http = c->config.http,
         .access = c->config.access,
         .lease_ms = c->config.lease_ms,
-        .up = {
-            .owner = c,
-            .visit = visit_store_record,
-            .held = on_store_held,
-            .committed = on_store_committed,
-            .lost = on_store_lost,
-            .reading = on_store_reading,
-            .trouble = store_trouble,
-        },
+        .up =
+            {
+                .owner = c,
+                .visit = visit_store_record,
+                .held = on_store_held,
+                .committed = on_store_committed,
+                .lost = on_store_lost,
+                .reading = on_store_reading,
+                .trouble = store_trouble,
+            },
     };
     mu_error error = {.code = 0};
     int rv = c->config.store->open(&config, &error, &c->store);

@@ -46,65 +46,65 @@ enum {
 /* A message that waits for the store. */
 struct coord_later {
     struct mu__list_node link;
-    uint64_t sequence;          /* of the commit that it waits for */
+    uint64_t sequence; /* of the commit that it waits for */
     uint32_t node;
     struct mu__msg *msg;
 };
 
 /* Changes that were written to the store, and messages that wait until they are safe. */
 struct coord_commits {
-    bool dirty;                 /* something was written and not committed */
-    bool broken;                /* a write failed: nothing may be sent, `lost` follows */
+    bool dirty;  /* something was written and not committed */
+    bool broken; /* a write failed: nothing may be sent, `lost` follows */
     uint64_t timer;
-    uint64_t sequence;          /* of the last commit */
-    uint64_t safe;              /* of the last commit that is safe */
-    struct mu__list later;      /* of struct coord_later, in the order of sending */
+    uint64_t sequence;     /* of the last commit */
+    uint64_t safe;         /* of the last commit that is safe */
+    struct mu__list later; /* of struct coord_later, in the order of sending */
     uint32_t later_count;
-    struct mu__ctx *calling;    /* while a function of the store runs */
+    struct mu__ctx *calling; /* while a function of the store runs */
 };
 
 /* The clock that timeouts of tasks are measured by, and the timer of the next tick. */
 struct coord_clock {
     uint64_t timer;
-    uint64_t due_ms;            /* by the world's clock */
-    bool at_once;               /* the next tick is due, whatever the parts need */
-    uint64_t paused_ms;         /* the sum of this host's own pauses, which no timeout of
-                                   a task counts: mu__coord_clock */
+    uint64_t due_ms;    /* by the world's clock */
+    bool at_once;       /* the next tick is due, whatever the parts need */
+    uint64_t paused_ms; /* the sum of this host's own pauses, which no timeout of
+                           a task counts: mu__coord_clock */
 };
 
 /* Notifications of failures, and registration with all others. */
 struct coord_tasks {
-    mu_error notified;          /* the last failure that connected tasks were notified
-                                   of */
+    mu_error notified; /* the last failure that connected tasks were notified
+                          of */
     uint64_t notified_count;
-    uint32_t fresh;             /* an upper bound of the tasks registered since then */
-    bool gathering;             /* a task has registered with the option to wait for all,
-                                   and not all have been connected at once since: one
-                                   that is lost may register again */
+    uint32_t fresh; /* an upper bound of the tasks registered since then */
+    bool gathering; /* a task has registered with the option to wait for all,
+                       and not all have been connected at once since: one
+                       that is lost may register again */
 };
 
 /* Tasks that leave together. */
 struct coord_leave {
-    uint32_t leavers;           /* how many tasks leave together */
-    uint32_t left;              /* of these, those that have left already */
-    uint32_t leaving;           /* of these, those that wait for the others */
-    uint64_t due_ms;            /* the deadline; valid while `leaving` is not 0 */
+    uint32_t leavers; /* how many tasks leave together */
+    uint32_t left;    /* of these, those that have left already */
+    uint32_t leaving; /* of these, those that wait for the others */
+    uint64_t due_ms;  /* the deadline; valid while `leaving` is not 0 */
 };
 
 struct coordination {
     struct mu__coordination_config config;
-    struct mu__store *store;    /* NULL: closed, and never held again */
-    bool leads;                 /* the store is held */
-    bool retires;               /* the store is to be closed in this tick */
+    struct mu__store *store; /* NULL: closed, and never held again */
+    bool leads;              /* the store is held */
+    bool retires;            /* the store is to be closed in this tick */
     uint64_t epoch;
-    uint64_t number;            /* of the store's content */
-    char reason[256];           /* why it does not lead; "" while it does */
-    uint64_t revision;          /* of the last change */
-    uint64_t records;           /* how many a rewrite of the store would write */
+    uint64_t number;   /* of the store's content */
+    char reason[256];  /* why it does not lead; "" while it does */
+    uint64_t revision; /* of the last change */
+    uint64_t records;  /* how many a rewrite of the store would write */
     struct coord_commits commits;
     struct coord_clock clock;
-    struct mu__map peers;       /* node + 1 -> struct coord_peer of each link that is up,
-                                   and of this node itself, which has an agent, too */
+    struct mu__map peers; /* node + 1 -> struct coord_peer of each link that is up,
+                             and of this node itself, which has an agent, too */
     struct mu__roster *roster;
     struct coord_tasks tasks;
     struct coord_leave leave;

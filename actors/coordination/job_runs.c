@@ -1,11 +1,11 @@
 #include "actors/coordination/job_runs.h"
 
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 #include "actors/packing.h"
 
 #include "muster/admin.h"
@@ -25,7 +25,7 @@ enum { RUN_DIRECTORIES = sizeof run_directories / sizeof run_directories[0] };
 
 struct coord_runs {
     struct mu__store_runs store_runs;
-    struct mu__store_run none;  /* before it leads */
+    struct mu__store_run none; /* before it leads */
     char requested[MU__RUN_NAME_MAX + 1];
 };
 
@@ -205,8 +205,7 @@ static int continue_run(struct mu__ctx *ctx, struct coordination *c, bool is_own
     struct mu__store_run *present = mu__store_runs_present(&c->runs->store_runs);
 
     mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job goes on", present->name);
-    if (present->state == MU__RUN_RUNNING ||
-        (is_own && mu__store_run_is_over(present)))
+    if (present->state == MU__RUN_RUNNING || (is_own && mu__store_run_is_over(present)))
         return 0;
     present->state = MU__RUN_RUNNING;
     present->ended_ms = 0;
@@ -257,17 +256,17 @@ int mu__coord_runs_admit(const struct coordination *c, const struct coord_peer *
         return mu_error_set(ret_error, -MU_EABORTED,
                             "/job:%s/task:%" PRIu32 " belongs to a former run of the job "
                             "(number %" PRIu64 "), and the service is in run \"%s\" "
-                            "(number %" PRIu64 "): start this task again", peer->type,
-                            peer->index, body->run, run->name, run->number);
+                            "(number %" PRIu64 "): start this task again",
+                            peer->type, peer->index, body->run, run->name, run->number);
     if (body->run_name.size == 0 || mu__view_is(body->run_name, run->name) ||
         (!are_runs_persistent(c) && c->runs->requested[0] == '\0'))
         return 0;
     return mu_error_set(ret_error, -MU_EABORTED,
                         "/job:%s/task:%" PRIu32 " was started for run \"%.*s\" of the "
                         "job, and the service is in run \"%s\": start it for that one, "
-                        "or begin its own (option run)", peer->type, peer->index,
-                        (int)body->run_name.size, (const char *)body->run_name.data,
-                        run->name);
+                        "or begin its own (option run)",
+                        peer->type, peer->index, (int)body->run_name.size,
+                        (const char *)body->run_name.data, run->name);
 }
 
 uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run)
@@ -484,8 +483,8 @@ static uint64_t clear_history(struct mu__ctx *ctx, struct coordination *c)
 
 static uint64_t clear_present(struct mu__ctx *ctx, struct coordination *c)
 {
-    uint64_t count = mu__coord_barriers_forget_over(ctx, c) +
-                     mu__coord_preempt_forget_over(ctx, c);
+    uint64_t count =
+        mu__coord_barriers_forget_over(ctx, c) + mu__coord_preempt_forget_over(ctx, c);
 
     for (int i = 0; i < RUN_DIRECTORIES; i++)
         count += mu__coord_keys_drop(ctx, c, mu__view_str(run_directories[i]));

@@ -1,16 +1,16 @@
 /* Tasks that leave: each by itself, or, with option leave_ms, those that share their fate
  * together. Then the first one begins the barrier at shutdown, and each task that waits
  * in it is `leaving`. */
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { NAMED_MAX = 5 };     /* tasks that are named in a message */
+enum { NAMED_MAX = 5 }; /* tasks that are named in a message */
 
 static bool shares_leave(const struct coordination *c, const struct mu__roster_task *task)
 {
@@ -78,8 +78,8 @@ static void fail_common_leave(struct mu__ctx *ctx, struct coordination *c,
                               NAMED_MAX, missing, sizeof missing);
     (void)mu_error_set(&error, -MU_EINTERNAL,
                        "tasks could not leave together: %s; %" PRIu32 " of %" PRIu32
-                       " were leaving, missing: %s", why, c->leave.leaving,
-                       c->leave.leavers, missing);
+                       " were leaving, missing: %s",
+                       why, c->leave.leaving, c->leave.leavers, missing);
     end_leave(ctx, c, &error);
 }
 
@@ -123,17 +123,17 @@ static void leave_with_others(struct mu__ctx *ctx, struct coordination *c,
                               struct mu__roster_task *task,
                               const struct mu__task_leave *body)
 {
-    const struct mu__roster_task *failed =
-        c->leave.leaving == 0 ? in_error(c) : NULL;
+    const struct mu__roster_task *failed = c->leave.leaving == 0 ? in_error(c) : NULL;
 
     if (c->leave.leaving == 0)
         c->leave.due_ms = mu__coord_clock(ctx, c) + c->config.leave_ms;
-    mu__coord_request_add(ctx, c, task, &(struct coord_request){
-        .kind = COORD_REQUEST_LEAVE,
-        .node = task->link.node,
-        .token = body->token,
-        .timeout_ms = body->timeout_ms,
-    });
+    mu__coord_request_add(ctx, c, task,
+                          &(struct coord_request){
+                              .kind = COORD_REQUEST_LEAVE,
+                              .node = task->link.node,
+                              .token = body->token,
+                              .timeout_ms = body->timeout_ms,
+                          });
     mu__coord_leave_update(c, task);
     if (!task->leaving)
         return;

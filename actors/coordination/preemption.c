@@ -11,13 +11,13 @@
 #include "actors/coordination/job_runs.h"
 #include "actors/packing.h"
 
-#include "actors/coordination/preemption.h"
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
+#include "actors/coordination/preemption.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 #include "muster/coordination.h"
 
 #include <inttypes.h>
@@ -28,9 +28,9 @@
 const char mu__coord_preempt_record_name[] = "preemption";
 
 enum {
-    ROUND_MS = 3 * 60 * 1000,   /* a round takes no longer */
+    ROUND_MS = 3 * 60 * 1000, /* a round takes no longer */
     MISSING_NAMED_MAX = 3,
-    NOTICES_MAX = 4096          /* of one round */
+    NOTICES_MAX = 4096 /* of one round */
 };
 
 /* ---- voters ---- */
@@ -59,7 +59,7 @@ static bool is_vote_missing(const struct voter *voter)
 
 /* A voter that was requested already may have missed the message: it is sent again. */
 static void request_step(struct mu__ctx *ctx, struct coordination *c,
-                const struct mu__roster_task *task)
+                         const struct mu__roster_task *task)
 {
     struct voter *voter = voter_of(c, task);
 
@@ -91,8 +91,10 @@ static void finish_round(struct mu__ctx *ctx, struct coordination *c)
 
     p->phase = ROUND_OVER;
     if (p->error.code == 0)
-        mu__log(ctx, MU__LOG_INFO, "round %" PRIu64 " of preemption: all stop at step %"
-                PRIu64 ", since %s is about to be preempted", p->round, p->step, p->task);
+        mu__log(ctx, MU__LOG_INFO,
+                "round %" PRIu64 " of preemption: all stop at step %" PRIu64
+                ", since %s is about to be preempted",
+                p->round, p->step, p->task);
     else
         mu__log(ctx, MU__LOG_WARN, "%s", p->error.message);
     mu__coord_preempt_write_record(ctx, c);
@@ -197,8 +199,8 @@ static bool is_repeated_notice(const struct coord_preempt *p,
     return p->by == task->incarnation && p->token == token && p->by != 0;
 }
 
-static struct preempt_notice *find_notice(const struct coord_preempt *p,
-                                  const struct mu__roster_task *task, uint64_t token)
+static struct preempt_notice *find_notice(
+    const struct coord_preempt *p, const struct mu__roster_task *task, uint64_t token)
 {
     struct preempt_notice *at = p->notices;
 
@@ -351,8 +353,8 @@ static void send_no_round(struct mu__ctx *ctx, struct coordination *c, uint32_t 
 
     (void)mu_error_set(&error, -MU_EABORTED, "round %" PRIu64 " of preemption: %s", round,
                        round > p->round
-                       ? "the host of the service was lost, and its store with it"
-                       : "another round has begun since");
+                           ? "the host of the service was lost, and its store with it"
+                           : "another round has begun since");
     if (round > p->round && p->phase != ROUND_RUNNING) {
         p->round = round;
         p->phase = ROUND_NONE;
@@ -406,8 +408,7 @@ void mu__coord_preempt_task_left(struct mu__ctx *ctx, struct coordination *c,
     finish_when_complete(ctx, c);
 }
 
-static bool has_voted(const struct coord_preempt *p,
-                      const struct mu__roster_task *task)
+static bool has_voted(const struct coord_preempt *p, const struct mu__roster_task *task)
 {
     return task->slot < p->voters_size && p->voters[task->slot].reported &&
            p->voters[task->slot].incarnation == task->incarnation;
@@ -449,9 +450,11 @@ static void explain_late(struct mu__ctx *ctx, const struct coordination *c,
 
     if (mu__roster_describe(c->roster, now_ms, is_voter_missing, c->preempt,
                             MISSING_NAMED_MAX, missing, sizeof missing) == 0)
-        (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
+        (void)mu_error_set(ret_error, -MU_EDEADLINE,
+                           "round %" PRIu64 " of preemption: "
                            "after %" PRIu64 " ms not all tasks have registered with this "
-                           "host", p->round, now_ms - p->begun_ms);
+                           "host",
+                           p->round, now_ms - p->begun_ms);
     else
         (void)mu_error_set(
             ret_error, -MU_EDEADLINE,

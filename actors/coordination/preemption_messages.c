@@ -29,12 +29,14 @@ void mu__coord_preempt_write_record(struct mu__ctx *ctx, struct coordination *c)
     (void)mu__coord_run_key(c, mu__coord_preempt_record_name, key);
     size = snprintf(text, sizeof text,
                     "%d %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %" PRIu64
-                    " %s %s", (int)p->phase, p->round, p->step, -p->error.code,
-                    p->grace_ms, p->by, p->token, p->task, p->reason);
+                    " %s %s",
+                    (int)p->phase, p->round, p->step, -p->error.code, p->grace_ms, p->by,
+                    p->token, p->task, p->reason);
     rv = mu__coord_keys_put_own(ctx, c, key, text, (size_t)size);
     if (rv != 0)
-        mu__log(ctx, MU__LOG_ERROR, "round %" PRIu64 " of preemption cannot be stored: "
-                "%s", p->round, mu_strerror(rv));
+        mu__log(ctx, MU__LOG_ERROR,
+                "round %" PRIu64 " of preemption cannot be stored: %s", p->round,
+                mu_strerror(rv));
 }
 
 bool mu__coord_preempt_read_record(struct coord_preempt *p, struct mu__view value)
@@ -55,8 +57,9 @@ bool mu__coord_preempt_read_record(struct coord_preempt *p, struct mu__view valu
     p->phase = (enum round_phase)phase;
     (void)snprintf(p->reason, sizeof p->reason, "%.511s", text + used);
     if (code != 0)
-        (void)mu_error_set(&p->error, -code, "round %" PRIu64 " of preemption came to "
-                           "nothing: %s", p->round, mu_strerror(code));
+        (void)mu_error_set(&p->error, -code,
+                           "round %" PRIu64 " of preemption came to nothing: %s",
+                           p->round, mu_strerror(code));
     return true;
 }
 
@@ -70,7 +73,7 @@ uint64_t mu__coord_preempt_grace_left(const struct coord_preempt *p, uint64_t no
 }
 
 void mu__coord_preempt_send_request(struct mu__ctx *ctx, struct coordination *c,
-                                uint32_t node)
+                                    uint32_t node)
 {
     const struct coord_preempt *p = c->preempt;
     struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_REQUEST);

@@ -4,7 +4,6 @@
  * is CONNECTED from its registration until it is silent for dead_ms, reports a failure,
  * leaves or is reset. All times are by mu__coord_clock, so that a pause of this host
  * fails no task. */
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
@@ -12,6 +11,7 @@
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 #include "runtime/message/codec.h"
 
 #include <inttypes.h>
@@ -37,7 +37,8 @@ static int admit_incarnation(struct mu__ctx *ctx, struct coordination *c,
     if (c->tasks.gathering || mu__coord_request_waits(task, COORD_REQUEST_REGISTER)) {
         (void)mu_error_set(&replaced, -MU_EEXISTS,
                            "%s has registered with another incarnation, which takes the "
-                           "place of this one", task->name);
+                           "place of this one",
+                           task->name);
         mu__coord_requests_answer(ctx, c, task, COORD_REQUEST_REGISTER, &replaced);
         mu__coord_disconnect(ctx, c, task);
         return 0;
@@ -47,7 +48,8 @@ static int admit_incarnation(struct mu__ctx *ctx, struct coordination *c,
         return 0;
     return mu_error_set(ret_error, -MU_EABORTED,
                         "%s was registered with another incarnation: it was restarted, "
-                        "and must be reset first", task->name);
+                        "and must be reset first",
+                        task->name);
 }
 
 static int store_task_devices(struct mu__roster_task *task,
@@ -119,9 +121,8 @@ static int connect_task(struct mu__ctx *ctx, struct coordination *c,
     return 0;
 }
 
-static struct mu__roster_task *find_or_add_task(struct coordination *c,
-                                                const struct coord_peer *peer,
-                                                mu_error *ret_error)
+static struct mu__roster_task *find_or_add_task(
+    struct coordination *c, const struct coord_peer *peer, mu_error *ret_error)
 {
     struct mu__roster_task *task = mu__roster_add(c->roster, peer->type, peer->index);
 
@@ -194,11 +195,11 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         c->tasks.gathering = true;
     mu__coord_request_add(ctx, c, mu__roster_at_node(c->roster, peer->node),
                           &(struct coord_request){
-                               .kind = COORD_REQUEST_REGISTER,
-                               .node = peer->node,
-                               .token = body->token,
-                               .timeout_ms = body->timeout_ms,
-                           });
+                              .kind = COORD_REQUEST_REGISTER,
+                              .node = peer->node,
+                              .token = body->token,
+                              .timeout_ms = body->timeout_ms,
+                          });
 }
 
 /* ---- Requesters ---- */
@@ -369,8 +370,8 @@ void mu__coord_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     (void)mu_error_set(&error, -(int)body->code, "%.*s", (int)body->message.size,
                        (const char *)body->message.data);
-    mu__view_copy(body->task.size > 0 ? body->task : mu__view_str(task->name),
-                  error.task, sizeof error.task);
+    mu__view_copy(body->task.size > 0 ? body->task : mu__view_str(task->name), error.task,
+                  sizeof error.task);
     mu__coord_fail(ctx, c, task, &error, COORD_FAILED_OWN);
     mu__coord_answer(ctx, c, msg->from.node, body->token, NULL);
 }
@@ -480,8 +481,9 @@ static void fail_unreachable_task(struct mu__ctx *ctx, struct coordination *c,
 {
     char what[96];
 
-    (void)snprintf(what, sizeof what, "is lost: its link has been down for %" PRIu32
-                   " ms", c->config.reconnect_ms);
+    (void)snprintf(what, sizeof what,
+                   "is lost: its link has been down for %" PRIu32 " ms",
+                   c->config.reconnect_ms);
     mu__coord_task_lose(ctx, c, task, what);
 }
 

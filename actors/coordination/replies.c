@@ -2,10 +2,10 @@
  * store. */
 #include "actors/coordination/coordination.h"
 
-#include "actors/coordination/replies.h"
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/tasks.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -39,14 +39,15 @@ static int64_t get_reply_bytes(const struct mu__msg *msg)
 }
 
 static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                 struct mu__msg *msg)
+                            struct mu__msg *msg)
 {
     struct coord_later *later =
         c->commits.later_count < COORD_LATER_MAX ? malloc(sizeof *later) : NULL;
 
     if (later == NULL) {
-        mu__log(ctx, MU__LOG_ERROR, "an answer is dropped: %" PRIu32
-                " others wait for the store", c->commits.later_count);
+        mu__log(ctx, MU__LOG_ERROR,
+                "an answer is dropped: %" PRIu32 " others wait for the store",
+                c->commits.later_count);
         mu__msg_free(ctx, msg);
         return;
     }

@@ -49,7 +49,6 @@ uint64_t mu__coord_note_next(uint64_t since_ms, uint64_t now_ms);
 
 /* A note about the request of a token, at once: one that is lost is followed by the
  * next. */
-void mu__coord_note(struct mu__ctx *ctx, uint32_t node, uint64_t token,
-                    const char *text);
+void mu__coord_note(struct mu__ctx *ctx, uint32_t node, uint64_t token, const char *text);
 
 #endif

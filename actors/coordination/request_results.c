@@ -16,16 +16,16 @@ struct mu__results_agent {
     struct mu__request_result *ring;
     uint32_t first;
     uint32_t count;
-    uint32_t capacity;                  /* a power of two, or 0 */
+    uint32_t capacity; /* a power of two, or 0 */
     bool closed;
-    struct mu__list_node link;          /* in `open` or `closed` */
+    struct mu__list_node link; /* in `open` or `closed` */
     struct mu__results *results;
 };
 
 struct mu__results {
     struct mu__map agents;
     struct mu__list open;
-    struct mu__list closed;             /* the one closed longest first */
+    struct mu__list closed; /* the one closed longest first */
     uint32_t closed_count;
     uint64_t count;
 };
@@ -47,8 +47,8 @@ static void move_agent_list(struct mu__results_agent *agent, bool closed)
 
 /* ---- Rings ---- */
 
-static struct mu__request_result *
-get_request_result(const struct mu__results_agent *agent, uint32_t i)
+static struct mu__request_result *get_request_result(
+    const struct mu__results_agent *agent, uint32_t i)
 {
     return &agent->ring[(agent->first + i) & (agent->capacity - 1)];
 }

@@ -17,7 +17,7 @@
 enum { MU__RESULTS_MAX = 64, MU__RESULTS_CLOSED_MAX = 4 };
 #else
 enum {
-    MU__RESULTS_MAX = 1 << 16,      /* of one agent, not acknowledged */
+    MU__RESULTS_MAX = 1 << 16,       /* of one agent, not acknowledged */
     MU__RESULTS_CLOSED_MAX = 1 << 16 /* closed agents with results, besides one for each
                                        known task */
 };
@@ -27,7 +27,7 @@ struct mu__request_result {
     uint64_t token;
     uint64_t revision;
     int64_t number;
-    int code;               /* 0 or negative */
+    int code; /* 0 or negative */
 };
 
 enum mu__request_state {

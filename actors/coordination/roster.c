@@ -17,7 +17,7 @@ enum { GUESTS_MAX = 64 };
 #else
 enum { GUESTS_MAX = 1 << 14 };
 #endif
-enum { FORMER_CLIENTS_MAX = 32 };   /* that are remembered, the last ones */
+enum { FORMER_CLIENTS_MAX = 32 }; /* that are remembered, the last ones */
 
 /* ---- lists ---- */
 
@@ -53,9 +53,8 @@ static void unlist_roster_task(struct mu__roster *roster, struct mu__roster_task
 
 /* ---- start and end ---- */
 
-static struct mu__roster_task *add_roster_task(struct mu__roster *roster,
-                                               const char *type, uint32_t index,
-                                               bool coordinated);
+static struct mu__roster_task *add_roster_task(
+    struct mu__roster *roster, const char *type, uint32_t index, bool coordinated);
 
 static int add_roster_range(struct mu__roster *roster, const struct mu__task_range *range)
 {
@@ -195,9 +194,8 @@ static void name_roster_task(struct mu__roster *roster, struct mu__roster_task *
     task->recoverable = is_task_recoverable(roster, task);
 }
 
-static struct mu__roster_task *add_roster_task(struct mu__roster *roster,
-                                               const char *type, uint32_t index,
-                                               bool coordinated)
+static struct mu__roster_task *add_roster_task(
+    struct mu__roster *roster, const char *type, uint32_t index, bool coordinated)
 {
     struct mu__roster_task *task = need_type(roster, type) && reserve_roster_slot(roster)
                                        ? calloc(1, sizeof *task)
@@ -477,7 +475,8 @@ static void append_description(char *out, size_t size, const char *text)
 }
 
 uint32_t mu__roster_describe(const struct mu__roster *roster, uint64_t now_ms,
-                          bool (*missing)(void *user, const struct mu__roster_task *task),
+                             bool (*missing)(void *user,
+                                             const struct mu__roster_task *task),
                              void *user, uint32_t most, char *out, size_t size)
 {
     uint32_t count = 0;

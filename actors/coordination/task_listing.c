@@ -1,8 +1,8 @@
 /* Tasks as values: the results of the public calls mu_tasks_states and
  * mu_tasks_devices. */
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,9 +79,8 @@ static int compare_listed_tasks(const void *a, const void *b)
 }
 
 /* The tasks of a set, by type and index: the caller frees it. */
-static const struct mu__roster_task **sort_listed_tasks(const struct coordination *c,
-                                                        const struct mu__task_set *set,
-                                                        uint32_t *ret_count)
+static const struct mu__roster_task **sort_listed_tasks(
+    const struct coordination *c, const struct mu__task_set *set, uint32_t *ret_count)
 {
     const struct mu__roster_task **tasks =
         malloc(((size_t)c->roster->count + 1) * sizeof *tasks);
@@ -111,8 +110,8 @@ mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
 
     for (uint32_t i = 0; rv == 0 && i < count; i++) {
         if (what != MU__TASKS_DEVICES)
-            rv = mu_value_append(list, state_value(tasks[i], now_ms,
-                                                   what == MU__TASKS_WAIT));
+            rv = mu_value_append(list,
+                                 state_value(tasks[i], now_ms, what == MU__TASKS_WAIT));
         else if (tasks[i]->state == MU__TASK_CONNECTED)
             rv = mu_value_append(list, devices_value(tasks[i]));
     }

@@ -27,8 +27,8 @@ static struct mu__roster_task *find_named_task(const struct coordination *c,
         task = mu__roster_find(c->roster, set.ranges[0].type, set.ranges[0].first);
     if (task == NULL && set.count == 1 && set.ranges[0].first == set.ranges[0].last)
         (void)mu_error_set(ret_error, -MU_ENOTFOUND,
-                           "/job:%s/task:%" PRIu32 " is not known",
-                           set.ranges[0].type, set.ranges[0].first);
+                           "/job:%s/task:%" PRIu32 " is not known", set.ranges[0].type,
+                           set.ranges[0].first);
     mu__task_set_done(&set);
     return task;
 }
@@ -108,8 +108,8 @@ void mu__coord_on_task_mark(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     if (by == NULL)
         return;
     task = find_named_task(c, body->task, &error);
-    if (task != NULL && (body->code != 0 ? check_report(task, &error)
-                                         : check_reset(task, &error)) == 0) {
+    if (task != NULL &&
+        (body->code != 0 ? check_report(task, &error) : check_reset(task, &error)) == 0) {
         (body->code != 0 ? report_task_failure : reset_marked_task)(ctx, c, task, by,
                                                                     body);
         return;
@@ -127,7 +127,7 @@ static bool is_task_missed(const struct mu__roster_task *task)
 }
 
 void mu__coord_fail_ended(struct mu__ctx *ctx, struct coordination *c,
-                         struct mu__roster_task *task)
+                          struct mu__roster_task *task)
 {
     mu_error error;
 

@@ -5,10 +5,10 @@
  * by requests. The content of a group's answers is packed once. They are sent in the next
  * tick, for all changes until then. */
 #include "actors/coordination/task_requests.h"
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 
 enum {
-    WATCH_PAUSE_MS = 50,    /* between two answers to the watches of one set */
-    NAMED_MAX = 5           /* tasks that are named in a message */
+    WATCH_PAUSE_MS = 50, /* between two answers to the watches of one set */
+    NAMED_MAX = 5        /* tasks that are named in a message */
 };
 
 /* ---- answers ---- */
@@ -82,10 +82,11 @@ static void answer_packed(struct mu__ctx *ctx, struct coordination *c,
                           struct pending_request *pending, struct packed *packed)
 {
     if (packed->buf == NULL) {
-        mu_value *value = mu__coord_group_content_of(
-            ctx, c, pending->group,
-            pending->request.kind == COORD_REQUEST_WAIT ? MU__TASKS_WAIT
-                                                        : MU__TASKS_STATES);
+        mu_value *value =
+            mu__coord_group_content_of(ctx, c, pending->group,
+                                       pending->request.kind == COORD_REQUEST_WAIT
+                                           ? MU__TASKS_WAIT
+                                           : MU__TASKS_STATES);
 
         packed->buf = value == NULL ? NULL : mu__pack_value(value, &packed->content);
         mu_value_free(value);
@@ -179,13 +180,14 @@ static void describe_missing_tasks(struct coordination *c,
                                    mu_error *ret_error)
 {
     const char *what = pending->request.kind == COORD_REQUEST_REGISTER ? "have registered"
-                                                                 : "are connected";
+                                                                       : "are connected";
     struct group *group = pending->group;
 
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
                        "%" PRIu64 " of %" PRIu64 " tasks %s after %" PRIu64
-                       " ms; missing: %s", group->connected, group->total, what,
-                       now_ms - pending->since_ms, missing_of(c, group, now_ms));
+                       " ms; missing: %s",
+                       group->connected, group->total, what, now_ms - pending->since_ms,
+                       missing_of(c, group, now_ms));
 }
 
 static void describe_not_leaving(struct coordination *c,
@@ -209,7 +211,8 @@ static void describe_unchanged(const struct pending_request *pending, uint64_t n
 
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
                        "no state of %" PRIu64 " tasks (%.100s) has changed for %" PRIu64
-                       " ms: their version is %" PRIu64 " still", pending->group->total,
+                       " ms: their version is %" PRIu64 " still",
+                       pending->group->total,
                        tasks == NULL || tasks[0] == '\0' ? "all" : tasks,
                        now_ms - pending->since_ms, pending->group->version);
 }
@@ -317,8 +320,7 @@ static int change_set(struct mu__task_set *set, const struct mu__roster_task *ta
                  : mu__task_set_remove(set, task->type, task->index);
 }
 
-int mu__coord_requests_cluster(struct coordination *c,
-                               const struct mu__roster_task *task)
+int mu__coord_requests_cluster(struct coordination *c, const struct mu__roster_task *task)
 {
     struct group *all = c->requests->all;
     int rv = change_set(&all->set, task, task->coordinated);
@@ -352,8 +354,8 @@ static void end_waits_for(struct mu__ctx *ctx, struct coordination *c,
 {
     mu_error error;
 
-    (void)mu_error_set(&error, -MU_ENOTFOUND, "waited for %s, which was removed from the "
-                       "cluster", task->name);
+    (void)mu_error_set(&error, -MU_ENOTFOUND,
+                       "waited for %s, which was removed from the cluster", task->name);
     error.kind = MU_ERROR_WORKER;
     (void)snprintf(error.task, sizeof error.task, "%s", task->name);
     end_group_waits(ctx, c, group, &error);
@@ -401,7 +403,8 @@ static int add_pending_request(struct mu__ctx *ctx, struct coordination *c,
     if (task->requests_count == PENDING_OF_TASK_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%d requests about tasks of %s wait already, as many as one "
-                            "task may have", PENDING_OF_TASK_MAX, task->name);
+                            "task may have",
+                            PENDING_OF_TASK_MAX, task->name);
     rv = mu__coord_group_group_of(c, request, ret_error, &group);
     if (rv != 0)
         return rv;
@@ -510,8 +513,7 @@ static void answer_at_once(struct mu__ctx *ctx, struct coordination *c, uint32_t
         content =
             mu__coord_group_content_of(ctx, c, group, (enum mu__tasks_what)body->what);
         if (content == NULL)
-            (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory",
-                               c->config.task);
+            (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory", c->config.task);
     }
     if (error.code != 0)
         mu__coord_answer(ctx, c, node, body->token, &error);

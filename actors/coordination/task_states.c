@@ -1,6 +1,5 @@
 /* Changes of a task's state: notifications of the other parts, of the task's own agent,
  * and of all other tasks. */
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
@@ -8,6 +7,7 @@
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 #include "runtime/message/codec.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void send_error(struct mu__ctx *ctx, struct coordination *c, uint32_t nod
 }
 
 void mu__coord_task_notify(struct mu__ctx *ctx, struct coordination *c,
-                 struct mu__roster_task *task)
+                           struct mu__roster_task *task)
 {
     task->notified = true;
     send_error(ctx, c, task->link.node, &c->tasks.notified, false);

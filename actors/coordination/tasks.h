@@ -60,9 +60,9 @@ void mu__coord_end_former_leases(struct mu__ctx *ctx, struct coordination *c,
 /* ---- task_states.c: changes of a task's state, and their notifications ---- */
 
 enum coord_failure {
-    COORD_FAILED,       /* its agent is told */
-    COORD_FAILED_OWN,   /* its own report */
-    COORD_FAILED_LOST   /* not reachable; a recoverable one may come back */
+    COORD_FAILED,     /* its agent is told */
+    COORD_FAILED_OWN, /* its own report */
+    COORD_FAILED_LOST /* not reachable; a recoverable one may come back */
 };
 
 /* The task fails with an error, of which the other parts are told, all other tasks if it
@@ -79,7 +79,7 @@ void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
  * this itself: barriers fail without it, although it may be recoverable. Does nothing
  * when it has left, or has reported an error. */
 void mu__coord_fail_ended(struct mu__ctx *ctx, struct coordination *c,
-                         struct mu__roster_task *task);
+                          struct mu__roster_task *task);
 
 /* To DISCONNECTED, without a failure. */
 void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
@@ -134,19 +134,19 @@ void mu__coord_leave_fail(struct mu__ctx *ctx, struct coordination *c,
 /* ---- task_requests.c: requests about tasks, and those that wait for tasks ---- */
 
 enum coord_request_kind {
-    COORD_REQUEST_REGISTER,    /* to register with all others */
+    COORD_REQUEST_REGISTER, /* to register with all others */
     COORD_REQUEST_WAIT,
     COORD_REQUEST_WATCH,
-    COORD_REQUEST_LEAVE        /* with all others */
+    COORD_REQUEST_LEAVE /* with all others */
 };
 
 struct coord_request {
     enum coord_request_kind kind;
     uint32_t node;
     uint64_t token;
-    uint64_t version;           /* WATCH: the one that is known */
-    uint64_t timeout_ms;        /* from now; 0: none */
-    struct mu__view tasks;      /* a set; "": all */
+    uint64_t version;      /* WATCH: the one that is known */
+    uint64_t timeout_ms;   /* from now; 0: none */
+    struct mu__view tasks; /* a set; "": all */
 };
 
 int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c);

@@ -23,45 +23,45 @@ struct job_peer {
 /* The stop of this task, which finishes its closures first. */
 struct job_stop {
     bool active;
-    mu__pid requesters[MU__JOB_REQUESTERS_MAX];     /* get the answer */
-    uint64_t tokens[MU__JOB_REQUESTERS_MAX];        /* of their requests */
+    mu__pid requesters[MU__JOB_REQUESTERS_MAX]; /* get the answer */
+    uint64_t tokens[MU__JOB_REQUESTERS_MAX];    /* of their requests */
     uint32_t requesters_count;
-    uint32_t chief;             /* the node that DRAIN was sent to */
-    uint64_t token;             /* of DRAIN */
-    uint64_t timer;             /* when the task stops although it has not finished */
-    char by[MU__TASK_NAME_MAX + 1];     /* the first requester */
+    uint32_t chief;                 /* the node that DRAIN was sent to */
+    uint64_t token;                 /* of DRAIN */
+    uint64_t timer;                 /* when the task stops although it has not finished */
+    char by[MU__TASK_NAME_MAX + 1]; /* the first requester */
     char reason[MU__ERROR_TEXT_MAX + 1];
 };
 
 /* A stop that the chief relays, from a client that has no link to the task. */
 struct job_relay {
     struct mu__list_node list_node;
-    mu__pid from;               /* the client */
-    uint64_t from_token;        /* of its request */
-    char type[16];              /* of the task to stop */
+    mu__pid from;        /* the client */
+    uint64_t from_token; /* of its request */
+    char type[16];       /* of the task to stop */
     uint32_t index;
-    uint32_t node;              /* that SERVER_STOP was sent to; 0: the task is not up */
-    bool was_sent;              /* to this node or an earlier one of the task */
-    uint64_t token;             /* of the relayed request */
-    uint64_t timer;             /* 0: none */
-    uint64_t timeout_ms;        /* 0: none */
+    uint32_t node;       /* that SERVER_STOP was sent to; 0: the task is not up */
+    bool was_sent;       /* to this node or an earlier one of the task */
+    uint64_t token;      /* of the relayed request */
+    uint64_t timer;      /* 0: none */
+    uint64_t timeout_ms; /* 0: none */
     uint64_t began_ms;
     char reason[MU__ERROR_TEXT_MAX + 1];
 };
 
 /* The offer that this server has accepted. */
 struct job_offer {
-    char *cluster;              /* JSON; NULL: no offer was accepted */
+    char *cluster; /* JSON; NULL: no offer was accepted */
     char type[16];
     uint32_t index;
-    mu_value *config;           /* NULL: none */
+    mu_value *config; /* NULL: none */
 };
 
 struct job_peers {
     struct job_peer *items;
     uint32_t count;
     uint32_t size;
-    struct mu__map by_node;     /* node + 1 -> index + 1 */
+    struct mu__map by_node; /* node + 1 -> index + 1 */
 };
 
 struct job_calls {
@@ -74,27 +74,27 @@ struct job_calls {
 /* The end of the job, as far as this task knows. */
 struct job_end {
     bool done;
-    bool is_own;                /* by END of this task, which tells nodes later, too */
-    int code;                   /* 0, or the job's error */
+    bool is_own; /* by END of this task, which tells nodes later, too */
+    int code;    /* 0, or the job's error */
     char message[MU__ERROR_TEXT_MAX + 1];
 };
 
 struct job_relays {
-    struct mu__list list;       /* job_relay, the latest first */
+    struct mu__list list; /* job_relay, the latest first */
     uint32_t count;
 };
 
 /* When the next log line about pending calls is due. */
 struct job_wait_log {
-    uint64_t timer;             /* 0: not set */
-    uint64_t ms;                /* its length */
+    uint64_t timer; /* 0: not set */
+    uint64_t ms;    /* its length */
 };
 
 struct job {
     struct mu__job_config config;
     struct job_end end;
-    char reported_error[MU__JOB_ERROR_BYTES];   /* why the chief, or the server that an
-                                                   offer is for, cannot be reached */
+    char reported_error[MU__JOB_ERROR_BYTES]; /* why the chief, or the server that an
+                                                 offer is for, cannot be reached */
     struct job_calls calls;
     struct job_peers peers;
     uint64_t token_last;
@@ -102,7 +102,7 @@ struct job {
     struct job_relays relays;
     struct job_offer offer;
     struct job_wait_log wait_log;
-    uint64_t orphan_timer;      /* 0: the task is none */
+    uint64_t orphan_timer; /* 0: the task is none */
 };
 
 static inline bool mu__job_is_chief(const struct job *job)

@@ -10,7 +10,7 @@
 enum {
     WAIT_LOG_FIRST_MS = 5000,
     WAIT_LOG_STEP_MAX_MS = 60000,
-    NAMED_MAX = 5           /* tasks that an error names */
+    NAMED_MAX = 5 /* tasks that an error names */
 };
 
 /* ---- peers ---- */
@@ -62,8 +62,8 @@ static void complete_call_list(struct mu__ctx *ctx, struct mu__call **list, int 
 
         *list = call->next;
         mu__timer_cancel(ctx, call->timer);
-        mu__call_complete(call, code == 0 ? 0 : mu_error_set(&call->error, code, "%s",
-                                                             words));
+        mu__call_complete(call,
+                          code == 0 ? 0 : mu_error_set(&call->error, code, "%s", words));
     }
 }
 
@@ -155,12 +155,10 @@ static void arm_wait_log(struct mu__ctx *ctx, struct job *job)
 
 static void on_job_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    static void (*const begin[])(struct mu__ctx *ctx, struct job *job,
-                                 struct mu__job_call *call) = {
-        [MU__JOB_WAIT] = wait_for_job_end,
-        [MU__JOB_END] = begin_job_end,
-        [MU__JOB_STOP] = mu__job_request_stop,
-        [MU__JOB_OFFER] = mu__job_make_offer,
+    static void (*const begin[])(struct mu__ctx * ctx, struct job * job,
+                                 struct mu__job_call * call) = {
+        [MU__JOB_WAIT] = wait_for_job_end,     [MU__JOB_END] = begin_job_end,
+        [MU__JOB_STOP] = mu__job_request_stop, [MU__JOB_OFFER] = mu__job_make_offer,
         [MU__JOB_TAKE] = mu__job_take,
     };
     struct mu__call_msg *body = mu__body(msg);
@@ -336,16 +334,18 @@ static void wait_missing(const struct job *job, struct mu__job_call *call)
     if (mu__job_is_chief(job))
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "the job is not done after %" PRId64 " ms: this task, %s, has "
-                           "not ended it", timeout_ms, job->config.task);
+                           "not ended it",
+                           timeout_ms, job->config.task);
     else if (mu__job_chief(job) != NULL)
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "the job is not done after %" PRId64 " ms: %s has not ended "
-                           "it", timeout_ms, job->config.chief);
+                           "it",
+                           timeout_ms, job->config.chief);
     else
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "the job is not done after %" PRId64 " ms: %s is not "
-                           "connected%s%s", timeout_ms, job->config.chief, colon,
-                           job->reported_error);
+                           "connected%s%s",
+                           timeout_ms, job->config.chief, colon, job->reported_error);
 }
 
 static void end_missing(const struct job *job, struct mu__job_call *call)
@@ -381,9 +381,9 @@ static void request_missing(const struct job *job, struct mu__job_call *call)
 
 /* ---- log lines about pending calls ---- */
 
-static bool
-log_waiting_calls(struct mu__ctx *ctx, const struct job *job, struct mu__call *list,
-                  void (*missing)(const struct job *job, struct mu__job_call *call))
+static bool log_waiting_calls(
+    struct mu__ctx *ctx, const struct job *job, struct mu__call *list,
+    void (*missing)(const struct job *job, struct mu__job_call *call))
 {
     for (struct mu__call *call = list; call != NULL; call = call->next) {
         struct mu__job_call *pending = (struct mu__job_call *)call;
@@ -406,7 +406,7 @@ static void log_all_waiting_calls(struct mu__ctx *ctx, struct job *job)
     waits = log_waiting_calls(ctx, job, job->calls.ending, end_missing) || waits;
     waits = log_waiting_calls(ctx, job, job->calls.taking, offer_missing) || waits;
     job->wait_log.ms = job->wait_log.ms * 2 < WAIT_LOG_STEP_MAX_MS ? job->wait_log.ms * 2
-                                                       : WAIT_LOG_STEP_MAX_MS;
+                                                                   : WAIT_LOG_STEP_MAX_MS;
     job->wait_log.timer = waits ? mu__timer_set(ctx, job->wait_log.ms, 0) : 0;
 }
 
@@ -438,9 +438,9 @@ static void on_job_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     else if (timer == job->orphan_timer)
         mu__job_orphan_timer(ctx, job);
     else if (!expire_job_call(job, &job->calls.waiting, timer, wait_missing) &&
-        !expire_job_call(job, &job->calls.ending, timer, end_missing) &&
-        !expire_job_call(job, &job->calls.requested, timer, request_missing) &&
-        !expire_job_call(job, &job->calls.taking, timer, offer_missing))
+             !expire_job_call(job, &job->calls.ending, timer, end_missing) &&
+             !expire_job_call(job, &job->calls.requested, timer, request_missing) &&
+             !expire_job_call(job, &job->calls.taking, timer, offer_missing))
         (void)mu__job_stop_timer(ctx, job, timer);
 }
 

@@ -18,10 +18,10 @@
 
 /* A cluster spec, and the task that a server is in it. Borrowed. */
 struct mu__offer {
-    struct mu__view cluster;    /* JSON */
+    struct mu__view cluster; /* JSON */
     struct mu__view type;
     uint32_t index;
-    struct mu__packed config;   /* head_size 0: none */
+    struct mu__packed config; /* head_size 0: none */
 };
 
 /* Whether a server accepts an offer: 0, or negative with an error. */
@@ -30,52 +30,52 @@ typedef int (*mu__offer_check_fn)(void *owner, const struct mu__offer *offer,
 
 /* The strings outlive the actor. */
 struct mu__job_config {
-    const char *task;           /* of this node, "/job:worker/task:1" */
+    const char *task; /* of this node, "/job:worker/task:1" */
     const char *type;
     uint32_t index;
-    bool runs_closures;         /* its type is one of worker_types */
-    const char *chief_type;     /* the task that ends the job: the chief, or worker 0 in a
-                                   cluster without one */
+    bool runs_closures;     /* its type is one of worker_types */
+    const char *chief_type; /* the task that ends the job: the chief, or worker 0 in a
+                               cluster without one */
     uint32_t chief_index;
-    const char *chief;          /* its name and address, for messages */
-    mu__offer_check_fn check;   /* of cluster specs; NULL: all are refused */
+    const char *chief;        /* its name and address, for messages */
+    mu__offer_check_fn check; /* of cluster specs; NULL: all are refused */
     void *check_owner;
-    uint64_t orphan_ms;         /* without any of them the job is taken to have ended; 0:
-                                   never */
-    const struct mu__task_set *hosts;   /* of the coordination service */
-    bool takes_offer;           /* the first accepted offer is stored for TAKE */
+    uint64_t orphan_ms; /* without any of them the job is taken to have ended; 0:
+                           never */
+    const struct mu__task_set *hosts; /* of the coordination service */
+    bool takes_offer;                 /* the first accepted offer is stored for TAKE */
 };
 
 enum mu__job_operation {
-    MU__JOB_WAIT,   /* until the job is done: 0, with the job's own error in `error` */
-    MU__JOB_END,    /* tell every node that the job is done; waits until all links are
-                       down */
-    MU__JOB_STOP,   /* stop another task; waits until it has stopped */
-    MU__JOB_OFFER,  /* offer a cluster spec to the first node that is up */
-    MU__JOB_TAKE    /* wait for an accepted cluster spec */
+    MU__JOB_WAIT,  /* until the job is done: 0, with the job's own error in `error` */
+    MU__JOB_END,   /* tell every node that the job is done; waits until all links are
+                      down */
+    MU__JOB_STOP,  /* stop another task; waits until it has stopped */
+    MU__JOB_OFFER, /* offer a cluster spec to the first node that is up */
+    MU__JOB_TAKE   /* wait for an accepted cluster spec */
 };
 
 struct mu__job_call {
     struct mu__call call;
-    int job_code;           /* END: the outcome of the job, 0 or negative */
-    const char *message;    /* END: of the error; STOP: the reason; may be NULL */
-    char type[16];          /* STOP: of the task to stop; TAKE: the answer */
+    int job_code;        /* END: the outcome of the job, 0 or negative */
+    const char *message; /* END: of the error; STOP: the reason; may be NULL */
+    char type[16];       /* STOP: of the task to stop; TAKE: the answer */
     uint32_t index;
     struct mu__offer offer; /* OFFER */
     const char *recipient;  /* OFFER: the server and its address, for messages */
 
     /* The answer to TAKE; the caller owns it. */
-    char *cluster;          /* JSON; to be freed with free() */
-    mu_value *config;       /* NULL: none */
+    char *cluster;    /* JSON; to be freed with free() */
+    mu_value *config; /* NULL: none */
 
     /* The actor's. */
-    uint64_t token;         /* of the last request */
-    uint32_t node;          /* that has the request and is up; 0: none */
+    uint64_t token; /* of the last request */
+    uint32_t node;  /* that has the request and is up; 0: none */
     uint64_t began_ms;
-    bool over_chief;        /* STOP: the request goes to the chief, which relays it */
-    bool was_lost;          /* the link to the requested node went down */
+    bool over_chief; /* STOP: the request goes to the chief, which relays it */
+    bool was_lost;   /* the link to the requested node went down */
 };
 
-extern const struct mu__behavior mu__job;   /* init takes the config */
+extern const struct mu__behavior mu__job; /* init takes the config */
 
 #endif

@@ -34,10 +34,12 @@ void mu__job_orphan_timer(struct mu__ctx *ctx, struct job *job)
     mu_error error = {0};
 
     job->orphan_timer = 0;
-    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "for %" PRIu64 " ms there has been no "
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE,
+                       "for %" PRIu64 " ms there has been no "
                        "link to %s, nor to a host of the coordination service%s%s: the "
-                       "job is taken to have ended (orphan_ms)", job->config.orphan_ms,
-                       job->config.chief, colon, job->reported_error);
+                       "job is taken to have ended (orphan_ms)",
+                       job->config.orphan_ms, job->config.chief, colon,
+                       job->reported_error);
     mu__log(ctx, MU__LOG_ERROR, "%s", error.message);
     mu__job_finish(ctx, job, error.code, mu__view_str(error.message));
 }

@@ -146,8 +146,7 @@ static bool begin_drain(struct mu__ctx *ctx, struct job *job)
     const struct job_peer *chief = mu__job_chief(job);
     struct mu__drain body = {0};
 
-    if (!job->config.runs_closures || chief == NULL ||
-        strcmp(chief->type, "chief") != 0)
+    if (!job->config.runs_closures || chief == NULL || strcmp(chief->type, "chief") != 0)
         return false;
     body.token = ++job->token_last;
     job->stop.chief = chief->node;
@@ -231,8 +230,8 @@ void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* ---- relaying a stop ---- */
 
 enum {
-    UNREACHED_MS = 5000,    /* wait for a task whose link went down, without a timeout */
-    EARLY_MS = 500          /* time for an answer to arrive, on a busy machine */
+    UNREACHED_MS = 5000, /* wait for a task whose link went down, without a timeout */
+    EARLY_MS = 500       /* time for an answer to arrive, on a busy machine */
 };
 
 /* The link to a requested task is down. It may have been restarted; if it does not come
@@ -276,7 +275,7 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
     relay->node = peer->node;
     relay->was_sent = true;
     if (relay->timeout_ms != 0) {
-        arm_timeout(ctx, relay, 4);     /* the task itself stops after half of it */
+        arm_timeout(ctx, relay, 4); /* the task itself stops after half of it */
         return;
     }
     mu__timer_cancel(ctx, relay->timer);
@@ -304,8 +303,7 @@ static void copy_reason(struct job_relay *relay, const struct job_peer *peer,
 }
 
 static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
-                                   const struct mu__msg *msg,
-                                   const struct job_peer *peer,
+                                   const struct mu__msg *msg, const struct job_peer *peer,
                                    const struct mu__server_stop *body)
 {
     struct job_relay *relay;
@@ -410,10 +408,9 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     if (rv != 0) {
-        mu__job_answer(ctx, msg->from, body->token,
-                       rv == -MU_ENOMEM ? -MU_EEXHAUSTED : -MU_EINVALID,
-                       rv == -MU_ENOMEM ? "out of memory"
-                                        : "expected one task, as /job:ps/task:0");
+        mu__job_answer(
+            ctx, msg->from, body->token, rv == -MU_ENOMEM ? -MU_EEXHAUSTED : -MU_EINVALID,
+            rv == -MU_ENOMEM ? "out of memory" : "expected one task, as /job:ps/task:0");
         return;
     }
     if (body->task.size == 0 || is_this_task(job, &task))

@@ -9,16 +9,16 @@
 
 /* The actors of a node, by the number in their pids, which other nodes know. */
 enum mu__actor_number {
-    MU__SUPERVISOR = 1,     /* on the chief */
-    MU__WORKER = 2,         /* on each worker */
-    MU__PS = 3,             /* on each parameter server */
-    MU__CLIENT = 4,         /* on every node: the program's side of the supervisor */
-    MU__VARIABLES = 5,      /* on every node: the program's side of parameter servers */
-    MU__JOB = 6,            /* on every node: the end of the job */
-    MU__COORDINATION = 8,   /* on the tasks that may host the coordination service */
-    MU__AGENT = 9,          /* on every node: the node's side of that service */
-    MU__PEERS = 10,         /* on every node: reports the state of its links */
-    MU__VIEWS = 11          /* on the chief: who holds which partition */
+    MU__SUPERVISOR = 1,   /* on the chief */
+    MU__WORKER = 2,       /* on each worker */
+    MU__PS = 3,           /* on each parameter server */
+    MU__CLIENT = 4,       /* on every node: the program's side of the supervisor */
+    MU__VARIABLES = 5,    /* on every node: the program's side of parameter servers */
+    MU__JOB = 6,          /* on every node: the end of the job */
+    MU__COORDINATION = 8, /* on the tasks that may host the coordination service */
+    MU__AGENT = 9,        /* on every node: the node's side of that service */
+    MU__PEERS = 10,       /* on every node: reports the state of its links */
+    MU__VIEWS = 11        /* on the chief: who holds which partition */
 };
 
 enum {
@@ -27,22 +27,22 @@ enum {
     MU__ERROR_TEXT_MAX = 511,
     MU__TASK_NAME_MAX = 63,
     MU__VALUE_BYTES_MAX = 1 << 30,
-    MU__PIECE_BYTES_MAX = 1 << 20,  /* raw bytes of one variable piece */
+    MU__PIECE_BYTES_MAX = 1 << 20, /* raw bytes of one variable piece */
     MU__CLOSURE_NAME_MAX = 127,
-    MU__DETAIL_BYTES_MAX = 1023,    /* a stack, or the last lines of a log */
+    MU__DETAIL_BYTES_MAX = 1023,                /* a stack, or the last lines of a log */
     MU__ERROR_DATA_MAX = (1 << 20) + (1 << 12), /* MU_ERROR_DATA_MAX of muster/node.h */
-    MU__RECALL_MAX = 1024,          /* attempts that one message names */
-    MU__INPUTS_MAX = 65535,         /* references among the arguments of one closure */
-    MU__KEY_MAX = 1023,             /* of a key of the coordination service */
+    MU__RECALL_MAX = 1024,                      /* attempts that one message names */
+    MU__INPUTS_MAX = 65535, /* references among the arguments of one closure */
+    MU__KEY_MAX = 1023,     /* of a key of the coordination service */
     MU__KEY_VALUE_MAX = 1 << 20,
-    MU__TXN_BYTES_MAX = (2 << 20) + (1 << 16),  /* of a transaction of keys, packed */
+    MU__TXN_BYTES_MAX = (2 << 20) + (1 << 16), /* of a transaction of keys, packed */
     MU__BARRIER_NAME_MAX = 255,
-    MU__TASKS_TEXT_MAX = 1 << 16,   /* a set of tasks: see task_set.h */
-    MU__TASKS_CONTENT_MAX = 1 << 26,    /* the answer to a query about tasks, packed */
-    MU__DEVICES_MAX = 1 << 16,      /* the devices of a task's machine, packed */
-    MU__CLUSTER_TEXT_MAX = 1 << 20, /* a cluster spec as JSON */
-    MU__PEERS_CONTENT_MAX = 1 << 24,    /* the state of a node's links, packed */
-    MU__ADDRESS_MAX = 319           /* of a task, as a URL */
+    MU__TASKS_TEXT_MAX = 1 << 16,    /* a set of tasks: see task_set.h */
+    MU__TASKS_CONTENT_MAX = 1 << 26, /* the answer to a query about tasks, packed */
+    MU__DEVICES_MAX = 1 << 16,       /* the devices of a task's machine, packed */
+    MU__CLUSTER_TEXT_MAX = 1 << 20,  /* a cluster spec as JSON */
+    MU__PEERS_CONTENT_MAX = 1 << 24, /* the state of a node's links, packed */
+    MU__ADDRESS_MAX = 319            /* of a task, as a URL */
 };
 
 /* Of the view service (actors/views/): who holds each partition; and its directory. */
@@ -72,24 +72,24 @@ enum { MU__PRIORITIES = 8, MU__PRIORITY_DEFAULT = 4 };
 
 /* The queries of TASKS_GET. */
 enum mu__tasks_what {
-    MU__TASKS_STATES,       /* tasks, their states, errors, incarnations */
-    MU__TASKS_DEVICES,      /* the devices of their machines */
-    MU__TASKS_WAIT,         /* STATES, once all tasks of the set are connected */
-    MU__TASKS_WATCH,        /* STATES, once their version has changed */
-    MU__TASKS_ALIVE         /* the connected tasks of the set, once each of them has sent
-                               this query, too */
+    MU__TASKS_STATES,  /* tasks, their states, errors, incarnations */
+    MU__TASKS_DEVICES, /* the devices of their machines */
+    MU__TASKS_WAIT,    /* STATES, once all tasks of the set are connected */
+    MU__TASKS_WATCH,   /* STATES, once their version has changed */
+    MU__TASKS_ALIVE    /* the connected tasks of the set, once each of them has sent
+                          this query, too */
 };
 
 /* What a message says of a standstill; of an int64_t. */
-#define MU__BLOCKED_WORKERS                                                 \
-    "all threads of %" PRId64 " worker(s) run functions that have closures of their "  \
+#define MU__BLOCKED_WORKERS                                                           \
+    "all threads of %" PRId64 " worker(s) run functions that have closures of their " \
     "own outstanding: who waits for these needs one more thread (option threads)"
 
 /* What a REPLICA_NEWS says of the other replica in a view. */
 enum mu__replica_fate {
-    MU__REPLICA_LOST = 1,   /* the backup or learner cannot be reached */
-    MU__REPLICA_LEVEL,      /* the learner has all: it may be the backup */
-    MU__REPLICA_DIVERGED    /* its sum differs: it must be filled anew */
+    MU__REPLICA_LOST = 1, /* the backup or learner cannot be reached */
+    MU__REPLICA_LEVEL,    /* the learner has all: it may be the backup */
+    MU__REPLICA_DIVERGED  /* its sum differs: it must be filled anew */
 };
 
 /* The room that a client lacks at the chief: bits. */
@@ -97,9 +97,9 @@ enum mu__room_lack { MU__LACKS_CLOSURES = 1, MU__LACKS_BYTES = 2 };
 
 /* How a key is put: bits. */
 enum mu__put_flag {
-    MU__PUT_OVERWRITE = 1,  /* without it the key must not exist */
-    MU__PUT_COMPARE = 2,    /* `revision` must be the key's */
-    MU__PUT_LEASE = 4       /* the key is deleted when the task that puts it ends */
+    MU__PUT_OVERWRITE = 1, /* without it the key must not exist */
+    MU__PUT_COMPARE = 2,   /* `revision` must be the key's */
+    MU__PUT_LEASE = 4      /* the key is deleted when the task that puts it ends */
 };
 
 #endif

@@ -26,9 +26,8 @@ enum mu__applied_verdict mu__applied_check(struct mu__applied *applied,
         return MU__APPLIED_UNFENCED;
     if (applied->origin != id->origin)
         return MU__APPLIED_FENCED;
-    mu__id_window_raise(&applied->window, id->effects_done < id->effect
-                                              ? id->effects_done
-                                              : id->effect);
+    mu__id_window_raise(&applied->window,
+                        id->effects_done < id->effect ? id->effects_done : id->effect);
     if (mu__id_window_has(&applied->window, id->effect))
         return MU__APPLIED_BEFORE;
     return MU__APPLIED_NOT;

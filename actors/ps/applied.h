@@ -12,7 +12,7 @@
 struct mu__applied {
     bool fenced;
     uint64_t origin;
-    uint64_t epoch;                 /* the chief epoch of the origin, from its FENCE */
+    uint64_t epoch; /* the chief epoch of the origin, from its FENCE */
     struct mu__id_window window;
 };
 
@@ -23,18 +23,18 @@ void mu__applied_done(struct mu__applied *applied);
 bool mu__applied_fence(struct mu__applied *applied, uint64_t origin, uint64_t epoch);
 
 enum mu__applied_verdict {
-    MU__APPLIED_NOT,        /* to be applied */
-    MU__APPLIED_BEFORE,     /* it was applied, or it is settled */
-    MU__APPLIED_UNFENCED,   /* no origin is known yet */
-    MU__APPLIED_FENCED      /* of an origin that does not count */
+    MU__APPLIED_NOT,      /* to be applied */
+    MU__APPLIED_BEFORE,   /* it was applied, or it is settled */
+    MU__APPLIED_UNFENCED, /* no origin is known yet */
+    MU__APPLIED_FENCED    /* of an origin that does not count */
 };
 
 /* An effect, as its supervisor numbered it. */
 struct mu__effect_id {
     uint64_t origin;
-    uint64_t effect;        /* not 0 */
-    uint64_t effects_done;  /* all numbers below are settled; more than `effect` counts as
-                               `effect` */
+    uint64_t effect;       /* not 0 */
+    uint64_t effects_done; /* all numbers below are settled; more than `effect` counts as
+                              `effect` */
 };
 
 /* What to do with an effect. Numbers below `effects_done` are settled from then on. */

@@ -27,33 +27,33 @@
 enum shard_stage { ABSENT, MAKING, FILLED, ABANDONED, READY };
 
 struct open_answer {
-    struct mu__list_node node;      /* first */
+    struct mu__list_node node; /* first */
     struct mu__store_opened opened;
-    struct mu__shape shape;         /* that was asked for */
+    struct mu__shape shape; /* that was asked for */
     bool existing;
     uint64_t creation;
 };
 
 struct variable {
-    struct mu__list_node node;      /* by age */
-    struct variable *next_alike;    /* under the same key of by_name */
+    struct mu__list_node node;   /* by age */
+    struct variable *next_alike; /* under the same key of by_name */
     uint64_t key;
     uint64_t id;
-    struct mu__shape shape;         /* this and all below: unless ABSENT */
+    struct mu__shape shape; /* this and all below: unless ABSENT */
     uint32_t shard;
     enum shard_stage stage;
     uint64_t bytes;
     uint8_t *data;
-    uint8_t *velocity;              /* NULL until momentum was used */
+    uint8_t *velocity; /* NULL until momentum was used */
     uint64_t version;
     uint64_t reads;
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
     struct mu__shard_requester creator; /* MAKING, FILLED: owes content or COMMIT */
-    uint64_t creation;              /* whose the content is; 0: not known */
-    uint64_t received;              /* bytes of the content, so far */
-    struct mu__list waiting;        /* open_answers that wait for READY */
+    uint64_t creation;                  /* whose the content is; 0: not known */
+    uint64_t received;                  /* bytes of the content, so far */
+    struct mu__list waiting;            /* open_answers that wait for READY */
     char name[];
 };
 
@@ -71,16 +71,16 @@ struct mu__variable_store {
     struct mu__store_limits limits;
     uint64_t incarnation;
     uint64_t serial;
-    uint32_t creations;             /* of shards 0 */
+    uint32_t creations; /* of shards 0 */
     struct mu__map by_id;
     struct mu__map by_name;
-    struct mu__list by_age;         /* of variables */
+    struct mu__list by_age; /* of variables */
     struct mu__list transfers;
-    uint8_t *spare;                 /* what the last assign replaced, for the next one: */
-    uint64_t spare_bytes;           /* fresh memory costs more than the copy into it */
-    struct mu__list due;            /* open_answers */
-    struct variable *visited;       /* by mu__store_visit; NULL: none, or all were */
-    bool visited_removed;           /* `visited` is the one behind it */
+    uint8_t *spare;           /* what the last assign replaced, for the next one: */
+    uint64_t spare_bytes;     /* fresh memory costs more than the copy into it */
+    struct mu__list due;      /* open_answers */
+    struct variable *visited; /* by mu__store_visit; NULL: none, or all were */
+    bool visited_removed;     /* `visited` is the one behind it */
     struct mu__store_totals totals;
 };
 

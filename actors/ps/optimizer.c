@@ -13,7 +13,7 @@ enum { BLOCK_BYTES = 4096 };
 
 struct element_range {
     void *x;
-    void *v;            /* NULL: unused */
+    void *v; /* NULL: unused */
     const void *d;
     double rate;
     double momentum;
@@ -24,55 +24,55 @@ typedef void (*block_fn)(void *restrict x, void *restrict v, const void *restric
                          size_t count, const struct element_range *range);
 
 /* The same for a full block, of a number of elements that the compiler knows. */
-#define LOOPS(type, count, statement)                                       \
-    do {                                                                    \
-        enum { FULL = BLOCK_BYTES / sizeof(type) };                         \
-                                                                            \
-        if ((count) == FULL)                                                \
-            for (size_t i = 0; i < FULL; i++)                               \
-                statement;                                                  \
-        else                                                                \
-            for (size_t i = 0; i < (count); i++)                            \
-                statement;                                                  \
+#define LOOPS(type, count, statement)               \
+    do {                                            \
+        enum { FULL = BLOCK_BYTES / sizeof(type) }; \
+                                                    \
+        if ((count) == FULL)                        \
+            for (size_t i = 0; i < FULL; i++)       \
+                statement;                          \
+        else                                        \
+            for (size_t i = 0; i < (count); i++)    \
+                statement;                          \
     } while (0)
 
 /* Signed numbers add as unsigned ones, so that they wrap. */
-#define ADD(name, type)                                                     \
-    static void add_##name(void *restrict x_, void *restrict v_,            \
-                           const void *restrict d_, size_t count,           \
-                           const struct element_range *range)                       \
-    {                                                                       \
-        type *x = x_;                                                       \
-        const type *d = d_;                                                 \
-                                                                            \
-        (void)v_;                                                           \
-        (void)range;                                                        \
-        LOOPS(type, count, x[i] = (type)(x[i] + d[i]));                     \
+#define ADD(name, type)                                           \
+    static void add_##name(void *restrict x_, void *restrict v_,  \
+                           const void *restrict d_, size_t count, \
+                           const struct element_range *range)     \
+    {                                                             \
+        type *x = x_;                                             \
+        const type *d = d_;                                       \
+                                                                  \
+        (void)v_;                                                 \
+        (void)range;                                              \
+        LOOPS(type, count, x[i] = (type)(x[i] + d[i]));           \
     }
 
-#define LEARN(name, type)                                                   \
-    static void sgd_##name(void *restrict x_, void *restrict v_,            \
-                           const void *restrict d_, size_t count,           \
-                           const struct element_range *range)                       \
-    {                                                                       \
-        type *x = x_;                                                       \
-        const type *d = d_;                                                 \
-        const type rate = (type)range->rate;                                \
-                                                                            \
-        (void)v_;                                                           \
-        LOOPS(type, count, x[i] -= rate * d[i]);                            \
-    }                                                                       \
-                                                                            \
-    static void momentum_##name(void *restrict x_, void *restrict v_,       \
-                                const void *restrict d_, size_t count,      \
-                                const struct element_range *range)                  \
-    {                                                                       \
-        type *x = x_;                                                       \
-        type *v = v_;                                                       \
-        const type *d = d_;                                                 \
-        const type rate = (type)range->rate;                                \
-        const type momentum = (type)range->momentum;                        \
-                                                                            \
+#define LEARN(name, type)                                                         \
+    static void sgd_##name(void *restrict x_, void *restrict v_,                  \
+                           const void *restrict d_, size_t count,                 \
+                           const struct element_range *range)                     \
+    {                                                                             \
+        type *x = x_;                                                             \
+        const type *d = d_;                                                       \
+        const type rate = (type)range->rate;                                      \
+                                                                                  \
+        (void)v_;                                                                 \
+        LOOPS(type, count, x[i] -= rate * d[i]);                                  \
+    }                                                                             \
+                                                                                  \
+    static void momentum_##name(void *restrict x_, void *restrict v_,             \
+                                const void *restrict d_, size_t count,            \
+                                const struct element_range *range)                \
+    {                                                                             \
+        type *x = x_;                                                             \
+        type *v = v_;                                                             \
+        const type *d = d_;                                                       \
+        const type rate = (type)range->rate;                                      \
+        const type momentum = (type)range->momentum;                              \
+                                                                                  \
         LOOPS(type, count, (v[i] = momentum * v[i] + d[i], x[i] -= rate * v[i])); \
     }
 
@@ -85,7 +85,7 @@ static float float_of(uint16_t half)
     uint32_t bits;
     float number;
 
-    if (exponent == 0) {    /* zero, or below the least normal number */
+    if (exponent == 0) { /* zero, or below the least normal number */
         number = (float)fraction * 0x1p-24F;
         return sign != 0 ? -number : number;
     }
@@ -108,13 +108,13 @@ static uint16_t half_of(float number)
     sign = bits >> 16 & 0x8000;
     bits &= 0x7FFFFFFF;
     if (bits > 0x7F800000)
-        return 0x7E00;          /* no number */
-    if (bits >= 0x477FF000)     /* rounds to more than the largest half */
+        return 0x7E00;      /* no number */
+    if (bits >= 0x477FF000) /* rounds to more than the largest half */
         return (uint16_t)(sign | 0x7C00);
     if (bits < 0x33000000)
         return (uint16_t)sign;
     half = bits - ((127 - 15) << 23);
-    if (bits < 0x38800000) {    /* below the least normal half */
+    if (bits < 0x38800000) { /* below the least normal half */
         shift = 126 - (bits >> 23);
         half = (bits & 0x7FFFFF) | 0x800000;
     }
@@ -220,8 +220,8 @@ void mu__optimizer_sgd(int dtype, void *x, const void *gradient, size_t bytes,
 void mu__optimizer_momentum(int dtype, void *x, void *v, const void *gradient,
                             size_t bytes, const struct mu__momentum *how)
 {
-    struct element_range range = {.x = x, .v = v, .d = gradient, .rate = how->rate,
-                          .momentum = how->momentum};
+    struct element_range range = {
+        .x = x, .v = v, .d = gradient, .rate = how->rate, .momentum = how->momentum};
 
     run_blocks(find_loops(dtype)->momentum, mu_dtype_bytes(dtype), &range, bytes);
 }

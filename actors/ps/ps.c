@@ -97,12 +97,12 @@ static void apply_open(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     else
         rv = mu__store_open(p->store, &request, &error);
     if (rv != 0)
-        answer_open(
-            ctx, p,
-            &(struct mu__store_opened){.requester = request.requester,
-                                       .code = rv,
-                                       .reason = error.message,
-                                       .shards = mu__store_shards(p->store, &request)});
+        answer_open(ctx, p,
+                    &(struct mu__store_opened){.requester = request.requester,
+                                               .code = rv,
+                                               .reason = error.message,
+                                               .shards =
+                                                   mu__store_shards(p->store, &request)});
     answer_opens(ctx, p);
 }
 
@@ -238,8 +238,8 @@ static void apply_batch(struct ps *ps, struct partition *p,
     }
     mu__store_apply_batch(p->store, first);
     for (const struct mu__store_write *write = first; write != NULL; write = write->next)
-        mu__stream_note(
-            p, mu__store_sample(p->store, write->id, write->offset, write->data.size));
+        mu__stream_note(p, mu__store_sample(p->store, write->id, write->offset,
+                                            write->data.size));
     ps->batches++;
 }
 

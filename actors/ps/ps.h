@@ -20,10 +20,10 @@
 struct mu__store_limits;
 
 struct mu__ps_config {
-    uint32_t index;             /* of this task, */
-    uint64_t incarnation;       /* and of its process */
-    const char *leader;         /* type of the view service's task; a literal */
-    const struct mu__store_limits *limits;  /* NULL: the default */
+    uint32_t index;       /* of this task, */
+    uint64_t incarnation; /* and of its process */
+    const char *leader;   /* type of the view service's task; a literal */
+    const struct mu__store_limits *limits; /* NULL: the default */
 };
 
 /* Spawned as MU__PS; its argument is a struct mu__ps_config. */
@@ -40,12 +40,12 @@ mu_value *mu__ps_status(const void *ps_state);
 
 /* Counts of the writes of runs. */
 struct mu__ps_effects {
-    uint64_t origin;        /* of the supervisor that fenced last; 0: none did */
+    uint64_t origin; /* of the supervisor that fenced last; 0: none did */
     uint64_t epoch;
-    uint64_t batches;       /* applied, also those without an effect number */
-    uint64_t repeated;      /* of batches with a number: not applied a second time */
-    uint64_t span;          /* width of the window of effect numbers: from the lowest that
-                               is not settled to the highest that was applied */
+    uint64_t batches;  /* applied, also those without an effect number */
+    uint64_t repeated; /* of batches with a number: not applied a second time */
+    uint64_t span;     /* width of the window of effect numbers: from the lowest that
+                          is not settled to the highest that was applied */
     uint64_t staged_bytes;
     uint32_t staged_batches;
 };

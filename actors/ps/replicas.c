@@ -248,7 +248,7 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     p->view = *view;
     p->role = SERVING;
     p->filling = (struct filling){.active = false};
-    ps->marks_due -= p->mark_due;   /* nobody waits for it any more */
+    ps->marks_due -= p->mark_due; /* nobody waits for it any more */
     p->mark_due = false;
     mu__ps_begin_generation(ctx, ps, p);
     mu__stream_begin(ctx, ps, p);
@@ -319,8 +319,7 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
         mu__ps_drop(ctx, ps, view->partition);
     } else if (is_learner_promoted(p, view, role)) {
         mu__log(ctx, MU__LOG_ERROR,
-                "partition %" PRIu32 " is not complete here, and is "
-                "not served",
+                "partition %" PRIu32 " is not complete here, and is not served",
                 view->partition);
         mu__ps_drop(ctx, ps, view->partition);
     } else if (p == NULL || !change_role(ctx, ps, p, view, role)) {

@@ -28,47 +28,47 @@
 #include "actors/ps/writers.h"
 
 enum {
-    STREAM_RECORDS_MAX = 1024,      /* not acknowledged, of one partition */
+    STREAM_RECORDS_MAX = 1024, /* not acknowledged, of one partition */
     FILL_PIECE_BYTES = 1 << 16,
-    FILL_WINDOW_BYTES = 4 << 20,    /* of all fillings, not acknowledged: at most */
+    FILL_WINDOW_BYTES = 4 << 20, /* of all fillings, not acknowledged: at most */
 };
 
 enum role {
-    SERVING,    /* the primary */
-    BACKING,    /* the backup: applies records */
-    LEARNING    /* the same, and has only what it was filled with so far */
+    SERVING, /* the primary */
+    BACKING, /* the backup: applies records */
+    LEARNING /* the same, and has only what it was filled with so far */
 };
 
 /* A primary's side of the other replica, a backup or a learner. */
 struct stream {
-    uint32_t node;          /* where it is; 0: no link to it */
-    bool needed;            /* answers wait for it */
+    uint32_t node;              /* where it is; 0: no link to it */
+    bool needed;                /* answers wait for it */
     enum mu__replica_fate fate; /* what the chief is told; 0: nothing */
     uint64_t wait_until_ms; /* for a link to it; 0: there is one, or none is waited for */
     uint64_t acked;         /* all records up to this one are applied there */
     uint64_t level_at;      /* a learner that has all up to this one is level */
     uint64_t checked_from;  /* sums of records from this one on are compared */
     uint64_t *sums;         /* of the last STREAM_RECORDS_MAX; NULL: none were sent */
-    struct mu__list held;       /* answers that wait, struct held_message */
-    struct mu__list deferred;   /* requests that could not become records yet */
+    struct mu__list held;   /* answers that wait, struct held_message */
+    struct mu__list deferred; /* requests that could not become records yet */
 };
 
 struct held_message {
     struct mu__list_node node;
-    uint64_t record;        /* of an answer: it waits for this record */
+    uint64_t record; /* of an answer: it waits for this record */
     mu__pid to;
     struct mu__msg *msg;
 };
 
 /* A primary's side of a filling; of a learner's only what says so. */
 struct filling {
-    bool active;            /* a learner, too: it was begun */
-    bool velocity;          /* the next bytes are those of the velocity, */
-    uint64_t offset;        /* from here, */
-    uint64_t id;            /* of this shard; 0: of the next one */
-    bool ended;             /* a learner, too: the last piece was sent, or has come */
-    uint64_t sent;          /* bytes, */
-    uint64_t taken;         /* and of these acknowledged */
+    bool active;     /* a learner, too: it was begun */
+    bool velocity;   /* the next bytes are those of the velocity, */
+    uint64_t offset; /* from here, */
+    uint64_t id;     /* of this shard; 0: of the next one */
+    bool ended;      /* a learner, too: the last piece was sent, or has come */
+    uint64_t sent;   /* bytes, */
+    uint64_t taken;  /* and of these acknowledged */
 };
 
 /* The window of all fillings by this server. It grows while pieces are acknowledged soon,
@@ -76,24 +76,24 @@ struct filling {
 struct fill_window {
     uint64_t size;
     uint64_t in_flight;
-    uint64_t probe_left;    /* bytes that are acknowledged before the probed piece is; */
-    uint64_t probe_ms;      /* when that one was sent; 0: none is probed */
+    uint64_t probe_left; /* bytes that are acknowledged before the probed piece is; */
+    uint64_t probe_ms;   /* when that one was sent; 0: none is probed */
 };
 
 struct partition {
     struct mu__partition_view view;
     enum role role;
-    uint64_t generation;    /* SERVING */
-    uint64_t record;        /* the last one that was applied */
-    uint64_t sum;           /* of what came of all of them */
+    uint64_t generation; /* SERVING */
+    uint64_t record;     /* the last one that was applied */
+    uint64_t sum;        /* of what came of all of them */
     struct mu__variable_store *store;
     struct mu__staging staging;
-    struct mu__applied applied;     /* effects of runs, */
-    struct mu__writers writers;     /* and writes of programs */
+    struct mu__applied applied; /* effects of runs, */
+    struct mu__writers writers; /* and writes of programs */
     struct stream stream;
     struct filling filling;
-    bool broken;            /* BACKING, LEARNING: a record is missing */
-    bool mark_due;          /* the primary is to hear how far this replica is */
+    bool broken;   /* BACKING, LEARNING: a record is missing */
+    bool mark_due; /* the primary is to hear how far this replica is */
 };
 
 /* A node whose link is up. */
@@ -106,27 +106,27 @@ struct ps_node {
 };
 
 struct ps {
-    uint32_t index;                 /* of this task, */
-    uint64_t incarnation;           /* and of its process */
+    uint32_t index;       /* of this task, */
+    uint64_t incarnation; /* and of its process */
     const char *leader;
     struct mu__store_limits limits;
     uint64_t bytes_used;
     uint64_t staged_used;
-    struct partition *partitions[MU__PARTITIONS];   /* NULL: not here */
-    struct mu__partition_view newest[MU__PARTITIONS];   /* that were heard */
+    struct partition *partitions[MU__PARTITIONS];     /* NULL: not here */
+    struct mu__partition_view newest[MU__PARTITIONS]; /* that were heard */
     struct ps_node *nodes;
     uint32_t nodes_count;
     uint32_t nodes_room;
     bool fenced;
-    struct mu__fence fence;         /* the last one of a chief */
-    uint32_t marks_due;             /* partitions whose mark is due; */
-    bool news_due;                  /* some partition has a `fate`; */
-    bool serves_due;                /* clients are to hear of all that is served; */
+    struct mu__fence fence; /* the last one of a chief */
+    uint32_t marks_due;     /* partitions whose mark is due; */
+    bool news_due;          /* some partition has a `fate`; */
+    bool serves_due;        /* clients are to hear of all that is served; */
     struct fill_window fill_window;
-    uint64_t retry_timer;           /* 0: not set */
+    uint64_t retry_timer; /* 0: not set */
     uint64_t retry_due_ms;
-    uint64_t batches;               /* applied, */
-    uint64_t repeated;              /* and not applied a second time */
+    uint64_t batches;  /* applied, */
+    uint64_t repeated; /* and not applied a second time */
 };
 
 /* ---- ps.c ---- */
@@ -134,7 +134,7 @@ struct ps {
 /* What changes a partition, by the kind of its message. */
 struct mutation {
     uint16_t kind;
-    uint16_t size;              /* of the body, and where it has its fields */
+    uint16_t size; /* of the body, and where it has its fields */
     uint16_t partition;
     uint16_t generation;
     uint16_t record;

@@ -15,7 +15,7 @@ struct failing_server {
     uint32_t index;
     uint32_t count;
     uint32_t capacity;
-    uint64_t heard_ms;      /* the last report, also one that does not count */
+    uint64_t heard_ms; /* the last report, also one that does not count */
     struct failure_report *reports;
 };
 
@@ -26,8 +26,8 @@ struct mu__server_failures {
     struct failing_server *servers;
 };
 
-struct mu__server_failures *
-mu__server_failures_new(const struct mu__server_failures_options *options)
+struct mu__server_failures *mu__server_failures_new(
+    const struct mu__server_failures_options *options)
 {
     struct mu__server_failures *failures = calloc(1, sizeof *failures);
 
@@ -48,8 +48,8 @@ void mu__server_failures_free(struct mu__server_failures *failures)
 
 /* ---- servers ---- */
 
-static struct failing_server *
-find_failing_server(const struct mu__server_failures *failures, uint32_t index)
+static struct failing_server *find_failing_server(
+    const struct mu__server_failures *failures, uint32_t index)
 {
     for (size_t i = 0; i < failures->count; i++)
         if (failures->servers[i].index == index)

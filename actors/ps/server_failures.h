@@ -17,7 +17,7 @@
 enum { MU__SERVER_FAILURES_SERVERS_MAX = 1024 };
 
 struct mu__server_failures_options {
-    uint32_t ignored;       /* 0: none */
+    uint32_t ignored; /* 0: none */
     uint64_t decay_ms;
     uint64_t same_ms;
 };
@@ -25,8 +25,8 @@ struct mu__server_failures_options {
 struct mu__server_failures;
 
 /* NULL: out of memory. `options` is copied. */
-struct mu__server_failures *
-mu__server_failures_new(const struct mu__server_failures_options *options);
+struct mu__server_failures *mu__server_failures_new(
+    const struct mu__server_failures_options *options);
 void mu__server_failures_free(struct mu__server_failures *failures);
 
 /* A reporter says that a server (by task index) fails. True: the trouble is not

@@ -33,9 +33,8 @@ int mu__shape_check(const struct mu__shape *shape, mu_error *ret_error)
         return mu_error_set(ret_error, -MU_EINVALID, "dtype %" PRIu32 " is unknown",
                             shape->dtype);
     if (shape->rank > MU_TENSOR_RANK_MAX)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%" PRIu32 " dimensions: at most %d", shape->rank,
-                            MU_TENSOR_RANK_MAX);
+        return mu_error_set(ret_error, -MU_EINVALID, "%" PRIu32 " dimensions: at most %d",
+                            shape->rank, MU_TENSOR_RANK_MAX);
     for (uint32_t i = 0; i < shape->rank; i++) {
         if (shape->dims[i] == 0)
             return mu_error_set(ret_error, -MU_EINVALID,
@@ -133,14 +132,13 @@ int mu__variable_name_check(struct mu__view name, mu_error *ret_error)
 
     if (name.size == 0 || name.size > MU__VARIABLE_NAME_MAX)
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "a variable's name has %" PRIu32
-                            " bytes: expected 1 to %d",
+                            "a variable's name has %" PRIu32 " bytes: expected 1 to %d",
                             name.size, MU__VARIABLE_NAME_MAX);
     for (uint32_t i = 0; i < name.size; i++)
         if (bytes[i] < 0x20 || bytes[i] == 0x7F)
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "a variable's name has a control character at byte %"
-                                PRIu32, i);
+            return mu_error_set(
+                ret_error, -MU_EINVALID,
+                "a variable's name has a control character at byte %" PRIu32, i);
     if (!mu__utf8_valid(name.data, name.size))
         return mu_error_set(ret_error, -MU_EINVALID, "a variable's name is not UTF-8");
     return 0;

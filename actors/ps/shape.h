@@ -7,10 +7,10 @@
 #include "runtime/message/message.h"
 
 /* Bounds; what is beyond one is refused with an error that names it. */
-#define MU__VARIABLE_BYTES_MAX (UINT64_C(1) << 42)  /* of a whole variable */
+#define MU__VARIABLE_BYTES_MAX (UINT64_C(1) << 42) /* of a whole variable */
 enum {
     MU__VARIABLE_SHARDS_MAX = 4096,
-    MU__SHAPE_TEXT_MAX = 256,       /* mu__shape_text() with its zero */
+    MU__SHAPE_TEXT_MAX = 256, /* mu__shape_text() with its zero */
     MU__DIMS_BYTES_MAX = 8 * MU_TENSOR_RANK_MAX
 };
 
@@ -18,7 +18,7 @@ struct mu__shape {
     uint32_t dtype;
     uint32_t rank;
     uint64_t dims[MU_TENSOR_RANK_MAX];
-    uint32_t shards;    /* 1 to dims[0]; always 1 for rank 0 */
+    uint32_t shards; /* 1 to dims[0]; always 1 for rank 0 */
 };
 
 /* Everything below but the text needs a shape that passed this check. -MU_EINVALID

@@ -248,7 +248,7 @@ static const struct write_kind {
     int (*run)(struct mu__variable_store *store, struct variable *v,
                const struct mu__store_write *write, mu_error *ret_error);
     bool has_data;
-    bool changes;           /* the content; before READY only the creator may */
+    bool changes; /* the content; before READY only the creator may */
 } operations[] = {
     [MU__WRITE_ASSIGN] = {assign_shard, true, true},
     [MU__WRITE_ZERO] = {zero_shard, false, true},
@@ -398,8 +398,7 @@ static int check_fit(struct mu__variable_store *store, struct variable *v,
     case MU__WRITE_ASSIGN:
         return 0;
     case MU__WRITE_ADD:
-        return mu__optimizer_adds(dtype) ? 0
-                                         : refuse_dtype(v, "does not add", ret_error);
+        return mu__optimizer_adds(dtype) ? 0 : refuse_dtype(v, "does not add", ret_error);
     case MU__WRITE_SGD:
     case MU__WRITE_MOMENTUM:
         if (!mu__optimizer_learns(dtype))

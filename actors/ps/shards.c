@@ -54,7 +54,8 @@ struct variable *mu__shard_find_by_id(const struct mu__variable_store *store, ui
     if (v == NULL)
         (void)mu_error_set(ret_error, -MU_ENOTFOUND,
                            "no variable has the id %" PRIx64
-                           " in this life of the server", id);
+                           " in this life of the server",
+                           id);
     return v;
 }
 

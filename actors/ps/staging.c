@@ -15,12 +15,12 @@ const struct mu__staging_limits mu__staging_limits_default = {
 
 /* A batch's pieces are linked by `next` of their writes. */
 struct piece {
-    struct mu__store_write write;   /* first */
+    struct mu__store_write write; /* first */
     unsigned char data[];
 };
 
 struct staged_batch {
-    struct mu__list_node node;      /* in its node's list */
+    struct mu__list_node node; /* in its node's list */
     uint64_t number;
     uint64_t origin;
     uint64_t effect;
@@ -32,11 +32,11 @@ struct staged_batch {
 };
 
 struct mu__staged_node {
-    struct mu__list_node listed;    /* in the list of nodes */
+    struct mu__list_node listed; /* in the list of nodes */
     uint32_t node;
     uint32_t batches_count;
     uint64_t bytes;
-    struct mu__list batches;        /* the one that grew last first */
+    struct mu__list batches; /* the one that grew last first */
 };
 
 static struct mu__staged_node *first_node(const struct mu__staging *staging)
@@ -239,8 +239,8 @@ static int check_staging_room(const struct mu__staging *staging,
                             from->bytes, staging->limits.node_bytes_max);
     if (bytes > staging->limits.bytes_max - used)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "%" PRIu64 " bytes are staged, at most %" PRIu64,
-                            used, staging->limits.bytes_max);
+                            "%" PRIu64 " bytes are staged, at most %" PRIu64, used,
+                            staging->limits.bytes_max);
     return 0;
 }
 

@@ -11,7 +11,7 @@
 
 /* Bounds. A piece beyond one is refused with -MU_EEXHAUSTED, and its batch is dropped. */
 struct mu__staging_limits {
-    uint64_t bytes_max;         /* all bytes here are weights: mu__effect_weight */
+    uint64_t bytes_max; /* all bytes here are weights: mu__effect_weight */
     uint64_t node_bytes_max;
     uint32_t node_batches_max;
 };
@@ -22,8 +22,8 @@ struct mu__staging {
     struct mu__staging_limits limits;
     uint64_t bytes;
     uint32_t batches;
-    uint64_t *used;                 /* bytes of several together; NULL: of this one */
-    struct mu__list nodes;          /* struct mu__staged_node; the last sender first */
+    uint64_t *used;        /* bytes of several together; NULL: of this one */
+    struct mu__list nodes; /* struct mu__staged_node; the last sender first */
 };
 
 void mu__staging_init(struct mu__staging *staging,
@@ -33,17 +33,17 @@ void mu__staging_done(struct mu__staging *staging);
 /* A piece as received: `write` borrows its data, and names the node. */
 struct mu__staging_piece {
     uint64_t batch;
-    uint64_t origin;                /* of the batch, if `effect` is not 0 */
+    uint64_t origin; /* of the batch, if `effect` is not 0 */
     uint64_t effect;
-    uint32_t before;                /* pieces that go before it */
+    uint32_t before; /* pieces that go before it */
     struct mu__store_write write;
 };
 
 /* The staged part of a batch. */
 struct mu__staged {
-    const struct mu__store_write *first;    /* the rest follows by `next` */
-    uint64_t bytes;                         /* their weight */
-    uint64_t fresh;                         /* since mu__staging_reported */
+    const struct mu__store_write *first; /* the rest follows by `next` */
+    uint64_t bytes;                      /* their weight */
+    uint64_t fresh;                      /* since mu__staging_reported */
 };
 
 /* Copy a piece to the end of its batch; a first piece begins the batch anew. What is

@@ -36,9 +36,8 @@ static int check_open(const struct mu__store_open *request, mu_error *ret_error)
     if (rv != 0)
         return rv;
     if (request->shard >= request->shape.shards)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "shard %" PRIu32 " of %" PRIu32, request->shard,
-                            request->shape.shards);
+        return mu_error_set(ret_error, -MU_EINVALID, "shard %" PRIu32 " of %" PRIu32,
+                            request->shard, request->shape.shards);
     mu__shape_shard(&request->shape, request->shard, &offset, &bytes);
     if (bytes != request->bytes)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -280,7 +279,7 @@ void mu__store_totals(const struct mu__variable_store *store,
 }
 
 struct mu__variable_store *mu__store_new(const struct mu__store_limits *limits,
-                                uint64_t incarnation)
+                                         uint64_t incarnation)
 {
     struct mu__variable_store *store = calloc(1, sizeof *store);
 

@@ -19,8 +19,8 @@
 
 /* What a write does; the numbers are part of the wire format. */
 enum mu__write_operation {
-    MU__WRITE_ASSIGN = 1,   /* replace; in pieces, in order, as one transfer */
-    MU__WRITE_ZERO = 2,     /* replace by zeros; no data */
+    MU__WRITE_ASSIGN = 1, /* replace; in pieces, in order, as one transfer */
+    MU__WRITE_ZERO = 2,   /* replace by zeros; no data */
     MU__WRITE_ADD = 3,
     MU__WRITE_SGD = 4,      /* rate */
     MU__WRITE_MOMENTUM = 5, /* rate, momentum */
@@ -32,12 +32,12 @@ enum mu__write_operation {
 
 /* Bounds. A request beyond one is refused with -MU_EEXHAUSTED, naming it. */
 struct mu__store_limits {
-    uint64_t bytes_max;             /* contents, velocities and staged pieces together;
-                                       one replaced content is kept besides */
+    uint64_t bytes_max; /* contents, velocities and staged pieces together;
+                           one replaced content is kept besides */
     uint32_t variables_max;
-    uint32_t waiting_max;           /* openers that wait for a shard or its content */
-    uint32_t transfers_node_max;    /* staged assigns of one node */
-    uint64_t *bytes_used;           /* of several stores together; NULL: this one alone */
+    uint32_t waiting_max;        /* openers that wait for a shard or its content */
+    uint32_t transfers_node_max; /* staged assigns of one node */
+    uint64_t *bytes_used;        /* of several stores together; NULL: this one alone */
 };
 
 extern const struct mu__store_limits mu__store_limits_default;
@@ -47,7 +47,7 @@ struct mu__variable_store;
 /* `limits` is copied. `incarnation` is a random number of this life of the server: ids
  * follow from it, so that an id of a former life is unknown. NULL when out of memory. */
 struct mu__variable_store *mu__store_new(const struct mu__store_limits *limits,
-                                uint64_t incarnation);
+                                         uint64_t incarnation);
 void mu__store_free(struct mu__variable_store *store);
 
 /* The requester of an open, and its token for the answer. */
@@ -60,29 +60,29 @@ struct mu__store_open {
     struct mu__view name;
     struct mu__shape shape;
     uint32_t shard;
-    uint64_t bytes;         /* of the shard, as the opener computed it */
+    uint64_t bytes; /* of the shard, as the opener computed it */
     struct mu__shard_requester requester;
-    bool existing;          /* never creates it; of a shard but 0: has found shard 0 with
-                               its content */
-    uint64_t replaces;      /* the shard with this id is dropped, and made anew by the
-                               requester; 0: none */
-    uint64_t creation;      /* of a shard but 0: the number that the server of shard 0
-                               gave to this creation of the variable; 0: not known */
+    bool existing;     /* never creates it; of a shard but 0: has found shard 0 with
+                          its content */
+    uint64_t replaces; /* the shard with this id is dropped, and made anew by the
+                          requester; 0: none */
+    uint64_t creation; /* of a shard but 0: the number that the server of shard 0
+                          gave to this creation of the variable; 0: not known */
 };
 
 /* The answer to an open. */
 struct mu__store_opened {
     struct mu__shard_requester requester;
-    int code;               /* 0; -MU_ECANCELLED after ABANDON; -MU_EPRECONDITION when
-                               it was created otherwise than it was waited for;
-                               -MU_EAGAIN: no answer yet, but a note that the shard does
-                               not exist */
-    const char *reason;     /* for the code; static */
+    int code;           /* 0; -MU_ECANCELLED after ABANDON; -MU_EPRECONDITION when
+                           it was created otherwise than it was waited for;
+                           -MU_EAGAIN: no answer yet, but a note that the shard does
+                           not exist */
+    const char *reason; /* for the code; static */
     uint64_t id;
-    bool created;           /* the requester owes the content, as transfer `token` */
-    uint64_t creation;      /* of shard 0, if it was created: see mu__store_open */
-    uint32_t shards;        /* -MU_EPRECONDITION: its number of shards, if only that
-                               differs; 0: more does */
+    bool created;      /* the requester owes the content, as transfer `token` */
+    uint64_t creation; /* of shard 0, if it was created: see mu__store_open */
+    uint32_t shards;   /* -MU_EPRECONDITION: its number of shards, if only that
+                          differs; 0: more does */
 };
 
 /* Open a shard, creating it when there is none. On success an answer follows from
@@ -105,14 +105,13 @@ bool mu__store_next_opened(struct mu__variable_store *store,
 struct mu__store_read {
     uint64_t id;
     uint64_t offset;
-    uint32_t size;          /* 0 asks for the version alone */
+    uint32_t size; /* 0 asks for the version alone */
 };
 
 /* Read a part of a shard; `ret_data` is borrowed until the next call with the store.
  * -MU_ENOTFOUND (id), -MU_ERANGE, -MU_EPRECONDITION (no content yet). */
 int mu__store_read(struct mu__variable_store *store, const struct mu__store_read *request,
-                   mu_error *ret_error, struct mu__view *ret_data,
-                   uint64_t *ret_version);
+                   mu_error *ret_error, struct mu__view *ret_data, uint64_t *ret_version);
 
 /* Of a shard; 0: there is none. */
 uint64_t mu__store_version(const struct mu__variable_store *store, uint64_t id);
@@ -120,13 +119,13 @@ uint64_t mu__store_version(const struct mu__variable_store *store, uint64_t id);
 struct mu__store_write {
     uint64_t id;
     uint32_t operation;
-    uint64_t transfer;      /* the writer's number; pieces of one ASSIGN share it */
+    uint64_t transfer; /* the writer's number; pieces of one ASSIGN share it */
     uint64_t offset;
     struct mu__view data;
     double rate;
     double momentum;
     mu__pid writer;
-    const struct mu__store_write *next;     /* of a batch; NULL: none follows */
+    const struct mu__store_write *next; /* of a batch; NULL: none follows */
 };
 
 /* Apply a write. The version counts the writes that reached the end of the shard.
@@ -185,10 +184,10 @@ struct mu__store_shard {
     uint64_t id;
     uint64_t creation;
     uint64_t version;
-    bool ready;             /* false: its creator was lost before it said COMMIT */
+    bool ready; /* false: its creator was lost before it said COMMIT */
     uint64_t bytes;
     const uint8_t *data;
-    const uint8_t *velocity;    /* NULL: there is none */
+    const uint8_t *velocity; /* NULL: there is none */
 };
 
 /* Begin a visit, or go on to the next shard; false: there is none. */
@@ -222,7 +221,7 @@ struct mu__store_info {
     uint32_t shard;
     uint64_t bytes;
     uint64_t version;
-    bool ready;             /* has its initial content, and so do all */
+    bool ready; /* has its initial content, and so do all */
     uint64_t reads;
     uint64_t writes;
     uint64_t bytes_read;
@@ -236,8 +235,8 @@ void mu__store_each(const struct mu__variable_store *store,
 
 /* Totals, for tests and status. */
 struct mu__store_totals {
-    uint64_t bytes;         /* as bounded by bytes_max */
-    uint32_t variables;     /* shards that exist, not ABSENT ones */
+    uint64_t bytes;     /* as bounded by bytes_max */
+    uint32_t variables; /* shards that exist, not ABSENT ones */
     uint32_t waiting;
     uint32_t transfers;
 };

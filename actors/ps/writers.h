@@ -38,14 +38,14 @@ int mu__writers_mark(struct mu__writers *writers, const struct mu__effect_id *id
 /* A writer, made when there is none; NULL when out of memory. */
 struct mu__known_writer *mu__writers_need(struct mu__writers *writers, uint64_t origin);
 
-static inline struct mu__known_writer *
-mu__writers_first(const struct mu__writers *writers)
+static inline struct mu__known_writer *mu__writers_first(
+    const struct mu__writers *writers)
 {
     return MU__LIST_FIRST(&writers->by_use, struct mu__known_writer, node);
 }
 
-static inline struct mu__known_writer *
-mu__writers_next(const struct mu__known_writer *writer)
+static inline struct mu__known_writer *mu__writers_next(
+    const struct mu__known_writer *writer)
 {
     return MU__LIST_NEXT(writer, struct mu__known_writer, node);
 }

@@ -46,8 +46,7 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
                            struct supervisor_client *client);
 
 /* The closure that a client knows by a token; NULL when there is none (any more). */
-struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
-                                       uint64_t token);
+struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid, uint64_t token);
 
 /* The client's token no longer stands for the closure. */
 void mu__sup_forget_token(struct supervisor_client *client,
@@ -125,9 +124,9 @@ uint32_t mu__sup_window(const struct supervisor *s,
 
 /* Why a worker is not there any more. */
 enum mu__loss {
-    MU__LOSS,           /* its link is down */
-    MU__LOSS_DRAINED,   /* the same, and it was to leave */
-    MU__LOSS_REMOVED    /* it is not in the cluster any more */
+    MU__LOSS,         /* its link is down */
+    MU__LOSS_DRAINED, /* the same, and it was to leave */
+    MU__LOSS_REMOVED  /* it is not in the cluster any more */
 };
 
 /* The worker of a closure was lost: the closure ends, or goes back to the front of its

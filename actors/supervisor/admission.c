@@ -11,13 +11,13 @@
 #include "actors/supervisor/handlers.h"
 
 enum {
-    FLUSH_MS = 5,           /* after that free room below a step is granted too */
-    ROTATE_MS = 20,         /* fewer closures than clients: then the next clients get
-                               them */
-    NEED_MS = 50,           /* for so long a large closure waits before all others make
-                               room */
+    FLUSH_MS = 5,   /* after that free room below a step is granted too */
+    ROTATE_MS = 20, /* fewer closures than clients: then the next clients get
+                       them */
+    NEED_MS = 50,   /* for so long a large closure waits before all others make
+                       room */
     ANSWER_MS = 60 * 1000,
-    AT_ONCE_PART = 64       /* this part of a bound, once free, is granted at once */
+    AT_ONCE_PART = 64 /* this part of a bound, once free, is granted at once */
 };
 
 static uint64_t cap_size(uint64_t size, uint64_t max)
@@ -53,8 +53,8 @@ bool mu__sup_room_admits(const struct supervisor *s,
     const struct mu__admission *a = &s->admission;
     const struct mu__share *shares = client->room.shares;
 
-    return mu__share_may_hold(&a->bounds[MU__BOUND_CLOSURES],
-                              &shares[MU__BOUND_CLOSURES], 1) &&
+    return mu__share_may_hold(&a->bounds[MU__BOUND_CLOSURES], &shares[MU__BOUND_CLOSURES],
+                              1) &&
            (bytes == 0 ||
             mu__share_may_hold(&a->bounds[MU__BOUND_BYTES], &shares[MU__BOUND_BYTES],
                                get_bound_size(s, MU__BOUND_BYTES, bytes)));
@@ -259,7 +259,7 @@ void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
 
         mu__share_drop(bound, &client->room.shares[i], get_bound_size(s, i, bytes));
         if (!bound->is_short && client->room.is_member)
-            continue;   /* the client may use the room itself */
+            continue; /* the client may use the room itself */
         free = mu__shares_free(bound);
         is_some = is_some || free > 0;
         is_much = is_much || free > bound->max / AT_ONCE_PART;

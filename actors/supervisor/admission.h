@@ -16,23 +16,23 @@ enum mu__bound { MU__BOUND_CLOSURES, MU__BOUND_BYTES, MU__BOUNDS_COUNT };
 
 struct mu__admission {
     struct mu__shares bounds[MU__BOUNDS_COUNT];
-    struct mu__share **list;    /* of one bound, while it is divided */
+    struct mu__share **list; /* of one bound, while it is divided */
     uint32_t list_size;
-    uint32_t members;           /* clients that schedule */
+    uint32_t members; /* clients that schedule */
     uint64_t need_last;
-    uint64_t timer;             /* 0: none */
-    uint64_t due_ms;            /* when the timer fires */
+    uint64_t timer;  /* 0: none */
+    uint64_t due_ms; /* when the timer fires */
 };
 
 /* Of one client. Zeroed: it has no session. */
 struct mu__client_room {
     struct mu__share shares[MU__BOUNDS_COUNT];
     uint64_t granted[MU__BOUNDS_COUNT]; /* by the last ROOM_ALLOW */
-    uint32_t number;            /* of that message */
-    uint32_t session;           /* the client's, as it was told there */
+    uint32_t number;                    /* of that message */
+    uint32_t session;                   /* the client's, as it was told there */
     bool is_member;
     uint64_t need_since_ms;
-    uint64_t granted_since_ms;  /* when that message was sent */
+    uint64_t granted_since_ms; /* when that message was sent */
 };
 
 void mu__sup_room_init(struct supervisor *s);

@@ -51,9 +51,9 @@ static bool is_run_lasting(const struct worker_state *worker_state,
 static uint64_t review_after_ms(const struct worker_state *worker_state, uint64_t mean_us,
                                 uint64_t ran_us)
 {
-    uint64_t ms = mean_us > ran_us ? (mean_us - ran_us) / 4000
-                                   : (2 * mean_us + ahead_us(worker_state) - ran_us) /
-                                         1000 + 1;
+    uint64_t ms = mean_us > ran_us
+                      ? (mean_us - ran_us) / 4000
+                      : (2 * mean_us + ahead_us(worker_state) - ran_us) / 1000 + 1;
 
     ms = ms < REVIEW_MIN_MS ? REVIEW_MIN_MS : ms;
     return ms < REVIEW_MAX_MS ? ms : REVIEW_MAX_MS;

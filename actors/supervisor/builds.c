@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 enum {
-    SLOW_MS = 1000,         /* closures run beside a build that takes longer; */
-    SLOW_EXCLUSIVE_MS = 30000   /* beside a quarantined one after this */
+    SLOW_MS = 1000,           /* closures run beside a build that takes longer; */
+    SLOW_EXCLUSIVE_MS = 30000 /* beside a quarantined one after this */
 };
 
 /* ---- The builds of a value ---- */
@@ -59,11 +59,11 @@ static bool is_given_up(const struct supervisor *s, const struct per_worker *pw,
 
 /* The builds on one worker, by state. */
 struct sums {
-    uint32_t first;         /* closures wait for them */
+    uint32_t first; /* closures wait for them */
     uint32_t waiting;
     uint32_t running;
-    uint32_t slow;          /* of the running ones */
-    bool quarantined;       /* one that runs and is not slow */
+    uint32_t slow;    /* of the running ones */
+    bool quarantined; /* one that runs and is not slow */
 };
 
 static struct sums sum_builds(const struct supervisor *s, uint32_t number)
@@ -168,8 +168,9 @@ void mu__sup_builds_begin(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
         }
         build = need_build(pw, worker);
         if (build == NULL) {
-            mu__log(ctx, MU__LOG_ERROR, "out of memory: a per-worker value is not built "
-                    "on %s", mu__sup_task(s, worker).text);
+            mu__log(ctx, MU__LOG_ERROR,
+                    "out of memory: a per-worker value is not built on %s",
+                    mu__sup_task(s, worker).text);
             continue;
         }
         build->first = true;
@@ -225,8 +226,8 @@ void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__m
     if (body->code != 0) {
         pw->failures++;
         mu__log(ctx, MU__LOG_WARN, "a per-worker value could not be built on %s: %.*s",
-                mu__sup_task(s, worker).text,
-                (int)body->message.size, (const char *)body->message.data);
+                mu__sup_task(s, worker).text, (int)body->message.size,
+                (const char *)body->message.data);
     }
     build = build_at(pw, worker->number);
     if (build == NULL || (build->state != UNDER_WAY && build->state != SLOW))
@@ -258,7 +259,8 @@ bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker 
     if (build == NULL || build->state != GIVEN_UP)
         return false;
     name = mu__names_view(&s->functions, pw->function);
-    (void)snprintf(text, size, "per-worker value %" PRIu64 ", made by function "
+    (void)snprintf(text, size,
+                   "per-worker value %" PRIu64 ", made by function "
                    "\"%.*s\", lost its worker %" PRIu32 " times, of these %" PRIu32
                    " %s; given up there",
                    pw->number & ~MU__PER_WORKER_BIT, (int)name.size,
@@ -283,9 +285,10 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
         build->losses++;
         pw->losses++;
         if (is_given_up(s, pw, build))
-            mu__log(ctx, MU__LOG_ERROR, "%" PRIu32 " workers were lost while they built "
-                    "per-worker value %" PRIu64 ": it is given up on %s", pw->losses,
-                    pw->number & ~MU__PER_WORKER_BIT,
+            mu__log(ctx, MU__LOG_ERROR,
+                    "%" PRIu32 " workers were lost while they built "
+                    "per-worker value %" PRIu64 ": it is given up on %s",
+                    pw->losses, pw->number & ~MU__PER_WORKER_BIT,
                     mu__sup_task_of(s, build->id).text);
     }
     mu__timer_cancel(ctx, s->worker_states.items[number].build_timer);
@@ -343,9 +346,10 @@ static void note_slow(struct mu__ctx *ctx, struct supervisor *s, struct per_work
 
     if (build->state != UNDER_WAY || mu__now_ms(ctx) - build->since_ms < timeout_ms)
         return;
-    mu__log(ctx, MU__LOG_INFO, "%s still builds per-worker value %" PRIu64 ": closures "
-            "that do not use it go on", mu__sup_task_of(s, build->id).text,
-            pw->number & ~MU__PER_WORKER_BIT);
+    mu__log(ctx, MU__LOG_INFO,
+            "%s still builds per-worker value %" PRIu64 ": closures "
+            "that do not use it go on",
+            mu__sup_task_of(s, build->id).text, pw->number & ~MU__PER_WORKER_BIT);
     build->state = SLOW;
     build->first = false;
     s->per_worker.slow_builds++;

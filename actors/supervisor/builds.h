@@ -24,27 +24,27 @@ enum build_state { ABSENT, WAITING, UNDER_WAY, SLOW, ENDED, GIVEN_UP };
 /* On one worker, by its number. */
 struct build {
     enum build_state state;
-    bool first;             /* UNDER_WAY: closures wait for it */
-    struct mu__worker_id id;    /* of the worker: another one may get its number */
-    uint32_t losses;        /* of this worker, under this build */
-    uint64_t since_ms;      /* UNDER_WAY */
+    bool first;              /* UNDER_WAY: closures wait for it */
+    struct mu__worker_id id; /* of the worker: another one may get its number */
+    uint32_t losses;         /* of this worker, under this build */
+    uint64_t since_ms;       /* UNDER_WAY */
 };
 
 struct per_worker {
-    struct mu__list_node node;  /* among all values */
+    struct mu__list_node node; /* among all values */
     uint64_t number;
-    mu__pid *holders;           /* the clients that have made it, each as often as it
-                                   did */
+    mu__pid *holders; /* the clients that have made it, each as often as it
+                         did */
     uint32_t holders_count;
     uint32_t holders_room;
-    bool is_shared;             /* known by its function and args */
-    uint32_t function;          /* MU__NAME_NONE: made from values */
+    bool is_shared;    /* known by its function and args */
+    uint32_t function; /* MU__NAME_NONE: made from values */
     mu_value *values;
-    struct mu__buf *backing;    /* of the function's arguments */
+    struct mu__buf *backing; /* of the function's arguments */
     struct mu__packed args;
-    struct sent_body sent;      /* counts the closures that use it */
-    uint32_t failures;          /* builds that ended with an error */
-    uint32_t losses;            /* of workers, under its builds */
+    struct sent_body sent; /* counts the closures that use it */
+    uint32_t failures;     /* builds that ended with an error */
+    uint32_t losses;       /* of workers, under its builds */
     struct build *builds;
     uint32_t builds_size;
 };

@@ -25,15 +25,15 @@ static struct supervisor_client *client_new(struct supervisor *s, mu__pid pid)
             break;
     if (i == CLIENTS_MAX)
         return NULL;
-    if (i == s->clients.count && !mu__grow_array((void **)&s->clients.items, i + 1,
-                                                 sizeof *s->clients.items))
+    if (i == s->clients.count &&
+        !mu__grow_array((void **)&s->clients.items, i + 1, sizeof *s->clients.items))
         return NULL;
     if (i == s->clients.count)
         s->clients.items[s->clients.count++] = (struct supervisor_client){.closures = 0};
     client = &s->clients.items[i];
     *client = (struct supervisor_client){.pid = pid, .present = true};
-    mu__map_seed(&client->tokens, s->functions.secret);     /* clients choose the
-                                                               tokens */
+    mu__map_seed(&client->tokens, s->functions.secret); /* clients choose the
+                                                           tokens */
     return client;
 }
 
@@ -256,16 +256,15 @@ void mu__sup_forget_token(struct supervisor_client *client,
                           const struct mu__closure *closure)
 {
     if ((uintptr_t)mu__map_get(&client->tokens, closure->token) ==
-            (uintptr_t)closure->index + 1)
+        (uintptr_t)closure->index + 1)
         (void)mu__map_remove(&client->tokens, closure->token);
 }
 
 /* The index of the closure + 1; 0: there is none with that token. */
 static uint32_t find_token(const struct supervisor_client *client, uint64_t token)
 {
-    uint32_t found = token == 0 || token > client->slots_count
-                         ? 0
-                         : client->slots[token - 1];
+    uint32_t found =
+        token == 0 || token > client->slots_count ? 0 : client->slots[token - 1];
 
     if (found == 0 && token != 0)
         found = (uint32_t)(uintptr_t)mu__map_get(&client->tokens, token);
@@ -282,9 +281,8 @@ void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
 }
 
 /* NULL: out of memory. */
-static struct mu__closure *add_scheduled_closure(struct supervisor *s,
-                                                 struct supervisor_client *client,
-                                                 struct mu__msg *msg)
+static struct mu__closure *add_scheduled_closure(
+    struct supervisor *s, struct supervisor_client *client, struct mu__msg *msg)
 {
     struct mu__schedule *body = mu__body(msg);
     uint64_t size = (uint64_t)body->args.head_size + body->args.tail_size;
@@ -339,8 +337,8 @@ static int apply_schedule_options(struct mu__ctx *ctx, struct supervisor *s,
     if (extra == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     extra->options.flags = body->flags;
-    extra->options.priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
-                                         : (uint8_t)(body->priority - 1);
+    extra->options.priority =
+        body->priority == 0 ? MU__PRIORITY_DEFAULT : (uint8_t)(body->priority - 1);
     extra->options.attempts_max = (uint16_t)body->attempts_max;
     extra->options.worker = body->worker;
     extra->options.not_worker = body->not_worker;
@@ -400,8 +398,7 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (!mu__sup_room_admits(s, client,
                              (uint64_t)body->args.head_size + body->args.tail_size)) {
         mu__sup_refuse(ctx, msg->from, body->token, -MU_EEXHAUSTED, MU_ERROR_LIMIT,
-                       "the chief is full, and its client sent more than it was "
-                       "allowed");
+                       "the chief is full, and its client sent more than it was allowed");
         return;
     }
     if (s->worker_states.none_left[0] != '\0') {
@@ -431,7 +428,7 @@ static void cancel_waiting_closure(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 static void request_stop(struct mu__ctx *ctx, struct supervisor *s,
-                        struct mu__closure *closure)
+                         struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
     const struct mu__member_worker *worker =
@@ -441,8 +438,7 @@ static void request_stop(struct mu__ctx *ctx, struct supervisor *s,
         return;
     closure->marks |= MU__MARK_CANCELLED;
     if (worker != NULL)
-        mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
-                            closure->attempt);
+        mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure), closure->attempt);
     worker = extra == NULL ? NULL : mu__membership_get(&s->members, extra->backup.worker);
     if (worker != NULL)
         mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
@@ -462,8 +458,7 @@ void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     visit_in_flight(ctx, s, number, request_stop);
 }
 
-struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
-                                       uint64_t token)
+struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid, uint64_t token)
 {
     const struct supervisor_client *client = mu__sup_client(s, pid);
     uint32_t found = client == NULL ? 0 : find_token(client, token);

@@ -18,9 +18,9 @@
 #include "actors/supervisor/unread.h"
 
 enum {
-    CONSTRAINED_LOOKS = 8,      /* constrained closures that are tried at a time */
-    EFFECTS_OUT_MAX = MU__ID_WINDOW_SPAN_MAX - (1 << 17),   /* unsettled numbers */
-    EFFECTS_WAIT_MS = 20        /* before a closure without a number is tried again */
+    CONSTRAINED_LOOKS = 8, /* constrained closures that are tried at a time */
+    EFFECTS_OUT_MAX = MU__ID_WINDOW_SPAN_MAX - (1 << 17), /* unsettled numbers */
+    EFFECTS_WAIT_MS = 20 /* before a closure without a number is tried again */
 };
 
 /* ---- Queues ---- */
@@ -38,8 +38,8 @@ uint32_t mu__sup_queue_of(struct supervisor *s, const struct mu__closure *closur
         return options->role == 0
                    ? MU__LIST_QUEUES + options->priority
                    : mu__list_of_role(options->role - 1U, options->priority);
-    number = mu__membership_enroll(
-        &s->members, mu__sup_named_worker(s, extra, options->worker - 1));
+    number = mu__membership_enroll(&s->members,
+                                   mu__sup_named_worker(s, extra, options->worker - 1));
     if (number == 0 || !mu__sup_need_worker_state(s, number))
         return MU__LIST_NONE;
     return mu__list_affine(number);
@@ -196,8 +196,7 @@ static bool prepare_attempt(struct mu__ctx *ctx, struct supervisor *s,
         return false;
     if (s->journal.is_dirty)
         mu__sup_journal_secure(ctx, s);
-    return extra->inputs.count == 0 ||
-           mu__sup_bring_inputs(ctx, s, closure, worker) == 0;
+    return extra->inputs.count == 0 || mu__sup_bring_inputs(ctx, s, closure, worker) == 0;
 }
 
 /* Move a closure to a worker's list, and add it to the worker's load. */
@@ -244,7 +243,7 @@ static bool is_closure_quarantined(const struct mu__closure *closure)
 
 struct requirements {
     const struct supervisor *supervisor;
-    const struct closure_extra *extra;        /* not NULL */
+    const struct closure_extra *extra; /* not NULL */
 };
 
 static bool suits_requirements(const struct mu__member_worker *worker, const void *arg)
@@ -446,7 +445,7 @@ void mu__sup_dispatch_affine(struct mu__ctx *ctx, struct supervisor *s, uint32_t
 
 /* A backup is given to a worker that begins it at once, and costs it nothing. */
 struct abandoned_attempt mu__sup_backup_charge(const struct mu__closure *closure,
-                                    const struct closure_extra *extra)
+                                               const struct closure_extra *extra)
 {
     return (struct abandoned_attempt){
         .closure = mu__closure_id(closure),

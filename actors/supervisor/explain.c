@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    WATCHDOG_LOOKS = 10,        /* checks within watchdog_ms */
-    SHOWN_MAX = 4               /* entries that a text lists */
+    WATCHDOG_LOOKS = 10, /* checks within watchdog_ms */
+    SHOWN_MAX = 4        /* entries that a text lists */
 };
 
 /* ---- What is missing ---- */
@@ -95,7 +95,7 @@ static uint32_t count_present_workers(const struct supervisor *s, uint32_t role,
 /* "none of 2 workers has room; /job:worker/task:1 is missing for 1200 ms"; of a role, or
  * of MU__ROLE_ANY. */
 static void describe_workers(const struct supervisor *s, uint32_t role, uint64_t now_ms,
-                        char *out, size_t size)
+                             char *out, size_t size)
 {
     uint32_t room;
     uint32_t count = count_present_workers(s, role, &room);
@@ -177,8 +177,9 @@ static void describe_constrained(const struct supervisor *s,
 
     name_workers(s, mu__sup_role(extra), noun, sizeof noun);
     if (closure->crashes >= QUARANTINE_CRASHES)
-        (void)snprintf(out, size, "for %s of its own, since %u workers were lost "
-                       "under it", noun, closure->crashes);
+        (void)snprintf(out, size,
+                       "for %s of its own, since %u workers were lost under it", noun,
+                       closure->crashes);
     else if (extra->options.not_worker == 0)
         (void)snprintf(out, size, "for %s that has its inputs", noun);
     else
@@ -201,7 +202,7 @@ static void describe_affine(const struct supervisor *s, const struct mu__closure
 }
 
 static void describe_queued(const struct supervisor *s, const struct mu__closure *closure,
-                       uint64_t now_ms, char *out, size_t size)
+                            uint64_t now_ms, char *out, size_t size)
 {
     uint32_t position = queue_position(s, closure);
     uint32_t role = mu__sup_role(mu__sup_extra(s, closure));
@@ -228,8 +229,8 @@ static void describe_in_front(const struct supervisor *s, uint32_t number,
 
     for (; at != NULL; at = mu__closures_next(&s->closures, at))
         if ((at->marks & MU__MARK_BEGUN) != 0 &&
-            (oldest == NULL || (uint32_t)now_ms - at->started_ms >
-                                   (uint32_t)now_ms - oldest->started_ms))
+            (oldest == NULL ||
+             (uint32_t)now_ms - at->started_ms > (uint32_t)now_ms - oldest->started_ms))
             oldest = at;
     if (oldest == NULL)
         return;
@@ -241,7 +242,7 @@ static void describe_in_front(const struct supervisor *s, uint32_t number,
 
 /* What a closure in flight waits for. */
 static void describe_sent(const struct supervisor *s, const struct mu__closure *closure,
-                     uint64_t now_ms, char *out, size_t size)
+                          uint64_t now_ms, char *out, size_t size)
 {
     uint32_t number = mu__list_worker(closure->list);
     size_t used;
@@ -250,7 +251,8 @@ static void describe_sent(const struct supervisor *s, const struct mu__closure *
         (void)snprintf(out, size, "for its function to return");
         return;
     }
-    (void)snprintf(out, size, "for a thread of %s: it was sent there %" PRIu32 " ms ago, "
+    (void)snprintf(out, size,
+                   "for a thread of %s: it was sent there %" PRIu32 " ms ago, "
                    "and is not known to have begun",
                    mu__sup_task(s, &s->members.workers[number]).text,
                    (uint32_t)now_ms - closure->started_ms);
@@ -262,8 +264,9 @@ static void describe_sent(const struct supervisor *s, const struct mu__closure *
 static void describe_unread(const struct supervisor *s, const struct mu__closure *closure,
                             char *out, size_t size)
 {
-    (void)snprintf(out, size, "for its client to read: %" PRIu64 " bytes of results wait "
-                   "for it", s->clients.items[closure->client].unread.bytes);
+    (void)snprintf(out, size,
+                   "for its client to read: %" PRIu64 " bytes of results wait for it",
+                   s->clients.items[closure->client].unread.bytes);
 }
 
 static void describe_closure_wait(const struct supervisor *s,
@@ -306,8 +309,7 @@ static void describe_extra(const struct supervisor *s, const struct closure_extr
     char text[256];
 
     if (extra->failed_code != 0) {
-        (void)snprintf(text, sizeof text, "%s%s%s",
-                       mu_strerror(-(int)extra->failed_code),
+        (void)snprintf(text, sizeof text, "%s%s%s", mu_strerror(-(int)extra->failed_code),
                        extra->failed_task == NULL ? "" : " from ",
                        extra->failed_task == NULL ? "" : extra->failed_task);
         (void)mu_value_set(map, "last_error", mu_value_string(text));
@@ -328,21 +330,19 @@ static mu_value *make_explanation(const struct supervisor *s,
     char text[384];
 
     (void)mu_value_set(map, "closure", mu_value_int((int64_t)mu__closure_id(closure)));
-    (void)mu_value_set(map, "name", mu_value_string(extra == NULL || extra->name == NULL
-                                                        ? ""
-                                                        : extra->name));
+    (void)mu_value_set(
+        map, "name",
+        mu_value_string(extra == NULL || extra->name == NULL ? "" : extra->name));
     mu__view_copy(mu__names_view(&s->functions, closure->function), text, sizeof text);
     (void)mu_value_set(map, "function", mu_value_string(text));
     (void)mu_value_set(map, "state", mu_value_string(get_closure_state(closure)));
     (void)mu_value_set(map, "attempt", mu_value_int(mu__sup_runs(s, closure)));
     (void)mu_value_set(map, "crashes", mu_value_int(closure->crashes));
-    (void)mu_value_set(map, "task",
-                       mu_value_string(worker == NULL ? ""
-                                                      : mu__sup_task(s, worker).text));
-    (void)mu_value_set(map, "for_ms",
-                       mu_value_int(worker == NULL ? 0
-                                                   : (uint32_t)now_ms -
-                                                         closure->started_ms));
+    (void)mu_value_set(
+        map, "task", mu_value_string(worker == NULL ? "" : mu__sup_task(s, worker).text));
+    (void)mu_value_set(
+        map, "for_ms",
+        mu_value_int(worker == NULL ? 0 : (uint32_t)now_ms - closure->started_ms));
     describe_closure_wait(s, closure, now_ms, text, sizeof text);
     (void)mu_value_set(map, "waits_for", mu_value_string(text));
     if (extra != NULL)
@@ -388,9 +388,8 @@ static const struct mu__closure *closure_named(const struct supervisor *s,
 }
 
 /* By its number, as the status shows it, or by the client's token for it. */
-static const struct mu__closure *requested_closure(struct supervisor *s,
-                                               const struct mu__msg *msg,
-                                               const struct mu__status_get *body)
+static const struct mu__closure *requested_closure(
+    struct supervisor *s, const struct mu__msg *msg, const struct mu__status_get *body)
 {
     if (body->name.size > 0)
         return closure_named(s, body->name);
@@ -412,7 +411,7 @@ void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *
 /* ---- Watchdog ---- */
 
 static void describe_in_flight(const struct supervisor *s, uint32_t now_ms, char *out,
-                          size_t size)
+                               size_t size)
 {
     unsigned shown = 0;
 
@@ -447,11 +446,13 @@ static void describe_roles(const struct supervisor *s, char *out, size_t size)
         uint32_t up = count_present_workers(s, role, &room);
 
         if (queued > 0 && up == 0)
-            (void)snprintf(out + used, size - used, "; %" PRIu32 " wait%s for a task of "
-                           "type %s, of which none is up", queued, queued == 1 ? "s" : "",
-                           mu__sup_role_name(s, role));
+            (void)snprintf(out + used, size - used,
+                           "; %" PRIu32 " wait%s for a task of "
+                           "type %s, of which none is up",
+                           queued, queued == 1 ? "s" : "", mu__sup_role_name(s, role));
         else if (queued > 0)
-            (void)snprintf(out + used, size - used, "; %" PRIu32 " wait%s for a task of "
+            (void)snprintf(out + used, size - used,
+                           "; %" PRIu32 " wait%s for a task of "
                            "type %s, of which %" PRIu32 " of %" PRIu32 " have room",
                            queued, queued == 1 ? "s" : "", mu__sup_role_name(s, role),
                            room, up);
@@ -465,8 +466,8 @@ void mu__sup_watchdog_watch(struct mu__ctx *ctx, struct supervisor *s)
     if (s->config.watchdog_ms == 0)
         return;
     s->watchdog.progress_ms = mu__now_ms(ctx);
-    s->watchdog.timer = mu__timer_set(ctx, tick_ms == 0 ? 1 : tick_ms,
-                                      timer_token(TIMER_WATCHDOG, 0));
+    s->watchdog.timer =
+        mu__timer_set(ctx, tick_ms == 0 ? 1 : tick_ms, timer_token(TIMER_WATCHDOG, 0));
 }
 
 void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
@@ -496,8 +497,9 @@ void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
     describe_roles(s, roles, sizeof roles);
     if (blocked > 0)
         (void)snprintf(workers, sizeof workers, MU__BLOCKED_WORKERS, (int64_t)blocked);
-    mu__log(ctx, MU__LOG_WARN, "no closure was resolved for %" PRIu64 " ms; %" PRIu32
-            " are queued, %" PRIu32 " sent to workers, %" PRIu32 " running%s%s; %s",
+    mu__log(ctx, MU__LOG_WARN,
+            "no closure was resolved for %" PRIu64 " ms; %" PRIu32 " are queued, %" PRIu32
+            " sent to workers, %" PRIu32 " running%s%s; %s",
             still_ms, waiting, in_flight_count - running, running, in_flight, roles,
             workers);
 }

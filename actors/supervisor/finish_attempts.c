@@ -46,7 +46,7 @@ static void abandon_attempt(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
 }
 
 static void end_abandoned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                       struct abandoned_attempt *abandoned)
+                          struct abandoned_attempt *abandoned)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
     struct worker_state *worker_state = &s->worker_states.items[number];
@@ -59,7 +59,7 @@ static void end_abandoned(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 }
 
 static bool abandoned_answered(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
-                            const struct mu__result *body)
+                               const struct mu__result *body)
 {
     const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
     struct abandoned_attempt *abandoned =
@@ -140,7 +140,7 @@ void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
     extra->timer = 0;
     if (next_ms != UINT64_MAX)
         extra->timer = mu__timer_set(ctx, next_ms > now_ms ? next_ms - now_ms : 0,
-                                    timer_token(TIMER_CLOSURE, closure->extra - 1));
+                                     timer_token(TIMER_CLOSURE, closure->extra - 1));
 }
 
 static uint64_t backoff_ms(uint32_t tries)
@@ -242,14 +242,13 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
     if (closure->crashes < UINT8_MAX)
         closure->crashes++;
     (void)snprintf(text, sizeof text,
-                   "function \"%.*s\" lost its worker %u times, last %s",
-                   (int)name.size, (const char *)name.data, closure->crashes, task.text);
+                   "function \"%.*s\" lost its worker %u times, last %s", (int)name.size,
+                   (const char *)name.data, closure->crashes, task.text);
     outcome.message = mu__view_str(text);
     outcome.task = mu__view_str(task.text);
     if (closure->crashes >= s->config.attempts_max &&
         (closure->marks & MU__MARK_CANCELLED) == 0 && mu__sup_is_awaited(s, closure)) {
-        (void)snprintf(text + strlen(text), sizeof text - strlen(text),
-                       "; given up");
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text), "; given up");
         outcome.message = mu__view_str(text);
         mu__sup_resolve(ctx, s, closure, &outcome);
         return;
@@ -328,11 +327,11 @@ static bool parse_server_index(struct mu__view task, uint32_t *ret_index)
 
 /* What a result leads to. */
 enum verdict {
-    FINAL,          /* it resolves the closure */
-    AGAIN,          /* another attempt, after a delay */
-    ELSEWHERE,      /* on another worker; the first time without a delay */
-    AGAIN_SOON,     /* the first time without one */
-    LOST            /* the run's process was lost */
+    FINAL,      /* it resolves the closure */
+    AGAIN,      /* another attempt, after a delay */
+    ELSEWHERE,  /* on another worker; the first time without a delay */
+    AGAIN_SOON, /* the first time without one */
+    LOST        /* the run's process was lost */
 };
 
 static bool reaches_server(const struct supervisor *s, uint32_t server)
@@ -385,7 +384,8 @@ static bool is_cut_off(struct mu__ctx *ctx, struct supervisor *s,
         !reaches_server(s, server) || !others_reach(s, worker, server, now_ms))
         return false;
     if (is_news)
-        mu__log(ctx, MU__LOG_WARN, "%s does not reach /job:ps/task:%" PRIu32 ", which "
+        mu__log(ctx, MU__LOG_WARN,
+                "%s does not reach /job:ps/task:%" PRIu32 ", which "
                 "this chief does: its closures that need the server run elsewhere",
                 mu__sup_task(s, worker).text, server);
     return true;
@@ -411,7 +411,8 @@ static enum verdict judge_outcome(struct mu__ctx *ctx, struct supervisor *s,
         if (mu__server_failures_report(s->failures.servers, server, worker->number,
                                        now_ms))
             return FINAL;
-        mu__log(ctx, MU__LOG_WARN, "%s reports that /job:ps/task:%" PRIu32
+        mu__log(ctx, MU__LOG_WARN,
+                "%s reports that /job:ps/task:%" PRIu32
                 " fails: treated as transient, %" PRIu32 " of %" PRIu32,
                 mu__sup_task(s, worker).text, server,
                 mu__server_failures_count(s->failures.servers, server, now_ms),
@@ -462,8 +463,8 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
     if (s->worker_states.items[worker->number].round_trip_ms > 0 &&
         mu__list_worker(closure->list) == worker->number &&
         (closure->marks & MU__MARK_BEGUN) == 0)
-        mu__sup_note_round_trip(s, worker->number,
-                                (uint32_t)mu__now_ms(ctx) - started_ms, body->ran_us);
+        mu__sup_note_round_trip(s, worker->number, (uint32_t)mu__now_ms(ctx) - started_ms,
+                                body->ran_us);
     if (body->code == 0)
         note_time(s, closure, worker, body->ran_us);
 }
@@ -632,8 +633,9 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
     char text[256];
     struct closure_outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
 
-    (void)snprintf(text, sizeof text, "it ran for %" PRIu32 " ms on %s, which is the "
-                   "limit of one run", extra->options.run_timeout_ms, task.text);
+    (void)snprintf(text, sizeof text,
+                   "it ran for %" PRIu32 " ms on %s, which is the limit of one run",
+                   extra->options.run_timeout_ms, task.text);
     outcome.message = mu__view_str(text);
     outcome.task = mu__view_str(task.text);
     mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", extra->closure, text);
@@ -655,7 +657,7 @@ static bool is_run_stuck(struct mu__ctx *ctx, const struct closure_extra *extra,
 /* If the attempt is not known to have begun, its worker is asked first: it gives it back,
  * or says for how long it has run. */
 static void give_up_stuck_or_request(struct mu__ctx *ctx, struct supervisor *s,
-                                 struct mu__closure *closure)
+                                     struct mu__closure *closure)
 {
     if ((closure->marks & MU__MARK_BEGUN) != 0)
         give_up_stuck(ctx, s, closure);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 void mu__sup_send_input(struct mu__ctx *ctx, uint32_t node, uint64_t number,
-                       const struct mu__packed *content, struct mu__buf *backing)
+                        const struct mu__packed *content, struct mu__buf *backing)
 {
     const struct mu__input body = {.input = number, .content = *content};
 

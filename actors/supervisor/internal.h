@@ -41,7 +41,7 @@
 
 enum {
     STATUS_REQUESTS_MAX = 64,
-    QUARANTINE_CRASHES = 2  /* workers lost under a closure before it is quarantined */
+    QUARANTINE_CRASHES = 2 /* workers lost under a closure before it is quarantined */
 };
 
 /* A client that schedules closures. An entry is used again when its client has left and
@@ -52,9 +52,9 @@ struct supervisor_client {
     bool present;
     uint32_t closures;
     uint64_t scheduled;
-    uint32_t *slots;            /* by token - 1: index + 1 of the closure */
+    uint32_t *slots; /* by token - 1: index + 1 of the closure */
     uint32_t slots_count;
-    struct mu__map tokens;      /* the same, for tokens beyond these */
+    struct mu__map tokens; /* the same, for tokens beyond these */
     struct mu__client_room room;
     struct mu__unread_results unread;
 };
@@ -62,26 +62,26 @@ struct supervisor_client {
 struct supervisor_clients {
     struct supervisor_client *items;
     uint32_t count;
-    uint32_t last;              /* index of the one found last: SCHEDULEs come in runs */
-    uint64_t unread_timer;      /* 0: nothing is kept for any client */
+    uint32_t last;         /* index of the one found last: SCHEDULEs come in runs */
+    uint64_t unread_timer; /* 0: nothing is kept for any client */
 };
 
 /* A STATUS_GET that waits for the parameter servers, and what they have answered so
  * far. */
 struct status_request {
     mu__pid requester;
-    uint64_t token;         /* the requester's */
-    uint64_t number;        /* our token for the servers; 0: the entry is free */
+    uint64_t token;  /* the requester's */
+    uint64_t number; /* our token for the servers; 0: the entry is free */
     uint64_t timer;
-    uint32_t missing;       /* servers that have not answered */
+    uint32_t missing; /* servers that have not answered */
     mu_value *variables;
 };
 
 struct status_requests {
     struct status_request requests[STATUS_REQUESTS_MAX];
     uint64_t next;
-    uint32_t refused;       /* since the log said so last */
-    uint64_t refused_ms;    /* when that was; 0: never */
+    uint32_t refused;    /* since the log said so last */
+    uint64_t refused_ms; /* when that was; 0: never */
 };
 
 /* Reported failures of servers, and DEADLINE results, that still count. */
@@ -92,71 +92,71 @@ struct failure_counts {
 
 /* RECALLs under way: see recall.h. */
 struct recalls {
-    uint64_t timer;         /* of the next check; 0: not set */
-    uint64_t due_ms;        /* when that is */
-    uint64_t delay_ms;      /* between checks */
-    bool is_late;           /* nothing can move now: the check is LATE_MS away */
-    uint64_t sent;          /* RECALLs sent */
-    uint64_t returned;      /* closures that came back, */
-    uint64_t refused;       /* and those that had begun */
-    bool has_ranks;         /* closures may differ in rank: one with a priority or worker
-                               of its own was queued */
+    uint64_t timer;    /* of the next check; 0: not set */
+    uint64_t due_ms;   /* when that is */
+    uint64_t delay_ms; /* between checks */
+    bool is_late;      /* nothing can move now: the check is LATE_MS away */
+    uint64_t sent;     /* RECALLs sent */
+    uint64_t returned; /* closures that came back, */
+    uint64_t refused;  /* and those that had begun */
+    bool has_ranks;    /* closures may differ in rank: one with a priority or worker
+                          of its own was queued */
 };
 
 /* Queues of closures for one task type alone: see roles.h. */
 struct role_queues {
-    bool has_queued;            /* a queue of a role may hold a closure */
-    bool common_is_next;        /* of two equally urgent closures, the one of the common
-                                   queues is next */
+    bool has_queued;     /* a queue of a role may hold a closure */
+    bool common_is_next; /* of two equally urgent closures, the one of the common
+                            queues is next */
 };
 
 /* How far the start is with its journal: the next to be done. */
 enum journal_phase {
     JOURNAL_READ,
-    JOURNAL_DROP_LATE,      /* names of closures that only the former chief could run */
-    JOURNAL_QUEUE,          /* what is still to be run */
-    JOURNAL_BEGIN,          /* an epoch of this chief */
-    JOURNAL_OPEN,           /* nothing, or there is none */
+    JOURNAL_DROP_LATE, /* names of closures that only the former chief could run */
+    JOURNAL_QUEUE,     /* what is still to be run */
+    JOURNAL_BEGIN,     /* an epoch of this chief */
+    JOURNAL_OPEN,      /* nothing, or there is none */
     JOURNAL_FAILED
 };
 
 /* A large journal is read in many turns. */
 struct journal_opening {
     enum journal_phase phase;
-    bool is_late;           /* it was not read at once: messages are held */
+    bool is_late; /* it was not read at once: messages are held */
     struct mu__journal_reading *reading;
     struct mu__journal_progress progress;
-    uint64_t cut;           /* bytes of its torn end */
-    struct named_closure *named;    /* where the next two go on */
+    uint64_t cut;                /* bytes of its torn end */
+    struct named_closure *named; /* where the next two go on */
     struct mu__closure *closure;
     uint32_t closures_left;
-    uint64_t said_ms;       /* when the log said how far it is */
-    mu_error error;         /* FAILED */
+    uint64_t said_ms; /* when the log said how far it is */
+    mu_error error;   /* FAILED */
 };
 
 struct watchdog {
     uint64_t timer;
-    uint64_t progress_ms;   /* when a closure was resolved last, or began to wait */
+    uint64_t progress_ms; /* when a closure was resolved last, or began to wait */
     uint64_t stalls;
 };
 
 struct per_worker_values {
-    struct mu__map by_number;           /* -> struct per_worker */
-    struct mu__list all;                /* in the order in which they were made */
+    struct mu__map by_number; /* -> struct per_worker */
+    struct mu__list all;      /* in the order in which they were made */
     uint64_t next;
-    uint32_t slow_builds;               /* on all workers */
+    uint32_t slow_builds; /* on all workers */
 };
 
 /* For the status. */
 struct supervisor_counts {
-    uint64_t args_bytes;    /* of closures that are not done */
+    uint64_t args_bytes; /* of closures that are not done */
     uint64_t scheduled;
     uint64_t finished;
     uint64_t failed;
     uint64_t cancelled;
     uint64_t retried;
-    uint64_t forgotten;     /* of clients that left */
-    uint64_t stale;         /* results of attempts that are not awaited */
+    uint64_t forgotten; /* of clients that left */
+    uint64_t stale;     /* results of attempts that are not awaited */
     uint64_t workers_lost;
     uint64_t stuck;
     struct mu__histogram execution;
@@ -169,7 +169,7 @@ struct supervisor {
     struct closure_extras extras;
     struct mu__membership members;
     struct worker_states worker_states;
-    uint32_t exclusive_worker;  /* reserved for a quarantined closure; 0: none */
+    uint32_t exclusive_worker; /* reserved for a quarantined closure; 0: none */
     struct role_queues roles;
     struct recalls recalls;
     struct backups backups;
@@ -192,10 +192,10 @@ struct supervisor {
 
 /* The purpose of a timer: the upper byte of its token. */
 enum timer_purpose {
-    TIMER_STATUS,       /* rest: the request's number */
-    TIMER_CLOSURE,      /* rest: index of its closure_extra */
-    TIMER_WORKER,       /* rest: number of the worker */
-    TIMER_BUILD,        /* the same */
+    TIMER_STATUS,  /* rest: the request's number */
+    TIMER_CLOSURE, /* rest: index of its closure_extra */
+    TIMER_WORKER,  /* rest: number of the worker */
+    TIMER_BUILD,   /* the same */
     TIMER_WATCHDOG,
     TIMER_BACKUP,
     TIMER_JOURNAL,
@@ -213,8 +213,8 @@ static inline uint64_t timer_token(enum timer_purpose purpose, uint64_t rest)
 
 /* How a closure ended. Strings may be empty; `result` borrows from `backing`. */
 struct closure_outcome {
-    int code;           /* negative, or 0 */
-    uint32_t kind;      /* enum mu_error_kind */
+    int code;      /* negative, or 0 */
+    uint32_t kind; /* enum mu_error_kind */
     struct mu__packed result;
     struct mu__buf *backing;
     struct mu__view message;

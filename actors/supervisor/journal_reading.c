@@ -16,14 +16,10 @@
 #ifdef MUSTER_TINY
 enum { TURN_RECORDS = 200 };
 #else
-enum { TURN_RECORDS = 2000 };   /* in one turn: 2 to 5 ms */
+enum { TURN_RECORDS = 2000 }; /* in one turn: 2 to 5 ms */
 #endif
 
-enum {
-    TURN_BYTES = 1 << 20,
-    TURN_EACH_MS = 1,
-    SAID_EACH_MS = 10000
-};
+enum { TURN_BYTES = 1 << 20, TURN_EACH_MS = 1, SAID_EACH_MS = 10000 };
 
 static int read_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                           const struct mu__journal_scheduled *body)
@@ -59,15 +55,16 @@ static int read_scheduled(struct mu__ctx *ctx, struct supervisor *s,
         .name = extra->name,
         .number = body->number,
         .effect = body->effect,
-        .options = {
-            .flags = body->flags & ~MU__JOURNAL_LATE,
-            .priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
-                                            : (uint8_t)(body->priority - 1),
-            .run_timeout_ms = mu__run_timeout(body->run_timeout_ms),
-            .attempts_max = (uint16_t)body->attempts_max,
-            .worker = body->worker,
-            .not_worker = body->not_worker,
-        },
+        .options =
+            {
+                .flags = body->flags & ~MU__JOURNAL_LATE,
+                .priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
+                                                : (uint8_t)(body->priority - 1),
+                .run_timeout_ms = mu__run_timeout(body->run_timeout_ms),
+                .attempts_max = (uint16_t)body->attempts_max,
+                .worker = body->worker,
+                .not_worker = body->not_worker,
+            },
     };
     mu__sup_take_role(s, extra, body->worker_type);
     named->closure = extra->closure;
@@ -102,9 +99,10 @@ static bool is_closure_runnable(struct mu__ctx *ctx, const struct supervisor *s,
 {
     if (mu__sup_inputs_are_there(s, body->inputs))
         return (body->flags & MU__JOURNAL_LATE) == 0 || body->inputs.size > 0;
-    mu__log(ctx, MU__LOG_WARN, "closure \"%.*s\" is not run again: the journal has lost "
-            "its function; its program may schedule it again", (int)body->name.size,
-            (const char *)body->name.data);
+    mu__log(ctx, MU__LOG_WARN,
+            "closure \"%.*s\" is not run again: the journal has lost "
+            "its function; its program may schedule it again",
+            (int)body->name.size, (const char *)body->name.data);
     return false;
 }
 
@@ -190,7 +188,7 @@ static int read_journal_record(void *owner, struct mu__msg *msg)
         return 0;
     }
     default:
-        return -MU_EDATALOSS;   /* the file is another kind of journal */
+        return -MU_EDATALOSS; /* the file is another kind of journal */
     }
 }
 
@@ -208,8 +206,8 @@ static int read_journal_part(struct mu__ctx *ctx, struct supervisor *s, size_t *
                                           TURN_BYTES};
     uint64_t before = opening->progress.records;
     struct mu__journal_reading *file = opening->reading;
-    int rv = mu__journal_read_step(file, &step, ret_error, &opening->cut,
-                                   &s->journal.file);
+    int rv =
+        mu__journal_read_step(file, &step, ret_error, &opening->cut, &s->journal.file);
 
     if (rv == MU__STORAGE_NOT_YET) {
         opening->progress = mu__journal_read_progress(file);
@@ -256,8 +254,9 @@ static int check_role(const struct supervisor *s, const struct mu__closure *clos
 
     if (mu__sup_check_role(s, extra, &error) == 0)
         return 0;
-    return mu_error_set(ret_error, -MU_EPRECONDITION, "it has closure \"%s\", which is "
-                        "still to be run, and %s", extra->name, error.message);
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "it has closure \"%s\", which is still to be run, and %s",
+                        extra->name, error.message);
 }
 
 static int queue_some(struct mu__ctx *ctx, struct supervisor *s, size_t *left,
@@ -291,11 +290,13 @@ static int begin_journal_epoch(struct mu__ctx *ctx, struct supervisor *s, size_t
     if (rv != 0)
         return rv;
     if (s->opening.cut > 0)
-        mu__log(ctx, MU__LOG_WARN, "the journal ended in the middle of a record: %" PRIu64
-                " bytes were cut off", s->opening.cut);
-    mu__log(ctx, MU__LOG_INFO, "the journal: %" PRIu64 " named closures, %" PRIu32
-            " of them to be run", s->journal.finished.count + s->journal.named.count,
-            s->closures.count);
+        mu__log(ctx, MU__LOG_WARN,
+                "the journal ended in the middle of a record: %" PRIu64
+                " bytes were cut off",
+                s->opening.cut);
+    mu__log(ctx, MU__LOG_INFO,
+            "the journal: %" PRIu64 " named closures, %" PRIu32 " of them to be run",
+            s->journal.finished.count + s->journal.named.count, s->closures.count);
     if (s->closures.count > 0)
         mu__sup_watchdog_watch(ctx, s);
     s->journal.compaction.is_requested = true;
@@ -347,7 +348,8 @@ static int open_some(struct mu__ctx *ctx, struct supervisor *s)
 static unsigned get_progress_percent(const struct mu__journal_progress *progress)
 {
     return progress->bytes_all == 0
-               ? 100 : (unsigned)(progress->bytes * 100 / progress->bytes_all);
+               ? 100
+               : (unsigned)(progress->bytes * 100 / progress->bytes_all);
 }
 
 static void report_progress(struct mu__ctx *ctx, struct supervisor *s,

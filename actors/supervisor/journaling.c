@@ -22,7 +22,7 @@
 enum {
     STEP_EACH_MS = 1,
     COMPACT_EACH_MS = 1000,
-    SWEEP_EACH = 4,             /* forgotten closures that are freed when one finishes */
+    SWEEP_EACH = 4, /* forgotten closures that are freed when one finishes */
     SWEEP_STEP = 5000
 };
 
@@ -75,8 +75,8 @@ static void describe_journaled_closure(void *owner, uint64_t id,
     record->worker = extra->options.worker;
     record->not_worker = extra->options.not_worker;
     record->worker_type = mu__sup_role_view(s, extra);
-    record->inputs = (struct mu__view){mu__closure_extra_inputs(extra),
-                                       8U * extra->inputs.count};
+    record->inputs =
+        (struct mu__view){mu__closure_extra_inputs(extra), 8U * extra->inputs.count};
 }
 
 /* Log, and tell clients once, that the journal cannot be written. The chief goes on. */
@@ -90,8 +90,10 @@ static void report_journal_failure(struct mu__ctx *ctx, struct supervisor *s,
                    error->message[0] == '\0' ? mu_strerror(error->code) : error->message);
     if (is_known)
         return;
-    (void)snprintf(text, sizeof text, "the journal cannot be written: %.400s; after a "
-                   "restart closures may run again", error->message);
+    (void)snprintf(text, sizeof text,
+                   "the journal cannot be written: %.400s; after a "
+                   "restart closures may run again",
+                   error->message);
     mu__log(ctx, MU__LOG_ERROR, "%s", text);
     mu__sup_fault(ctx, s, error->code == -MU_EEXHAUSTED ? -MU_EEXHAUSTED : -MU_EDATALOSS,
                   MU_ERROR_CHIEF, "/job:chief/task:0", text);
@@ -132,8 +134,10 @@ static int number_journaled_effect(struct mu__ctx *ctx, struct supervisor *s,
             "effect window full: one closure with effects has been running too long");
     rv = mu__sup_journal_reserve(ctx, s);
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "the journal cannot be written, so the "
-                            "closure's effects could count twice: %s", s->journal.error);
+        return mu_error_set(ret_error, rv,
+                            "the journal cannot be written, so the "
+                            "closure's effects could count twice: %s",
+                            s->journal.error);
     extra->effect = ++s->effects.last;
     return 0;
 }
@@ -223,8 +227,8 @@ static void answer_from_journal(struct mu__ctx *ctx, struct supervisor *s, mu__p
 {
     const struct mu__resolved body = {.token = token, .attempt = 1, .result = *result};
 
-    (void)mu__sup_send_result(ctx, s, to, mu__msg_backed(ctx, MU__RESOLVED, &body,
-                                                         sizeof body, backing));
+    (void)mu__sup_send_result(
+        ctx, s, to, mu__msg_backed(ctx, MU__RESOLVED, &body, sizeof body, backing));
 }
 
 /* A result as it can be sent; *ret_buf, which the caller drops, has it. NULL: it is nil.
@@ -293,8 +297,8 @@ bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
 
     if (named == NULL && finished == NULL)
         return false;
-    function = mu__names_view(&s->functions, named != NULL ? named->function
-                                                           : finished->function);
+    function = mu__names_view(&s->functions,
+                              named != NULL ? named->function : finished->function);
     if (function.size != body->function.size ||
         memcmp(function.data, body->function.data, function.size) != 0)
         mu__sup_refuse(ctx, client->pid, body->token, -MU_EEXISTS, MU_ERROR_OTHER,
@@ -326,8 +330,8 @@ bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
 {
     struct named_closure *named =
         mu__named_closures_numbered(&s->journal.named, mu__sup_extra(s, closure)->number);
-    bool has_finished = outcome->code == 0 &&
-                        mu__sup_journal_keep(ctx, s, named, &outcome->result) == 0;
+    bool has_finished =
+        outcome->code == 0 && mu__sup_journal_keep(ctx, s, named, &outcome->result) == 0;
     mu_error error;
     int rv;
 

@@ -32,7 +32,8 @@ static int check_items(const struct supervisor *s, const mu_value *values,
         if (!mu__worker_types_has(&s->config.types, type))
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "per-worker values: \"%.64s\" is no type of tasks that "
-                                "run closures (option worker_types of the chief)", type);
+                                "run closures (option worker_types of the chief)",
+                                type);
         if (mu_value_type(mu_value_at(values, i)) != MU_VALUE_LIST)
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "per-worker values: expected a list for type \"%.64s\"",
@@ -271,7 +272,7 @@ void mu__sup_per_worker_client_lost(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 void mu__sup_per_worker_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
-                            struct per_worker *pw)
+                                      struct per_worker *pw)
 {
     if (pw->holders_count > 0 || pw->sent.users > 0)
         return;
@@ -303,8 +304,7 @@ mu_value *mu__sup_per_worker_value(const struct supervisor *s)
 
         name[0] = '\0';
         if (pw->function != MU__NAME_NONE)
-            mu__view_copy(mu__names_view(&s->functions, pw->function), name,
-                          sizeof name);
+            mu__view_copy(mu__names_view(&s->functions, pw->function), name, sizeof name);
         (void)mu_value_set(map, "number",
                            mu_value_int((int64_t)(pw->number & ~MU__PER_WORKER_BIT)));
         (void)mu_value_set(map, "function", mu_value_string(name));

@@ -29,8 +29,9 @@ static void answer_fetch(struct mu__ctx *ctx, struct supervisor *s, mu__pid to,
         return;
     }
     body.content = outcome->result;
-    (void)mu__sup_send_result(ctx, s, to, mu__msg_backed(ctx, MU__FETCHED, &body,
-                                                         sizeof body, outcome->backing));
+    (void)mu__sup_send_result(ctx, s, to,
+                              mu__msg_backed(ctx, MU__FETCHED, &body, sizeof body,
+                                             outcome->backing));
 }
 
 static void answer_fetchers(struct mu__ctx *ctx, struct supervisor *s,
@@ -102,8 +103,9 @@ static void recompute_pinned(struct mu__ctx *ctx, struct supervisor *s,
         return;
     pinned->computing = true;
     s->counts.args_bytes += mu__closure_bytes(closure);
-    mu__log(ctx, MU__LOG_INFO, "the result of closure %" PRIu64 " is lost: it is "
-            "computed again", pinned->number);
+    mu__log(ctx, MU__LOG_INFO,
+            "the result of closure %" PRIu64 " is lost: it is computed again",
+            pinned->number);
     if (s->watchdog.timer == 0)
         mu__sup_watchdog_watch(ctx, s);
     mu__sup_queue_first(ctx, s, closure);
@@ -231,8 +233,7 @@ void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         answer_fetch(ctx, s, msg->from, body->token, body->input, &there);
         return;
     }
-    if (pinned == NULL ||
-        !mu__pinned_result_add_fetch(pinned, msg->from, body->token)) {
+    if (pinned == NULL || !mu__pinned_result_add_fetch(pinned, msg->from, body->token)) {
         answer_fetch(ctx, s, msg->from, body->token, body->input, &unknown);
         return;
     }

@@ -7,12 +7,12 @@
 #include "actors/supervisor/stragglers.h"
 
 enum {
-    LOOK_MS = 5,                /* between checks while closures may move, */
-    LOOK_MAX_MS = 40,           /* and at most, while none did */
-    LATE_MS = 500,              /* an attempt that has not begun by then has no thread */
-    STEALS_MAX = 16,            /* workers that are asked in one check */
-    ANSWER_MS = 1000,           /* a worker that has not answered is asked again */
-    RETURNS_MAX = 10000         /* of one closure: attempts have 16 bits */
+    LOOK_MS = 5,        /* between checks while closures may move, */
+    LOOK_MAX_MS = 40,   /* and at most, while none did */
+    LATE_MS = 500,      /* an attempt that has not begun by then has no thread */
+    STEALS_MAX = 16,    /* workers that are asked in one check */
+    ANSWER_MS = 1000,   /* a worker that has not answered is asked again */
+    RETURNS_MAX = 10000 /* of one closure: attempts have 16 bits */
 };
 
 uint32_t mu__sup_runs(const struct supervisor *s, const struct mu__closure *closure)
@@ -35,7 +35,7 @@ static bool may_recall_closure(const struct supervisor *s,
     return (closure->marks & MU__MARK_BEGUN) == 0 &&
            closure->crashes < QUARANTINE_CRASHES &&
            (extra == NULL || (extra->options.worker == 0 && extra->backup.worker == 0 &&
-                             extra->returns < RETURNS_MAX));
+                              extra->returns < RETURNS_MAX));
 }
 
 /* A RECALL in the making, filled from its last entry to its first. */
@@ -43,7 +43,7 @@ struct request {
     struct mu__msg *msg;
     uint8_t *first;
     const uint8_t *end;
-    uint32_t room;              /* entries that fit before `first` */
+    uint32_t room; /* entries that fit before `first` */
 };
 
 static bool request_begin(struct mu__ctx *ctx, struct request *request, uint32_t room)
@@ -293,8 +293,7 @@ static const struct mu__member_worker *idle_worker(struct supervisor *s, uint32_
     if (mu__closures_first_queued(&s->closures) != NULL ||
         (s->roles.has_queued && mu__sup_role_first(s, role) != NULL))
         return NULL;
-    worker = mu__membership_get(&s->members,
-                                mu__membership_pick_role(&s->members, role));
+    worker = mu__membership_get(&s->members, mu__membership_pick_role(&s->members, role));
     return worker != NULL && worker->load < mu__member_threads(worker) ? worker : NULL;
 }
 
@@ -330,9 +329,8 @@ static bool has_more_waiting(const struct mu__member_worker *a,
 
 /* The worker where most closures wait, of those after `last` in this order; `last` NULL:
  * of all. */
-static const struct mu__member_worker *
-find_fullest_worker(const struct supervisor *s, const struct mu__member_worker *last,
-                    uint64_t now_ms)
+static const struct mu__member_worker *find_fullest_worker(
+    const struct supervisor *s, const struct mu__member_worker *last, uint64_t now_ms)
 {
     const struct mu__member_worker *best = NULL;
 
@@ -350,7 +348,7 @@ find_fullest_worker(const struct supervisor *s, const struct mu__member_worker *
 
 struct steal {
     const struct mu__member_worker *idle;
-    bool is_stuck;              /* no thread is free where it waits */
+    bool is_stuck; /* no thread is free where it waits */
 };
 
 /* A closure with inputs stays where it is, unless no thread is free there. */
@@ -361,9 +359,9 @@ static bool suits_idle(const struct supervisor *s, const struct mu__closure *clo
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
     return extra == NULL || (mu__sup_role_suits(s, extra, steal_from_to->idle) &&
-                            (extra->inputs.count == 0 ||
-                             (steal_from_to->is_stuck &&
-                              mu__sup_builds_suit(s, extra, steal_from_to->idle))));
+                             (extra->inputs.count == 0 ||
+                              (steal_from_to->is_stuck &&
+                               mu__sup_builds_suit(s, extra, steal_from_to->idle))));
 }
 
 /* Half of what waits there, or all of it if no thread is free to begin it. */

@@ -35,9 +35,8 @@ uint32_t mu__sup_role(const struct closure_extra *extra)
                                                      : extra->options.role - 1U;
 }
 
-struct mu__worker_id mu__sup_named_worker(const struct supervisor *s,
-                                          const struct closure_extra *extra,
-                                          uint32_t index)
+struct mu__worker_id mu__sup_named_worker(
+    const struct supervisor *s, const struct closure_extra *extra, uint32_t index)
 {
     uint32_t role = mu__sup_role(extra);
 
@@ -97,12 +96,16 @@ int mu__sup_check_role(const struct supervisor *s, const struct closure_extra *e
         return 0;
     mu__worker_types_text(&s->config.types, types, sizeof types);
     if (options->role != 0)
-        return mu_error_set(ret_error, -MU_EINVALID, "the task type that the closure is "
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "the task type that the closure is "
                             "for runs no closures: option worker_types of the chief is "
-                            "\"%s\"", types);
-    return mu_error_set(ret_error, -MU_EINVALID, "the closure names a worker by its "
+                            "\"%s\"",
+                            types);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "the closure names a worker by its "
                         "index, and no task type: that means type \"worker\", and option "
-                        "worker_types of the chief is \"%s\"", types);
+                        "worker_types of the chief is \"%s\"",
+                        types);
 }
 
 struct mu__view mu__sup_role_view(const struct supervisor *s,
@@ -199,7 +202,9 @@ void mu__sup_refuse_worker(struct mu__ctx *ctx, const struct supervisor *s,
 
     mu__worker_types_text(&s->config.types, types, sizeof types);
     body.worker_types = mu__view_str(types);
-    mu__log(ctx, MU__LOG_WARN, "/job:%s/task:%" PRIu32 " offers to run closures and gets "
-            "none: option worker_types of this chief is \"%s\"", type, index, types);
+    mu__log(ctx, MU__LOG_WARN,
+            "/job:%s/task:%" PRIu32 " offers to run closures and gets "
+            "none: option worker_types of this chief is \"%s\"",
+            type, index, types);
     (void)mu__send_body(ctx, worker, MU__REGISTER_REFUSED, &body, sizeof body);
 }

@@ -29,9 +29,8 @@ uint32_t mu__sup_role(const struct closure_extra *extra);
 
 /* The worker of a task index that a closure names: of its own role, or of type
  * "worker". */
-struct mu__worker_id mu__sup_named_worker(const struct supervisor *s,
-                                          const struct closure_extra *extra,
-                                          uint32_t index);
+struct mu__worker_id mu__sup_named_worker(
+    const struct supervisor *s, const struct closure_extra *extra, uint32_t index);
 
 /* Whether a worker is of the closure's role, and not the one that it avoids. `extra` may
  * be NULL. */

@@ -14,10 +14,10 @@
 #include <string.h>
 
 enum {
-    STATUS_WAIT_MS = 1000,      /* for the parameter servers' part */
-    STATUS_OF_ONE_MAX = 16,     /* that wait for them, asked for by one node */
-    STATUS_COST_SECOND = 256,   /* of one node: a status costs 1, and 1 more for each */
-    STATUS_COST_MAX = 512,      /* COST_NODES nodes that it shows */
+    STATUS_WAIT_MS = 1000,    /* for the parameter servers' part */
+    STATUS_OF_ONE_MAX = 16,   /* that wait for them, asked for by one node */
+    STATUS_COST_SECOND = 256, /* of one node: a status costs 1, and 1 more for each */
+    STATUS_COST_MAX = 512,    /* COST_NODES nodes that it shows */
     STATUS_COST_NODES = 64,
     REFUSED_SAID_MS = 1000,
     IN_FLIGHT_SHOWN_MAX = 16
@@ -30,12 +30,14 @@ void mu__sup_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct supervisor *s = state;
     struct mu__report *body = mu__body(msg);
     char replaced[MU__METRIC_NAME_MAX + 1];
-    struct reported_metric *metric = mu__reported_metrics_take(
-        &s->metrics, body->name, msg->from.node, replaced);
+    struct reported_metric *metric =
+        mu__reported_metrics_take(&s->metrics, body->name, msg->from.node, replaced);
 
     if (replaced[0] != '\0')
-        mu__log(ctx, MU__LOG_WARN, "numbers are reported under more than %d names: the "
-                "one under \"%s\" is forgotten", MU__METRICS_MAX, replaced);
+        mu__log(ctx, MU__LOG_WARN,
+                "numbers are reported under more than %d names: the "
+                "one under \"%s\" is forgotten",
+                MU__METRICS_MAX, replaced);
     metric->node = msg->from.node;
     metric->number = body->number;
     metric->step = body->step;
@@ -52,10 +54,9 @@ void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     (void)ctx;
     if (metric == NULL) {
-        mu__call_complete(&call->call,
-                          mu_error_set(&call->call.error, -MU_ENOTFOUND,
-                                       "no number was reported under \"%s\"",
-                                       call->name));
+        mu__call_complete(&call->call, mu_error_set(&call->call.error, -MU_ENOTFOUND,
+                                                    "no number was reported under \"%s\"",
+                                                    call->name));
         return;
     }
     call->number = metric->number;
@@ -159,8 +160,7 @@ uint32_t mu__sup_running(const struct supervisor *s)
     uint32_t count = 0;
 
     for (uint32_t i = 1; i < s->members.workers_size; i++)
-        if (mu__membership_get(&s->members, i) != NULL &&
-            s->members.workers[i].begun > 0)
+        if (mu__membership_get(&s->members, i) != NULL && s->members.workers[i].begun > 0)
             count += running_at(s, i);
     return count;
 }
@@ -174,7 +174,8 @@ uint32_t mu__sup_blocked_workers(const struct supervisor *s)
         const struct supervisor_client *client = &s->clients.items[i];
         const struct mu__member_worker *worker =
             client->present && client->closures > 0
-                ? mu__membership_by_node(&s->members, client->pid.node) : NULL;
+                ? mu__membership_by_node(&s->members, client->pid.node)
+                : NULL;
 
         blocked += worker != NULL && worker->begun >= mu__member_threads(worker);
     }
@@ -205,8 +206,8 @@ static mu_value *closures_value(const struct supervisor *s)
         {"stuck", s->counts.stuck},
         {"stalls", s->watchdog.stalls},
         {"kept", mu__closures_count(&s->closures, MU__LIST_PINNED)},
-        {"recomputing", s->pinned.by_number.count -
-                            mu__closures_count(&s->closures, MU__LIST_PINNED)},
+        {"recomputing",
+         s->pinned.by_number.count - mu__closures_count(&s->closures, MU__LIST_PINNED)},
         {"args_bytes", s->counts.args_bytes},
         {"unread_bytes", mu__sup_unread_bytes(s)},
         {"blocked_workers", mu__sup_blocked_workers(s)},
@@ -219,7 +220,7 @@ static mu_value *closures_value(const struct supervisor *s)
 }
 
 mu_value *mu__sup_running_value(const struct supervisor *s,
-                               const struct mu__closure *closure, uint64_t now_ms)
+                                const struct mu__closure *closure, uint64_t now_ms)
 {
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, mu__list_worker(closure->list));
@@ -249,10 +250,10 @@ static mu_value *in_flight_value(const struct supervisor *s, uint64_t now_ms)
     int left = IN_FLIGHT_SHOWN_MAX;
 
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
-        struct mu__closure *closure = mu__membership_get(&s->members, i) == NULL
-                                          ? NULL
-                                          : mu__closures_first(&s->closures,
-                                                               mu__list_in_flight(i));
+        struct mu__closure *closure =
+            mu__membership_get(&s->members, i) == NULL
+                ? NULL
+                : mu__closures_first(&s->closures, mu__list_in_flight(i));
 
         if (closure != NULL && left-- > 0)
             (void)mu_value_append(list, mu__sup_running_value(s, closure, now_ms));
@@ -353,7 +354,7 @@ static struct status_request *find_request(struct supervisor *s, uint64_t number
 }
 
 static void request_servers(struct mu__ctx *ctx, struct supervisor *s,
-                        struct status_request *request)
+                            struct status_request *request)
 {
     for (uint32_t i = 0; i < s->nodes.count; i++) {
         const struct live_node *node = &s->nodes.items[i];
@@ -386,7 +387,7 @@ static bool is_status_affordable(struct mu__ctx *ctx, struct supervisor *s, uint
     uint64_t less;
 
     if (peer == NULL)
-        return true;    /* this process itself */
+        return true; /* this process itself */
     less = (now_ms - peer->status_ms) * STATUS_COST_SECOND / 1000;
     if (less > 0) {
         peer->status_ms = now_ms;
@@ -456,7 +457,7 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         answer_status(ctx, s, request);
     else
         request->timer = mu__timer_set(ctx, STATUS_WAIT_MS,
-                                        timer_token(TIMER_STATUS, request->number));
+                                       timer_token(TIMER_STATUS, request->number));
 }
 
 void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

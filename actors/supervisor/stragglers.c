@@ -1,11 +1,11 @@
 /* Backup attempts: a closure that runs much longer than its function does on average (a
  * straggler) is sent to an idle worker too, while nothing is queued. The first result
  * counts. */
+#include "actors/supervisor/stragglers.h"
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
-#include "actors/supervisor/stragglers.h"
 
 #include <inttypes.h>
 
@@ -54,7 +54,7 @@ void mu__sup_backups_lost(struct supervisor *s, uint32_t number)
 
 struct straggler {
     const struct supervisor *supervisor;
-    uint32_t number;            /* where it runs */
+    uint32_t number; /* where it runs */
     const struct closure_extra *extra;
 };
 
@@ -78,8 +78,8 @@ static bool is_closure_straggling(const struct supervisor *s,
            mu__is_straggler(mu__function_times_find(&s->times, closure->function), ran_ms,
                             s->config.backup_percent) &&
            (extra == NULL || (extra->backup.worker == 0 && extra->options.worker == 0 &&
-                             extra->inputs.count == 0 &&
-                             (extra->options.flags & MU__CLOSURE_NO_BACKUP) == 0));
+                              extra->inputs.count == 0 &&
+                              (extra->options.flags & MU__CLOSURE_NO_BACKUP) == 0));
 }
 
 static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
@@ -114,8 +114,7 @@ static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
 
 void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s)
 {
-    s->backups.timer =
-        mu__timer_set(ctx, BACKUP_TICK_MS, timer_token(TIMER_BACKUP, 0));
+    s->backups.timer = mu__timer_set(ctx, BACKUP_TICK_MS, timer_token(TIMER_BACKUP, 0));
 }
 
 void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s)

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { SAME_REPORT_MS = 1000 };  /* a reporter's reports of a server count once in it */
+enum { SAME_REPORT_MS = 1000 }; /* a reporter's reports of a server count once in it */
 
 /* ---- The end of a closure ---- */
 
@@ -26,7 +26,7 @@ void mu__sup_count_outcome(struct supervisor *s, int code)
 
 /* Texts of an error get a backing buffer of the message's own. */
 static void copy_error_texts(struct mu__msg *msg, struct mu__resolved *body,
-                              const struct closure_outcome *outcome)
+                             const struct closure_outcome *outcome)
 {
     size_t size = (size_t)body->message.size + body->task.size + body->function.size +
                   body->detail.size + body->error_data.size;
@@ -153,8 +153,8 @@ static void on_supervisor_node_up(struct mu__ctx *ctx, void *state, struct mu__m
 {
     struct supervisor *s = state;
     struct mu__node_up *body = mu__body(msg);
-    struct live_node node = {.node = body->node, .index = body->index,
-                             .since_ms = mu__now_ms(ctx)};
+    struct live_node node = {
+        .node = body->node, .index = body->index, .since_ms = mu__now_ms(ctx)};
 
     mu__view_copy(body->type, node.type, sizeof node.type);
     mu__view_copy(body->address, node.address, sizeof node.address);

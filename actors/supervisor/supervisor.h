@@ -24,7 +24,7 @@ struct mu__metric_call {
     uint64_t step;
 };
 
-extern const struct mu__behavior mu__supervisor;    /* init takes the config */
+extern const struct mu__behavior mu__supervisor; /* init takes the config */
 
 /* Whether its journal is still being read, some thousand records in a turn. What clients
  * and workers ask for waits meanwhile, but for the status, which says how far it is. */

@@ -3,8 +3,8 @@
 #include "actors/supervisor/actions.h"
 
 enum {
-    LOOK_MS = 2,                /* until it is checked again whether a client reads */
-    LOOK_BYTES_MAX = 4 << 20    /* sent to one client at a time */
+    LOOK_MS = 2,             /* until it is checked again whether a client reads */
+    LOOK_BYTES_MAX = 4 << 20 /* sent to one client at a time */
 };
 
 /* ---- Keeping and sending ---- */
@@ -25,7 +25,7 @@ int mu__sup_send_result(struct mu__ctx *ctx, struct supervisor *s, mu__pid to,
     bool is_behind;
 
     if (to.node == MU__NODE_SELF)
-        return mu__send(ctx, to, msg);      /* it is never behind */
+        return mu__send(ctx, to, msg); /* it is never behind */
     is_behind = mu__is_behind(ctx, to.node);
     /* While nobody is behind, the client need not be found. */
     if (is_behind || s->clients.unread_timer != 0)

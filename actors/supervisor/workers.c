@@ -125,8 +125,9 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (mu__sup_is_adaptive(s))
         mu__membership_set_time(&s->members, number, MU__WINDOW_TIME_US);
     settle_joined_worker(ctx, s, number);
-    mu__log(ctx, MU__LOG_INFO, "%s takes closures (%" PRIu32 " threads, window %" PRIu32
-            ")", mu__sup_task_of(s, id).text, body->threads,
+    mu__log(ctx, MU__LOG_INFO,
+            "%s takes closures (%" PRIu32 " threads, window %" PRIu32 ")",
+            mu__sup_task_of(s, id).text, body->threads,
             mu__sup_window(s, mu__membership_get(&s->members, number)));
     mu__sup_dispatch_affine(ctx, s, number);
 }
@@ -140,8 +141,8 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
     if (worker_state->lost_ms == 0)
         worker_state->lost_ms = mu__now_ms(ctx);
     if (worker_state->timer == 0 && s->config.recovery_ms != 0)
-        worker_state->timer = mu__timer_set(ctx, s->config.recovery_ms,
-                                       timer_token(TIMER_WORKER, number));
+        worker_state->timer =
+            mu__timer_set(ctx, s->config.recovery_ms, timer_token(TIMER_WORKER, number));
 }
 
 static const char *describe_fate(enum mu__loss loss, bool left, uint32_t in_flight)
@@ -166,8 +167,9 @@ static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
 
 static void log_ended(struct mu__ctx *ctx, const char *task, uint32_t count)
 {
-    mu__log(ctx, MU__LOG_INFO, "%s has left as the job is done; %" PRIu32
-            " closure%s had not ended there", task, count, count == 1 ? "" : "s");
+    mu__log(ctx, MU__LOG_INFO,
+            "%s has left as the job is done; %" PRIu32 " closure%s had not ended there",
+            task, count, count == 1 ? "" : "s");
 }
 
 static void answer_requester(struct mu__ctx *ctx, struct drain_requester *requester,
@@ -337,8 +339,7 @@ void mu__sup_on_task_ended(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     const struct mu__task_ended *body = mu__body(msg);
     const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
                                      body->index};
-    uint32_t number =
-        id.role == MU__ROLE_NONE ? 0 : mu__membership_find(&s->members, id);
+    uint32_t number = id.role == MU__ROLE_NONE ? 0 : mu__membership_find(&s->members, id);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
     char what[200];
 
@@ -430,17 +431,19 @@ static void log_drain(struct mu__ctx *ctx, const struct supervisor *s,
 {
     uint32_t running = worker->begun < worker->load ? worker->begun : worker->load;
 
-    mu__log(ctx, MU__LOG_INFO, "%s finishes %" PRIu32 " closure%s (%" PRIu32
-            " running, %" PRIu32 " sent) and leaves", mu__sup_task(s, worker).text,
-            worker->load, worker->load == 1 ? "" : "s", running, worker->load - running);
+    mu__log(ctx, MU__LOG_INFO,
+            "%s finishes %" PRIu32 " closure%s (%" PRIu32 " running, %" PRIu32
+            " sent) and leaves",
+            mu__sup_task(s, worker).text, worker->load, worker->load == 1 ? "" : "s",
+            running, worker->load - running);
 }
 
 void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     const struct mu__drain *body = mu__body(msg);
-    struct mu__view type = body->worker_type.size > 0 ? body->worker_type
-                                                      : mu__view_str(MU__WORKER_TYPES);
+    struct mu__view type =
+        body->worker_type.size > 0 ? body->worker_type : mu__view_str(MU__WORKER_TYPES);
     struct mu__member_worker *worker = worker_to_drain(s, msg, body, type);
     struct worker_state *worker_state;
     char text[128];
@@ -450,9 +453,9 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     if (worker == NULL) {
-        (void)snprintf(text, sizeof text, "there is no /job:%.*s/task:%" PRIu32
-                       " that takes closures", (int)type.size, (const char *)type.data,
-                       body->worker - 1);
+        (void)snprintf(text, sizeof text,
+                       "there is no /job:%.*s/task:%" PRIu32 " that takes closures",
+                       (int)type.size, (const char *)type.data, body->worker - 1);
         mu__sup_answer_drain(ctx, msg->from, body->token, -MU_ENOTFOUND, text);
         return;
     }

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ABANDONS_MAX = 4096 };  /* beyond, servers learn it only when this node ends */
+enum { ABANDONS_MAX = 4096 }; /* beyond, servers learn it only when this node ends */
 
 /* An ABANDON that found no room in its link, and is owed to a server. */
 struct pending_abandon {
@@ -17,17 +17,18 @@ struct pending_abandon {
     mu__pid to;
     uint32_t partition;
     uint64_t generation;
-    uint64_t batch;         /* its token; 0: of a call, by the next two */
+    uint64_t batch; /* its token; 0: of a call, by the next two */
     uint64_t variable;
     uint64_t transfer;
 };
 
 static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abandon)
 {
-    const struct mu__effect_write batch = {
-        .token = abandon->batch, .batch = abandon->batch,
-        .operation = MU__WRITE_ABANDON,
-        .partition = abandon->partition, .generation = abandon->generation};
+    const struct mu__effect_write batch = {.token = abandon->batch,
+                                           .batch = abandon->batch,
+                                           .operation = MU__WRITE_ABANDON,
+                                           .partition = abandon->partition,
+                                           .generation = abandon->generation};
     const struct mu__var_write body = {
         .operation = MU__WRITE_ABANDON,
         .variable = abandon->variable,

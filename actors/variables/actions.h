@@ -29,12 +29,11 @@ void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operatio
                        int code);
 
 /* End the opens that reopen variables for an operation. */
-void mu__vars_drop_inners(struct mu__ctx *ctx, struct variables *v,
-                          struct operation *op);
+void mu__vars_drop_inners(struct mu__ctx *ctx, struct variables *v, struct operation *op);
 
 /* ---- flights.c ---- */
 
-enum { RETRY_MS = 5 };      /* after a link had no room */
+enum { RETRY_MS = 5 }; /* after a link had no room */
 
 /* Into and out of the queue of a part's server, in which parts with something to send
  * stand; or of those that wait for a server. */
@@ -46,7 +45,7 @@ void mu__vars_unstage(struct variables *v, struct op_part *part);
 void mu__vars_number(struct variables *v, struct op_part *part);
 void mu__vars_settle(struct variables *v, struct op_part *part);
 
-int mu__vars_flights_init(struct variables *v);     /* -MU_ENOMEM */
+int mu__vars_flights_init(struct variables *v); /* -MU_ENOMEM */
 
 /* A flight to the server of a partition that is counted, without bytes. NULL: out of
  * memory. */
@@ -185,8 +184,8 @@ void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
                              struct mu__view reason);
 void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
                               struct op_part *part);
-void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v,
-                           struct operation *op, uint32_t partition);
+void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                           uint32_t partition);
 
 /* The variable was created anew while it was written. */
 void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ACTIVE_MAX = 4 };    /* large batches under way with one server */
+enum { ACTIVE_MAX = 4 }; /* large batches under way with one server */
 
-_Static_assert(ACTIVE_MAX * MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
+_Static_assert(ACTIVE_MAX *MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
                "what servers have not told of would fill the window");
 
 /* ---- The list ---- */
@@ -22,8 +22,8 @@ _Static_assert(ACTIVE_MAX * MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
 int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
                     const void *data)
 {
-    uint64_t bytes = write->size < MU__EFFECT_BYTES_MIN ? MU__EFFECT_BYTES_MIN
-                                                        : write->size;
+    uint64_t bytes =
+        write->size < MU__EFFECT_BYTES_MIN ? MU__EFFECT_BYTES_MIN : write->size;
     struct mu__effect *effect;
 
     assert(write->size > 0);
@@ -92,8 +92,8 @@ static int need_batch(struct variables *v, struct operation *op, uint32_t partit
         (void)mu__list_pop(&v->spare_batches);
     if (batch == NULL)
         return -MU_ENOMEM;
-    *batch = (struct write_batch){.partition = partition, .queue = SINGLES, .op = op,
-                                  .sibling = op->batches};
+    *batch = (struct write_batch){
+        .partition = partition, .queue = SINGLES, .op = op, .sibling = op->batches};
     op->batches = batch;
     placement->planned = batch;
     return 0;
@@ -115,8 +115,7 @@ static void plan_write(struct write_batch *batch, struct mu__effect *write)
 static void join_writes(const struct operation *op, struct mu__effects *effects)
 {
     effects->first = NULL;
-    for (struct write_batch *batch = op->batches; batch != NULL;
-         batch = batch->sibling) {
+    for (struct write_batch *batch = op->batches; batch != NULL; batch = batch->sibling) {
         if (effects->first == NULL)
             effects->first = batch->first;
         else
@@ -191,8 +190,7 @@ static void fill_piece(const struct write_batch *batch, struct mu__effect_write 
 }
 
 /* Go behind the piece that was sent; false when it was the last. */
-static bool move_on(struct variables *v, struct write_batch *batch,
-                    struct flight *flight)
+static bool move_on(struct variables *v, struct write_batch *batch, struct flight *flight)
 {
     uint32_t size = piece_size(batch);
     uint32_t weight = (uint32_t)mu__effect_weight(size);
@@ -267,8 +265,8 @@ int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index
     flight = need_flight(v, batch);
     rv = send_piece_of(ctx, v, batch, flight);
     if (rv == 0) {
-        mu__vars_put_batch_last(move_on(v, batch, flight) ? &server->active
-                                                          : &server->flying, batch);
+        mu__vars_put_batch_last(
+            move_on(v, batch, flight) ? &server->active : &server->flying, batch);
         return 1;
     }
     if (batch->pieces == 0)

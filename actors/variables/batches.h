@@ -12,26 +12,26 @@
 
 /* All writes of a run to one partition. */
 struct write_batch {
-    struct mu__list_node node;  /* in the list `in` */
-    struct mu__list *in;        /* NULL: in none, since it was answered */
-    struct write_batch *sibling;    /* the next of the same run */
+    struct mu__list_node node;   /* in the list `in` */
+    struct mu__list *in;         /* NULL: in none, since it was answered */
+    struct write_batch *sibling; /* the next of the same run */
     struct operation *op;
     uint32_t partition;
     enum queue queue;
     uint32_t writes_count;
-    struct mu__effect *first;   /* its writes follow each other */
+    struct mu__effect *first; /* its writes follow each other */
     struct mu__effect *last;
-    uint64_t token;             /* of its flight; 0: not begun */
-    const struct mu__effect *at;    /* the next piece: of this write, */
-    uint64_t offset;                /* from here */
-    uint32_t writes_left;           /* `at` included */
-    uint32_t pieces;            /* sent in this try */
-    int refused;                /* if `rested`: the server's code; 0: it knows no
-                                   supervisor */
+    uint64_t token;              /* of its flight; 0: not begun */
+    const struct mu__effect *at; /* the next piece: of this write, */
+    uint64_t offset;             /* from here */
+    uint32_t writes_left;        /* `at` included */
+    uint32_t pieces;             /* sent in this try */
+    int refused;                 /* if `rested`: the server's code; 0: it knows no
+                                    supervisor */
     bool rested;
-    uint64_t due_ms;            /* RESTING */
-    uint32_t reopening;         /* variables that are being reopened; if any, it is in no
-                                   list */
+    uint64_t due_ms;    /* RESTING */
+    uint32_t reopening; /* variables that are being reopened; if any, it is in no
+                           list */
     unsigned reopens;
 };
 
@@ -39,8 +39,7 @@ struct write_batch {
 
 /* Cut what a run writes into batches, and sort it by partition. After an error, too, its
  * writes are whole, and batches may be there. */
-int mu__vars_plan_batches(struct mu__ctx *ctx, struct variables *v,
-                          struct operation *op);
+int mu__vars_plan_batches(struct mu__ctx *ctx, struct variables *v, struct operation *op);
 
 static inline void mu__vars_take_out_batch(struct write_batch *batch)
 {

@@ -9,13 +9,13 @@ struct mu__opened_variable;
 
 /* One write to one shard, with its data. */
 struct mu__effect {
-    struct mu__effect *next;    /* in the order in which they were made */
-    uint32_t partition;         /* of the shard */
-    uint32_t operation;         /* enum mu__write_operation: ASSIGN, ADD, SGD, MOMENTUM */
-    uint64_t variable;          /* the shard's id */
+    struct mu__effect *next; /* in the order in which they were made */
+    uint32_t partition;      /* of the shard */
+    uint32_t operation;      /* enum mu__write_operation: ASSIGN, ADD, SGD, MOMENTUM */
+    uint64_t variable;       /* the shard's id */
     struct mu__opened_variable *opened; /* whose shard it is; a reference. NULL: it is not
                                            reopened when its server has lost it */
-    uint32_t shard;             /* of `opened` */
+    uint32_t shard;                     /* of `opened` */
     double rate;
     double momentum;
     uint64_t size;
@@ -27,14 +27,14 @@ struct mu__effects {
     struct mu__effect *first;
     struct mu__effect *last;
     uint64_t bytes;
-    uint64_t origin;            /* of the RUN; effect 0: not applied once */
+    uint64_t origin; /* of the RUN; effect 0: not applied once */
     uint64_t effect;
     uint64_t effects_done;
 };
 
 enum {
     MU__EFFECTS_BYTES_MAX = 64 << 20,
-    MU__EFFECT_BYTES_MIN = 64       /* what a smaller write counts as */
+    MU__EFFECT_BYTES_MIN = 64 /* what a smaller write counts as */
 };
 
 /* Append a copy of a write with `write->size` bytes of data, at least 1. -MU_EEXHAUSTED,

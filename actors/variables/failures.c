@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    NAMED_MAX = 3,          /* servers that an error names */
-    SERVER_TEXT_MAX = 384   /* a task and its address */
+    NAMED_MAX = 3,        /* servers that an error names */
+    SERVER_TEXT_MAX = 384 /* a task and its address */
 };
 
 static const char NOT_SERVED[] = "has not served its partition";
@@ -106,8 +106,8 @@ static void line_add_server(struct line *line, const struct variables *v, uint32
 
 /* ---- Failing ---- */
 
-static void end_with_error(struct mu__ctx *ctx, struct variables *v,
-                           struct operation *op, const mu_error *error)
+static void end_with_error(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                           const mu_error *error)
 {
     v->pump_all_due = true;
     if (op->run != NULL) {
@@ -129,8 +129,8 @@ static void end_failed(struct mu__ctx *ctx, struct variables *v, struct operatio
     end_with_error(ctx, v, op, error);
 }
 
-static void set_operation_error(const struct operation *op, int code,
-                                const char *reason, mu_error *ret_error)
+static void set_operation_error(const struct operation *op, int code, const char *reason,
+                                mu_error *ret_error)
 {
     if (op->run != NULL)
         (void)mu_error_set(ret_error, code, "what the run wrote: %s", reason);
@@ -192,8 +192,8 @@ void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
                      " answered something else than was asked");
 }
 
-void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v,
-                           struct operation *op, uint32_t partition)
+void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                           uint32_t partition)
 {
     mu__vars_fail_at(ctx, v, op, server_of(v, partition), -MU_EUNAVAILABLE, "",
                      " was lost before it answered: the outcome is unknown");
@@ -211,13 +211,13 @@ void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
 void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                       const struct mu__variable_call *inner)
 {
-    const char *reason = op->run != NULL ? NULL
-                                         : strstr(inner->call.error.message, ": open: ");
+    const char *reason =
+        op->run != NULL ? NULL : strstr(inner->call.error.message, ": open: ");
     mu_error error;
 
-    set_operation_error(op, inner->call.error.code,
-                        reason == NULL ? inner->call.error.message
-                                       : reason + strlen(": open: "), &error);
+    set_operation_error(
+        op, inner->call.error.code,
+        reason == NULL ? inner->call.error.message : reason + strlen(": open: "), &error);
     error.kind = inner->call.error.kind;
     memcpy(error.task, inner->call.error.task, sizeof error.task);
     end_with_error(ctx, v, op, &error);
@@ -307,11 +307,10 @@ static bool is_away(struct mu__ctx *ctx, const struct variables *v, uint32_t ser
 
 /* Names the servers in one state that an operation waits for; returns the first, or
  * UINT32_MAX. */
-static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
-                             const struct operation *op,
-                             bool (*fits)(struct mu__ctx *ctx, const struct variables *v,
-                                          uint32_t server),
-                             struct line *line)
+static uint32_t name_servers(
+    struct mu__ctx *ctx, const struct variables *v, const struct operation *op,
+    bool (*fits)(struct mu__ctx *ctx, const struct variables *v, uint32_t server),
+    struct line *line)
 {
     uint32_t first = UINT32_MAX;
     uint32_t count = 0;
@@ -372,7 +371,8 @@ static void fail_slow(struct mu__ctx *ctx, struct variables *v, struct operation
                    v->effect_wait_ms / 1000, v->effect_wait_ms % 1000 / 100);
     mu__vars_fail_at(ctx, v, op, server_of(v, batch->partition),
                      batch->rested && batch->refused != 0 ? batch->refused
-                                                          : -MU_EUNAVAILABLE, "", text);
+                                                          : -MU_EUNAVAILABLE,
+                     "", text);
 }
 
 /* Names lost servers before those that never were there, then missing shards, then slow

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { FLIGHTS_MIN = 64 };  /* for which there is room at first; a power of two */
+enum { FLIGHTS_MIN = 64 }; /* for which there is room at first; a power of two */
 
 /* ---- Queues ---- */
 
@@ -105,8 +105,10 @@ struct flight *mu__vars_flight_new(struct variables *v, uint32_t partition,
     do {
         flight = mu__vars_flight_slot(v, ++v->token_last);
     } while (flight->token != 0 || v->token_last == 0);
-    *flight = (struct flight){.token = v->token_last, .partition = partition,
-                              .server = server_of(v, partition), .queue = queue,
+    *flight = (struct flight){.token = v->token_last,
+                              .partition = partition,
+                              .server = server_of(v, partition),
+                              .queue = queue,
                               .answer = answer};
     v->flights_count++;
     v->call_flights_count += queue == CALLS;
@@ -316,8 +318,8 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
     flight->part = part;
     part->op->flights++;
     flight->offset = part->sent;
-    mu__vars_note_sent(v, flight, left < MU__PIECE_BYTES_MAX ? (uint32_t)left
-                                                             : MU__PIECE_BYTES_MAX);
+    mu__vars_note_sent(v, flight,
+                       left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX);
     if (part->step == OPENING)
         rv = send_open(ctx, v, part, flight);
     else if (part->write == 0)
@@ -338,8 +340,8 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
 }
 
 /* Whether this node has not proven to the server that it may do what the part does. */
-static bool fail_forbidden(struct mu__ctx *ctx, struct variables *v,
-                           struct op_part *part, uint32_t server)
+static bool fail_forbidden(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
+                           uint32_t server)
 {
     uint16_t kind = part->step == OPENING ? MU__VAR_OPEN
                     : part->write == 0    ? MU__VAR_READ

@@ -75,45 +75,45 @@ enum step { RESTING, OPENING, MOVING };
 enum open_phase { FIND_HOME, FIND, CONFIRM, FILL, FILL_HOME, COMMIT };
 
 struct op_part {
-    struct mu__list_node node;  /* in the queue `in` */
-    struct mu__list *in;        /* NULL: in none */
+    struct mu__list_node node; /* in the queue `in` */
+    struct mu__list *in;       /* NULL: in none */
     struct operation *op;
     enum step step;
-    bool begun;             /* a request of this step was sent */
-    bool staged;            /* counts in its server's `staged` */
-    bool opened;            /* OPEN: the shard was found, or created */
-    bool made;              /* it was created: this operation fills it */
-    bool absent;            /* it does not exist, and has no creator */
-    bool stale;             /* its server does not know `id`: it waits for a new id */
+    bool begun;  /* a request of this step was sent */
+    bool staged; /* counts in its server's `staged` */
+    bool opened; /* OPEN: the shard was found, or created */
+    bool made;   /* it was created: this operation fills it */
+    bool absent; /* it does not exist, and has no creator */
+    bool stale;  /* its server does not know `id`: it waits for a new id */
     uint32_t shard;
     uint32_t partition;
-    uint32_t write;         /* while MOVING: what is written, 0 for a read */
-    uint64_t offset;        /* of the shard in the variable */
+    uint32_t write;  /* while MOVING: what is written, 0 for a read */
+    uint64_t offset; /* of the shard in the variable */
     uint64_t shard_bytes;
-    uint64_t bytes;         /* to move in this step, */
-    uint64_t sent;          /* of these: requested or sent, */
-    uint64_t done;          /* and answered */
-    uint64_t transfer;      /* by which the server knows this open, creation or assign */
-    uint64_t replaces;      /* OPENING: the shard that it replaces; 0: none */
-    uint64_t id;            /* of the shard, as it is used now; not of an open */
-    uint64_t version;       /* from the last answer */
-    uint64_t effect;        /* the number of its first piece; 0: they have none */
-    struct mu__list_node counted;   /* if they have: in its placement's list */
-    bool doubted;           /* of these, some were sent to a server that was lost */
+    uint64_t bytes;    /* to move in this step, */
+    uint64_t sent;     /* of these: requested or sent, */
+    uint64_t done;     /* and answered */
+    uint64_t transfer; /* by which the server knows this open, creation or assign */
+    uint64_t replaces; /* OPENING: the shard that it replaces; 0: none */
+    uint64_t id;       /* of the shard, as it is used now; not of an open */
+    uint64_t version;  /* from the last answer */
+    uint64_t effect;   /* the number of its first piece; 0: they have none */
+    struct mu__list_node counted; /* if they have: in its placement's list */
+    bool doubted;                 /* of these, some were sent to a server that was lost */
 };
 
 /* Of a call, or of a run. */
 struct operation {
     struct mu__list_node node;
     uint64_t began_ms;
-    uint32_t inners;            /* opens under way that reopen its variables */
-    struct mu_run *run;         /* NULL: a call. These three: of a run. */
-    struct mu__msg *answer;     /* EFFECTS_SENT, in the memory of the EFFECTS_SEND */
+    uint32_t inners;        /* opens under way that reopen its variables */
+    struct mu_run *run;     /* NULL: a call. These three: of a run. */
+    struct mu__msg *answer; /* EFFECTS_SENT, in the memory of the EFFECTS_SEND */
     mu__pid requester;
-    struct write_batch *batches;    /* those that are not applied yet */
-    struct mu__variable_call *call; /* This and below: of a call. */
-    struct operation *outer;    /* the operation that an inner one is for, */
-    struct write_batch *batch;  /* of a run: its batch, */
+    struct write_batch *batches;        /* those that are not applied yet */
+    struct mu__variable_call *call;     /* This and below: of a call. */
+    struct operation *outer;            /* the operation that an inner one is for, */
+    struct write_batch *batch;          /* of a run: its batch, */
     struct mu__opened_variable *opened; /* and the variable */
     unsigned reopens;
     const struct rule *rule;
@@ -137,53 +137,53 @@ enum { TROUBLE_BYTES_MAX = 128 };
 struct variable_server {
     uint32_t node;
     bool up;
-    bool was_up;            /* at any time; before that it is waited for */
-    uint64_t down_ms;       /* since when, if not up */
-    char *address;          /* NULL: not known */
+    bool was_up;      /* at any time; before that it is waited for */
+    uint64_t down_ms; /* since when, if not up */
+    char *address;    /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
     struct mu__list queues[QUEUES]; /* parts with something to send; batches that have
                                        not begun */
-    struct mu__list active; /* batches of which a part was sent; */
-    struct mu__list flying; /* all was sent, and it is not answered */
+    struct mu__list active;         /* batches of which a part was sent; */
+    struct mu__list flying;         /* all was sent, and it is not answered */
     uint64_t under_way[QUEUES]; /* bytes, or weight, of what is sent and not reported */
-    uint32_t staged;        /* assigns in several pieces */
+    uint32_t staged;            /* assigns in several pieces */
 };
 
 /* Where a partition is. */
 struct placement {
-    uint64_t generation;    /* as its server has said; 0: none has ever served it */
-    uint32_t server;        /* that serves it, or did last; before that, a guess */
-    bool served;            /* the server is up, and has said so */
-    uint64_t effect_last;   /* of the pieces that count once */
-    struct mu__list counted;    /* parts with such pieces, by number */
-    struct mu__list parts;  /* if not served: what waits for it */
+    uint64_t generation;     /* as its server has said; 0: none has ever served it */
+    uint32_t server;         /* that serves it, or did last; before that, a guess */
+    bool served;             /* the server is up, and has said so */
+    uint64_t effect_last;    /* of the pieces that count once */
+    struct mu__list counted; /* parts with such pieces, by number */
+    struct mu__list parts;   /* if not served: what waits for it */
     struct mu__list batches;
-    struct write_batch *planned;    /* while a run is planned: its batch for it */
+    struct write_batch *planned; /* while a run is planned: its batch for it */
 };
 
 struct flight {
-    uint64_t token;         /* 0: free */
-    struct op_part *part;   /* of a call; */
-    struct write_batch *batch;  /* of a run; both NULL: the answer is ignored */
-    uint64_t offset;        /* of the piece in the part; the weight of all that was sent
-                               of the batch */
-    uint32_t size;          /* under way */
+    uint64_t token;            /* 0: free */
+    struct op_part *part;      /* of a call; */
+    struct write_batch *batch; /* of a run; both NULL: the answer is ignored */
+    uint64_t offset; /* of the piece in the part; the weight of all that was sent
+                        of the batch */
+    uint32_t size;   /* under way */
     uint32_t partition;
     uint32_t server;
     enum queue queue;
-    uint16_t answer;        /* kind of message that ends it */
+    uint16_t answer; /* kind of message that ends it */
 };
 
 /* The actor's state. */
 struct variables {
-    struct variable_server **servers;   /* by task index; each stays where it is */
+    struct variable_server **servers; /* by task index; each stays where it is */
     uint32_t servers_count;
     struct placement placements[MU__PARTITIONS];
-    uint64_t origin;            /* of the pieces that count once */
-    uint32_t server_lost_ms;    /* 0: servers are never lost */
+    uint64_t origin;         /* of the pieces that count once */
+    uint32_t server_lost_ms; /* 0: servers are never lost */
     uint32_t effect_wait_ms;
-    uint32_t away_count;        /* servers that were up and are not */
-    struct flight *flights;     /* by token modulo its size, a power of two */
+    uint32_t away_count;    /* servers that were up and are not */
+    struct flight *flights; /* by token modulo its size, a power of two */
     uint32_t flights_size;
     uint32_t flights_count;
     uint32_t call_flights_count;
@@ -195,14 +195,14 @@ struct variables {
     struct mu__list resting;    /* batches that were refused, by time */
     struct mu__list spare_runs; /* for the next ones; and spare batches */
     struct mu__list spare_batches;
-    uint64_t timers[TIMERS];    /* 0: not set */
-    struct mu__list abandons;   /* of struct pending_abandon, the latest first */
+    uint64_t timers[TIMERS];  /* 0: not set */
+    struct mu__list abandons; /* of struct pending_abandon, the latest first */
     uint32_t abandons_count;
-    bool pump_all_due;       /* pump all servers after this event: an operation failed,
-                                the bounds of all servers together were reached, or an
-                                open goes on with other servers */
-    uint32_t pumped_first;  /* where pump_all() began last: each server comes first in
-                               turn */
+    bool pump_all_due;     /* pump all servers after this event: an operation failed,
+                              the bounds of all servers together were reached, or an
+                              open goes on with other servers */
+    uint32_t pumped_first; /* where pump_all() began last: each server comes first in
+                              turn */
 };
 
 /* The first of `calls` or `runs`. */

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mu__opened_variable *mu__opened_variable_new(const char *name,
-                                                    const struct mu__shape *shape,
-                                                    uint32_t servers_count)
+struct mu__opened_variable *mu__opened_variable_new(
+    const char *name, const struct mu__shape *shape, uint32_t servers_count)
 {
     struct mu__opened_variable *opened =
         calloc(1, sizeof *opened + shape->shards * sizeof opened->ids[0]);

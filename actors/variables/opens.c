@@ -208,12 +208,9 @@ static bool after_commit(struct mu__ctx *ctx, struct variables *v, struct operat
 
 static bool (*const after[])(struct mu__ctx *ctx, struct variables *v,
                              struct operation *op) = {
-    [FIND_HOME] = after_find_home,
-    [FIND] = after_find,
-    [CONFIRM] = after_confirm,
-    [FILL] = after_fill,
-    [FILL_HOME] = after_fill_home,
-    [COMMIT] = after_commit,
+    [FIND_HOME] = after_find_home, [FIND] = after_find,
+    [CONFIRM] = after_confirm,     [FILL] = after_fill,
+    [FILL_HOME] = after_fill_home, [COMMIT] = after_commit,
 };
 
 void mu__vars_go_through(struct mu__ctx *ctx, struct variables *v, struct op_part *part)

@@ -159,8 +159,10 @@ void mu__vars_on_serves(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__numbered entry;
 
     if (server == UINT32_MAX) {
-        mu__log(ctx, MU__LOG_WARN, "node %" PRIu32 ", which is no parameter server, says "
-                "that it serves partitions: ignored", msg->from.node);
+        mu__log(ctx, MU__LOG_WARN,
+                "node %" PRIu32 ", which is no parameter server, says "
+                "that it serves partitions: ignored",
+                msg->from.node);
         return;
     }
     end_former(ctx, v, body->partitions);

@@ -14,23 +14,21 @@
 
 #include <stdlib.h>
 
-enum { REOPENS_MAX = 8 };       /* of one operation; more are not expected */
+enum { REOPENS_MAX = 8 }; /* of one operation; more are not expected */
 
 /* The call of an open that reopens a variable. */
 struct inner {
-    struct mu__variable_call call;  /* first: the operation's call points here */
+    struct mu__variable_call call; /* first: the operation's call points here */
     uint64_t ids[];
 };
 
 /* ---- The open ---- */
 
 /* It has no timeout of its own: the outer operation ends it. */
-static struct mu__variable_call *inner_call(const char *name,
-                                            const struct mu__shape *shape,
-                                            uint32_t servers_count)
+static struct mu__variable_call *inner_call(
+    const char *name, const struct mu__shape *shape, uint32_t servers_count)
 {
-    struct inner *inner =
-        calloc(1, sizeof *inner + shape->shards * sizeof inner->ids[0]);
+    struct inner *inner = calloc(1, sizeof *inner + shape->shards * sizeof inner->ids[0]);
 
     if (inner == NULL)
         return NULL;
@@ -130,8 +128,10 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
         mu__vars_fail_forgotten(ctx, v, op, part->partition);
         return;
     }
-    inner = plan_inner(ctx, v, op, inner_call(op->call->name, op->call->shape,
-                                              op->call->servers_count), &rv);
+    inner =
+        plan_inner(ctx, v, op,
+                   inner_call(op->call->name, op->call->shape, op->call->servers_count),
+                   &rv);
     if (inner == NULL)
         mu__vars_fail(ctx, v, op, server_of(v, part->partition), rv,
                       "it cannot be reopened");
@@ -164,8 +164,9 @@ static void go_on_with(struct mu__ctx *ctx, struct variables *v, struct operatio
         outer->call->reopened = outer->call->reopened || outer->call->ids[i] != ids[i];
         outer->call->ids[i] = ids[i];
     }
-    mu__log(ctx, MU__LOG_INFO, "variable %s was lost with its server, or created anew: "
-            "it is reopened", outer->call->name);
+    mu__log(ctx, MU__LOG_INFO,
+            "variable %s was lost with its server, or created anew: it is reopened",
+            outer->call->name);
     for (uint32_t i = 0; i < outer->parts_count; i++)
         if (!take_over(ctx, v, &outer->parts[i]))
             return;
@@ -192,8 +193,9 @@ static bool reopen_written(struct mu__ctx *ctx, struct variables *v,
 
     if (opened == NULL || opened->is_same || is_reopened(v, batch, opened))
         return true;
-    inner = plan_inner(ctx, v, batch->op, inner_call(opened->name, &opened->shape,
-                                                     opened->servers_count), &rv);
+    inner =
+        plan_inner(ctx, v, batch->op,
+                   inner_call(opened->name, &opened->shape, opened->servers_count), &rv);
     if (inner == NULL)
         return true;
     inner->batch = batch;

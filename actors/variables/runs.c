@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { AGAIN_MS = 50 };     /* before a batch that was refused is sent again */
+enum { AGAIN_MS = 50 }; /* before a batch that was refused is sent again */
 
 /* ---- The end of a run ---- */
 
@@ -280,7 +280,7 @@ static void recall_list(struct mu__ctx *ctx, struct variables *v, struct mu__lis
         if (may_be_applied && batch->op->run->effects.effect == 0) {
             mu__vars_take_out_batch(batch);
             mu__vars_fail_unknown(ctx, v, batch->op, batch->partition);
-            node = list->last;      /* the run may have had others */
+            node = list->last; /* the run may have had others */
         } else {
             batch->rested = false;
             mu__vars_put_batch_first(mu__vars_queue_of(v, batch), batch);

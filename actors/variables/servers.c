@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_AGAIN_MS = 1000 };  /* for operations that need a lost server later */
+enum { LOOK_AGAIN_MS = 1000 }; /* for operations that need a lost server later */
 
 int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t count)
 {
@@ -113,8 +113,8 @@ static void end_lost(struct mu__ctx *ctx, struct variables *v, struct mu__list *
     struct operation *op = first_operation(list);
 
     while (op != NULL)
-        op = mu__vars_end_if_lost(ctx, v, op) ? first_operation(list)
-                                              : next_operation(op);
+        op =
+            mu__vars_end_if_lost(ctx, v, op) ? first_operation(list) : next_operation(op);
 }
 
 void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v)
@@ -197,8 +197,10 @@ void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg 
         return;
     address = mu__view_dup(body->address);
     if (address == NULL) {
-        mu__log(ctx, MU__LOG_ERROR, "out of memory: messages have the former address of "
-                "/job:ps/task:%" PRIu32, body->index);
+        mu__log(ctx, MU__LOG_ERROR,
+                "out of memory: messages have the former address of "
+                "/job:ps/task:%" PRIu32,
+                body->index);
         return;
     }
     free(v->servers[body->index]->address);

@@ -46,7 +46,7 @@
 enum mu__variable_operation {
     MU__VARIABLE_OPEN = 1,
     MU__VARIABLE_READ,
-    MU__VARIABLE_VERSION,   /* of the shard that has the lowest */
+    MU__VARIABLE_VERSION, /* of the shard that has the lowest */
     MU__VARIABLE_ASSIGN,
     MU__VARIABLE_ADD,
     MU__VARIABLE_APPLY
@@ -55,23 +55,23 @@ enum mu__variable_operation {
 /* A call about a variable. Lent to the actor, with all that it points to, until it is
  * completed. The shape and the name have been checked. */
 struct mu__variable_call {
-    struct mu__call call;           /* first: a CALL message points here */
+    struct mu__call call; /* first: a CALL message points here */
     const char *name;
     const struct mu__shape *shape;
-    uint32_t servers_count;         /* parameter servers of the cluster, at least 1 */
-    unsigned flags;                 /* OPEN: enum mu_variable_flag, MU__VARIABLE_REOPEN;
-                                       others: MU_VARIABLE_SAME, or 0 */
-    uint64_t *ids;                  /* one for each shard: OPEN sets them; others read
-                                       them, and set them when they had to reopen it */
-    void *target;                   /* READ: the whole variable goes here */
-    const void *source;             /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,
-                                       APPLY: the whole */
-    double rate;                    /* APPLY */
+    uint32_t servers_count; /* parameter servers of the cluster, at least 1 */
+    unsigned flags;         /* OPEN: enum mu_variable_flag, MU__VARIABLE_REOPEN;
+                               others: MU_VARIABLE_SAME, or 0 */
+    uint64_t *ids;          /* one for each shard: OPEN sets them; others read
+                               them, and set them when they had to reopen it */
+    void *target;           /* READ: the whole variable goes here */
+    const void *source;     /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,
+                               APPLY: the whole */
+    double rate;            /* APPLY */
     double momentum;
-    uint64_t version;               /* set by READ, VERSION and writes */
-    uint32_t found_shards;          /* set by an OPEN that fails: the number of shards
-                                       there are, if only that differs; else 0 */
-    bool reopened;                  /* set by all but OPEN: the ids are other ones now */
+    uint64_t version;      /* set by READ, VERSION and writes */
+    uint32_t found_shards; /* set by an OPEN that fails: the number of shards
+                              there are, if only that differs; else 0 */
+    bool reopened;         /* set by all but OPEN: the ids are other ones now */
 };
 
 /* With MU_VARIABLE_EXISTING: a variable that does not exist now gives -MU_ENOTFOUND. */
@@ -102,12 +102,12 @@ extern const struct mu__behavior mu__variables;
  * server itself. May be NULL. */
 struct mu__variables_options {
     size_t addresses_count;
-    const char *const *addresses;   /* by task index; NULL: unknown. Copied */
-    bool is_server;                 /* MU__PS is an actor of this node, */
-    uint32_t index;                 /* with this task index */
-    uint32_t server_lost_ms;        /* away for so long after it was up: lost; 0: never */
-    uint32_t effect_wait_ms;        /* without an answer for so long a batch fails its
-                                       run, naming the server; 0: 60000 */
+    const char *const *addresses; /* by task index; NULL: unknown. Copied */
+    bool is_server;               /* MU__PS is an actor of this node, */
+    uint32_t index;               /* with this task index */
+    uint32_t server_lost_ms;      /* away for so long after it was up: lost; 0: never */
+    uint32_t effect_wait_ms;      /* without an answer for so long a batch fails its
+                                     run, naming the server; 0: 60000 */
 };
 
 #endif

@@ -31,12 +31,12 @@ struct view_server {
 enum view_reporter { MU__PRIMARY_REPORTED = 1, MU__BACKUP_REPORTED = 2 };
 
 struct view_row {
-    struct mu__partition_view view;     /* number 0: never placed */
-    uint32_t reporters;     /* enum view_reporter, of a view of an earlier chief */
-    bool is_newest;         /* this chief has decided the view, or the store has it */
-    bool is_decided;        /* by this chief, knowing all that may have been before */
-    bool is_new;            /* decided, or its number raised, and not recorded yet */
-    uint32_t fate;          /* enum mu__replica_fate, of the newest view; 0: none */
+    struct mu__partition_view view; /* number 0: never placed */
+    uint32_t reporters; /* enum view_reporter, of a view of an earlier chief */
+    bool is_newest;     /* this chief has decided the view, or the store has it */
+    bool is_decided;    /* by this chief, knowing all that may have been before */
+    bool is_new;        /* decided, or its number raised, and not recorded yet */
+    uint32_t fate;      /* enum mu__replica_fate, of the newest view; 0: none */
 };
 
 struct mu__view_table {

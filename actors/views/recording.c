@@ -8,22 +8,22 @@
 #include <string.h>
 
 enum {
-    PAUSE_MS = 200,         /* after a request that has failed */
+    PAUSE_MS = 200, /* after a request that has failed */
     LOG_MS = 10000
 };
 
 /* It outlives the actor, if the agent answers later than that ends. */
 struct mu__view_request {
     struct mu__kernel *kernel;
-    struct mu__msg *news;   /* VIEWS_ANSWERED, to be sent; NULL: it was */
+    struct mu__msg *news; /* VIEWS_ANSWERED, to be sent; NULL: it was */
     bool is_write;
     bool is_answered;
-    bool is_abandoned;      /* the actor has ended */
+    bool is_abandoned; /* the actor has ended */
     int code;
     uint64_t revision;
     mu_error error;
     uint32_t size;
-    uint8_t bytes[MU__VIEW_TABLE_BYTES];    /* to be written, or read */
+    uint8_t bytes[MU__VIEW_TABLE_BYTES]; /* to be written, or read */
 };
 
 void mu__view_recording_init(struct mu__view_recording *recording,
@@ -34,7 +34,7 @@ void mu__view_recording_init(struct mu__view_recording *recording,
     recording->recovery_ms = recovery_ms;
     recording->since_ms = now_ms;
     recording->is_behind = true;
-    recording->again_ms = now_ms + 1;   /* the agent begins later in this turn */
+    recording->again_ms = now_ms + 1; /* the agent begins later in this turn */
 }
 
 /* ---- Requests ---- */
@@ -164,7 +164,8 @@ static void take_recorded_views(struct mu__ctx *ctx, struct mu__view_recording *
         return;
     }
     if (rv != 0)
-        mu__log(ctx, MU__LOG_ERROR, "key \"" MU__KEY_VIEWS "\" has views that make "
+        mu__log(ctx, MU__LOG_ERROR,
+                "key \"" MU__KEY_VIEWS "\" has views that make "
                 "no sense, which are ignored");
     note_recorded(recording, request);
     recording->is_behind = false;
@@ -181,7 +182,8 @@ static void take_failure(struct mu__ctx *ctx, struct mu__view_recording *recordi
     recording->is_behind = true;
     if (request->code == -MU_EPRECONDITION && request->is_write) {
         recording->again_ms = 0;
-        mu__log(ctx, MU__LOG_WARN, "views of partitions were recorded by another "
+        mu__log(ctx, MU__LOG_WARN,
+                "views of partitions were recorded by another "
                 "chief, or lost with their store: they are read again");
         return;
     }
@@ -200,8 +202,7 @@ static void take_view_answer(struct mu__ctx *ctx, struct mu__view_recording *rec
     recording->request = NULL;
     if (request->is_write && request->code == 0)
         note_recorded(recording, request);
-    else if (!request->is_write &&
-             (request->code == 0 || request->code == -MU_ENOTFOUND))
+    else if (!request->is_write && (request->code == 0 || request->code == -MU_ENOTFOUND))
         take_recorded_views(ctx, recording, table, request);
     else
         take_failure(ctx, recording, request);
@@ -216,7 +217,8 @@ static bool may_go_without(struct mu__ctx *ctx, struct mu__view_recording *recor
     if (!recording->goes_without &&
         mu__now_ms(ctx) >= recording->since_ms + recording->recovery_ms) {
         recording->goes_without = true;
-        mu__log(ctx, MU__LOG_WARN, "views of partitions are not recorded: the "
+        mu__log(ctx, MU__LOG_WARN,
+                "views of partitions are not recorded: the "
                 "coordination service could not be read for %" PRIu32
                 " ms%s. Until it can, a restarted chief learns them from the servers "
                 "that are there",
@@ -232,9 +234,12 @@ static void log_view_wait(struct mu__ctx *ctx, struct mu__view_recording *record
     if (now_ms < recording->log_ms)
         return;
     recording->log_ms = now_ms + LOG_MS;
-    mu__log(ctx, MU__LOG_WARN, "views of partitions are told to nobody for %" PRIu64
-            " ms: the coordination service has not recorded them yet, as key \""
-            MU__KEY_VIEWS "\"%s", now_ms - recording->since_ms, recording->reason);
+    mu__log(
+        ctx, MU__LOG_WARN,
+        "views of partitions are told to nobody for %" PRIu64
+        " ms: the coordination service has not recorded them yet, as key \"" MU__KEY_VIEWS
+        "\"%s",
+        now_ms - recording->since_ms, recording->reason);
 }
 
 bool mu__view_recording_is_ready(struct mu__ctx *ctx,
@@ -260,9 +265,8 @@ bool mu__view_recording_has(const struct mu__view_recording *recording,
 {
     uint8_t bytes[MU__VIEW_TABLE_BYTES];
 
-    return !recording->is_read ||
-           (mu__view_table_pack(table, bytes) == recording->size &&
-            memcmp(bytes, recording->bytes, recording->size) == 0);
+    return !recording->is_read || (mu__view_table_pack(table, bytes) == recording->size &&
+                                   memcmp(bytes, recording->bytes, recording->size) == 0);
 }
 
 void mu__view_recording_write(struct mu__ctx *ctx, struct mu__view_recording *recording,

@@ -21,19 +21,19 @@
 struct mu__view_request;
 
 struct mu__view_recording {
-    struct mu__agent_shared *agent;     /* NULL: there is no service */
+    struct mu__agent_shared *agent; /* NULL: there is no service */
     uint32_t recovery_ms;
-    uint64_t since_ms;      /* when waiting began, */
-    uint64_t log_ms;        /* and when the log says so again */
-    bool is_read;           /* once at least */
-    bool is_behind;         /* it must be read, for the first time or again, */
-    uint64_t again_ms;      /* then at the earliest */
-    bool goes_without;      /* the service could not be reached at first */
-    struct mu__view_request *request;   /* under way; NULL: none is */
-    char reason[192];       /* why the last request failed; "": it did not */
-    uint64_t revision;      /* of the key; 0: it is not there */
+    uint64_t since_ms;                /* when waiting began, */
+    uint64_t log_ms;                  /* and when the log says so again */
+    bool is_read;                     /* once at least */
+    bool is_behind;                   /* it must be read, for the first time or again, */
+    uint64_t again_ms;                /* then at the earliest */
+    bool goes_without;                /* the service could not be reached at first */
+    struct mu__view_request *request; /* under way; NULL: none is */
+    char reason[192];                 /* why the last request failed; "": it did not */
+    uint64_t revision;                /* of the key; 0: it is not there */
     uint32_t size;
-    uint8_t bytes[MU__VIEW_TABLE_BYTES];    /* its value */
+    uint8_t bytes[MU__VIEW_TABLE_BYTES]; /* its value */
 };
 
 /* Zeroed before. `agent` of this node, which outlives the actor; NULL: nothing is

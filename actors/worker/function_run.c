@@ -424,7 +424,8 @@ static int replace_input(void *arg, uint64_t number, mu_value **ret_value)
         input = bsearch(&key, run->inputs->items, run->inputs->count, sizeof key,
                         compare_inputs);
     if (input == NULL)
-        return mu_run_fail(run, -MU_EDATALOSS, "the arguments refer to number %llu, "
+        return mu_run_fail(run, -MU_EDATALOSS,
+                           "the arguments refer to number %llu, "
                            "which is not among the inputs of the closure",
                            (unsigned long long)number);
     *ret_value = mu_value_ref(input->value);
@@ -467,16 +468,18 @@ static int fail_too_large(struct mu_run *run)
     uint64_t bytes;
 
     if (mu__value_measure(run->result, &head, &tail) != 0)
-        return mu_run_fail(run, -MU_EEXHAUSTED, "the result cannot be sent: it is nested "
+        return mu_run_fail(run, -MU_EEXHAUSTED,
+                           "the result cannot be sent: it is nested "
                            "deeper than %d, or has more than %d bytes",
                            MU_VALUE_DEPTH_MAX, MU__VALUE_BYTES_MAX);
     bytes = (uint64_t)head + tail;
     if (bytes > MU__VALUE_BYTES_MAX)
-        return mu_run_fail(run, -MU_EEXHAUSTED, "the result has %" PRIu64 " bytes, and "
-                           "at most %d can be sent: return it in parts", bytes,
-                           MU__VALUE_BYTES_MAX);
-    return mu_run_fail(run, -MU_ENOMEM, "no memory to send a result of %" PRIu64
-                       " bytes", bytes);
+        return mu_run_fail(run, -MU_EEXHAUSTED,
+                           "the result has %" PRIu64 " bytes, and "
+                           "at most %d can be sent: return it in parts",
+                           bytes, MU__VALUE_BYTES_MAX);
+    return mu_run_fail(run, -MU_ENOMEM, "no memory to send a result of %" PRIu64 " bytes",
+                       bytes);
 }
 
 static int pack_result(struct mu_run *run)
@@ -529,7 +532,8 @@ void mu__run_begin(struct mu__work *work)
 
 void mu__run_not_returned(struct mu_run *run)
 {
-    run->code = mu_run_fail(run, -MU_EINTERNAL, "the function has ended its thread "
+    run->code = mu_run_fail(run, -MU_EINTERNAL,
+                            "the function has ended its thread "
                             "(pthread_exit): it must return");
     mu__effects_clear(&run->effects);
 }

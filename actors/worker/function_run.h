@@ -25,13 +25,13 @@ enum { MU__RUN_LINES_MAX = 256 };
 /* A function, and all that its runs need of their worker. It stays in memory while a run
  * does not end, even after the worker. */
 struct mu__registered {
-    struct mu__text_node named;     /* first: in the table of functions */
+    struct mu__text_node named; /* first: in the table of functions */
     mu_function_fn function;
     void *user;
     unsigned flags;
-    int worker;                     /* task index, */
-    const char *worker_type;        /* and type */
-    mu__post_fn post;               /* NULL: lines go into the errors' detail only */
+    int worker;              /* task index, */
+    const char *worker_type; /* and type */
+    mu__post_fn post;        /* NULL: lines go into the errors' detail only */
     atomic_uint lines_waiting;
     atomic_uint lines_lost;
     char name[64];
@@ -39,26 +39,26 @@ struct mu__registered {
 
 /* One input of a run. */
 struct mu__run_input {
-    struct mu__pinned_wait wait;      /* first: the store's pointer is ours */
+    struct mu__pinned_wait wait; /* first: the store's pointer is ours */
     struct mu_run *run;
     uint64_t number;
-    mu_value *value;                /* NULL until it is there */
+    mu_value *value; /* NULL until it is there */
 };
 
 struct mu__run_inputs {
     uint32_t count;
     uint32_t missing;
-    struct mu__run_input items[];   /* sorted by number, each once */
+    struct mu__run_input items[]; /* sorted by number, each once */
 };
 
 /* Optional fields, allocated on demand. */
 struct mu__run_extra {
     char name[MU__CLOSURE_NAME_MAX + 1];
     char stack[MU__DETAIL_BYTES_MAX + 1];
-    char lines[MU__DETAIL_BYTES_MAX + 1];   /* the last lines logged, each with its line
-                                               end */
+    char lines[MU__DETAIL_BYTES_MAX + 1]; /* the last lines logged, each with its line
+                                             end */
     size_t lines_size;
-    void *error_data;               /* of a failure; NULL: none */
+    void *error_data; /* of a failure; NULL: none */
     uint32_t error_data_size;
 };
 
@@ -66,32 +66,32 @@ struct mu__run_extra {
 enum { MU__RUN_NOT_RETURNED = 1 };
 
 struct mu_run {
-    struct mu__work work;           /* first: the executor's pointer is ours */
+    struct mu__work work; /* first: the executor's pointer is ours */
     struct mu__list_node listed;
-    struct mu__list *list;          /* the list that it is in; NULL: none */
+    struct mu__list *list; /* the list that it is in; NULL: none */
     struct mu__registered *registered;
     mu_node *node;
     mu__pid requester;
     uint64_t closure;
     uint32_t attempt;
-    int code;                       /* 0, negative, or MU__RUN_NOT_RETURNED */
-    struct mu__msg *msg;            /* the RUN message */
-    uint64_t bytes;                 /* of itself and its arguments */
-    mu_value *args_value;           /* unpacked by the thread that runs; NULL: nil */
+    int code;             /* 0, negative, or MU__RUN_NOT_RETURNED */
+    struct mu__msg *msg;  /* the RUN message */
+    uint64_t bytes;       /* of itself and its arguments */
+    mu_value *args_value; /* unpacked by the thread that runs; NULL: nil */
     mu_value *result;
-    struct mu__buf *result_buf;     /* the packed result; NULL: nil, or it stays here */
-    struct mu__packed result_packed;    /* what is in there; if it stays: its sizes */
-    char *text;                    /* of the error of mu_run_fail */
-    struct mu__effects effects;     /* what it writes when it has returned 0 */
-    mu_error *failure;              /* with mu_run_fail_with, or of its writes; NULL: the
-                                       function's own error, if any */
-    struct mu__run_inputs *inputs;  /* NULL: none */
+    struct mu__buf *result_buf;      /* the packed result; NULL: nil, or it stays here */
+    struct mu__packed result_packed; /* what is in there; if it stays: its sizes */
+    char *text;                      /* of the error of mu_run_fail */
+    struct mu__effects effects;      /* what it writes when it has returned 0 */
+    mu_error *failure;               /* with mu_run_fail_with, or of its writes; NULL: the
+                                        function's own error, if any */
+    struct mu__run_inputs *inputs;   /* NULL: none */
     struct mu__run_extra *extra;     /* NULL: none */
     atomic_bool cancelled;
-    bool reported_begun;                /* the chief was told that it has begun */
-    bool skipped;                   /* it was cancelled when its thread took it */
-    bool began;                     /* the function was called */
-    bool no_memory;                 /* for its return value */
+    bool reported_begun; /* the chief was told that it has begun */
+    bool skipped;        /* it was cancelled when its thread took it */
+    bool began;          /* the function was called */
+    bool no_memory;      /* for its return value */
 };
 
 static inline struct mu_run *mu__run_first(const struct mu__list *list)

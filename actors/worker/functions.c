@@ -89,8 +89,7 @@ static bool is_function_running(const struct mu__list *running,
     return run != NULL;
 }
 
-void mu__functions_done(struct function_table *functions,
-                        const struct mu__list *running)
+void mu__functions_done(struct function_table *functions, const struct mu__list *running)
 {
     struct mu__text_node *next = mu__text_map_next(&functions->by_name, NULL);
 

@@ -21,7 +21,6 @@ int mu__functions_add(struct function_table *functions,
                       struct mu__function_call *call);
 
 /* Frees the functions that no run of `running` uses; threads still use the others. */
-void mu__functions_done(struct function_table *functions,
-                        const struct mu__list *running);
+void mu__functions_done(struct function_table *functions, const struct mu__list *running);
 
 #endif

@@ -16,19 +16,19 @@ struct worker {
     struct mu__worker_config config;
     struct function_table functions;
     bool serving;
-    uint32_t chiefs[MU__WORKER_CHIEFS_MAX];    /* nodes; 0: none */
-    struct mu__list running;    /* with the executor */
-    struct mu__list waiting;    /* for inputs; the supervisor's window bounds them */
-    struct mu__list ready;      /* with all inputs, or with an error in `code`; empty
-                                   between messages */
-    struct mu__list sending;    /* with the variables actor */
-    struct mu__pinned pinned;       /* values that stay here between runs */
-    struct mu__list spare;      /* memory of runs that have ended */
+    uint32_t chiefs[MU__WORKER_CHIEFS_MAX]; /* nodes; 0: none */
+    struct mu__list running;                /* with the executor */
+    struct mu__list waiting;  /* for inputs; the supervisor's window bounds them */
+    struct mu__list ready;    /* with all inputs, or with an error in `code`; empty
+                                 between messages */
+    struct mu__list sending;  /* with the variables actor */
+    struct mu__pinned pinned; /* values that stay here between runs */
+    struct mu__list spare;    /* memory of runs that have ended */
     uint32_t spare_count;
-    uint64_t look_timer;        /* for the next check for BEGUN reports; 0: not set */
-    uint64_t runs_bytes;        /* of all runs; see mu_run.bytes */
-    bool leaving;               /* starts no run any more */
-    bool full;                  /* it was logged that an input was dropped */
+    uint64_t look_timer; /* for the next check for BEGUN reports; 0: not set */
+    uint64_t runs_bytes; /* of all runs; see mu_run.bytes */
+    bool leaving;        /* starts no run any more */
+    bool full;           /* it was logged that an input was dropped */
 };
 
 /* ---- worker.c ---- */

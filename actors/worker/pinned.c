@@ -10,8 +10,8 @@ struct mu__pinned_owner {
     struct mu__pinned_owner *next;
     uint32_t node;
     struct mu__map items;
-    uint64_t notes[MU__PINNED_NOTES_MAX];     /* 0: none */
-    uint32_t notes_next;                    /* where the next one goes */
+    uint64_t notes[MU__PINNED_NOTES_MAX]; /* 0: none */
+    uint32_t notes_next;                  /* where the next one goes */
     uint64_t bytes;
 };
 
@@ -106,7 +106,7 @@ static void remove_item(struct mu__pinned *pinned, struct mu__pinned_item *item)
 }
 
 struct mu__pinned_item *mu__pinned_find(const struct mu__pinned *pinned, uint32_t owner,
-                                    uint64_t number)
+                                        uint64_t number)
 {
     const struct mu__pinned_owner *found = find_owner(pinned, owner);
 
@@ -133,7 +133,7 @@ static struct mu__pinned_item *add_pinned_item(struct mu__pinned_owner *owner,
 }
 
 struct mu__pinned_item *mu__pinned_expect(struct mu__pinned *pinned, uint32_t owner,
-                                      uint64_t number)
+                                          uint64_t number)
 {
     struct mu__pinned_item *item = mu__pinned_find(pinned, owner, number);
     struct mu__pinned_owner *made;
@@ -149,7 +149,7 @@ struct mu__pinned_item *mu__pinned_expect(struct mu__pinned *pinned, uint32_t ow
 }
 
 void mu__pinned_build(struct mu__pinned *pinned, struct mu__pinned_item *item,
-                    const void *builder)
+                      const void *builder)
 {
     drop_item_content(pinned, item);
     item->state = MU__PINNED_BUILDING;
@@ -169,7 +169,7 @@ void mu__pinned_succeed(struct mu__pinned *pinned, struct mu__pinned_item *item,
 }
 
 void mu__pinned_fail(struct mu__pinned *pinned, struct mu__pinned_item *item,
-                   const mu_error *error)
+                     const mu_error *error)
 {
     drop_item_content(pinned, item);
     item->state = MU__PINNED_FAILED;

@@ -22,8 +22,8 @@
 #include <stdbool.h>
 
 enum mu__pinned_state {
-    MU__PINNED_EXPECTED,      /* somebody waits for it; removed when nobody does */
-    MU__PINNED_BUILDING,      /* a run of this worker makes it */
+    MU__PINNED_EXPECTED, /* somebody waits for it; removed when nobody does */
+    MU__PINNED_BUILDING, /* a run of this worker makes it */
     MU__PINNED_READY,
     MU__PINNED_FAILED
 };
@@ -32,19 +32,19 @@ struct mu__pinned_owner;
 
 /* A wait for one item; embedded in the struct of who waits. */
 struct mu__pinned_wait {
-    struct mu__list_node node;      /* first */
-    struct mu__pinned_item *item;     /* NULL: it does not wait */
+    struct mu__list_node node;    /* first */
+    struct mu__pinned_item *item; /* NULL: it does not wait */
 };
 
 struct mu__pinned_item {
     struct mu__pinned_owner *owner;
     uint64_t number;
     enum mu__pinned_state state;
-    const void *builder;            /* BUILDING: its run; only compared */
-    mu_value *value;                /* READY */
-    uint64_t bytes;                 /* READY: what the value would need on the wire */
-    mu_error *error;                /* FAILED; NULL: there was no memory for it */
-    struct mu__list waits;          /* in the order in which they began */
+    const void *builder;   /* BUILDING: its run; only compared */
+    mu_value *value;       /* READY */
+    uint64_t bytes;        /* READY: what the value would need on the wire */
+    mu_error *error;       /* FAILED; NULL: there was no memory for it */
+    struct mu__list waits; /* in the order in which they began */
 };
 
 /* Numbers that were dropped before they came are remembered, the latest so many of each
@@ -54,8 +54,8 @@ enum { MU__PINNED_NOTES_MAX = 64 };
 /* Zeroed memory is an empty one. */
 struct mu__pinned {
     struct mu__pinned_owner *owners;
-    uint64_t bytes;                 /* of all that is READY */
-    uint64_t seed;                  /* of maps of numbers that peers choose */
+    uint64_t bytes; /* of all that is READY */
+    uint64_t seed;  /* of maps of numbers that peers choose */
 };
 
 /* Frees all. There may be no waits left. */
@@ -63,16 +63,16 @@ void mu__pinned_done(struct mu__pinned *pinned);
 
 /* NULL when there is none. */
 struct mu__pinned_item *mu__pinned_find(const struct mu__pinned *pinned, uint32_t owner,
-                                    uint64_t number);
+                                        uint64_t number);
 
 /* The item, a new EXPECTED one if there is none; a note that it was dropped is taken
  * back. The caller at once waits for it or gives it another state. NULL: no memory. */
 struct mu__pinned_item *mu__pinned_expect(struct mu__pinned *pinned, uint32_t owner,
-                                      uint64_t number);
+                                          uint64_t number);
 
 /* `builder` makes it from now on; an earlier value or error is dropped. */
 void mu__pinned_build(struct mu__pinned *pinned, struct mu__pinned_item *item,
-                    const void *builder);
+                      const void *builder);
 
 /* Make an item READY; takes `value`. */
 void mu__pinned_succeed(struct mu__pinned *pinned, struct mu__pinned_item *item,
@@ -80,7 +80,7 @@ void mu__pinned_succeed(struct mu__pinned *pinned, struct mu__pinned_item *item,
 
 /* Make an item FAILED; copies `error`. */
 void mu__pinned_fail(struct mu__pinned *pinned, struct mu__pinned_item *item,
-                   const mu_error *error);
+                     const mu_error *error);
 
 /* Drop an item's content: it is EXPECTED if somebody waits for it, and removed
  * otherwise. */

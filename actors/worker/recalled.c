@@ -113,7 +113,7 @@ static uint32_t count_reportable_runs(const struct mu_run *run, mu__pid requeste
 
 /* Report the runs of one chief from `run` on. False: out of memory. */
 static bool report_begun_runs(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
-                 uint64_t least_ms)
+                              uint64_t least_ms)
 {
     mu__pid requester = run->requester;
     uint32_t count = count_reportable_runs(run, requester, now_ms, least_ms);
@@ -146,7 +146,7 @@ static bool report_begun_runs(struct mu__ctx *ctx, struct mu_run *run, uint64_t 
 }
 
 bool mu__recall_report_begun(struct mu__ctx *ctx, const struct mu__list *running,
-                           uint32_t threads, uint64_t least_ms)
+                             uint32_t threads, uint64_t least_ms)
 {
     uint64_t now_ms = mu__now_ms(ctx);
     struct mu_run *run = mu__run_first(running);

@@ -10,7 +10,7 @@
 /* The answer to one RECALL, while it is put together. */
 struct mu__recall_answer {
     struct mu__msg *msg;
-    uint8_t *returned;      /* where the next entry goes, in the message's backing */
+    uint8_t *returned; /* where the next entry goes, in the message's backing */
     uint8_t *begun;
     uint8_t *begun_first;
 };
@@ -42,6 +42,6 @@ static inline bool mu__run_has_begun(const struct mu_run *run)
  * the `threads` is about to take one (the system may be slow to wake it). Runs begin in
  * the list's order. */
 bool mu__recall_report_begun(struct mu__ctx *ctx, const struct mu__list *running,
-                           uint32_t threads, uint64_t least_ms);
+                             uint32_t threads, uint64_t least_ms);
 
 #endif

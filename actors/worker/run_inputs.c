@@ -82,8 +82,8 @@ static void answer_waits(struct worker *w, struct mu__pinned_item *item)
 static int look_for_input(struct worker *w, struct mu_run *run,
                           struct mu__run_input *input)
 {
-    struct mu__pinned_item *item = mu__pinned_expect(&w->pinned, run->requester.node,
-                                                 input->number);
+    struct mu__pinned_item *item =
+        mu__pinned_expect(&w->pinned, run->requester.node, input->number);
 
     if (item == NULL)
         return -MU_ENOMEM;
@@ -168,8 +168,8 @@ void mu__worker_settle(struct worker *w, struct mu_run *run)
         return;
     if (run->code == 0) {
         mu__pinned_succeed(&w->pinned, item, run->result,
-                         (uint64_t)run->result_packed.head_size +
-                             run->result_packed.tail_size);
+                           (uint64_t)run->result_packed.head_size +
+                               run->result_packed.tail_size);
         run->result = NULL;
     } else if (builds && !mu_run_cancelled(run)) {
         error = get_run_error(w, run);
@@ -182,7 +182,7 @@ void mu__worker_settle(struct worker *w, struct mu_run *run)
 }
 
 void mu__worker_fail_unknown(struct mu__ctx *ctx, struct worker *w, mu__pid requester,
-                         const struct mu__run *request, const char *text)
+                             const struct mu__run *request, const char *text)
 {
     struct mu__pinned_item *item = NULL;
     mu_error error;
@@ -225,7 +225,8 @@ static bool has_input_room(const struct worker *w, uint32_t owner, uint64_t byte
     (void)mu_error_set(ret_error, -MU_EEXHAUSTED,
                        "%s keeps %" PRIu64 " bytes for this chief, and may keep %" PRIu64
                        " (half of its machine's memory): there is no room for %" PRIu64
-                       " more", w->config.task, has, w->config.retained_bytes_max, bytes);
+                       " more",
+                       w->config.task, has, w->config.retained_bytes_max, bytes);
     return false;
 }
 
@@ -237,8 +238,8 @@ static bool is_owner_flooded(struct mu__ctx *ctx, struct worker *w, uint32_t own
             w->config.retained_bytes_max + ERRORS_BYTES_MAX)
         return false;
     if (!w->full)
-        mu__log(ctx, MU__LOG_ERROR, "a chief sends more inputs than may be kept: they "
-                "are dropped");
+        mu__log(ctx, MU__LOG_ERROR,
+                "a chief sends more inputs than may be kept: they are dropped");
     w->full = true;
     return true;
 }
@@ -336,8 +337,8 @@ void mu__worker_on_pull(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__pull *body = mu__body(msg);
-    const struct mu__pinned_item *item = mu__pinned_find(&w->pinned, msg->from.node,
-                                                     body->input);
+    const struct mu__pinned_item *item =
+        mu__pinned_find(&w->pinned, msg->from.node, body->input);
     mu_error error;
     int rv = check_pull(w, item, &error);
 

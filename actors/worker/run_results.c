@@ -2,7 +2,7 @@
 #include "actors/keep.h"
 #include "actors/worker/internal.h"
 
-enum { QUICK_US = 10 };     /* a shorter run is reported as one of no time */
+enum { QUICK_US = 10 }; /* a shorter run is reported as one of no time */
 
 int mu__worker_send_refusal(struct mu__ctx *ctx, mu__pid to,
                             const struct mu__run *request, int code, const char *text)

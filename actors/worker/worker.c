@@ -10,7 +10,7 @@
 
 enum {
     SPARE_MAX = 1024,
-    LOOK_MS = 10            /* a run that takes at least this is reported in BEGUN */
+    LOOK_MS = 10 /* a run that takes at least this is reported in BEGUN */
 };
 
 /* ---- Chiefs ---- */
@@ -30,7 +30,8 @@ static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg
     const struct worker *w = state;
     const struct mu__register_refused *body = mu__body(msg);
 
-    mu__log(ctx, MU__LOG_WARN, "the chief gives %s no closures: its option worker_types "
+    mu__log(ctx, MU__LOG_WARN,
+            "the chief gives %s no closures: its option worker_types "
             "is \"%.*s\", without this task's type (it is to be the same on all nodes)",
             w->config.task, (int)body->worker_types.size,
             (const char *)body->worker_types.data);
@@ -57,10 +58,9 @@ static void on_worker_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         mu__call_complete(call, 0);
         return;
     }
-    mu__call_complete(call, mu__functions_add(
-                                    &w->functions, &w->config,
-                                    w->serving && !w->config.serves_at_once,
-                                    (struct mu__function_call *)call));
+    mu__call_complete(call, mu__functions_add(&w->functions, &w->config,
+                                              w->serving && !w->config.serves_at_once,
+                                              (struct mu__function_call *)call));
 }
 
 static void replace_worker_chief(struct worker *w, uint32_t was, uint32_t is)
@@ -255,8 +255,8 @@ static bool refuse_too_many(struct mu__ctx *ctx, struct worker *w, mu__pid reque
     (void)snprintf(text, sizeof text,
                    "%s has runs of %" PRIu64 " bytes, and may have %" PRIu64
                    " (half of its machine's memory): there is no room for %" PRIu64
-                   " more", w->config.task, w->runs_bytes, w->config.retained_bytes_max,
-                   bytes);
+                   " more",
+                   w->config.task, w->runs_bytes, w->config.retained_bytes_max, bytes);
     (void)mu__worker_send_refusal(ctx, requester, request, -MU_EEXHAUSTED, text);
     return true;
 }
@@ -411,10 +411,9 @@ static void on_recall(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct mu__attempt target =
-            mu__attempts_at(body->attempts, MU__ATTEMPT_BYTES, i);
-        struct mu_run *run = mu__recall_find(&w->running, &at_running, msg->from,
-                                             &target);
+        struct mu__attempt target = mu__attempts_at(body->attempts, MU__ATTEMPT_BYTES, i);
+        struct mu_run *run =
+            mu__recall_find(&w->running, &at_running, msg->from, &target);
 
         if (run != NULL && !mu__withdraw(ctx, &run->work)) {
             mu__recall_answer_begun(&answer, run, mu__now_ms(ctx));
@@ -515,8 +514,7 @@ static void forget_worker_run(struct worker *w, struct mu__pool *pool, struct mu
     mu__free_array(run);
 }
 
-static void forget_list(struct worker *w, struct mu__pool *pool,
-                        struct mu__list *list)
+static void forget_list(struct worker *w, struct mu__pool *pool, struct mu__list *list)
 {
     while (mu__run_first(list) != NULL)
         forget_worker_run(w, pool, mu__run_first(list));

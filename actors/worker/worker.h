@@ -31,21 +31,21 @@
 #include "muster/node.h"
 
 struct mu__worker_config {
-    bool serves;            /* offers itself to chiefs, */
-    bool serves_at_once;    /* without waiting for MU__WORKER_SERVE */
-    uint32_t threads;       /* executor threads of this node */
-    uint64_t retained_bytes_max;    /* of what one chief has here, to which it may still
-                                       send inputs, and of all runs; 0: no bound */
-    uint32_t index;         /* of this task */
-    const char *task;       /* "/job:worker/task:1", for messages, */
-    const char *type;       /* and "worker"; both outlive the actor */
-    mu_node *node;          /* for mu_run_node; not looked into */
-    mu__post_fn post;       /* posts log lines of functions to this actor; may be NULL */
+    bool serves;                 /* offers itself to chiefs, */
+    bool serves_at_once;         /* without waiting for MU__WORKER_SERVE */
+    uint32_t threads;            /* executor threads of this node */
+    uint64_t retained_bytes_max; /* of what one chief has here, to which it may still
+                                    send inputs, and of all runs; 0: no bound */
+    uint32_t index;              /* of this task */
+    const char *task;            /* "/job:worker/task:1", for messages, */
+    const char *type;            /* and "worker"; both outlive the actor */
+    mu_node *node;               /* for mu_run_node; not looked into */
+    mu__post_fn post; /* posts log lines of functions to this actor; may be NULL */
 };
 
 enum mu__worker_operation {
-    MU__WORKER_REGISTER,    /* a struct mu__function_call */
-    MU__WORKER_SERVE        /* the functions are there: offer this worker to chiefs */
+    MU__WORKER_REGISTER, /* a struct mu__function_call */
+    MU__WORKER_SERVE     /* the functions are there: offer this worker to chiefs */
 };
 
 /* A call of the program that registers a function. */
@@ -57,7 +57,7 @@ struct mu__function_call {
     unsigned flags;
 };
 
-extern const struct mu__behavior mu__worker;    /* init takes the config */
+extern const struct mu__behavior mu__worker; /* init takes the config */
 
 /* Whether a function is with the executor, and the name of one: for messages at
  * shutdown. */

@@ -280,8 +280,8 @@ int mu_cluster_check(const mu_node_options *options, int64_t timeout_ms,
     mu_node_options own;
     struct cluster_check check = {
         .options = &own,
-        .timeout_ms = timeout_ms < 0 || timeout_ms > UINT32_MAX ? UINT32_MAX
-                                                                : (unsigned)timeout_ms,
+        .timeout_ms =
+            timeout_ms < 0 || timeout_ms > UINT32_MAX ? UINT32_MAX : (unsigned)timeout_ms,
     };
     int rv = MU__OPTIONS_READ(mu_node_options, options, ret_error, &own);
 

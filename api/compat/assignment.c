@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLOSE_TIMEOUT_MS = 1000 };   /* of a node that was only to wait, or to offer */
+enum { CLOSE_TIMEOUT_MS = 1000 }; /* of a node that was only to wait, or to offer */
 
 /* ---- waiting for a cluster ---- */
 
@@ -129,8 +129,8 @@ static int check_offer(const struct mu__server_request *o, mu_error *ret_error)
                              ret_error);
     if (rv == 0)
         rv = mu__session_config_check(&o->config, ret_error);
-    if (rv == 0 && mu_cluster_url(o->node.cluster, o->node.task_type,
-                                   o->node.task_index) == NULL)
+    if (rv == 0 &&
+        mu_cluster_url(o->node.cluster, o->node.task_type, o->node.task_index) == NULL)
         rv = mu_error_set(ret_error, -MU_EINVALID,
                           "the cluster has no address for /job:%s/task:%d",
                           o->node.task_type, o->node.task_index);
@@ -195,8 +195,8 @@ static int make_offer(const struct mu__server_request *o, const char *json,
     if (call.offer.cluster.size > MU__CLUSTER_TEXT_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "a cluster spec of %" PRIu32 " bytes is too large to be "
-                            "offered: at most %d", call.offer.cluster.size,
-                            MU__CLUSTER_TEXT_MAX);
+                            "offered: at most %d",
+                            call.offer.cluster.size, MU__CLUSTER_TEXT_MAX);
     (void)snprintf(task_and_url, sizeof task_and_url, "/job:%s/task:%d at %s",
                    o->node.task_type, o->node.task_index, url);
     return send_assignment(o, url, &call, ret_error);

@@ -38,7 +38,7 @@ struct mu__server_offered {
     char type[16];
     int index;
     mu_session_config config;
-    char address[280];          /* where it waited: the server's bind_address */
+    char address[280]; /* where it waited: the server's bind_address */
 };
 
 /* A node at the bind_address of `options` that speaks only with clients that offer a

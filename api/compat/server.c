@@ -1,9 +1,9 @@
 /* Servers. A server is a node, and what it was started with. */
 #include "muster/compat/server.h"
 
-#include "api/compat/compat.h"
 #include "actors/packing.h"
 #include "actors/task_set.h"
+#include "api/compat/compat.h"
 #include "node/deadline.h"
 #include "node/member/session_config.h"
 #include "node/node.h"
@@ -17,13 +17,13 @@
 #include <string.h>
 
 enum {
-    CLOSE_TIMEOUT_MS = 1000,    /* of a node that was opened in vain */
+    CLOSE_TIMEOUT_MS = 1000, /* of a node that was opened in vain */
     TARGET_BYTES = 320,
     LAYER_BYTES = 16
 };
 
 struct mu_server {
-    mu_node *node;          /* held: see mu__node_ref. NULL: environment "google" */
+    mu_node *node; /* held: see mu__node_ref. NULL: environment "google" */
     mu_cluster *cluster;
     mu_session_config config;
     char type[16];
@@ -32,7 +32,7 @@ struct mu_server {
     char rpc_layer[LAYER_BYTES];
     char environment[LAYER_BYTES];
     char target[TARGET_BYTES];
-    uv_mutex_t lock;        /* guards the rest */
+    uv_mutex_t lock; /* guards the rest */
     uv_cond_t changed;
     bool stopping;
     bool stopped;
@@ -86,7 +86,8 @@ static int check_words(const struct mu__server_request *o, mu_error *ret_error)
     if (environment_of(o)[0] != '\0' && strcmp(environment_of(o), google) != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a server's environment is \"%.80s\", expected \"\" or "
-                            "\"google\"", environment_of(o));
+                            "\"google\"",
+                            environment_of(o));
     if (o->node.loop != NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a server's node has a loop of its own: expected "

@@ -27,16 +27,16 @@ enum {
     RECOVERY_WAIT_MS = 30000,
     NAME_BYTES_MAX = 200,
     KEY_BYTES = 256,
-    LOOKUP_MS = 250,            /* for a request to the service about the chief */
-    LOOK_MS = 1000,             /* between two looks for the chief's failure, */
-    FIRST_LINE_MS = 3000,       /* and before the first line in the log */
+    LOOKUP_MS = 250,      /* for a request to the service about the chief */
+    LOOK_MS = 1000,       /* between two looks for the chief's failure, */
+    FIRST_LINE_MS = 3000, /* and before the first line in the log */
     CLOSE_MS = 1000,
     PAUSE_MS = 20,
     LINE_BYTES = 900
 };
 
 struct mu_session {
-    mu_node *node;              /* held: see mu__node_ref */
+    mu_node *node; /* held: see mu__node_ref */
     bool is_chief;
     bool has_reported;
     char *restored;
@@ -47,17 +47,17 @@ struct mu_session {
 /* One opening. */
 struct opening {
     mu_node *node;
-    const mu_session_options *options;  /* `own`, with `config` */
+    const mu_session_options *options; /* `own`, with `config` */
     mu_session_options own;
     mu_session_config config;
     char key[KEY_BYTES];
     uint64_t began_ns;
     uint64_t deadline_ns;
     bool has_service;
-    char *restored;             /* the checkpoint; "": initialized; NULL: not yet known */
-    const atomic_bool *over;    /* a worker's: it is not needed any more; may be NULL */
-    int64_t line_ms;            /* a worker's: when it logs next what it waits for */
-    char failed[LINE_BYTES];    /* a worker's: the chief's failure that was logged */
+    char *restored;          /* the checkpoint; "": initialized; NULL: not yet known */
+    const atomic_bool *over; /* a worker's: it is not needed any more; may be NULL */
+    int64_t line_ms;         /* a worker's: when it logs next what it waits for */
+    char failed[LINE_BYTES]; /* a worker's: the chief's failure that was logged */
 };
 
 void mu_session_options_init_sized(mu_session_options *options, size_t size)
@@ -146,8 +146,8 @@ static int check_session_options(mu_node *node, const mu_session_options *o,
     if (o->checkpoint_dir != NULL && o->checkpoint_file != NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a session has checkpoint_dir \"%.150s\" and checkpoint_file "
-                            "\"%.150s\", expected one of them", o->checkpoint_dir,
-                            o->checkpoint_file);
+                            "\"%.150s\", expected one of them",
+                            o->checkpoint_dir, o->checkpoint_file);
     if (o->recovery_wait_ms == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a session's recovery_wait_ms is 0, expected at least 1");
@@ -161,8 +161,8 @@ static int read_session_options(const mu_session_options *options, mu_error *ret
     int rv = MU__OPTIONS_READ(mu_session_options, options, ret_error, own);
 
     if (rv == 0)
-        rv = MU__OPTIONS_READ(mu_session_config, own->config, ret_error,
-                              &opening->config);
+        rv =
+            MU__OPTIONS_READ(mu_session_config, own->config, ret_error, &opening->config);
     own->config = &opening->config;
     opening->options = own;
     return rv == 0 ? check_session_options(opening->node, own, ret_error) : rv;
@@ -193,8 +193,8 @@ static int make_session(struct opening *opening, bool is_chief, mu_error *ret_er
 {
     mu_session *session = calloc(1, sizeof *session);
 
-    if (session == NULL || mu__session_config_copy(&opening->config,
-                                                   &session->config) != 0) {
+    if (session == NULL ||
+        mu__session_config_copy(&opening->config, &session->config) != 0) {
         free(session);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
     }
@@ -433,7 +433,7 @@ static int64_t get_poll_ms(const struct opening *opening)
 
 /* Register with the service, then wait for the key. */
 static int request_for_word(struct opening *opening, mu_error *ret_error,
-                        mu_kv_item *ret_item)
+                            mu_kv_item *ret_item)
 {
     int rv = mu_agent_register(opening->node, 0, get_poll_ms(opening), ret_error);
 
@@ -471,8 +471,9 @@ static int check_session_over(const struct opening *opening, mu_error *ret_error
 {
     if (opening->over == NULL || !atomic_load(opening->over))
         return 0;
-    return mu_error_set(ret_error, -MU_EABORTED, "session %s: another task has failed, "
-                        "or the job is done", opening->options->name);
+    return mu_error_set(ret_error, -MU_EABORTED,
+                        "session %s: another task has failed, or the job is done",
+                        opening->options->name);
 }
 
 static bool is_job_done(mu_node *node, mu_error *ret_job)
@@ -496,8 +497,10 @@ static int is_in_vain(const struct opening *opening, mu_error *ret_error)
     if (!is_job_done(opening->node, &job))
         return 0;
     if (job.code == 0)
-        return mu_error_set(ret_error, -MU_EABORTED, "session %s: the job is done, and "
-                            "the chief has not said that the parameters are ready", name);
+        return mu_error_set(ret_error, -MU_EABORTED,
+                            "session %s: the job is done, and "
+                            "the chief has not said that the parameters are ready",
+                            name);
     return mu_error_set(ret_error, job.code, "session %s: the job has failed: %.700s",
                         name, job.message);
 }
@@ -602,7 +605,8 @@ int mu__session_open_worker(mu_node *node, const mu_session_options *options,
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "session %s: there is no coordination service, by which the "
                             "chief could say that the parameters are ready: see option "
-                            "service_hosts", opening.own.name);
+                            "service_hosts",
+                            opening.own.name);
     rv = wait_for_session_chief(&opening, ret_error);
     if (rv == 0)
         rv = call_hook(&opening, "local_init", opening.own.local_init, ret_error);

@@ -116,8 +116,8 @@ static void leave_call_behind(struct mu__distribution *run, struct mu_context *c
     mu_error error;
 
     (void)mu_error_set(&error, -MU_EDEADLINE,
-                       "%s did not come to its end within %" PRId64 " ms",
-                       context->name, run->options.end_timeout_ms);
+                       "%s did not come to its end within %" PRId64 " ms", context->name,
+                       run->options.end_timeout_ms);
     error.kind = MU_ERROR_LIMIT;
     (void)snprintf(error.task, sizeof error.task, "%s", context->name);
     mu__distribution_say(run, MU_LOG_ERROR, "%s, and is left behind", error.message);

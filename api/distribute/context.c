@@ -1,6 +1,6 @@
 /* What one call of a program's function sees. */
-#include "api/distribute/internal.h"
 #include "api/compat/compat.h"
+#include "api/distribute/internal.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 
@@ -288,8 +288,8 @@ int mu_context_node(mu_context *context, mu_error *ret_error, mu_node **ret_node
         if (run->plan.client && run->server == NULL)
             rv = open_client(run, ret_error);
         else
-            rv = mu_error_set(ret_error, -MU_EPRECONDITION,
-                              "%s has no node: %s", context->name,
+            rv = mu_error_set(ret_error, -MU_EPRECONDITION, "%s has no node: %s",
+                              context->name,
                               run->plan.local ? "it runs locally"
                                               : "its environment starts no servers");
     }

@@ -1,7 +1,7 @@
 /* The distribute coordinator: from options to a plan, from the plan to a server and
  * calls, and all of it down again. */
-#include "api/distribute/internal.h"
 #include "api/compat/compat.h"
+#include "api/distribute/internal.h"
 #include "api/task_program.h"
 #include "node/deadline.h"
 #include "node/node.h"
@@ -13,17 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    END_MS = 30000,
-    LINE_BYTES = 768
-};
+enum { END_MS = 30000, LINE_BYTES = 768 };
 
 /* The server that this thread keeps for its next run. */
 struct retained {
     mu_server *server;
     bool leads;
     bool has_chief;
-    unsigned runs;              /* of this thread so far, with any server */
+    unsigned runs; /* of this thread so far, with any server */
 };
 
 static _Thread_local struct retained retained;
@@ -202,8 +199,8 @@ static int copy_own_strategy(struct mu__distribution *run, mu_error *error)
         .cluster = evaluates ? NULL : run->cluster,
         .type = run->spec.task_type,
         .index = run->spec.task_index,
-        .is_chief = mu__plan_is_chief(run->cluster, run->spec.task_type,
-                                      run->spec.task_index),
+        .is_chief =
+            mu__plan_is_chief(run->cluster, run->spec.task_type, run->spec.task_index),
     };
 
     return mu__strategy_copy_make(&run->options, evaluates, &task, error, &run->own);
@@ -416,8 +413,7 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
     if (ret_results != NULL)
         *ret_results = NULL;
     if (mu_context_current() != NULL)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "already in a context: that of %s",
+        return mu_error_set(ret_error, -MU_EINVALID, "already in a context: that of %s",
                             mu_context_current()->name);
     rv = MU__OPTIONS_READ(mu_distribute_options, options, ret_error, &own);
     if (rv != 0)
@@ -466,7 +462,7 @@ int mu_distribute_end(int64_t timeout_ms, mu_error *ret_error)
 /* ---- the program of a node: what a plugin has set ---- */
 
 struct plugin_options {
-    mu_distribute_options options;  /* first: whoever frees them frees all */
+    mu_distribute_options options; /* first: whoever frees them frees all */
     mu_session_config config;
 };
 

@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    LEAVE_MS = 5000,            /* for the others to leave after the end, */
-    ALONE_MS = 200,             /* and for one look at whether they have */
+    LEAVE_MS = 5000, /* for the others to leave after the end, */
+    ALONE_MS = 200,  /* and for one look at whether they have */
     PAUSE_MS = 20,
     STATUS_MS = 1000
 };
@@ -153,7 +153,7 @@ int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t ti
     if (!has_chief)
         return end_by_key(node, why, timeout_ms, ret_error);
     return mu_node_finish_job(node, why->code, why->code == 0 ? "" : why->message,
-                            timeout_ms, ret_error);
+                              timeout_ms, ret_error);
 }
 
 /* ---- waiting for tasks that only serve ---- */
@@ -211,8 +211,9 @@ static int await_task_links(mu_node *node, const char *text, int64_t timeout_ms,
 
     while (rv == 0 && count_connected(node, &tasks) < mu__task_set_count(&tasks)) {
         if (uv_hrtime() >= deadline_ns)
-            rv = mu_error_set(ret_error, -MU_EDEADLINE, "not all of %.200s connected "
-                              "within %lld ms", text, (long long)timeout_ms);
+            rv = mu_error_set(ret_error, -MU_EDEADLINE,
+                              "not all of %.200s connected within %lld ms", text,
+                              (long long)timeout_ms);
         else
             uv_sleep(PAUSE_MS);
     }

@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOK_MS = 500 };     /* between two looks at a task whose result is awaited */
+enum { LOOK_MS = 500 }; /* between two looks at a task whose result is awaited */
 
 struct awaited {
     char name[MU_CLUSTER_TASK_BYTES];
     char key[KEY_BYTES];
     bool evaluates;
-    uint64_t away_ns;           /* since when it is away; 0: it is not */
+    uint64_t away_ns; /* since when it is away; 0: it is not */
 };
 
 /* Whether a task is connected. When it has failed and no other process of it will come,
@@ -76,8 +76,8 @@ static int check_awaited_task(struct mu__distribution *run, struct awaited *awai
     if (awaited->away_ns != 0 && now_ns - awaited->away_ns >= limit_ns)
         return refuse_to_wait(run, awaited, -MU_EUNAVAILABLE, "it was away", ret_error);
     if (*hurry_ns != 0 && now_ns - *hurry_ns >= limit_ns)
-        return refuse_to_wait(run, awaited, -MU_EDEADLINE,
-                              "it did not come to its end", ret_error);
+        return refuse_to_wait(run, awaited, -MU_EDEADLINE, "it did not come to its end",
+                              ret_error);
     return 0;
 }
 
@@ -133,8 +133,8 @@ static void gather_kind(struct mu__distribution *run, bool evaluates, uint64_t *
     const char *address;
     int index;
 
-    for (size_t i = 0; mu_cluster_task_at(run->spec.cluster, i, &type, &index,
-                                          &address) == 0; i++) {
+    for (size_t i = 0;
+         mu_cluster_task_at(run->spec.cluster, i, &type, &index, &address) == 0; i++) {
         struct awaited awaited = {.evaluates = evaluates};
         char what[KEY_BYTES / 2];
 

@@ -12,10 +12,10 @@
  * "failed" and "gone" are requested when a run begins, and each barrier waits for their
  * answers, too: no task waits there for one that has failed, or has ended and will not
  * come, whichever was first. */
+#include "api/distribute/independent.h"
 #include "actors/agent/calls.h"
 #include "actors/job/job.h"
 #include "actors/messages.h"
-#include "api/distribute/independent.h"
 #include "api/internal.h"
 #include "node/deadline.h"
 #include "node/node.h"
@@ -27,8 +27,8 @@
 #include <string.h>
 
 enum {
-    REGISTER_MS = 3600000,      /* for the service's host to be there */
-    FAILED_MS = 1000,           /* for a look at the key "failed", even after a timeout */
+    REGISTER_MS = 3600000, /* for the service's host to be there */
+    FAILED_MS = 1000,      /* for a look at the key "failed", even after a timeout */
     RESULT_BYTES_MAX = 1 << 20
 };
 
@@ -118,8 +118,9 @@ static void note_ended(struct mu__task_news *news, const mu_kv_response *answer)
 static void note_lost(struct mu__task_news *news, const mu_kv_response *answer)
 {
     (void)snprintf(news->lost_task, sizeof news->lost_task, "%.*s",
-                   (int)(answer->size < sizeof news->lost_task ? answer->size
-                                                          : sizeof news->lost_task - 1),
+                   (int)(answer->size < sizeof news->lost_task
+                             ? answer->size
+                             : sizeof news->lost_task - 1),
                    (const char *)answer->value);
 }
 
@@ -286,7 +287,7 @@ void mu__tasks_close(struct mu__distribution *run)
 
 /* One wait at the barrier: of the thread, and of the callback. */
 struct meeting {
-    struct mu__task_news *news;     /* held; its lock guards the rest */
+    struct mu__task_news *news; /* held; its lock guards the rest */
     unsigned holds;
     bool over;
     int code;
@@ -387,7 +388,8 @@ static void explain_lost_task(struct mu__task_news *news, int code, mu_error *er
     if (news->heard[NEWS_LOST] && (code == -MU_ECANCELLED || code == -MU_EABORTED)) {
         (void)mu_error_set(error, -MU_EINTERNAL,
                            "%s has ended, and does not come to the barrier of chief and "
-                           "workers", news->lost_task);
+                           "workers",
+                           news->lost_task);
         error->kind = MU_ERROR_WORKER;
         (void)snprintf(error->task, sizeof error->task, "%s", news->lost_task);
     }
@@ -512,7 +514,7 @@ static void report_end(struct mu__distribution *run, const struct mu_context *co
 
 /* In place of a value that is too large or cannot be packed, an error is put. */
 static void report_result(struct mu__distribution *run, const struct mu_context *context,
-                        const mu_error *error)
+                          const mu_error *error)
 {
     mu_value *result = mu__result_make(error->code, context->result, error);
     char what[KEY_BYTES / 2];
@@ -543,7 +545,7 @@ static void report_result(struct mu__distribution *run, const struct mu_context 
 /* The leading task still needs its agent, which reporting an error would end. The other
  * tasks leave the service. */
 void mu__tasks_report(struct mu__distribution *run, const struct mu_context *context,
-                    const mu_error *error)
+                      const mu_error *error)
 {
     if (error->code != 0)
         report_run_failure(run, error);

@@ -14,19 +14,19 @@ enum { NEWS_FAILED, NEWS_TRAINED, NEWS_ENDED, NEWS_LOST, NEWS_COUNT };
 
 struct mu__task_news {
     atomic_uint holds;
-    uv_mutex_t lock;            /* guards all below */
+    uv_mutex_t lock; /* guards all below */
     uv_cond_t moved;
-    struct mu__distribution *run;   /* NULL once it is closed */
+    struct mu__distribution *run; /* NULL once it is closed */
     bool heard[NEWS_COUNT];
-    mu_error why;               /* of NEWS_FAILED */
-    char lost_task[MU_CLUSTER_TASK_BYTES];   /* of NEWS_LOST */
-    mu_error interrupted;       /* why this process waits at no barrier any more; code 0:
-                                   it does */
-    bool job_done;              /* the wait for the job has ended */
-    mu_error job;               /* the job's outcome, by that wait or by NEWS_ENDED */
-    uint64_t requests[NEWS_COUNT];  /* 0: none */
+    mu_error why;                          /* of NEWS_FAILED */
+    char lost_task[MU_CLUSTER_TASK_BYTES]; /* of NEWS_LOST */
+    mu_error interrupted; /* why this process waits at no barrier any more; code 0:
+                             it does */
+    bool job_done;        /* the wait for the job has ended */
+    mu_error job;         /* the job's outcome, by that wait or by NEWS_ENDED */
+    uint64_t requests[NEWS_COUNT]; /* 0: none */
     char prefix[64];
-    char *tasks;                /* the chief and the workers; owned */
+    char *tasks; /* the chief and the workers; owned */
 };
 
 /* The key of `what` in the news' run; `out` has KEY_BYTES. */

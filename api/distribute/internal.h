@@ -21,14 +21,14 @@
 
 enum {
     MU__TARGET_BYTES = 320,
-    MU__SERVICE_MS = 10000  /* for one request to the coordination service */
+    MU__SERVICE_MS = 10000 /* for one request to the coordination service */
 };
 
 /* A strategy's copy for one task, and the config of its sessions. */
 struct mu__strategy_copy {
-    const mu_strategy *strategy;    /* NULL: not made */
+    const mu_strategy *strategy; /* NULL: not made */
     void *copy;
-    mu_session_config config;       /* texts owned by the copy or the options' owner */
+    mu_session_config config; /* texts owned by the copy or the options' owner */
 };
 
 /* Of the options' strategy for evaluation, or for training; NULL there is the default. */
@@ -39,11 +39,11 @@ void mu__strategy_copy_drop(struct mu__strategy_copy *copy);
 
 /* The cluster, and who this process is. */
 struct mu__spec {
-    mu_tf_config config;            /* its cluster is owned */
-    mu_node_options node_options;   /* the caller's; with `found` pointing into it, too */
-    struct mu__discovered *found;   /* a server's task, from a resolver; owned; NULL: not
-                                       from one */
-    char cluster_name[64];          /* for a client, by a resolver; "": it does not say */
+    mu_tf_config config;          /* its cluster is owned */
+    mu_node_options node_options; /* the caller's; with `found` pointing into it, too */
+    struct mu__discovered *found; /* a server's task, from a resolver; owned; NULL: not
+                                     from one */
+    char cluster_name[64];        /* for a client, by a resolver; "": it does not say */
 };
 
 struct mu__distribution;
@@ -51,18 +51,18 @@ struct mu__distribution;
 struct mu_context {
     struct mu__distribution *run;
     const struct mu__plan_run *plan;
-    unsigned participant;           /* its number at the barrier of threads */
-    char name[MU_CLUSTER_TASK_BYTES];   /* among the results */
-    char task[MU_CLUSTER_TASK_BYTES];   /* "" without a type */
-    mu_cluster *cluster;            /* owned; NULL locally */
+    unsigned participant;             /* its number at the barrier of threads */
+    char name[MU_CLUSTER_TASK_BYTES]; /* among the results */
+    char task[MU_CLUSTER_TASK_BYTES]; /* "" without a type */
+    mu_cluster *cluster;              /* owned; NULL locally */
     struct mu__strategy_copy strategy;
     char master_target[MU__TARGET_BYTES];
-    mu_session *session;            /* NULL: not asked for */
-    mu_value *result;               /* owned */
-    mu_error error;                 /* which the function has set */
-    bool started;                   /* it has a thread */
+    mu_session *session; /* NULL: not asked for */
+    mu_value *result;    /* owned */
+    mu_error error;      /* which the function has set */
+    bool started;        /* it has a thread */
     uv_thread_t thread;
-    bool ended;                     /* guarded by the run's lock */
+    bool ended; /* guarded by the run's lock */
 };
 
 /* What this task knows of the other independent tasks (independent.h). Held by the run
@@ -70,30 +70,30 @@ struct mu_context {
 struct mu__task_news;
 
 struct mu__distribution {
-    mu_distribute_options options;  /* pointers as the caller gave them */
-    mu_node_options node_options;   /* the spec's */
-    mu_tf_config spec;              /* cluster (owned) and task of this process, layer,
-                                       environment, session_master */
-    struct mu__spec spec_origin;    /* where it is from, without its cluster */
-    mu_cluster *cluster;            /* without the evaluator; owned; NULL locally */
+    mu_distribute_options options; /* pointers as the caller gave them */
+    mu_node_options node_options;  /* the spec's */
+    mu_tf_config spec;             /* cluster (owned) and task of this process, layer,
+                                      environment, session_master */
+    struct mu__spec spec_origin;   /* where it is from, without its cluster */
+    mu_cluster *cluster;           /* without the evaluator; owned; NULL locally */
     struct mu__plan plan;
-    unsigned number;                /* of the run on this thread's server */
-    struct mu__strategy_copy own;   /* what this process's server is configured with */
-    mu_server *server;              /* NULL: none, or a node was given */
-    struct mu__task_news *news;     /* NULL without a service, or a node */
-    bool reports;                   /* its calls' ends, to other tasks by the service */
+    unsigned number;              /* of the run on this thread's server */
+    struct mu__strategy_copy own; /* what this process's server is configured with */
+    mu_server *server;            /* NULL: none, or a node was given */
+    struct mu__task_news *news;   /* NULL without a service, or a node */
+    bool reports;                 /* its calls' ends, to other tasks by the service */
     struct mu__thread_barrier *barrier; /* NULL: none */
-    atomic_uint holds;              /* of the memory: the run and its threads */
-    atomic_bool over;               /* nobody needs the calls any more */
-    atomic_bool trained;            /* nobody needs evaluation any more */
-    uv_mutex_t lock;                /* guards all below, and the contexts' `ended` */
-    uv_cond_t moved;                /* a call has ended */
-    mu_node *node;                  /* given, the server's or a client's own; may be
-                                       NULL */
-    bool owns_node;                 /* a client's: closed with the run */
-    mu_error first;                 /* the first error; code 0: none yet */
-    mu_value *results;              /* a map; owned */
-    struct mu_context contexts[];   /* plan.runs_count of them */
+    atomic_uint holds;                  /* of the memory: the run and its threads */
+    atomic_bool over;                   /* nobody needs the calls any more */
+    atomic_bool trained;                /* nobody needs evaluation any more */
+    uv_mutex_t lock;                    /* guards all below, and the contexts' `ended` */
+    uv_cond_t moved;                    /* a call has ended */
+    mu_node *node;                      /* given, the server's or a client's own; may be
+                                           NULL */
+    bool owns_node;                     /* a client's: closed with the run */
+    mu_error first;                     /* the first error; code 0: none yet */
+    mu_value *results;                  /* a map; owned */
+    struct mu_context contexts[];       /* plan.runs_count of them */
 };
 
 /* Write a line to the node's log, or without one to standard error. */
@@ -188,7 +188,7 @@ void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why);
 
 /* Report the end of this task's call to the others; an error ends their waits. */
 void mu__tasks_report(struct mu__distribution *run, const struct mu_context *context,
-                    const mu_error *error);
+                      const mu_error *error);
 
 /* The leading task: wait for everybody's result. Returns the first error among them. */
 int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    ALIGN = 16,                 /* of the tail of a packed value, */
-    LENGTH_BYTES = 4            /* behind the length of its head */
+    ALIGN = 16,      /* of the tail of a packed value, */
+    LENGTH_BYTES = 4 /* behind the length of its head */
 };
 
 /* ---- maps ---- */

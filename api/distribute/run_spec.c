@@ -1,7 +1,7 @@
 /* The cluster, and which task this process is: from the options of a run, TF_CONFIG, a
  * resolver, or the strategy. */
-#include "api/distribute/internal.h"
 #include "api/compat/compat.h"
+#include "api/distribute/internal.h"
 #include "runtime/message/arguments.h"
 
 #include <stdio.h>
@@ -88,7 +88,7 @@ static int apply_resolution(const mu_resolution *found, mu_tf_config *spec,
 /* A server's way to its cluster, which listens and announces the task, if the resolver
  * takes announcements. */
 static int discover_spec(const mu_distribute_options *o, struct mu__spec *spec,
-                          mu_error *error)
+                         mu_error *error)
 {
     mu_node_options *options = &spec->node_options;
     mu_resolution resolution;
@@ -130,7 +130,7 @@ static int take_from_server(const mu_server *server, mu_tf_config *spec, mu_erro
 }
 
 static int request_resolver(const mu_distribute_options *o, const mu_server *server,
-                        struct mu__spec *spec, mu_error *error)
+                            struct mu__spec *spec, mu_error *error)
 {
     mu_resolution resolution;
     int rv;
@@ -199,8 +199,8 @@ int mu__spec_read(const mu_distribute_options *o, const mu_server *server,
                   mu_error *error, struct mu__spec *ret_spec)
 {
     struct mu__spec spec = {.config = {.task_index = -1}};
-    int rv = MU__OPTIONS_READ(mu_node_options, o->node_options, error,
-                              &spec.node_options);
+    int rv =
+        MU__OPTIONS_READ(mu_node_options, o->node_options, error, &spec.node_options);
 
     if (rv == 0)
         rv = read_sources(o, server, &spec, error);

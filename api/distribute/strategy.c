@@ -14,7 +14,7 @@ struct server_copy {
     int is_chief;
     char self[MU_CLUSTER_TASK_BYTES];
     const char *filters[FILTERS];
-    size_t filters_count;       /* 0: the task does not train */
+    size_t filters_count; /* 0: the task does not train */
 };
 
 static int configure_server(void *user, const mu_strategy_task *task, mu_error *ret_error,

@@ -1,6 +1,6 @@
 /* Each thread writes its own stack in a handler, one after the other. The signal is
  * SIGTRAP, one of the few that threads of the library do not block. */
-#define _GNU_SOURCE     /* tgkill's number, sem_timedwait */
+#define _GNU_SOURCE /* tgkill's number, sem_timedwait */
 #include "api/task/task.h"
 
 #include <dirent.h>
@@ -79,7 +79,7 @@ void mu__write_stacks(int fd)
 
     if (folder == NULL)
         return;
-    (void)backtrace(frame, 1);      /* loads what it needs, outside of a handler */
+    (void)backtrace(frame, 1); /* loads what it needs, outside of a handler */
     stacks_fd = fd;
     (void)sem_init(&stacks_written, 0, 0);
     (void)sigemptyset(&action.sa_mask);

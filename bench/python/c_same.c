@@ -71,8 +71,8 @@ static double median_of(mu_coordinator *coordinator, const void *data, uint64_t 
 
     for (int i = 0; i < count; i++) {
         double begun = now();
-        mu_value *args = data == NULL ? mu_value_int(i)
-                                      : mu_value_tensor(MU_U8, 1, &bytes, data);
+        mu_value *args =
+            data == NULL ? mu_value_int(i) : mu_value_tensor(MU_U8, 1, &bytes, data);
 
         call(coordinator, args);
         mu_value_free(args);

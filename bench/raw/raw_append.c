@@ -42,8 +42,8 @@ int main(int argc, char **argv)
     static const char *const rooms[] = {"no", "yes", NULL};
     unsigned bytes = raw_arg_number(argc, argv, "bytes", 100, 1, BYTES_MAX);
     unsigned room = raw_arg_word(argc, argv, "room", rooms);
-    unsigned seconds = raw_arg_number(argc, argv, "seconds", (unsigned)bench_size(1, 3),
-                                      1, 30);
+    unsigned seconds =
+        raw_arg_number(argc, argv, "seconds", (unsigned)bench_size(1, 3), 1, 30);
     char folder[BENCH_PATH_MAX];
     char path[BENCH_PATH_MAX + 8];
     uint64_t begin_ns;

@@ -20,7 +20,7 @@ enum {
     MESSAGE_MAX = 1024,
     FRAME_HEAD = 9,
     FRAME_MAX = 1 << 14,
-    WINDOW_FIRST = 65535,       /* of data that may be sent, before any update */
+    WINDOW_FIRST = 65535, /* of data that may be sent, before any update */
 
     FRAME_DATA = 0,
     FRAME_HEADERS = 1,
@@ -29,14 +29,14 @@ enum {
     FRAME_PING = 6,
     FRAME_GOAWAY = 7,
     FRAME_WINDOW = 8,
-    FLAG_END_STREAM = 1,        /* the same bit: FLAG_ACK */
+    FLAG_END_STREAM = 1, /* the same bit: FLAG_ACK */
     FLAG_END_HEADERS = 4
 };
 
 /* One connection. */
 struct client {
     int fd;
-    uint32_t stream;            /* the next one, odd */
+    uint32_t stream; /* the next one, odd */
     unsigned under_way;
     int64_t window;
     size_t out_size;
@@ -90,8 +90,8 @@ static size_t put_headers(unsigned char *at)
     const char *const headers[][2] = {
         {":method", "POST"},
         {":scheme", "http"},
-        {":path", client.in_transactions ? "/etcdserverpb.KV/Txn"
-                                         : "/etcdserverpb.KV/Put"},
+        {":path",
+         client.in_transactions ? "/etcdserverpb.KV/Txn" : "/etcdserverpb.KV/Put"},
         {":authority", "localhost"},
         {"content-type", "application/grpc"},
         {"te", "trailers"},
@@ -272,12 +272,11 @@ static uint64_t put_for(unsigned outstanding, uint64_t end_ns)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"outstanding", "seconds", "transaction",
-                                        NULL};
-    unsigned outstanding = raw_arg_number(argc, argv, "outstanding", 1, 1,
-                                          OUTSTANDING_MAX);
-    unsigned seconds = raw_arg_number(argc, argv, "seconds", (unsigned)bench_size(1, 3),
-                                      1, 30);
+    static const char *const names[] = {"outstanding", "seconds", "transaction", NULL};
+    unsigned outstanding =
+        raw_arg_number(argc, argv, "outstanding", 1, 1, OUTSTANDING_MAX);
+    unsigned seconds =
+        raw_arg_number(argc, argv, "seconds", (unsigned)bench_size(1, 3), 1, 30);
     struct etcd etcd;
     uint64_t begin_ns;
     uint64_t count;

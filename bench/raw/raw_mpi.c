@@ -8,13 +8,13 @@
 
 #include <mpi.h>
 
-enum { WARM_SHARE = 20 };     /* one in so many rounds comes before those that count */
+enum { WARM_SHARE = 20 }; /* one in so many rounds comes before those that count */
 
 int main(int argc, char **argv)
 {
     static const char *const names[] = {"rounds", NULL};
-    unsigned rounds = raw_arg_number(argc, argv, "rounds",
-                                     (unsigned)bench_size(200, 5000), 1, 1000000);
+    unsigned rounds =
+        raw_arg_number(argc, argv, "rounds", (unsigned)bench_size(200, 5000), 1, 1000000);
     uint64_t begin_ns;
     uint64_t end_ns;
     int rank;

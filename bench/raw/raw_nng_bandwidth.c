@@ -153,9 +153,9 @@ static void client_run(struct side *side)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"direction", "mode",      "malloc",  "depth",
-                                        "kib",       "megabytes", "transport",
-                                        "sendbuf",   NULL};
+    static const char *const names[] = {"direction", "mode",    "malloc",
+                                        "depth",     "kib",     "megabytes",
+                                        "transport", "sendbuf", NULL};
     static const char *const transports[] = {"tcp", "ipc", NULL};
     static struct side side;
     struct config config;

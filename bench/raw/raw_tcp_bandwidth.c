@@ -149,8 +149,8 @@ static void client_run(struct side *side, struct tally *tally)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"direction", "mode", "malloc",
-                                        "depth",     "kib",       "megabytes", NULL};
+    static const char *const names[] = {"direction", "mode",      "malloc", "depth",
+                                        "kib",       "megabytes", NULL};
     struct sockaddr_in address;
     struct raw_peer peer;
     struct tally tally;

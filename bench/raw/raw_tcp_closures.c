@@ -47,9 +47,9 @@ static void lane_flush(struct lane *lane)
     lane->busy = true;
     lane->write.data = lane;
     buffer = uv_buf_init((char *)swap.bytes, (unsigned)swap.used);
-    raw_check(
-        uv_write(&lane->write, (uv_stream_t *)&lane->tcp, &buffer, 1, lane_written) == 0,
-        "uv_write");
+    raw_check(uv_write(&lane->write, (uv_stream_t *)&lane->tcp, &buffer, 1,
+                       lane_written) == 0,
+              "uv_write");
 }
 
 static void lane_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
@@ -187,9 +187,9 @@ static void chief_listen(struct chief *chief, const struct raw_peer *peers)
     raw_check(uv_listen((uv_stream_t *)&chief->listener, RAW_PEERS_MAX, chief_accept) ==
                   0,
               "uv_listen");
-    raw_check(
-        uv_tcp_getsockname(&chief->listener, (struct sockaddr *)&address, &length) == 0,
-        "uv_tcp_getsockname");
+    raw_check(uv_tcp_getsockname(&chief->listener, (struct sockaddr *)&address,
+                                 &length) == 0,
+              "uv_tcp_getsockname");
     for (unsigned i = 0; i < chief->workers; i++)
         raw_write_all(peers[i].channel, &address, sizeof address);
 }

@@ -19,14 +19,14 @@ struct side {
     uv_loop_t loop;
     uv_tcp_t tcp;
     struct variable variable;
-    uint8_t *out_blocks;        /* `depth` of them, as are those below */
+    uint8_t *out_blocks; /* `depth` of them, as are those below */
     uint8_t *in_blocks;
     unsigned out_turn;
     unsigned in_turn;
-    size_t out_bytes;           /* of one message to the peer, */
-    size_t in_bytes;            /* and from it */
-    size_t received;            /* of the one that is coming in */
-    struct tally *tally;        /* NULL at the server */
+    size_t out_bytes;    /* of one message to the peer, */
+    size_t in_bytes;     /* and from it */
+    size_t received;     /* of the one that is coming in */
+    struct tally *tally; /* NULL at the server */
 };
 
 static void side_init(struct side *side, const struct bulk *bulk, bool sends_blocks,
@@ -39,8 +39,8 @@ static void side_init(struct side *side, const struct bulk *bulk, bool sends_blo
     side->out_blocks = calloc(bulk->depth, side->out_bytes);
     side->in_blocks = calloc(bulk->depth, side->in_bytes);
     raw_check(side->out_blocks != NULL && side->in_blocks != NULL, "calloc");
-    raw_check(uv_loop_init(&side->loop) == 0 &&
-              uv_tcp_init(&side->loop, &side->tcp) == 0, "loop");
+    raw_check(uv_loop_init(&side->loop) == 0 && uv_tcp_init(&side->loop, &side->tcp) == 0,
+              "loop");
     side->tcp.data = side;
 }
 
@@ -69,8 +69,9 @@ static void message_send(struct side *side)
     buffer.len -= (size_t)written;
     /* One may be answered before this side has heard that it was written. */
     write = malloc(sizeof *write);
-    raw_check(write != NULL && uv_write(write, (uv_stream_t *)&side->tcp, &buffer, 1,
-                                        on_written) == 0, "uv_write");
+    raw_check(write != NULL &&
+                  uv_write(write, (uv_stream_t *)&side->tcp, &buffer, 1, on_written) == 0,
+              "uv_write");
 }
 
 static void fill_window(struct side *side)
@@ -83,8 +84,7 @@ static void fill_window(struct side *side)
 
 static void message_received(struct side *side)
 {
-    uint8_t *block =
-        side->in_blocks + side->in_turn % side->bulk->depth * side->in_bytes;
+    uint8_t *block = side->in_blocks + side->in_turn % side->bulk->depth * side->in_bytes;
 
     if (side->bulk->copy && side->in_bytes > SMALL_BYTES)
         memcpy(variable_block(&side->variable, side->in_bytes), block, side->in_bytes);
@@ -104,8 +104,7 @@ static void message_received(struct side *side)
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buffer)
 {
     struct side *side = handle->data;
-    uint8_t *block =
-        side->in_blocks + side->in_turn % side->bulk->depth * side->in_bytes;
+    uint8_t *block = side->in_blocks + side->in_turn % side->bulk->depth * side->in_bytes;
 
     (void)suggested;
     *ret_buffer = uv_buf_init((char *)block + side->received,
@@ -127,15 +126,17 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 static void side_begin(struct side *side, int fd)
 {
     raw_check(uv_tcp_open(&side->tcp, fd) == 0 && uv_tcp_nodelay(&side->tcp, 1) == 0 &&
-              uv_read_start((uv_stream_t *)&side->tcp, on_alloc, on_read) == 0, "open");
+                  uv_read_start((uv_stream_t *)&side->tcp, on_alloc, on_read) == 0,
+              "open");
 }
 
 static int tcp_connect(const struct sockaddr_in *address)
 {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-    raw_check(fd >= 0 && connect(fd, (const struct sockaddr *)address,
-                                 sizeof *address) == 0, "connect");
+    raw_check(fd >= 0 &&
+                  connect(fd, (const struct sockaddr *)address, sizeof *address) == 0,
+              "connect");
     return fd;
 }
 
@@ -147,8 +148,9 @@ static int tcp_listen(struct sockaddr_in *ret_address)
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     raw_check(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-              listen(fd, 1) == 0 &&
-              getsockname(fd, (struct sockaddr *)&address, &length) == 0, "listen");
+                  listen(fd, 1) == 0 &&
+                  getsockname(fd, (struct sockaddr *)&address, &length) == 0,
+              "listen");
     *ret_address = address;
     return fd;
 }
@@ -169,8 +171,8 @@ static void server_main(int channel, unsigned index, const void *config)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"direction", "mode", "malloc", "depth",
-                                        "kib", "megabytes", NULL};
+    static const char *const names[] = {"direction", "mode",      "malloc", "depth",
+                                        "kib",       "megabytes", NULL};
     struct sockaddr_in address;
     struct raw_peer peer;
     struct tally tally;

@@ -5,8 +5,8 @@
 #include "cli/service_client.h"
 
 struct cmd_command {
-    char *const *arguments;     /* of the command, ended by NULL */
-    const char *const *variables;   /* for its environment: name, value, ..., NULL */
+    char *const *arguments;       /* of the command, ended by NULL */
+    const char *const *variables; /* for its environment: name, value, ..., NULL */
 
     /* Waits until the lock or key is lost. -MU_EDEADLINE: it is still held; anything
      * else: it was lost, and `error` says why. */

@@ -51,7 +51,8 @@ static int read_condition(const struct cmd_options *options, const char *key,
 
     *ret_check = (mu_kv_check){.type = MU_KV_IF_ABSENT, .key = key};
     if (must_be_absent(options) + (revision != NULL) + (value != NULL) > 1)
-        return mu_error_set(error, -MU_EINVALID, "--if-absent, --if-revision and "
+        return mu_error_set(error, -MU_EINVALID,
+                            "--if-absent, --if-revision and "
                             "--if-value exclude each other");
     if (value != NULL) {
         ret_check->type = MU_KV_IF_VALUE;
@@ -63,7 +64,8 @@ static int read_condition(const struct cmd_options *options, const char *key,
             return mu_error_set(error, -MU_EINVALID,
                                 "%s: expected a revision, a whole number, got \"%.40s\"",
                                 cmd_origin(options, CMD_FLAG_IF_REVISION, origin,
-                                           sizeof origin), revision);
+                                           sizeof origin),
+                                revision);
     }
     return 0;
 }

@@ -9,14 +9,16 @@ TEXT(TASK, "task", "MUSTER_TASK", CMD_NODE | CMD_RESOLVE | CMD_CHECK, "TYPE:INDE
 TEXT(TYPE, "type", "MUSTER_TYPE", CMD_NODE | CMD_RESOLVE | CMD_CHECK, "TYPE", NULL,
      "the task's type alone: chief, worker, ps, evaluator or client")
 NUMBER(INDEX, "index", "MUSTER_INDEX", CMD_NODE | CMD_RESOLVE | CMD_CHECK, "N", "0", 0,
-       999999, "the task's index, beside --type; without it a resolver says it, or that "
+       999999,
+       "the task's index, beside --type; without it a resolver says it, or that "
        "one is taken which is free")
 LIST(RESOLVER, "resolver", "MUSTER_RESOLVER", CLUSTER_VERBS, "NAME", "auto",
      "who says what the cluster is, and which task this is, where --cluster and --task "
      "do not: `muster resolve --list` has their names; auto: the first one that "
      "recognises this place, TF_CONFIG before all others; may be repeated: their union")
 LIST(RESOLVER_SET, "resolver-set", "MUSTER_RESOLVER_SET", CLUSTER_VERBS, "SETTING=VALUE",
-     NULL, "a setting of the resolver, \"port=8888\"; NAME.SETTING=VALUE where there are "
+     NULL,
+     "a setting of the resolver, \"port=8888\"; NAME.SETTING=VALUE where there are "
      "several, or auto; may be repeated")
 OPTION(RESOLVE_MS, CLUSTER_VERBS | CMD_RUN,
        "how long to wait for what a resolver asks, and for tasks that are not known yet; "
@@ -146,7 +148,8 @@ OPTION(LEAVE_MS, NODES,
        "when it likes")
 OPTION(LEASE_MS, NODES, "host: one of several that is not heard for so long is replaced")
 NUMBER(PREEMPT_ON_SIGTERM, "preempt-on-sigterm", "MUSTER_PREEMPT_ON_SIGTERM", NODES,
-       "0|1", "0", 0, 1, "whether the first SIGTERM is a preemption notice, so that all "
+       "0|1", "0", 0, 1,
+       "whether the first SIGTERM is a preemption notice, so that all "
        "tasks agree on a step to stop at, instead of the end")
 LIST(PLUGIN, "plugin", "MUSTER_PLUGIN", NODES, "FILE", NULL,
      "shared object with functions and programs; may be repeated")
@@ -158,7 +161,8 @@ LIST(PYTHON, "python", "MUSTER_PYTHON_MODULE", NODES, "MODULE", NULL,
 LIST(SET, "set", "MUSTER_SET", NODES, "KEY=VALUE", NULL,
      "a setting for the plugins; may be repeated")
 NUMBER(GRACE_MS, "grace-ms", "MUSTER_GRACE_MS", NODES | CMD_PREEMPT, "MS", "5000", 0,
-       3600000, "how long functions that run may take to end when the task is stopped; "
+       3600000,
+       "how long functions that run may take to end when the task is stopped; "
        "`muster preempt`: how long until the machine is gone")
 NUMBER(WORKERS, "workers", "MUSTER_WORKERS", CMD_RUN, "N", "2", 0, 1000,
        "how many workers")
@@ -226,19 +230,21 @@ FLAG(RESOLVE_OUTPUT, "output", "MUSTER_OUTPUT", CHOICE, CMD_RESOLVE, "FORMAT", "
 NUMBER(WAIT_MS, "wait-ms", "MUSTER_CHECK_WAIT_MS", CMD_CHECK, "MS", "5000", 1, 3600000,
        "how long each task has to answer")
 NUMBER(TIMEOUT_MS, "timeout-ms", "MUSTER_TIMEOUT_MS", CLIENTS | CMD_ASSIGN, "MS", "5000",
-       1, 86400000, "how long to wait for the chief or the service; and, when it is "
+       1, 86400000,
+       "how long to wait for the chief or the service; and, when it is "
        "given, for what drain, stop, kv get --wait, kv watch, barrier and tasks wait "
        "for, which else may take as long as it takes")
 CHOICE(LOG_LEVEL, "log-level", "MUSTER_LOG_LEVEL", PEERS, "LEVEL", "info",
-       "error|warn|info|debug", "the least grave lines to log; unless they are told, "
+       "error|warn|info|debug",
+       "the least grave lines to log; unless they are told, "
        "verbs that ask log errors alone, and `muster run` warn without --log-file")
 CHOICE(LOG_FORMAT, "log-format", "MUSTER_LOG_FORMAT", PEERS, "FORMAT", "text",
        "text|json", "lines for people, or one JSON object a line")
 TEXT(LOG_FILE, "log-file", "MUSTER_LOG_FILE", PEERS, "FILE", NULL,
      "append the log to a file; without it to standard error")
-FLAG(OUTPUT, "output", "MUSTER_OUTPUT", CHOICE, CMD_STATUS | CMD_EXPLAIN | CMD_VARS |
-         CMD_STOP | CMD_VERSION | CMD_CHECK | JOURNALS | SERVICE_CLIENTS | CMD_ASSIGN |
-         CMD_KEY,
+FLAG(OUTPUT, "output", "MUSTER_OUTPUT", CHOICE,
+     CMD_STATUS | CMD_EXPLAIN | CMD_VARS | CMD_STOP | CMD_VERSION | CMD_CHECK | JOURNALS |
+         SERVICE_CLIENTS | CMD_ASSIGN | CMD_KEY,
      "FORMAT", "text", .letter = 'o', .choices = "text|json",
      .help = "what is printed: text or JSON")
 CHOICE(MODE, "mode", "MUSTER_MODE", NODES, "MODE", "independent",

@@ -49,8 +49,8 @@ const char *cmd_flag_word(enum cmd_flag flag)
         return spec->word;
     return has_ending(spec->option->name, "_ms")   ? "MS"
            : has_ending(spec->option->name, "_us") ? "US"
-           : spec->option->high == 1              ? "0|1"
-                                                  : "N";
+           : spec->option->high == 1               ? "0|1"
+                                                   : "N";
 }
 
 const char *cmd_variable(enum cmd_flag flag)
@@ -357,9 +357,8 @@ static int find_flag(const struct cmd_options *options, const char *argument,
 
         if ((spec->verbs & options->verb->bit) == 0)
             continue;
-        if (is_long
-                ? strlen(known) != length || strncmp(known, name, length) != 0
-                : spec->letter == 0 || length != 1 || name[0] != spec->letter)
+        if (is_long ? strlen(known) != length || strncmp(known, name, length) != 0
+                    : spec->letter == 0 || length != 1 || name[0] != spec->letter)
             continue;
         *ret_flag = flag;
         *ret_value = name[length] == '=' ? name + length + 1 : NULL;
@@ -415,8 +414,7 @@ static int check_operands(const struct cmd_options *options, mu_error *error)
     (void)operands_max(options->verb, &least);
     if (options->operands_count >= least)
         return 0;
-    return mu_error_set(error, -MU_EINVALID,
-                        "expected %s; `muster %s --help` says more",
+    return mu_error_set(error, -MU_EINVALID, "expected %s; `muster %s --help` says more",
                         options->verb->operands, options->verb->name);
 }
 
@@ -530,8 +528,7 @@ int cmd_setting_split(const struct cmd_options *options, const char *text,
                             text);
     *ret_value = equals + 1;
     *ret_key = strndup(text, (size_t)(equals - text));
-    return *ret_key != NULL ? 0
-                            : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    return *ret_key != NULL ? 0 : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
 int cmd_settings_check(const struct cmd_options *options, mu_error *ret_error)

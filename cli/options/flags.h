@@ -36,24 +36,24 @@ enum cmd_flag {
 
 enum cmd_kind {
     CMD_TEXT,
-    CMD_NUMBER,     /* an integer from `low` to `high` */
-    CMD_CHOICE,     /* one of `choices`, "a|b|c" */
-    CMD_LIST,       /* may be repeated; several items in a variable are separated by ; */
-    CMD_SWITCH,     /* 0 or 1; on the command line 1 without a value */
-    CMD_OPTION      /* as the option of the node says */
+    CMD_NUMBER, /* an integer from `low` to `high` */
+    CMD_CHOICE, /* one of `choices`, "a|b|c" */
+    CMD_LIST,   /* may be repeated; several items in a variable are separated by ; */
+    CMD_SWITCH, /* 0 or 1; on the command line 1 without a value */
+    CMD_OPTION  /* as the option of the node says */
 };
 
 struct cmd_flag_spec {
-    const struct mu__option *option;    /* of a node's option: its row; NULL: the fields
-                                           below have name, variable, range and default */
-    const char *name;       /* without the dashes */
+    const struct mu__option *option; /* of a node's option: its row; NULL: the fields
+                                        below have name, variable, range and default */
+    const char *name;                /* without the dashes */
     const char *variable;
-    char letter;            /* "-o" for 'o', or 0 */
+    char letter; /* "-o" for 'o', or 0 */
     enum cmd_kind kind;
-    unsigned verbs;         /* CMD_NODE | ... */
-    const char *word;       /* placeholder of its value in the help; NULL: see
-                               cmd_flag_word */
-    const char *initial;    /* the default, as text; NULL: none */
+    unsigned verbs;      /* CMD_NODE | ... */
+    const char *word;    /* placeholder of its value in the help; NULL: see
+                            cmd_flag_word */
+    const char *initial; /* the default, as text; NULL: none */
     unsigned low;
     unsigned high;
     const char *choices;
@@ -68,10 +68,10 @@ enum { CMD_ORIGIN_BYTES = 64, CMD_INITIAL_BYTES = 32, CMD_OPERANDS_MAX = 2 };
 
 struct cmd_value {
     enum cmd_source source;
-    const char *text;       /* NULL: none. Borrowed from argv, environ or the table */
-    const char *variable;   /* the variable that it comes from; NULL: none */
-    uint64_t number;        /* of a number; index of the choice */
-    char **items;           /* of a list */
+    const char *text;     /* NULL: none. Borrowed from argv, environ or the table */
+    const char *variable; /* the variable that it comes from; NULL: none */
+    uint64_t number;      /* of a number; index of the choice */
+    char **items;         /* of a list */
     size_t items_count;
 };
 
@@ -81,9 +81,9 @@ struct cmd_options {
     const struct cmd_verb *verb;
     const char *operands[CMD_OPERANDS_MAX]; /* the arguments that are not flags */
     size_t operands_count;
-    char **command;         /* of verbs that take a command: the arguments after "--",
-                               ended by NULL; NULL: none */
-    bool help;              /* --help was given; nothing else is valid then */
+    char **command; /* of verbs that take a command: the arguments after "--",
+                       ended by NULL; NULL: none */
+    bool help;      /* --help was given; nothing else is valid then */
     struct cmd_value values[CMD_FLAGS_COUNT];
 };
 

@@ -422,8 +422,8 @@ static void print_flag(enum cmd_flag flag)
         (void)printf("%s\n%*s", head, HELP_COLUMN, "");
     (void)snprintf(text, sizeof text, "%s%s%s (%s%s%s)",
                    spec->kind == CMD_CHOICE ? spec->choices : "",
-                   spec->kind == CMD_CHOICE ? ": " : "", spec->help,
-                   cmd_variable(flag), initial[0] == '\0' ? "" : "; default ", initial);
+                   spec->kind == CMD_CHOICE ? ": " : "", spec->help, cmd_variable(flag),
+                   initial[0] == '\0' ? "" : "; default ", initial);
     print_wrapped(text, HELP_COLUMN);
 }
 
@@ -431,8 +431,7 @@ static void help_verb(const struct cmd_verb *verb)
 {
     (void)printf("muster %s: %s\n\n  muster %s%s%s [flags]\n\n%s\n"
                  "flags, with their variables:\n",
-                 verb->name, verb->summary, verb->name,
-                 verb->operands == NULL ? "" : " ",
+                 verb->name, verb->summary, verb->name, verb->operands == NULL ? "" : " ",
                  verb->operands == NULL ? "" : verb->operands, verb->text);
     for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++)
         if ((cmd_flags[flag].verbs & verb->bit) != 0)

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE     /* dup3 */
+#define _GNU_SOURCE /* dup3 */
 #include "cli/output/log.h"
 
 #include "cli/output/print_json.h"
@@ -122,7 +122,7 @@ static void put_json(const struct cmd_log *log, const struct timespec *now, int 
     if (text == NULL)
         return;
     used = strlen(text);
-    text[used] = '\n';      /* replaces the zero byte; the size is passed along */
+    text[used] = '\n'; /* replaces the zero byte; the size is passed along */
     write_log(log, text, used + 1);
     cJSON_free(text);
 }

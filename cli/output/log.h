@@ -6,9 +6,9 @@
 #include "cli/options/flags.h"
 
 struct cmd_log {
-    const char *path;   /* --log-file, or NULL */
+    const char *path; /* --log-file, or NULL */
     int fd;
-    int level;      /* lines above this level are not written */
+    int level; /* lines above this level are not written */
     bool json;
 };
 

@@ -10,8 +10,8 @@ enum { CMD_COLUMNS_MAX = 9, CMD_CELL_BYTES = 64 };
 struct cmd_table {
     unsigned columns;
     size_t rows;
-    char (*cells)[CMD_CELL_BYTES];  /* in row-major order */
-    int failed;             /* out of memory: cells are missing, and nothing is printed */
+    char (*cells)[CMD_CELL_BYTES]; /* in row-major order */
+    int failed; /* out of memory: cells are missing, and nothing is printed */
 };
 
 /* Begin a table with its column heads, separated by |: "NAME|SIZE". */

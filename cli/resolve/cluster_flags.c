@@ -56,13 +56,11 @@ static int read_spec_file(const struct cmd_options *options, const char *path,
     if (text != NULL && number == 0)
         return 0;
     free(text);
-    return mu_error_set(error, -MU_EINVALID, "%s: %s\"%.200s\" cannot be read: %s",
-                        origin,
-                        number == ENOENT || number == ENOTDIR
-                            ? "expected JSON or a file of it; "
-                            : "",
-                        path, number == ETIMEDOUT ? "its writer has not ended in time"
-                                                  : strerror(number));
+    return mu_error_set(
+        error, -MU_EINVALID, "%s: %s\"%.200s\" cannot be read: %s", origin,
+        number == ENOENT || number == ENOTDIR ? "expected JSON or a file of it; " : "",
+        path,
+        number == ETIMEDOUT ? "its writer has not ended in time" : strerror(number));
 }
 
 /* ---- the cluster ---- */
@@ -110,7 +108,7 @@ static const char *tf_config(const struct cmd_options *options)
     const char *text = getenv("TF_CONFIG");
 
     return text == NULL || text[0] == '\0' || cmd_resolver_is_given(options) ? NULL
-                                                                            : text;
+                                                                             : text;
 }
 
 int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
@@ -168,7 +166,7 @@ static int run_resolver(const struct cmd_options *options, mu_error *error,
 
 /* With --address or --cluster, only TF_CONFIG and --resolver are used. */
 static int resolve_cluster(const struct cmd_options *options, mu_error *error,
-                        mu_resolution *ret_found)
+                           mu_resolution *ret_found)
 {
     const char *text = tf_config(options);
 
@@ -345,11 +343,12 @@ static int check_worker_type(const char *type, mu_error *ret_error)
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(type, others[i]) == 0)
-            return mu_error_set(ret_error, -MU_EINVALID, "tasks of that type have work "
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "tasks of that type have work "
                                 "of their own and run no closures");
-    return type[0] == '\0' ? mu_error_set(ret_error, -MU_EINVALID,
-                                          "a task type is missing")
-                           : cmd_type_check(type, ret_error);
+    return type[0] == '\0'
+               ? mu_error_set(ret_error, -MU_EINVALID, "a task type is missing")
+               : cmd_type_check(type, ret_error);
 }
 
 bool cmd_is_worker_type(const char *type)
@@ -437,8 +436,7 @@ int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
         found.cluster = NULL;
         (void)cmd_origin(options, CMD_FLAG_CLUSTER, spec.source, sizeof spec.source);
     }
-    if (rv == 0 &&
-        (!has_cluster || (spec.type[0] == '\0' && found.task_type[0] == '\0')))
+    if (rv == 0 && (!has_cluster || (spec.type[0] == '\0' && found.task_type[0] == '\0')))
         rv = resolve_cluster(options, ret_error, &found);
     if (rv != 0) {
         cmd_spec_done(&spec);

@@ -9,14 +9,14 @@
 #include "muster/resolver.h"
 
 struct cmd_spec {
-    mu_cluster *cluster;    /* NULL: none, or found by the node's resolver */
-    char type[16];          /* "": unknown */
+    mu_cluster *cluster; /* NULL: none, or found by the node's resolver */
+    char type[16];       /* "": unknown */
     int index;
-    bool index_is_open;     /* a type was given without index: 0, unless the resolver has
-                               another one */
-    char source[64];        /* where the cluster, or without one the task, came from */
-    mu_resolver *resolver;  /* for opening a node; NULL: none */
-    mu_resolution found;    /* found by a resolver, without cluster and task */
+    bool index_is_open;    /* a type was given without index: 0, unless the resolver has
+                              another one */
+    char source[64];       /* where the cluster, or without one the task, came from */
+    mu_resolver *resolver; /* for opening a node; NULL: none */
+    mu_resolution found;   /* found by a resolver, without cluster and task */
 };
 
 void cmd_spec_done(struct cmd_spec *spec);
@@ -52,11 +52,11 @@ int cmd_spec_none(mu_error *ret_error);
 /* The text that contains the cluster: of --cluster, of the file that it names, or of
  * TF_CONFIG. */
 struct cmd_spec_text {
-    const char *text;       /* NULL: the cluster does not come from such a text */
+    const char *text; /* NULL: the cluster does not come from such a text */
     size_t size;
     char source[64];
-    char *content;          /* the memory of `text`, which the caller frees; NULL: it is
-                               borrowed */
+    char *content; /* the memory of `text`, which the caller frees; NULL: it is
+                      borrowed */
 };
 
 int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,

@@ -10,10 +10,10 @@ enum { RESOLVE_TEXT, RESOLVE_JSON, RESOLVE_TF_CONFIG };
 
 struct resolve {
     const struct cmd_options *options;
-    mu_resolver *resolver;      /* NULL: --cluster has all */
-    struct cmd_spec flags;      /* the task of the flags; type "": none */
+    mu_resolver *resolver; /* NULL: --cluster has all */
+    struct cmd_spec flags; /* the task of the flags; type "": none */
     mu_resolution found;
-    mu_value *tried;            /* what was tried, with --explain; else NULL */
+    mu_value *tried; /* what was tried, with --explain; else NULL */
 };
 
 /* Run the resolver; on success sets `found`, whose cluster the caller frees. */

@@ -17,8 +17,7 @@ static void print_setting(const mu_value *setting)
     if (variable[0] != '\0' || initial != NULL)
         (void)printf(" (%s%s%s%s)", variable,
                      variable[0] == '\0' || initial == NULL ? "" : "; ",
-                     initial == NULL ? "" : "default ",
-                     cmd_map_text(setting, "default"));
+                     initial == NULL ? "" : "default ", cmd_map_text(setting, "default"));
     (void)printf(": %s\n", cmd_map_text(setting, "help"));
 }
 

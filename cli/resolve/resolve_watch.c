@@ -47,8 +47,8 @@ static int print_those_of(const struct resolve *resolve, const mu_cluster *one,
 static int print_own_task(const struct resolve *resolve, const mu_resolution *before)
 {
     const mu_resolution *found = &resolve->found;
-    const char *address = mu_cluster_address(found->cluster, found->task_type,
-                                             found->task_index);
+    const char *address =
+        mu_cluster_address(found->cluster, found->task_type, found->task_index);
 
     if (strcmp(before->task_type, found->task_type) == 0 &&
         before->task_index == found->task_index)

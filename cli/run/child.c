@@ -162,7 +162,7 @@ static void store_child_report(struct cmd_child *child, const char *line)
 {
     char *to = line[0] == MU_SUPERVISION_LOADING  ? child->loading
                : line[0] == MU_SUPERVISION_REASON ? child->reason
-                                            : NULL;
+                                                  : NULL;
 
     if (line[0] == MU_SUPERVISION_JOB_FAILED)
         child->job_failed = true;

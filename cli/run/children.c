@@ -83,8 +83,7 @@ static int init_child(const struct cmd_options *options, const mu_cluster *clust
         return mu_error_set(error, -MU_EINVALID,
                             "%s: expected never, on-failure, always, or for types "
                             "(worker, ps, evaluator, those of --counts) as in "
-                            "worker=always,ps=never, got "
-                            "\"%.100s\"",
+                            "worker=always,ps=never, got \"%.100s\"",
                             cmd_origin(options, CMD_FLAG_RESTART, origin, sizeof origin),
                             restart);
     if (strcmp(child->type, "chief") == 0 || strcmp(child->type, "client") == 0)
@@ -113,8 +112,7 @@ int cmd_children_new(const struct cmd_options *options, const mu_cluster *cluste
     return rv;
 }
 
-const char *cmd_children_reason(const struct cmd_child *children, size_t count,
-                                int code)
+const char *cmd_children_reason(const struct cmd_child *children, size_t count, int code)
 {
     const char *reason = "";
 

@@ -17,8 +17,8 @@ enum { HOST_WORDS_MAX = 16 };
 extern char **environ;
 
 static const char *const own_variables[] = {
-    "TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK",      "MUSTER_TYPE",
-    "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_PROGRESS",
+    "TF_CONFIG",       "MUSTER_CLUSTER",      "MUSTER_TASK",           "MUSTER_TYPE",
+    "MUSTER_INDEX",    "MUSTER_BIND",         "MUSTER_ADVERTISE",      "MUSTER_PROGRESS",
     "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET", MU_SUPERVISION_VARIABLE,
 };
 
@@ -26,6 +26,7 @@ static const char *const own_variables[] = {
  * another cluster. They are not passed on, or every child would take itself for that
  * process. Variables that programs need to reach a service are passed on. */
 static const char *const others_variables[] = {
+    /* clang-format off */
     "OMPI_", "PMIX_", "PMI_", "MPI_LOCAL", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
     "MASTER_ADDR=", "MASTER_PORT=", "JAX_", "SLURM_PROCID=", "SLURM_LOCALID=",
     "SLURM_NODEID=", "SLURM_GTIDS=", "SLURM_TASK_PID=", "SLURM_STEP", "SLURM_NTASKS",
@@ -36,6 +37,7 @@ static const char *const others_variables[] = {
     "MUSTER_COORDINATOR_", "MUSTER_NUM_PROCESSES=", "MUSTER_PROCESS_ID=",
     "MUSTER_BIND_ADDRESS=", "MUSTER_CLUSTER_FILE=", "MUSTER_CLUSTER_DIRECTORY=",
     "MUSTER_ETCD", "MUSTER_TASKS=", "MUSTER_DNS_", "MUSTER_KUBERNETES_",
+    /* clang-format on */
 };
 
 static bool is_of_others(const char *entry)

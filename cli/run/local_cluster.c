@@ -16,10 +16,10 @@ enum {
     TYPES_MAX = 26,
     TASKS_MAX = 1000,
     ADDRESS_BYTES = 128,
-    FILES_PER_PEER = 2,         /* a connection in each direction; in `muster run` the
-                                   pipes */
-    FILES_OF_PROGRAM = 64,      /* of the node, a journal, plugins */
-    THREADS_OF_NODE = 3         /* main thread, loop thread, signal thread */
+    FILES_PER_PEER = 2,    /* a connection in each direction; in `muster run` the
+                              pipes */
+    FILES_OF_PROGRAM = 64, /* of the node, a journal, plugins */
+    THREADS_OF_NODE = 3    /* main thread, loop thread, signal thread */
 };
 
 /* Number of tasks of a type. */
@@ -57,7 +57,7 @@ static int reserve_port(struct ports *ports, char *ret_address)
 }
 
 static int assign_address(mu_cluster *cluster, struct ports *ports, const char *folder,
-                      const char *type, int index, mu_error *error)
+                          const char *type, int index, mu_error *error)
 {
     char address[ADDRESS_BYTES];
 
@@ -93,7 +93,7 @@ static size_t total_of(const struct task_count *counts)
 }
 
 static int assign_addresses(const struct task_count *counts, int ipc, mu_error *ret_error,
-                       char *ret_folder, mu_cluster **ret_cluster)
+                            char *ret_folder, mu_cluster **ret_cluster)
 {
     struct ports ports = {.fds = calloc(total_of(counts) + 1, sizeof *ports.fds)};
     mu_cluster *cluster = mu_cluster_new();
@@ -147,17 +147,16 @@ static int prepare_files(size_t tasks, mu_error *error)
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need)
         return 0;
     if (limit.rlim_max < need)
-        return mu_error_set(error, -MU_EEXHAUSTED,
-                            "%zu tasks need %llu open files in a process, and at most "
-                            "%llu are allowed (ulimit -Hn): expected at most %llu tasks, "
-                            "or a higher limit",
-                            tasks, (unsigned long long)need,
-                            (unsigned long long)limit.rlim_max,
-                            limit.rlim_max < FILES_OF_PROGRAM
-                                ? 0ULL
-                                : (unsigned long long)(limit.rlim_max -
-                                                       FILES_OF_PROGRAM) /
-                                      FILES_PER_PEER);
+        return mu_error_set(
+            error, -MU_EEXHAUSTED,
+            "%zu tasks need %llu open files in a process, and at most "
+            "%llu are allowed (ulimit -Hn): expected at most %llu tasks, "
+            "or a higher limit",
+            tasks, (unsigned long long)need, (unsigned long long)limit.rlim_max,
+            limit.rlim_max < FILES_OF_PROGRAM
+                ? 0ULL
+                : (unsigned long long)(limit.rlim_max - FILES_OF_PROGRAM) /
+                      FILES_PER_PEER);
     limit.rlim_cur = need;
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
         return 0;
@@ -196,7 +195,7 @@ static int prepare_limits(size_t tasks, unsigned threads, mu_error *error)
 
 struct own_types {
     char names[TYPES_MAX][16];
-    struct task_count counts[TYPES_MAX + 1];    /* the type NULL ends them */
+    struct task_count counts[TYPES_MAX + 1]; /* the type NULL ends them */
     size_t count;
 };
 
@@ -227,8 +226,8 @@ static bool parse_type_count(struct own_types *own, const char *text, size_t siz
         return false;
     (void)snprintf(name, sizeof own->names[0], "%.*s", (int)length, text);
     count = strtoul(text + length + 1, &end, 10);
-    if (end != text + size || count < 1 || count > TASKS_MAX ||
-        !is_own_type_name(name) || has_own_type(own, name))
+    if (end != text + size || count < 1 || count > TASKS_MAX || !is_own_type_name(name) ||
+        has_own_type(own, name))
         return false;
     own->counts[own->count++] = (struct task_count){name, (int)count};
     return true;

@@ -31,41 +31,41 @@ typedef void (*cmd_child_line_fn)(void *user, struct cmd_child *child, bool is_e
 
 /* One output of a process. */
 struct cmd_stream {
-    int fd;                         /* read end; -1: closed */
-    char *line;                     /* `used` bytes of a line that has not ended */
+    int fd;     /* read end; -1: closed */
+    char *line; /* `used` bytes of a line that has not ended */
     size_t used;
     size_t room;
-    bool returned;                  /* `line` ends with a carriage return, and was shown
-                                       as progress */
+    bool returned; /* `line` ends with a carriage return, and was shown
+                      as progress */
 };
 
 struct cmd_child {
-    char name[CMD_NAME_BYTES];      /* "worker/1" */
+    char name[CMD_NAME_BYTES]; /* "worker/1" */
     const char *type;
     int index;
-    const char *address;            /* owned by the cluster spec */
+    const char *address; /* owned by the cluster spec */
     unsigned colour;
     enum cmd_restart policy;
-    pid_t pid;                      /* 0: it does not run */
-    bool is_controlled;             /* --control: standard error is apart, and carriage
-                                       returns are part of lines */
-    struct cmd_stream streams[2];   /* output, which has the errors unless these are
-                                       apart; errors */
+    pid_t pid;                    /* 0: it does not run */
+    bool is_controlled;           /* --control: standard error is apart, and carriage
+                                     returns are part of lines */
+    struct cmd_stream streams[2]; /* output, which has the errors unless these are
+                                     apart; errors */
     cmd_child_line_fn on_line;
     void *user;
     int supervision_fd;             /* our end of its supervision pipe; -1: closed */
-    char loading[CMD_REPORT_BYTES];   /* the plugin it was loading when it ended; "":
-                                         none */
+    char loading[CMD_REPORT_BYTES]; /* the plugin it was loading when it ended; "":
+                                       none */
     bool job_failed;                /* it reported that it ended because the job failed */
-    char reason[CMD_REPORT_BYTES];    /* why it ended, as it reported; "": no report */
+    char reason[CMD_REPORT_BYTES];  /* why it ended, as it reported; "": no report */
     uint64_t started_ms;
-    uint64_t restart_ms;            /* when it will be restarted; 0: not scheduled */
-    unsigned restarts;              /* in a row */
+    uint64_t restart_ms; /* when it will be restarted; 0: not scheduled */
+    unsigned restarts;   /* in a row */
     unsigned restarts_total;
-    bool ended;                     /* for good */
-    char end[96];                   /* how its last process has ended: the predicate of a
-                                       message */
-    int code;                       /* its last exit code, 128 + n after a signal */
+    bool ended;   /* for good */
+    char end[96]; /* how its last process has ended: the predicate of a
+                     message */
+    int code;     /* its last exit code, 128 + n after a signal */
 };
 
 /* Start the process with these arguments and this environment. It gets a process group of
@@ -113,10 +113,10 @@ enum { CLI_ARGUMENTS_MAX = 256, CLI_RUN_NAME_BYTES = 40 };
 /* Borrows from the options and from this process's environment. */
 struct cmd_launch {
     char *arguments[CLI_ARGUMENTS_MAX];
-    char **task;                /* the two elements of `arguments` for --task NAME */
+    char **task; /* the two elements of `arguments` for --task NAME */
     char **environment;
-    char **tf_config;           /* the last element of `environment`, for the task's
-                                   TF_CONFIG */
+    char **tf_config; /* the last element of `environment`, for the task's
+                         TF_CONFIG */
 };
 
 /* Fill in arguments and environment; free them. */
@@ -159,11 +159,11 @@ void cmd_event_send(const char *kind, const char *task, const char *name, cJSON 
                     const char *second_name, cJSON *second);
 
 struct cmd_commands {
-    int fd;                         /* standard input; -1: it has ended */
+    int fd; /* standard input; -1: it has ended */
     void (*on_stop)(void *user, unsigned leave_ms, unsigned kill_ms);
     void *user;
-    size_t used;                    /* bytes in `line` */
-    char line[CMD_COMMAND_BYTES];   /* the beginning of a longer one */
+    size_t used;                  /* bytes in `line` */
+    char line[CMD_COMMAND_BYTES]; /* the beginning of a longer one */
 };
 
 /* Do what is there, and refuse other lines. False: there are no more. */

@@ -44,14 +44,14 @@ void cmd_python_become(const struct cmd_options *options)
         exit(CMD_USAGE);
     }
     (void)execvp(python, words);
-    (void)fprintf(stderr, "muster node: --python: the interpreter \"%.200s\" cannot be "
-                  "started: %s; MUSTER_PYTHON names another one\n", python,
-                  strerror(errno));
+    (void)fprintf(stderr,
+                  "muster node: --python: the interpreter \"%.200s\" cannot be "
+                  "started: %s; MUSTER_PYTHON names another one\n",
+                  python, strerror(errno));
     exit(CMD_USAGE);
 }
 
-int cmd_python_load(const struct cmd_options *options, mu_node *node,
-                    mu_error *ret_error)
+int cmd_python_load(const struct cmd_options *options, mu_node *node, mu_error *ret_error)
 {
     const struct cmd_value *modules = &options->values[CMD_FLAG_PYTHON];
     const mu_main_options *host = cmd_host();

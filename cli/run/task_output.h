@@ -14,12 +14,12 @@ struct cmd_output {
     int fd;
     bool terminal;
     bool colours;
-    bool json;              /* lines that are objects get no name before them */
-    int width;              /* of the column of names */
-    char progress[CMD_PROGRESS_BYTES];  /* the latest progress line, with its name; "" for
-                                           none */
-    bool progress_due;      /* it was not shown yet */
-    uint64_t progress_ms;   /* when a progress line was shown last */
+    bool json; /* lines that are objects get no name before them */
+    int width; /* of the column of names */
+    char progress[CMD_PROGRESS_BYTES]; /* the latest progress line, with its name; "" for
+                                          none */
+    bool progress_due;                 /* it was not shown yet */
+    uint64_t progress_ms;              /* when a progress line was shown last */
 };
 
 /* `width` is the length of the longest name; `colours`: whether names are coloured. */

@@ -25,29 +25,29 @@
 #include <unistd.h>
 
 enum {
-    KILL_AFTER_MS = 4000,       /* in addition to the grace period of the tasks */
+    KILL_AFTER_MS = 4000, /* in addition to the grace period of the tasks */
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 10000,
-    JOB_END_MS = 1000,          /* least delay before a task that ended is restarted: its
-                                   job may just have ended */
-    STEADY_MS = 60000,          /* a task that ran this long has its restart count
-                                   reset */
-    SIGNALS_AT_ONCE = 3         /* this many signals end this process at once */
+    JOB_END_MS = 1000,  /* least delay before a task that ended is restarted: its
+                           job may just have ended */
+    STEADY_MS = 60000,  /* a task that ran this long has its restart count
+                           reset */
+    SIGNALS_AT_ONCE = 3 /* this many signals end this process at once */
 };
 
 /* Phases of ending the cluster. Each has a timeout, after which the next one begins. */
 enum phase {
     RUNNING,
-    LEAVING,        /* the chief's job has ended: the others are expected to end by
-                       themselves */
-    STOPPING,       /* SIGTERM was sent */
-    KILLING         /* SIGKILL was sent */
+    LEAVING,  /* the chief's job has ended: the others are expected to end by
+                 themselves */
+    STOPPING, /* SIGTERM was sent */
+    KILLING   /* SIGKILL was sent */
 };
 
 struct run {
     const struct cmd_options *options;
     struct cmd_output output;
-    bool is_controlled;         /* --control */
+    bool is_controlled; /* --control */
     struct cmd_commands commands;
     mu_cluster *cluster;
     char folder[CMD_FOLDER_BYTES];
@@ -56,15 +56,15 @@ struct run {
     struct cmd_launch launch;
     enum phase phase;
     uint64_t phase_ends_ms;
-    int result;                 /* exit code; -1: not known yet */
-    bool stops_well;            /* the standalone client ended with exit code 0 */
-    bool unended;               /* a task had to be killed, or a function did not end */
+    int result;      /* exit code; -1: not known yet */
+    bool stops_well; /* the standalone client ended with exit code 0 */
+    bool unended;    /* a task had to be killed, or a function did not end */
     unsigned grace_ms;
-    unsigned stop_ms;           /* between SIGTERM and SIGKILL */
-    unsigned level;             /* log level of this process and of the tasks */
+    unsigned stop_ms; /* between SIGTERM and SIGKILL */
+    unsigned level;   /* log level of this process and of the tasks */
     uint64_t began_ms;
-    int status_errno;           /* why the status file could not be written; 0: no
-                                   error */
+    int status_errno; /* why the status file could not be written; 0: no
+                         error */
 };
 
 /* Static: the handler has no other argument than the signal. */
@@ -153,7 +153,8 @@ static int check_status_file(const struct run *run, mu_error *error)
         return 0;
     return mu_error_set(error, -MU_EINVALID, "%s: \"%s\" cannot be written: %s",
                         cmd_origin(run->options, CMD_FLAG_STATUS_FILE, origin,
-                                   sizeof origin), path, strerror(rv));
+                                   sizeof origin),
+                        path, strerror(rv));
 }
 
 /* ---- starting tasks ---- */
@@ -362,8 +363,8 @@ static void leader_ended(struct run *run, struct cmd_child *child)
         strcmp(leader, name) != 0)
         return;
     if (child->reason[0] == '\0')
-        (void)snprintf(child->reason, sizeof child->reason, "%s %s, and is not started "
-                       "again", name, child->end);
+        (void)snprintf(child->reason, sizeof child->reason,
+                       "%s %s, and is not started again", name, child->end);
     run->result = child->code;
     stop_run(run);
 }
@@ -660,8 +661,8 @@ int cmd_run(struct cmd_options *options)
         .options = options,
         .result = -1,
         .grace_ms = cmd_number(options, CMD_FLAG_GRACE_MS),
-        .level = cmd_is_quiet(options) ? MU_LOG_WARN
-                                       : cmd_number(options, CMD_FLAG_LOG_LEVEL),
+        .level =
+            cmd_is_quiet(options) ? MU_LOG_WARN : cmd_number(options, CMD_FLAG_LOG_LEVEL),
         .began_ms = cmd_now_ms(),
         .is_controlled = cmd_number(options, CMD_FLAG_CONTROL) == 1,
         .commands = {STDIN_FILENO, stop_by_command, &run, .used = 0},
@@ -673,7 +674,7 @@ int cmd_run(struct cmd_options *options)
 
     run.stop_ms = run.grace_ms * (preempts ? 2 : 1) + KILL_AFTER_MS;
     if (run.is_controlled)
-        (void)signal(SIGPIPE, SIG_IGN);     /* of a parent that has ended */
+        (void)signal(SIGPIPE, SIG_IGN); /* of a parent that has ended */
     if (rv == 0) {
         init_output(&run);
         code = run_all_children(&run);

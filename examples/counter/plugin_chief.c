@@ -7,12 +7,12 @@
 #include <time.h>
 
 enum {
-    SCHEDULE_MS = 60000,    /* timeout of schedule while other closures are cancelled
-                               after an error */
+    SCHEDULE_MS = 60000, /* timeout of schedule while other closures are cancelled
+                            after an error */
     JOIN_MS = 120000,
     READ_MS = 60000,
-    REST_MS = 2,            /* polling interval of outstanding closures */
-    SHOW_MS = 500           /* between two lines of progress */
+    REST_MS = 2,  /* polling interval of outstanding closures */
+    SHOW_MS = 500 /* between two lines of progress */
 };
 
 struct counting {
@@ -124,17 +124,17 @@ static int judge(struct counting *c, mu_error *ret_error)
     mu_coordinator_get_stats(c->coordinator, &counts);
     (void)mu_node_report_metric(c->node, "counter", (double)sum, counts.finished);
     (void)mu_node_report_metric(c->node, "closures", (double)c->settings->closures,
-                         counts.finished);
+                                counts.finished);
     (void)mu_node_report_metric(c->node, "errors", (double)counts.failed,
                                 counts.finished);
-    (void)printf("counter: the counter is %" PRId64 " after %" PRIu64 " closures, %"
-                 PRIu64 " retried, %d elements wrong\n", sum, c->settings->closures,
-                 counts.retried, wrong);
+    (void)printf("counter: the counter is %" PRId64 " after %" PRIu64
+                 " closures, %" PRIu64 " retried, %d elements wrong\n",
+                 sum, c->settings->closures, counts.retried, wrong);
     return wrong == 0 ? 0
-                      : mu_error_set(ret_error, -MU_EDATALOSS, "the counter is %" PRId64
-                                     ", expected %" PRIu64 " (%d of %d elements are "
-                                     "wrong)", sum, c->settings->closures, wrong,
-                                     ELEMENTS);
+                      : mu_error_set(ret_error, -MU_EDATALOSS,
+                                     "the counter is %" PRId64 ", expected %" PRIu64
+                                     " (%d of %d elements are wrong)",
+                                     sum, c->settings->closures, wrong, ELEMENTS);
 }
 
 /* Print the errors besides the first one. */

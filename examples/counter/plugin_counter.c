@@ -116,9 +116,10 @@ static int read_setting(const mu_node *node, const char *name, uint64_t low,
     whole = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole < low ||
         whole > high) {
-        (void)fprintf(stderr, "counter: setting %s is \"%.80s\", expected a whole number "
-                      "from %llu to %llu\n", name, text, (unsigned long long)low,
-                      (unsigned long long)high);
+        (void)fprintf(stderr,
+                      "counter: setting %s is \"%.80s\", expected a whole number "
+                      "from %llu to %llu\n",
+                      name, text, (unsigned long long)low, (unsigned long long)high);
         return -MU_EINVALID;
     }
     *number = whole;

@@ -8,24 +8,24 @@
 #include <stdint.h>
 
 enum {
-    ELEMENTS = 8,       /* of the counter variable; closure i adds to element i mod 8 */
-    OPEN_MS = 60000,    /* timeout of opening the variable */
-    NAME_BYTES = 32     /* of a closure's name */
+    ELEMENTS = 8,    /* of the counter variable; closure i adds to element i mod 8 */
+    OPEN_MS = 60000, /* timeout of opening the variable */
+    NAME_BYTES = 32  /* of a closure's name */
 };
 
 struct settings {
     uint64_t closures;
-    uint64_t outstanding;   /* closures scheduled and not resolved, at most */
-    uint64_t work_ms;       /* a run takes 0 to this long */
+    uint64_t outstanding; /* closures scheduled and not resolved, at most */
+    uint64_t work_ms;     /* a run takes 0 to this long */
 };
 
 /* The plugin's state of one node. */
 struct counter {
     struct counter *next;
-    struct settings settings;   /* constant */
-    int trace;                  /* constant: file for a line of each run; -1: none */
-    pthread_mutex_t lock;       /* guards what follows */
-    mu_variable *variable;      /* opened by the first run, then constant */
+    struct settings settings; /* constant */
+    int trace;                /* constant: file for a line of each run; -1: none */
+    pthread_mutex_t lock;     /* guards what follows */
+    mu_variable *variable;    /* opened by the first run, then constant */
 };
 
 /* Open the counter variable, int64[ELEMENTS], with one shard on each parameter server.

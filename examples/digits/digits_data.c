@@ -23,12 +23,12 @@ struct cursor {
 };
 
 enum {
-    NUMBER_DIGITS_MAX = 4,  /* longer runs of digits are refused unread */
-    FOUND_BYTES_MAX = 12    /* of the file's text in an error */
+    NUMBER_DIGITS_MAX = 4, /* longer runs of digits are refused unread */
+    FOUND_BYTES_MAX = 12   /* of the file's text in an error */
 };
 
-__attribute__((format(printf, 3, 4)))
-static int fail(struct digits_error *error, int code, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int fail(struct digits_error *error,
+                                                      int code, const char *format, ...)
 {
     va_list args;
 
@@ -135,16 +135,18 @@ static int parse_all(struct cursor *c, struct digits_error *ret_error,
 
     for (size_t row = 0; row < DIGITS_ROWS; row++) {
         if (c->at == c->end)
-            return fail(ret_error, -EINVAL, "%s:%u: the file ends after %zu rows, "
-                        "expected %d", c->source, c->line, row, DIGITS_ROWS);
+            return fail(ret_error, -EINVAL,
+                        "%s:%u: the file ends after %zu rows, expected %d", c->source,
+                        c->line, row, DIGITS_ROWS);
         rv = parse_row(c, ret_error, data->pixels[row], &data->labels[row]);
         if (rv != 0)
             return rv;
         c->line++;
     }
     if (c->at < c->end)
-        return fail(ret_error, -EINVAL, "%s:%u: expected the end of the file after %d "
-                    "rows, found more", c->source, c->line, DIGITS_ROWS);
+        return fail(ret_error, -EINVAL,
+                    "%s:%u: expected the end of the file after %d rows, found more",
+                    c->source, c->line, DIGITS_ROWS);
     return 0;
 }
 
@@ -264,8 +266,9 @@ static int take_named(const char *name, struct digits_error *ret_error,
                       char ret_path[DIGITS_PATH_BYTES])
 {
     if (!join("", 0, name, ret_path))
-        return fail(ret_error, -ENAMETOOLONG, "path of the digits' data: %zu bytes, "
-                    "expected at most %d", strlen(name), DIGITS_PATH_BYTES - 1);
+        return fail(ret_error, -ENAMETOOLONG,
+                    "path of the digits' data: %zu bytes, expected at most %d",
+                    strlen(name), DIGITS_PATH_BYTES - 1);
     return 0;
 }
 
@@ -296,7 +299,8 @@ int digits_data_find(const char *given, struct digits_error *ret_error,
         if (access(path, R_OK) == 0)
             return take_named(path, ret_error, ret_path);
     }
-    return fail(ret_error, -ENOENT, "digits.csv: not in \"%.*s\", its data/ or "
+    return fail(ret_error, -ENOENT,
+                "digits.csv: not in \"%.*s\", its data/ or "
                 "examples/digits/data/; expected a path or MUSTER_DIGITS_DATA",
                 (int)folder_size, folder);
 }

@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 enum {
-    DIGITS_ROWS = 1797,       /* images in the file, one a line */
-    DIGITS_PIXELS = 64,       /* columns before the label */
-    DIGITS_CLASSES = 10,      /* labels are 0 to 9 */
-    DIGITS_GREY_MAX = 16,     /* pixels in the file are 0 to 16 */
-    DIGITS_HELD_ROWS = 360,   /* a fifth of the rows, rounded up, is never trained on */
+    DIGITS_ROWS = 1797,     /* images in the file, one a line */
+    DIGITS_PIXELS = 64,     /* columns before the label */
+    DIGITS_CLASSES = 10,    /* labels are 0 to 9 */
+    DIGITS_GREY_MAX = 16,   /* pixels in the file are 0 to 16 */
+    DIGITS_HELD_ROWS = 360, /* a fifth of the rows, rounded up, is never trained on */
     DIGITS_TRAIN_ROWS = DIGITS_ROWS - DIGITS_HELD_ROWS,
     DIGITS_PATH_BYTES = 1024, /* of a path that is found, with its final zero */
     DIGITS_FILE_BYTES_MAX = 1 << 20

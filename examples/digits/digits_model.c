@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    LANES = 8   /* floats in the inner loop that compilers turn into vector code */
+    LANES = 8 /* floats in the inner loop that compilers turn into vector code */
 };
 
 /* Activations of one row, kept for the backward pass. */
@@ -41,9 +41,15 @@ int digits_model_tensor(size_t hidden, size_t i, struct digits_tensor *ret_tenso
     const struct digits_tensor tensors[DIGITS_TENSORS] = {
         {"W1", 2, {DIGITS_PIXELS, hidden}, 0, DIGITS_PIXELS * hidden},
         {"b1", 1, {hidden, 0}, DIGITS_PIXELS * hidden, hidden},
-        {"W2", 2, {hidden, DIGITS_CLASSES}, (DIGITS_PIXELS + 1) * hidden,
+        {"W2",
+         2,
+         {hidden, DIGITS_CLASSES},
+         (DIGITS_PIXELS + 1) * hidden,
          hidden * DIGITS_CLASSES},
-        {"b2", 1, {DIGITS_CLASSES, 0}, (DIGITS_PIXELS + 1 + DIGITS_CLASSES) * hidden,
+        {"b2",
+         1,
+         {DIGITS_CLASSES, 0},
+         (DIGITS_PIXELS + 1 + DIGITS_CLASSES) * hidden,
          DIGITS_CLASSES},
     };
 

@@ -9,9 +9,9 @@
 #include "digits_data.h"
 
 enum {
-    DIGITS_TENSORS = 4,         /* W1, b1, W2, b2 */
+    DIGITS_TENSORS = 4, /* W1, b1, W2, b2 */
     DIGITS_HIDDEN_DEFAULT = 64,
-    DIGITS_HIDDEN_MAX = 1024    /* a row's activations live on the stack */
+    DIGITS_HIDDEN_MAX = 1024 /* a row's activations live on the stack */
 };
 
 /* The first layer sees pixels less this, the mean over all images. Not centred, pixels
@@ -22,26 +22,26 @@ enum {
 /* What one tensor of the model looks like, and where it is in a flat array of them all.
  * Rows come first: W1[i][j] at i * hidden + j. */
 struct digits_tensor {
-    const char *name;   /* "W1", "b1", "W2", "b2"; static */
-    unsigned rank;      /* 2 for W1 and W2, 1 for b1 and b2 */
-    uint64_t dims[2];   /* the first `rank` of them count */
-    size_t offset;      /* in floats, in a flat array */
-    size_t count;       /* in floats */
+    const char *name; /* "W1", "b1", "W2", "b2"; static */
+    unsigned rank;    /* 2 for W1 and W2, 1 for b1 and b2 */
+    uint64_t dims[2]; /* the first `rank` of them count */
+    size_t offset;    /* in floats, in a flat array */
+    size_t count;     /* in floats */
 };
 
 /* A model's parameters, one array per tensor, not owned. */
 struct digits_model {
     size_t hidden;
-    const float *w1;    /* [DIGITS_PIXELS][hidden] */
-    const float *b1;    /* [hidden] */
-    const float *w2;    /* [hidden][DIGITS_CLASSES] */
-    const float *b2;    /* [DIGITS_CLASSES] */
+    const float *w1; /* [DIGITS_PIXELS][hidden] */
+    const float *b1; /* [hidden] */
+    const float *w2; /* [hidden][DIGITS_CLASSES] */
+    const float *b2; /* [DIGITS_CLASSES] */
 };
 
 /* How well a model does on some rows. */
 struct digits_score {
-    double loss;        /* mean cross-entropy, in nats */
-    double accuracy;    /* 0 to 1 */
+    double loss;     /* mean cross-entropy, in nats */
+    double accuracy; /* 0 to 1 */
 };
 
 /* Floats in all tensors together; 0 unless 1 <= hidden <= DIGITS_HIDDEN_MAX. */

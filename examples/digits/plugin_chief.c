@@ -11,21 +11,21 @@
 #include <unistd.h>
 
 enum {
-    OUTSTANDING_MAX = 128,      /* steps scheduled without a result yet */
-    OPEN_MS = 60000,            /* timeout of opening the variables */
-    STALL_MS = 60000,           /* training is given up after this time without any
-                                   result */
+    OUTSTANDING_MAX = 128, /* steps scheduled without a result yet */
+    OPEN_MS = 60000,       /* timeout of opening the variables */
+    STALL_MS = 60000,      /* training is given up after this time without any
+                              result */
     JOIN_MS = 60000,
-    SCORE_MS = 10000,           /* timeout for the evaluator's score of the last
-                                   parameters */
-    REST_MS = 10,               /* polling interval of outstanding steps */
-    SHOW_MS = 200,              /* between two lines of progress on a terminal */
-    SHOW_LOG_MS = 2000,         /* and in a log */
+    SCORE_MS = 10000,   /* timeout for the evaluator's score of the last
+                           parameters */
+    REST_MS = 10,       /* polling interval of outstanding steps */
+    SHOW_MS = 200,      /* between two lines of progress on a terminal */
+    SHOW_LOG_MS = 2000, /* and in a log */
     BAR_COLUMNS = 10
 };
 
 struct slot {
-    mu_remote_value *value;     /* NULL: free */
+    mu_remote_value *value; /* NULL: free */
     uint64_t step;
 };
 
@@ -34,19 +34,19 @@ struct training {
     mu_node *node;
     mu_coordinator *coordinator;
     struct slot slots[OUTSTANDING_MAX];
-    uint64_t scheduled;         /* steps so far */
-    uint64_t outstanding;       /* slots in use */
-    uint64_t finished;          /* results that are of the expected step */
+    uint64_t scheduled;   /* steps so far */
+    uint64_t outstanding; /* slots in use */
+    uint64_t finished;    /* results that are of the expected step */
     uint64_t failed;
     uint64_t cancelled;
-    uint64_t *by_worker;        /* results from each worker */
+    uint64_t *by_worker; /* results from each worker */
     size_t workers_count;
     uint64_t began_ms;
-    uint64_t result_ms;         /* when the last result came */
+    uint64_t result_ms; /* when the last result came */
     uint64_t shown_ms;
     uint64_t shown_finished;
-    double rate;                /* results in a second, smoothed */
-    bool terminal;              /* progress lines are overwritten */
+    double rate;   /* results in a second, smoothed */
+    bool terminal; /* progress lines are overwritten */
 };
 
 static uint64_t now_ms(void)
@@ -234,9 +234,10 @@ static int run_steps(struct training *t, mu_error *ret_error)
         if (t->outstanding == 0)
             return 0;
         if (now_ms() - t->result_ms >= STALL_MS)
-            return mu_error_set(ret_error, -MU_EDEADLINE, "no step has ended for %d s, "
-                                "%" PRIu64 " are outstanding", STALL_MS / 1000,
-                                t->outstanding);
+            return mu_error_set(ret_error, -MU_EDEADLINE,
+                                "no step has ended for %d s, "
+                                "%" PRIu64 " are outstanding",
+                                STALL_MS / 1000, t->outstanding);
         show_progress(t, false);
         nap(REST_MS);
     }
@@ -282,8 +283,10 @@ static int ask_evaluator(struct training *t, mu_error *ret_error,
         }
         nap(REST_MS);
     }
-    return mu_error_set(ret_error, -MU_EDEADLINE, "the evaluator has not reported on the "
-                        "last parameters within %d s", SCORE_MS / 1000);
+    return mu_error_set(ret_error, -MU_EDEADLINE,
+                        "the evaluator has not reported on the "
+                        "last parameters within %d s",
+                        SCORE_MS / 1000);
 }
 
 /* In a cluster without an evaluator the chief computes the score itself. */
@@ -314,9 +317,10 @@ static uint64_t print_closures(const struct training *t)
 
     mu_coordinator_get_stats(t->coordinator, &counts);
     (void)printf("digits: closures: %s scheduled, %s run, %s retried, %s failed, "
-                 "%s cancelled, %s lost\n", group(t->scheduled).text,
-                 group(t->finished).text, group(counts.retried).text,
-                 group(t->failed).text, group(t->cancelled).text, group(lost).text);
+                 "%s cancelled, %s lost\n",
+                 group(t->scheduled).text, group(t->finished).text,
+                 group(counts.retried).text, group(t->failed).text,
+                 group(t->cancelled).text, group(lost).text);
     return lost;
 }
 
@@ -327,14 +331,16 @@ static int judge(const struct training *t, const struct digits_score *score,
     const bool good = score->accuracy >= target;
 
     (void)printf("digits: accuracy %.3f on %d held-out images (wanted %.3f: %s), "
-                 "loss %.3f\n", score->accuracy, DIGITS_HELD_ROWS, target,
-                 good ? "reached" : "missed", score->loss);
+                 "loss %.3f\n",
+                 score->accuracy, DIGITS_HELD_ROWS, target, good ? "reached" : "missed",
+                 score->loss);
     if (!good)
-        return mu_error_set(ret_error, -MU_EPRECONDITION, "the target was missed: "
-                            "accuracy %.3f, wanted %.3f", score->accuracy, target);
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "the target was missed: accuracy %.3f, wanted %.3f",
+                            score->accuracy, target);
     return lost == 0 ? 0
-                     : mu_error_set(ret_error, -MU_EPRECONDITION, "%" PRIu64 " steps "
-                                    "were lost", lost);
+                     : mu_error_set(ret_error, -MU_EPRECONDITION,
+                                    "%" PRIu64 " steps were lost", lost);
 }
 
 static int finish(struct training *t, mu_error *ret_error)

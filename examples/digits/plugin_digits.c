@@ -59,8 +59,8 @@ static int step_read(mu_run *run, struct step *ret_step)
         mu_value_get_int(mu_value_find(args, "seed"), &step.seed) != 0 ||
         mu_value_get_int(mu_value_find(args, "slow_ms"), &step.slow_ms) != 0 ||
         mu_value_get_float(mu_value_find(args, "rate"), &step.optimizer.rate) != 0 ||
-        mu_value_get_float(mu_value_find(args, "momentum"),
-                           &step.optimizer.momentum) != 0)
+        mu_value_get_float(mu_value_find(args, "momentum"), &step.optimizer.momentum) !=
+            0)
         return mu_run_fail(run, -MU_EINVALID,
                            "digits_step expects a map with the whole numbers step, "
                            "batch, seed and slow_ms, and the numbers rate and momentum");
@@ -68,7 +68,8 @@ static int step_read(mu_run *run, struct step *ret_step)
         step.slow_ms < 0)
         return mu_run_fail(run, -MU_ERANGE,
                            "digits_step expects step and slow_ms from 0, and batch from "
-                           "1 to %d", DIGITS_TRAIN_ROWS);
+                           "1 to %d",
+                           DIGITS_TRAIN_ROWS);
     *ret_step = step;
     return 0;
 }

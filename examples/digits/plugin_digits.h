@@ -14,13 +14,13 @@ enum { HIDDEN = DIGITS_HIDDEN_DEFAULT };
 /* ---- Settings (plugin_settings.c) ---- */
 
 struct settings {
-    uint64_t steps;     /* mini-batches to train on */
-    uint64_t batch;     /* images in each */
-    uint64_t seed;      /* decides the first parameters, the split and the batches */
+    uint64_t steps; /* mini-batches to train on */
+    uint64_t batch; /* images in each */
+    uint64_t seed;  /* decides the first parameters, the split and the batches */
     double rate;
     double momentum;
-    double target;      /* accuracy below which the chief's program fails */
-    uint64_t slow_ms;   /* delay of each step, to have something to watch */
+    double target;    /* accuracy below which the chief's program fails */
+    uint64_t slow_ms; /* delay of each step, to have something to watch */
 };
 
 /* Read `muster run --set key=value`, with defaults. Returns 0; -MU_EINVALID, with the
@@ -39,10 +39,10 @@ struct opened {
 /* The plugin's state of one node. Any thread may use it. */
 struct digits {
     struct digits *next;
-    struct settings settings;           /* constant */
-    const char *data_path;              /* constant; NULL: searched */
-    pthread_mutex_t lock;               /* guards what follows */
-    struct digits_data *data;           /* loaded on first use, then constant */
+    struct settings settings; /* constant */
+    const char *data_path;    /* constant; NULL: searched */
+    pthread_mutex_t lock;     /* guards what follows */
+    struct digits_data *data; /* loaded on first use, then constant */
     struct opened *opened[DIGITS_TENSORS];
 };
 

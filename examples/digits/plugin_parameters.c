@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum {
-    TIMEOUT_MS = 30000,   /* of one call: enough for a server to restart */
+    TIMEOUT_MS = 30000, /* of one call: enough for a server to restart */
     TRIES_MAX = 5,      /* attempts of one call while servers restart */
     W1_SHARDS = 2,
     LAST = DIGITS_TENSORS - 1
@@ -24,8 +24,8 @@ enum {
 static int open_tensor(mu_node *node, uint64_t seed, size_t i, mu_error *ret_error,
                        mu_variable **ret_variable)
 {
-    float first[DIGITS_PIXELS * HIDDEN + HIDDEN + HIDDEN * DIGITS_CLASSES +
-                DIGITS_CLASSES];
+    float
+        first[DIGITS_PIXELS * HIDDEN + HIDDEN + HIDDEN * DIGITS_CLASSES + DIGITS_CLASSES];
     struct digits_tensor tensor;
     mu_variable_spec spec = {.dtype = MU_F32};
 
@@ -37,7 +37,7 @@ static int open_tensor(mu_node *node, uint64_t seed, size_t i, mu_error *ret_err
     spec.dims = tensor.dims;
     spec.shards = i == 0 ? W1_SHARDS : 1;
     spec.initial = first + tensor.offset;
-    spec.flags = MU_VARIABLE_RECREATE;  /* recreated as a whole if a shard was lost */
+    spec.flags = MU_VARIABLE_RECREATE; /* recreated as a whole if a shard was lost */
     return mu_variable_open(node, &spec, TIMEOUT_MS, ret_error, ret_variable);
 }
 
@@ -86,10 +86,10 @@ static void leave(struct digits *digits, size_t i, struct opened *opened, int fa
 
 struct call {
     int (*function)(const struct call *call, mu_variable *variable, mu_error *ret_error);
-    float *flat;                    /* read: destination */
-    const float *gradient;          /* apply */
-    const mu_optimizer *optimizer;  /* apply */
-    uint64_t *ret_version;          /* version */
+    float *flat;                   /* read: destination */
+    const float *gradient;         /* apply */
+    const mu_optimizer *optimizer; /* apply */
+    uint64_t *ret_version;         /* version */
     struct digits_tensor tensor;
 };
 
@@ -220,9 +220,8 @@ int parameters_score(struct digits *digits, mu_node *node, mu_error *ret_error,
     if (rv == 0) {
         digits_split_make(seed, &split);
         model = digits_model_view(HIDDEN, flat);
-        (void)digits_model_score(&model, data,
-                                 (struct digits_rows){split.held, DIGITS_HELD_ROWS},
-                                 ret_score);
+        (void)digits_model_score(
+            &model, data, (struct digits_rows){split.held, DIGITS_HELD_ROWS}, ret_score);
         *ret_version = version;
     }
     free(flat);

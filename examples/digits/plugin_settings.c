@@ -45,8 +45,8 @@ static int read_row(const mu_node *node, const struct row *row, mu_error *ret_er
 {
     const char *text = mu_node_get_setting(node, row->name);
 
-    if (text == NULL || (row->whole != NULL ? parse_whole(text, row)
-                                            : parse_number(text, row)))
+    if (text == NULL ||
+        (row->whole != NULL ? parse_whole(text, row) : parse_number(text, row)))
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID,
                         "setting %s is \"%.80s\", expected a %s from %.12g to %.12g",
@@ -54,8 +54,7 @@ static int read_row(const mu_node *node, const struct row *row, mu_error *ret_er
                         row->low, row->high);
 }
 
-int settings_read(const mu_node *node, mu_error *ret_error,
-                  struct settings *ret_settings)
+int settings_read(const mu_node *node, mu_error *ret_error, struct settings *ret_settings)
 {
     struct settings s = {
         .steps = 3000,

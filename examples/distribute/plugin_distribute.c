@@ -19,16 +19,16 @@ int mu_plugin_open(mu_node *node);
 struct program {
     uint64_t numbers;
     uint64_t steps;
-    uint64_t pause_ms;          /* pause of each step */
-    uint64_t timeout_ms;          /* of each wait */
-    const char *fails;          /* a task that fails in the middle; NULL: none */
+    uint64_t pause_ms;   /* pause of each step */
+    uint64_t timeout_ms; /* of each wait */
+    const char *fails;   /* a task that fails in the middle; NULL: none */
 };
 
 /* A call's part of the work. */
 struct part {
-    uint64_t id;                /* of `count` */
+    uint64_t id; /* of `count` */
     uint64_t count;
-    mu_variable *sum;           /* NULL: there are no other parts */
+    mu_variable *sum; /* NULL: there are no other parts */
     int64_t own;
 };
 
@@ -123,8 +123,8 @@ static int do_step(const struct program *p, mu_context *context, struct part *pa
 }
 
 /* The chief returns the whole sum, the others what they added. */
-static int give_result(const struct program *p, mu_context *context,
-                       struct part *part, mu_error *error)
+static int give_result(const struct program *p, mu_context *context, struct part *part,
+                       mu_error *error)
 {
     int64_t sum = part->own;
     int rv = 0;
@@ -195,8 +195,10 @@ static int read_number(const mu_node *node, const char *name, uint64_t low,
     whole = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole < low ||
         whole > 1000000) {
-        (void)fprintf(stderr, "distribute: setting %s is \"%.80s\", expected a whole "
-                      "number from %" PRIu64 " to 1000000\n", name, text, low);
+        (void)fprintf(stderr,
+                      "distribute: setting %s is \"%.80s\", expected a whole "
+                      "number from %" PRIu64 " to 1000000\n",
+                      name, text, low);
         return -MU_EINVALID;
     }
     *number = whole;
@@ -213,8 +215,10 @@ static int read_strategy(const mu_node *node, const mu_strategy **ret_strategy)
     *ret_strategy = mu_strategy_default();
     if (strcmp(name, "default") == 0)
         return 0;
-    (void)fprintf(stderr, "distribute: setting strategy is \"%.80s\", expected "
-                  "parameter_server or default\n", name);
+    (void)fprintf(stderr,
+                  "distribute: setting strategy is \"%.80s\", expected "
+                  "parameter_server or default\n",
+                  name);
     return -MU_EINVALID;
 }
 

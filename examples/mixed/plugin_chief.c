@@ -12,11 +12,11 @@
 
 enum {
     SCHEDULE_MS = 60000,
-    FETCH_MS = 120000,      /* enough for workers to be restarted */
-    CALL_MS = 60000,        /* of any other call */
-    RUN_TIMEOUT_MS = 700,     /* of closures that hang the first time */
-    SHORT_MS = 300,         /* timeouts that are expected to pass */
-    SHOW_MS = 500           /* between two lines of progress */
+    FETCH_MS = 120000,    /* enough for workers to be restarted */
+    CALL_MS = 60000,      /* of any other call */
+    RUN_TIMEOUT_MS = 700, /* of closures that hang the first time */
+    SHORT_MS = 300,       /* timeouts that are expected to pass */
+    SHOW_MS = 500         /* between two lines of progress */
 };
 
 struct mixing {
@@ -24,13 +24,13 @@ struct mixing {
     mu_node *node;
     mu_coordinator *coordinator;
     mu_variable *variable;
-    uint64_t named;             /* number of named closures */
-    mu_remote_value **held;     /* values of closures that hang until they are cancelled,
-                                   then of those that freeze */
+    uint64_t named;         /* number of named closures */
+    mu_remote_value **held; /* values of closures that hang until they are cancelled,
+                               then of those that freeze */
     size_t held_count;
-    mu_remote_value **values;   /* values of the others, in order of scheduling */
+    mu_remote_value **values; /* values of the others, in order of scheduling */
     size_t scheduled;
-    size_t fetched;             /* of them */
+    size_t fetched; /* of them */
     int64_t expected[ELEMENTS];
     uint64_t shown_ms;
 };
@@ -65,8 +65,7 @@ static void show_progress(struct mixing *m)
         return;
     m->shown_ms = now;
     mu_coordinator_get_stats(m->coordinator, &counts);
-    (void)printf("mixed: %" PRIu64 " of %" PRIu64 " closures, %" PRIu64
-                 " retried\n",
+    (void)printf("mixed: %" PRIu64 " of %" PRIu64 " closures, %" PRIu64 " retried\n",
                  counts.finished, m->named, counts.retried);
 }
 
@@ -196,8 +195,10 @@ static int check_hanging(struct mixing *m, mu_error *ret_error)
 {
     for (size_t i = 0; i < m->settings->hang; i++)
         if (mu_remote_value_state(m->held[i]) != MU_REMOTE_NOT_READY)
-            return mu_error_set(ret_error, -MU_EINTERNAL, "closure %zu of those that "
-                                "hang has ended, and nobody has cancelled it", i);
+            return mu_error_set(ret_error, -MU_EINTERNAL,
+                                "closure %zu of those that "
+                                "hang has ended, and nobody has cancelled it",
+                                i);
     return 0;
 }
 
@@ -217,13 +218,13 @@ static int cancel_hanging(struct mixing *m, mu_error *ret_error)
         int rv = mu_remote_value_cancel(m->held[i]);
 
         if (rv != 0)
-            return mu_error_set(ret_error, rv, "closure %zu of those that hang was not "
-                                "cancelled", i);
+            return mu_error_set(ret_error, rv,
+                                "closure %zu of those that hang was not cancelled", i);
         rv = mu_remote_value_fetch(m->held[i], FETCH_MS, ret_error, NULL);
         if (rv != -MU_ECANCELLED)
-            return mu_error_set(ret_error, -MU_EINTERNAL, "closure %zu of those that "
-                                "hang was cancelled and has %s", i,
-                                rv == 0 ? "a result" : mu_err_name(rv));
+            return mu_error_set(ret_error, -MU_EINTERNAL,
+                                "closure %zu of those that hang was cancelled and has %s",
+                                i, rv == 0 ? "a result" : mu_err_name(rv));
     }
     return mu_coordinator_join(m->coordinator, CALL_MS, ret_error);
 }
@@ -249,7 +250,7 @@ struct provoked {
     int64_t run_timeout_ms;
     int code;
     int kind;
-    const char *words;      /* part of the message */
+    const char *words; /* part of the message */
 };
 
 static int schedule_provoked(struct mixing *m, const struct provoked *p,
@@ -281,25 +282,34 @@ static int provoke(struct mixing *m, const struct provoked *p, mu_error *ret_err
     if (rv != 0)
         return rv;
     rv = mu_coordinator_join(m->coordinator, CALL_MS, &error);
-    if (rv == 0 || (error.kind != MU_ERROR_WORKER &&
-                    (rv != p->code || error.kind != p->kind ||
-                     strstr(error.message, p->words) == NULL)))
-        return mu_error_set(ret_error, -MU_EINTERNAL, "%s ended with %s, kind %d, "
-                            "\"%.200s\", expected %s, kind %d, \"%s\"", p->function,
-                            rv == 0 ? "0" : mu_err_name(rv), error.kind, error.message,
-                            mu_err_name(p->code), p->kind, p->words);
+    if (rv == 0 ||
+        (error.kind != MU_ERROR_WORKER && (rv != p->code || error.kind != p->kind ||
+                                           strstr(error.message, p->words) == NULL)))
+        return mu_error_set(ret_error, -MU_EINTERNAL,
+                            "%s ended with %s, kind %d, "
+                            "\"%.200s\", expected %s, kind %d, \"%s\"",
+                            p->function, rv == 0 ? "0" : mu_err_name(rv), error.kind,
+                            error.message, mu_err_name(p->code), p->kind, p->words);
     return mu_coordinator_join(m->coordinator, CALL_MS, ret_error);
 }
 
 static int provoke_errors(struct mixing *m, mu_error *ret_error)
 {
     static const struct provoked errors[] = {
-        {.function = "fail", .code = -MU_EINVALID, .kind = MU_ERROR_FUNCTION,
+        {.function = "fail",
+         .code = -MU_EINVALID,
+         .kind = MU_ERROR_FUNCTION,
          .words = "told to fail"},
-        {.function = "hang", .deadline_ms = SHORT_MS, .code = -MU_EDEADLINE,
-         .kind = MU_ERROR_LIMIT, .words = "deadline has passed"},
-        {.function = "hang", .run_timeout_ms = SHORT_MS, .code = -MU_EDEADLINE,
-         .kind = MU_ERROR_LIMIT, .words = "limit of one run"},
+        {.function = "hang",
+         .deadline_ms = SHORT_MS,
+         .code = -MU_EDEADLINE,
+         .kind = MU_ERROR_LIMIT,
+         .words = "deadline has passed"},
+        {.function = "hang",
+         .run_timeout_ms = SHORT_MS,
+         .code = -MU_EDEADLINE,
+         .kind = MU_ERROR_LIMIT,
+         .words = "limit of one run"},
     };
     int rv = 0;
 
@@ -367,12 +377,14 @@ static int judge(struct mixing *m, mu_error *ret_error)
         return rv;
     mu_coordinator_get_stats(m->coordinator, &counts);
     (void)printf("mixed: the counter is %" PRId64 " after %" PRIu64 " closures, %" PRIu64
-                 " retried, %d elements wrong\n", sum, expected, counts.retried, wrong);
+                 " retried, %d elements wrong\n",
+                 sum, expected, counts.retried, wrong);
     (void)fflush(stdout);
     return wrong == 0 ? 0
-                      : mu_error_set(ret_error, -MU_EDATALOSS, "the counter is %" PRId64
-                                     ", expected %" PRIu64 " (%d of %d elements are "
-                                     "wrong)", sum, expected, wrong, ELEMENTS);
+                      : mu_error_set(ret_error, -MU_EDATALOSS,
+                                     "the counter is %" PRId64 ", expected %" PRIu64
+                                     " (%d of %d elements are wrong)",
+                                     sum, expected, wrong, ELEMENTS);
 }
 
 static int open_all(struct mixing *m, mu_error *ret_error)
@@ -383,8 +395,8 @@ static int open_all(struct mixing *m, mu_error *ret_error)
         rv = mixed_open(m->node, 0, ret_error, &m->variable);
     if (rv != 0)
         return rv;
-    m->held = calloc((size_t)(m->settings->hang + m->settings->freeze) + 1,
-                     sizeof m->held[0]);
+    m->held =
+        calloc((size_t)(m->settings->hang + m->settings->freeze) + 1, sizeof m->held[0]);
     m->values = calloc(values_count(m->settings) + 1, sizeof m->values[0]);
     return m->held != NULL && m->values != NULL
                ? 0

@@ -13,7 +13,7 @@
 enum {
     SLOW_MIN_MS = 100,
     SLOW_MAX_MS = 500,
-    LOOK_MS = 5         /* interval of checks whether the run was cancelled */
+    LOOK_MS = 5 /* interval of checks whether the run was cancelled */
 };
 
 int mu_plugin_open(mu_node *node);
@@ -152,8 +152,7 @@ static int stumble(mu_run *run, void *user)
 
     if (rv != 0 || element < 0)
         return rv;
-    return mu_run_attempt(run) == 1 ? wait_for_cancel(run)
-                                    : add_one(mixed, run, element);
+    return mu_run_attempt(run) == 1 ? wait_for_cancel(run) : add_one(mixed, run, element);
 }
 
 /* Write to the trace which worker is to be killed: each line is one write(), so that
@@ -202,8 +201,10 @@ static int read_setting(const mu_node *node, const char *name, uint64_t *number)
     errno = 0;
     whole = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole > 999999) {
-        (void)fprintf(stderr, "mixed: setting %s is \"%.80s\", expected a whole number "
-                      "from 0 to 999999\n", name, text);
+        (void)fprintf(stderr,
+                      "mixed: setting %s is \"%.80s\", expected a whole number "
+                      "from 0 to 999999\n",
+                      name, text);
         return -MU_EINVALID;
     }
     *number = whole;
@@ -271,12 +272,8 @@ static int register_functions(mu_node *node, struct mixed *mixed)
         const char *name;
         mu_function_fn function;
     } functions[] = {
-        {"quick", quick},
-        {"slow", slow},
-        {"stumble", stumble},
-        {"freeze", freeze},
-        {"hang", hang},
-        {"fail", fail},
+        {"quick", quick},   {"slow", slow}, {"stumble", stumble},
+        {"freeze", freeze}, {"hang", hang}, {"fail", fail},
     };
     int rv = 0;
 

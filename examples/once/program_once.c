@@ -85,7 +85,7 @@ static int sum_up(mu_coordinator *coordinator, mu_error *error)
 
     mu_closure_options_init(&options);
     options.flags = MU_CLOSURE_EFFECT_ONCE;
-    options.run_timeout_ms = 60000;       /* then it counts as stuck and runs elsewhere */
+    options.run_timeout_ms = 60000; /* then it counts as stuck and runs elsewhere */
     mu_dataset_options_init(&dataset_options);
     dataset_options.shards = SHARDS;
     dataset_options.epochs = EPOCHS;
@@ -98,7 +98,7 @@ static int sum_up(mu_coordinator *coordinator, mu_error *error)
     if (rv == 0) {
         while (rv == 0)
             rv = mu_dataset_schedule(dataset, "visit", args, &options, 30000, error);
-        if (rv == -MU_ERANGE)           /* all shards of all epochs */
+        if (rv == -MU_ERANGE) /* all shards of all epochs */
             rv = mu_coordinator_join(coordinator, 30000, error);
         mu_dataset_close(dataset);
     }
@@ -116,7 +116,7 @@ static int chain(mu_coordinator *coordinator, mu_error *error, int64_t *ret_numb
     int rv;
 
     mu_closure_options_init(&options);
-    options.name = "one and two";       /* for `muster explain`, and the journal */
+    options.name = "one and two"; /* for `muster explain`, and the journal */
     options.priority = MU_PRIORITY_HIGHEST;
     mu_value_append(args, mu_value_int(1));
     mu_value_append(args, mu_value_int(2));
@@ -220,8 +220,8 @@ static int play_all(const char *journal, mu_error *error, mu_node *nodes[4])
         options.task_index = indices[i];
         options.log_level = MU_LOG_ERROR;
         if (i == 3)
-            options.journal = journal;  /* named closures survive a restart of the
-                                           chief */
+            options.journal = journal; /* named closures survive a restart of the
+                                          chief */
         rv = play(whole, &options, error, &nodes[i]);
         if (rv == 0 && types[i][0] == 'w')
             rv = serve(nodes[i]);

@@ -15,26 +15,26 @@
 #include <unistd.h>
 
 enum {
-    TIMEOUT_MS = 60000,       /* of one call: hosts may restart */
-    MAY_FAIL_EVERY = 5,     /* in every fifth round the barrier has a short timeout */
+    TIMEOUT_MS = 60000, /* of one call: hosts may restart */
+    MAY_FAIL_EVERY = 5, /* in every fifth round the barrier has a short timeout */
     MAY_FAIL_MS = 300
 };
 
 struct settings {
     uint64_t rounds;
-    uint64_t increments;    /* of each of two counters in a round */
-    uint64_t pause_ms;      /* least length of a round */
-    uint64_t barriers;      /* 0: workers do not wait for each other */
-    uint64_t workers;       /* 0: as many as the cluster has */
+    uint64_t increments; /* of each of two counters in a round */
+    uint64_t pause_ms;   /* least length of a round */
+    uint64_t barriers;   /* 0: workers do not wait for each other */
+    uint64_t workers;    /* 0: as many as the cluster has */
 };
 
 struct worker {
     mu_node *node;
     struct settings settings;
-    int trace;              /* -1: none */
+    int trace; /* -1: none */
     unsigned index;
-    char set[32];           /* all workers */
-    mu_error error;         /* of the call that failed */
+    char set[32];   /* all workers */
+    mu_error error; /* of the call that failed */
 };
 
 MU_PLUGIN;
@@ -108,9 +108,8 @@ static int add_by_compare(struct worker *w, const char *key)
             return rv;
         (void)snprintf(text, sizeof text, "%" PRIu64, number + 1);
         note(w, "ask %s", key);
-        rv = mu_kv_put(w->node, key, text, strlen(text),
-                       MU_KV_OVERWRITE | MU_KV_COMPARE, revision, TIMEOUT_MS, &w->error,
-                       NULL);
+        rv = mu_kv_put(w->node, key, text, strlen(text), MU_KV_OVERWRITE | MU_KV_COMPARE,
+                       revision, TIMEOUT_MS, &w->error, NULL);
         if (rv == 0)
             note(w, "ack %s %s", key, text);
         else if (rv == -MU_EPRECONDITION &&
@@ -314,8 +313,10 @@ static int read_setting(const mu_node *node, const char *name, uint64_t high,
     errno = 0;
     whole = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole > high) {
-        (void)fprintf(stderr, "rounds: setting %s is \"%.80s\", expected a whole number "
-                      "from 0 to %llu\n", name, text, (unsigned long long)high);
+        (void)fprintf(stderr,
+                      "rounds: setting %s is \"%.80s\", expected a whole number "
+                      "from 0 to %llu\n",
+                      name, text, (unsigned long long)high);
         return -MU_EINVALID;
     }
     *number = whole;

@@ -23,10 +23,10 @@ extern "C" {
 enum { MU_KEY_PATH_BYTES = 512 };
 
 typedef struct mu_key_info {
-    char right[16];         /* "cluster": of the cluster key; or a derived one */
-    char fingerprint[24];   /* of the cluster's key, also of keys derived from it */
-    char text[128];         /* of a key that was derived and is in no file: the line that
-                               such a file has; else "" */
+    char right[16];       /* "cluster": of the cluster key; or a derived one */
+    char fingerprint[24]; /* of the cluster's key, also of keys derived from it */
+    char text[128];       /* of a key that was derived and is in no file: the line that
+                             such a file has; else "" */
 } mu_key_info;
 
 /* Where the key of this process's user is. -MU_EUNAVAILABLE: neither XDG_CONFIG_HOME nor
@@ -83,7 +83,7 @@ enum mu_supervision_event {
     MU_SUPERVISION_JOB_FAILED = 'J' /* it does because the job has failed, elsewhere */
 };
 
-enum { MU_SUPERVISION_LINE_BYTES = 256 };   /* longer lines are cut */
+enum { MU_SUPERVISION_LINE_BYTES = 256 }; /* longer lines are cut */
 
 /* ---- Journals ----
  *
@@ -119,16 +119,15 @@ MU_EXPORT int mu_runs_list(mu_node *node, int64_t timeout_ms, mu_error *ret_erro
                            mu_value **ret_runs);
 
 enum mu_runs_clear_flag {
-    MU_RUNS_CLEAR_ENDED = 1,    /* all runs that have ended */
-    MU_RUNS_CLEAR_PRESENT = 2,  /* what the present run has: barriers, results */
-    MU_RUNS_CLEAR_KEYS = 4      /* the keys of programs */
+    MU_RUNS_CLEAR_ENDED = 1,   /* all runs that have ended */
+    MU_RUNS_CLEAR_PRESENT = 2, /* what the present run has: barriers, results */
+    MU_RUNS_CLEAR_KEYS = 4     /* the keys of programs */
 };
 
 /* Delete from the store what `flags` says, and the run `name` (NULL: no run by name).
  * *ret_count (may be NULL) is the number of deleted entries. */
 MU_EXPORT int mu_runs_clear(mu_node *node, const char *name, unsigned flags,
-                            int64_t timeout_ms, mu_error *ret_error,
-                            uint64_t *ret_count);
+                            int64_t timeout_ms, mu_error *ret_error, uint64_t *ret_count);
 
 #ifdef __cplusplus
 }

@@ -32,13 +32,13 @@ extern "C" {
 #endif
 
 typedef struct mu_checkpoint_options {
-    size_t size;                /* set by mu_checkpoint_options_init */
-    const char *directory;      /* created when absent; required */
-    const char *name;           /* 1 to 63 letters, digits, "_", "-" or "."; default
-                                   "model" */
-    unsigned max_to_keep;       /* number of checkpoints of this name to keep, the newest
-                                   ones; default 5, 0: all */
-    int64_t timeout_ms;         /* for reading all variables; default -1 */
+    size_t size;           /* set by mu_checkpoint_options_init */
+    const char *directory; /* created when absent; required */
+    const char *name;      /* 1 to 63 letters, digits, "_", "-" or "."; default
+                              "model" */
+    unsigned max_to_keep;  /* number of checkpoints of this name to keep, the newest
+                              ones; default 5, 0: all */
+    int64_t timeout_ms;    /* for reading all variables; default -1 */
 } mu_checkpoint_options;
 
 /* Fill in the defaults. */

@@ -67,12 +67,12 @@ MU_EXPORT int mu_cluster_parse(const char *json, size_t size, const char *source
 
 /* The content of TF_CONFIG: the cluster, and the task of this process. */
 typedef struct mu_tf_config {
-    mu_cluster *cluster;    /* NULL when absent or {}; the caller frees it */
-    char task_type[16];     /* "" when the text has no task */
-    int task_index;         /* -1 when the text has no task */
-    char rpc_layer[16];     /* "" when absent */
-    char environment[16];   /* "" when absent */
-    char session_master[288];   /* target of sessions, unchanged; "" when absent */
+    mu_cluster *cluster;      /* NULL when absent or {}; the caller frees it */
+    char task_type[16];       /* "" when the text has no task */
+    int task_index;           /* -1 when the text has no task */
+    char rpc_layer[16];       /* "" when absent */
+    char environment[16];     /* "" when absent */
+    char session_master[288]; /* target of sessions, unchanged; "" when absent */
 } mu_tf_config;
 
 /* Parse the text of TF_CONFIG (all keys: cluster, task.type, task.index, rpc_layer,

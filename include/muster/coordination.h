@@ -33,7 +33,7 @@ enum mu_agent_state {
     MU_AGENT_DISCONNECTED,  /* not registered: no host is reachable yet, or the task has
                                left or was reset */
     MU_AGENT_CONNECTED,
-    MU_AGENT_ERROR          /* every call fails with the agent's error, until a reset */
+    MU_AGENT_ERROR /* every call fails with the agent's error, until a reset */
 };
 
 /* The agent's state (enum mu_agent_state), and in ret_error (may be NULL) the error of
@@ -152,18 +152,18 @@ MU_EXPORT int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_m
  * service's own (-MU_EPERMISSION). */
 
 enum mu_kv_flag {
-    MU_KV_OVERWRITE = 1,    /* replace an existing key; without it -MU_EEXISTS */
-    MU_KV_COMPARE = 2,      /* only if the key has the given revision (0: the key is
-                               absent); else -MU_EPRECONDITION */
-    MU_KV_LEASE = 4         /* a lease: the key is deleted when this task ends or
-                               leaves */
+    MU_KV_OVERWRITE = 1, /* replace an existing key; without it -MU_EEXISTS */
+    MU_KV_COMPARE = 2,   /* only if the key has the given revision (0: the key is
+                            absent); else -MU_EPRECONDITION */
+    MU_KV_LEASE = 4      /* a lease: the key is deleted when this task ends or
+                            leaves */
 };
 
 /* The value of a key; freed with mu_kv_item_clear. */
 typedef struct mu_kv_item {
-    char *value;            /* followed by a zero byte that size does not count */
+    char *value; /* followed by a zero byte that size does not count */
     size_t size;
-    uint64_t revision;      /* of the change that set the value */
+    uint64_t revision; /* of the change that set the value */
 } mu_kv_item;
 
 /* Free the content of an item. */
@@ -205,7 +205,7 @@ MU_EXPORT int mu_kv_list(mu_node *node, const char *directory, int64_t timeout_m
  * Key and value are copied. */
 enum mu_kv_operation {
     MU_KV_PUT,
-    MU_KV_GET,          /* waits until the key exists */
+    MU_KV_GET, /* waits until the key exists */
     MU_KV_TRY_GET,
     MU_KV_INCREMENT,
     MU_KV_DELETE
@@ -223,12 +223,12 @@ typedef struct mu_kv_request {
 } mu_kv_request;
 
 typedef struct mu_kv_response {
-    int code;               /* 0, or negative with `error` set */
-    const mu_error *error;  /* valid during the callback, as is `value` */
+    int code;              /* 0, or negative with `error` set */
+    const mu_error *error; /* valid during the callback, as is `value` */
     const char *value;
     size_t size;
     uint64_t revision;
-    int64_t number;         /* INCREMENT: the sum; DELETE: number of deleted keys */
+    int64_t number; /* INCREMENT: the sum; DELETE: number of deleted keys */
 } mu_kv_response;
 
 typedef void (*mu_kv_done_fn)(void *user, const mu_kv_response *response);
@@ -255,10 +255,10 @@ MU_EXPORT int mu_kv_cancel(mu_node *node, uint64_t request);
 #define MU_KV_TRANSACTION_BYTES_MAX (2 * 1024 * 1024)
 
 enum mu_kv_check_type {
-    MU_KV_IF_REVISION,      /* the key's revision is `revision`; 0: it is absent */
+    MU_KV_IF_REVISION, /* the key's revision is `revision`; 0: it is absent */
     MU_KV_IF_ABSENT,
     MU_KV_IF_PRESENT,
-    MU_KV_IF_VALUE          /* it has exactly the bytes of `value` */
+    MU_KV_IF_VALUE /* it has exactly the bytes of `value` */
 };
 
 typedef struct mu_kv_check {
@@ -284,15 +284,15 @@ typedef struct mu_kv_change {
 typedef struct mu_kv_transaction {
     const mu_kv_check *checks;
     size_t checks_count;
-    const mu_kv_change *changes;    /* none: comparisons only */
+    const mu_kv_change *changes; /* none: comparisons only */
     size_t changes_count;
 } mu_kv_transaction;
 
 typedef struct mu_kv_transaction_result {
-    uint64_t revision;      /* the store's revision after the transaction */
-    int64_t number;         /* the sum of its first increment */
-    int failed;             /* with -MU_EPRECONDITION the index of the comparison that did
-                               not hold; -1: none, see the error's message */
+    uint64_t revision; /* the store's revision after the transaction */
+    int64_t number;    /* the sum of its first increment */
+    int failed;        /* with -MU_EPRECONDITION the index of the comparison that did
+                          not hold; -1: none, see the error's message */
 } mu_kv_transaction_result;
 
 /* Apply a transaction. ret_result may be NULL. -MU_EPRECONDITION: a comparison does not
@@ -318,8 +318,8 @@ enum mu_kv_event_type { MU_KV_EVENT_PUT, MU_KV_EVENT_DELETED, MU_KV_EVENT_SYNCED
 
 typedef struct mu_kv_event {
     int type;
-    char *key;          /* NULL for MU_KV_EVENT_SYNCED; freed with mu_kv_event_clear */
-    mu_kv_item item;    /* MU_KV_EVENT_PUT */
+    char *key;       /* NULL for MU_KV_EVENT_SYNCED; freed with mu_kv_event_clear */
+    mu_kv_item item; /* MU_KV_EVENT_PUT */
 } mu_kv_event;
 
 /* Free the content of an event. */
@@ -376,12 +376,12 @@ MU_EXPORT int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_e
 /* ---- Barriers ---- */
 
 typedef struct mu_barrier_options {
-    size_t size;            /* set by mu_barrier_options_init */
-    const char *tasks;      /* a set of tasks; NULL: all of the coordinated jobs */
-    unsigned threads;       /* of this process that must call, each with the same number,
-                               before the process counts as arrived; default 1 */
-    int64_t timeout_ms;     /* of the barrier; that of the first to arrive counts.
-                               Default: none */
+    size_t size;        /* set by mu_barrier_options_init */
+    const char *tasks;  /* a set of tasks; NULL: all of the coordinated jobs */
+    unsigned threads;   /* of this process that must call, each with the same number,
+                           before the process counts as arrived; default 1 */
+    int64_t timeout_ms; /* of the barrier; that of the first to arrive counts.
+                           Default: none */
 } mu_barrier_options;
 
 /* Fill in the defaults. */
@@ -414,8 +414,8 @@ MU_EXPORT int mu_barrier_wait(mu_node *node, const char *name,
 /* The same without waiting: `done` is called on the loop's thread, once. */
 typedef void (*mu_barrier_done_fn)(void *user, int code, const mu_error *error);
 MU_EXPORT int mu_barrier_wait_async(mu_node *node, const char *name,
-                               const mu_barrier_options *options, mu_barrier_done_fn done,
-                               void *user);
+                                    const mu_barrier_options *options,
+                                    mu_barrier_done_fn done, void *user);
 
 /* Cancel the barrier at which this node waits: all participants get -MU_ECANCELLED.
  * -MU_EPRECONDITION when this node does not wait there, or all have passed. */
@@ -434,28 +434,28 @@ MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout
 #define MU_PREEMPTION_EARLY_MS (15 * 60 * 1000)
 
 MU_EXPORT int mu_preemption_notify(mu_node *node, const char *reason, int64_t grace_ms,
-                                int64_t timeout_ms, mu_error *ret_error);
+                                   int64_t timeout_ms, mu_error *ret_error);
 
 /* Report that the program has reached `step`; steps must ascend. *ret_stop is 1 exactly
  * when that is the step to stop at, the same for all tasks. Waits while the tasks agree.
  * Takes a few nanoseconds as long as there is no notice. */
 MU_EXPORT int mu_preemption_reached(mu_node *node, uint64_t step, mu_error *ret_error,
-                                 int *ret_stop);
+                                    int *ret_stop);
 
 typedef struct mu_preemption {
-    uint64_t round;         /* number of preemptions so far; 0: none */
-    char task[64];          /* the task that will be terminated */
+    uint64_t round; /* number of preemptions so far; 0: none */
+    char task[64];  /* the task that will be terminated */
     char reason[512];
-    int64_t left_ms;        /* rest of the grace period */
-    uint64_t step;          /* to stop at; valid when `agreed` */
+    int64_t left_ms; /* rest of the grace period */
+    uint64_t step;   /* to stop at; valid when `agreed` */
     int agreed;
 } mu_preemption;
 
 /* Wait for a preemption after number `round`: for its notice, or with `agreed` 1 until
  * its step is agreed. For tasks without steps of their own, such as parameter servers. */
 MU_EXPORT int mu_preemption_wait(mu_node *node, uint64_t round, int agreed,
-                              int64_t timeout_ms, mu_error *ret_error,
-                              mu_preemption *ret_preemption);
+                                 int64_t timeout_ms, mu_error *ret_error,
+                                 mu_preemption *ret_preemption);
 
 #ifdef __cplusplus
 }

@@ -26,9 +26,9 @@ typedef struct mu_remote_value mu_remote_value;
 
 enum mu_remote_value_state {
     MU_REMOTE_NOT_READY,
-    MU_REMOTE_ABORTED,  /* lost with the chief, or cancelled after an error of another
-                           closure */
-    MU_REMOTE_READY     /* a result or an error */
+    MU_REMOTE_ABORTED, /* lost with the chief, or cancelled after an error of another
+                          closure */
+    MU_REMOTE_READY    /* a result or an error */
 };
 
 /* Open the node's coordinator; a node has one (-MU_EEXISTS). Waits until the chief is
@@ -83,13 +83,13 @@ enum mu_closure_flag {
                                    result of a named closure goes to the journal instead,
                                    if there is one */
     MU_CLOSURE_NO_BACKUP = 4,   /* no second attempt when it is a straggler */
-    MU_CLOSURE_RAISE_ON_FETCH = 16  /* its error is returned only by fetching its value:
-                                       not by other calls, nor by
-                                       mu_coordinator_take_errors, and no other closure is
-                                       cancelled for it. Scheduling it does not return
-                                       errors of other closures; while closures are being
-                                       cancelled after such an error, it is cancelled,
-                                       too */
+    MU_CLOSURE_RAISE_ON_FETCH = 16 /* its error is returned only by fetching its value:
+                                      not by other calls, nor by
+                                      mu_coordinator_take_errors, and no other closure is
+                                      cancelled for it. Scheduling it does not return
+                                      errors of other closures; while closures are being
+                                      cancelled after such an error, it is cancelled,
+                                      too */
 };
 
 enum mu_priority {
@@ -99,37 +99,37 @@ enum mu_priority {
 };
 
 typedef struct mu_closure_options {
-    size_t size;            /* set by mu_closure_options_init */
-    const char *name;       /* for logs, `muster explain` and the journal: at most 127
-                               bytes; NULL: none. With a journal, a closure whose name
-                               has finished is not run again, and one whose name is
-                               outstanding gets the result of that one. After a restart
-                               of the chief it is run even if the program does not
-                               schedule it again, unless its arguments refer to pinned
-                               results or per-worker values */
-    unsigned flags;         /* enum mu_closure_flag */
-    int priority;           /* enum mu_priority: lower numbers run first */
-    int64_t deadline_ms;    /* from now; a closure not resolved by then ends with
-                               -MU_EDEADLINE; 0: none */
-    int64_t run_timeout_ms; /* of one run, from when it is sent to a worker: then the run
-                               counts as stuck, and the closure runs elsewhere; 0:
-                               none */
-    unsigned attempts_max;  /* runs, for any reason, before it is given up; 0: the
-                               chief's retries_max, and its attempts_max for runs that
-                               were stuck */
-    int worker;             /* run on this worker (task index) only; -1: on any */
-    int not_worker;         /* never on this worker; -1: no exclusion */
+    size_t size;             /* set by mu_closure_options_init */
+    const char *name;        /* for logs, `muster explain` and the journal: at most 127
+                                bytes; NULL: none. With a journal, a closure whose name
+                                has finished is not run again, and one whose name is
+                                outstanding gets the result of that one. After a restart
+                                of the chief it is run even if the program does not
+                                schedule it again, unless its arguments refer to pinned
+                                results or per-worker values */
+    unsigned flags;          /* enum mu_closure_flag */
+    int priority;            /* enum mu_priority: lower numbers run first */
+    int64_t deadline_ms;     /* from now; a closure not resolved by then ends with
+                                -MU_EDEADLINE; 0: none */
+    int64_t run_timeout_ms;  /* of one run, from when it is sent to a worker: then the run
+                                counts as stuck, and the closure runs elsewhere; 0:
+                                none */
+    unsigned attempts_max;   /* runs, for any reason, before it is given up; 0: the
+                                chief's retries_max, and its attempts_max for runs that
+                                were stuck */
+    int worker;              /* run on this worker (task index) only; -1: on any */
+    int not_worker;          /* never on this worker; -1: no exclusion */
     const char *worker_type; /* run on tasks of this type only, one of the chief's
                                 worker_types (node.h); with any other the closure ends
                                 with -MU_EINVALID. `worker` and `not_worker` are indices
                                 of this type, or of "worker" when it is NULL. NULL, the
                                 default: any task that runs closures */
     void (*on_ready)(mu_remote_value *value, void *user);
-                            /* as set by mu_remote_value_on_ready(), but cheaper; needs
-                               `ret_value`. Always called on the node's loop thread, maybe
-                               before the call that schedules the closure returns; not
-                               called when that fails. NULL: none */
-    void *user;             /* for on_ready */
+    /* as set by mu_remote_value_on_ready(), but cheaper; needs
+       `ret_value`. Always called on the node's loop thread, maybe
+       before the call that schedules the closure returns; not
+       called when that fails. NULL: none */
+    void *user; /* for on_ready */
 } mu_closure_options;
 
 /* Fill in the defaults. */
@@ -222,7 +222,7 @@ MU_EXPORT mu_value *mu_remote_value_error_data(const mu_remote_value *value);
  * ret_lost (may be NULL) receives how many more there were. Moves up to `max` errors to
  * `errors`; returns how many. */
 MU_EXPORT size_t mu_coordinator_take_errors(mu_coordinator *coordinator, mu_error *errors,
-                                       size_t max, uint64_t *ret_lost);
+                                            size_t max, uint64_t *ret_lost);
 
 /* Why a closure has not run: the map of mu_node_explain, with its state, attempts, task,
  * and what it waits for. The closure is given by its value, or (value NULL) by its
@@ -270,13 +270,13 @@ typedef struct mu_coordinator_stats {
     uint64_t finished;
     uint64_t failed;
     uint64_t cancelled;
-    uint64_t outstanding;   /* queued or in flight */
-    uint64_t retried;       /* attempts beyond each closure's first */
+    uint64_t outstanding; /* queued or in flight */
+    uint64_t retried;     /* attempts beyond each closure's first */
 } mu_coordinator_stats;
 
 /* Read the counts. */
 MU_EXPORT void mu_coordinator_get_stats(mu_coordinator *coordinator,
-                                    mu_coordinator_stats *ret_counts);
+                                        mu_coordinator_stats *ret_counts);
 
 /* Wait for the result. Returns 0 with *ret_result, which the caller frees (ret_result
  * NULL: only wait, and leave a pinned result on its worker); the closure's own error;
@@ -306,8 +306,8 @@ MU_EXPORT enum mu_remote_value_state mu_remote_value_state(const mu_remote_value
  * schedule with timeout 0. Holds a reference to the value until then. -MU_ECLOSED when
  * the node is closed. */
 MU_EXPORT int mu_remote_value_on_ready(mu_remote_value *value,
-                                     void (*notify)(mu_remote_value *value, void *user),
-                                     void *user);
+                                       void (*notify)(mu_remote_value *value, void *user),
+                                       void *user);
 
 /* What mu_remote_value_fetch does before it sleeps, for threads that then sleep by means
  * of their own, until mu_remote_value_on_ready says so: look for a short time (spin_us of

@@ -27,14 +27,14 @@ extern "C" {
 typedef struct mu_dataset mu_dataset;
 
 typedef struct mu_dataset_options {
-    size_t size;        /* set by mu_dataset_options_init */
-    unsigned shards;    /* numbered from 0; 1 to 1048576 */
-    unsigned epochs;    /* numbered from 1; 0: without end */
-    unsigned records;   /* epochs, with the current one, for which mu_dataset_record says
-                           which closure consumed which shard; default 2. Takes 24 bytes
-                           for each shard of each; shards times records may be 16777216 */
-    uint64_t seed;      /* shuffles the shards, differently in each epoch, but the same
-                           for the same seed; 0: in order of their numbers */
+    size_t size;      /* set by mu_dataset_options_init */
+    unsigned shards;  /* numbered from 0; 1 to 1048576 */
+    unsigned epochs;  /* numbered from 1; 0: without end */
+    unsigned records; /* epochs, with the current one, for which mu_dataset_record says
+                         which closure consumed which shard; default 2. Takes 24 bytes
+                         for each shard of each; shards times records may be 16777216 */
+    uint64_t seed;    /* shuffles the shards, differently in each epoch, but the same
+                         for the same seed; 0: in order of their numbers */
 } mu_dataset_options;
 
 /* Fill in the defaults; `shards` is then still to be set. */

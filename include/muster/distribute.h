@@ -14,10 +14,10 @@
 #define MUSTER_DISTRIBUTE_H
 
 #include "cluster.h"
-#include "node.h"
-#include "resolver.h"
 #include "compat/server.h"
 #include "compat/session.h"
+#include "node.h"
+#include "resolver.h"
 #include "value.h"
 
 #ifdef __cplusplus
@@ -130,20 +130,20 @@ MU_EXPORT int mu_context_fail_with(mu_context *context, const mu_error *error);
 
 /* The task for which a copy of a strategy is made. */
 typedef struct mu_strategy_task {
-    const mu_cluster *cluster;  /* without the evaluator; NULL in a local run and on the
-                                   evaluator */
-    const char *type;           /* NULL: in-graph, or a local run */
-    int index;                  /* -1 when `type` is NULL */
-    int is_chief;               /* as mu_context_is_chief */
+    const mu_cluster *cluster; /* without the evaluator; NULL in a local run and on the
+                                  evaluator */
+    const char *type;          /* NULL: in-graph, or a local run */
+    int index;                 /* -1 when `type` is NULL */
+    int is_chief;              /* as mu_context_is_chief */
 } mu_strategy_task;
 
 /* How a program is spread over a cluster: a table of functions, made by the program or
  * built in. It must stay valid during a run. Each function may be NULL. They are called
  * on any thread of the run, for one copy by one thread at a time. */
 typedef struct mu_strategy {
-    const char *name;   /* for error messages and the log */
-    int between_graph;  /* 1: the chief and each worker call the worker function; 0: one
-                           call stands for all of them (in-graph) */
+    const char *name;  /* for error messages and the log */
+    int between_graph; /* 1: the chief and each worker call the worker function; 0: one
+                          call stands for all of them (in-graph) */
     void *user;
 
     /* Provide cluster and task, when neither the caller nor TF_CONFIG does. Returns 0,
@@ -178,69 +178,69 @@ MU_EXPORT const mu_strategy *mu_strategy_parameter_server(void);
 
 /* Without a cluster, every mode acts like MU_MODE_LOCAL. */
 enum mu_mode {
-    MU_MODE_STANDALONE,     /* this process is the client of running servers, and makes
-                               the calls of all tasks; a process with a task of the
-                               cluster is such a server */
-    MU_MODE_INDEPENDENT,    /* each process is one task, and makes its own calls */
-    MU_MODE_LOCAL,          /* one call in this process, even if there is a cluster;
-                               TF_CONFIG is ignored */
-    MU_MODE_CLIENT_WORKER   /* the leading task (mu_cluster_collective_leader) is client
-                               and server in one process; the others are servers */
+    MU_MODE_STANDALONE,   /* this process is the client of running servers, and makes
+                             the calls of all tasks; a process with a task of the
+                             cluster is such a server */
+    MU_MODE_INDEPENDENT,  /* each process is one task, and makes its own calls */
+    MU_MODE_LOCAL,        /* one call in this process, even if there is a cluster;
+                             TF_CONFIG is ignored */
+    MU_MODE_CLIENT_WORKER /* the leading task (mu_cluster_collective_leader) is client
+                             and server in one process; the others are servers */
 };
 
 typedef struct mu_distribute_options {
-    size_t size;                /* set by mu_distribute_options_init */
-    int mode;                   /* default MU_MODE_STANDALONE */
-    mu_worker_fn worker;        /* required */
+    size_t size;         /* set by mu_distribute_options_init */
+    int mode;            /* default MU_MODE_STANDALONE */
+    mu_worker_fn worker; /* required */
     void *worker_user;
-    mu_worker_fn eval;          /* default NULL: `worker` is called instead */
+    mu_worker_fn eval; /* default NULL: `worker` is called instead */
     void *eval_user;
-    const mu_strategy *strategy;        /* default NULL: mu_strategy_default() */
-    const mu_strategy *eval_strategy;   /* default NULL: mu_strategy_default() */
-    const mu_cluster *cluster;  /* NULL, the default: cluster, task type and index come
-                                   from TF_CONFIG, else from the resolver, else from the
-                                   strategy */
-    const char *task_type;      /* NULL or "client": this process is not a server */
+    const mu_strategy *strategy;      /* default NULL: mu_strategy_default() */
+    const mu_strategy *eval_strategy; /* default NULL: mu_strategy_default() */
+    const mu_cluster *cluster; /* NULL, the default: cluster, task type and index come
+                                  from TF_CONFIG, else from the resolver, else from the
+                                  strategy */
+    const char *task_type;     /* NULL or "client": this process is not a server */
     int task_index;
-    const char *rpc_layer;      /* default NULL: that of TF_CONFIG, else "grpc"; "":
-                                   none */
-    const char *environment;    /* default NULL: that of TF_CONFIG, else ""; "google": no
-                                   server is started, and a process that would serve
-                                   sleeps for `join_timeout_ms` */
-    int ignore_environment;     /* 1: TF_CONFIG is ignored */
-    mu_resolver *resolver;      /* provides cluster, task, RPC layer and environment when
-                                   TF_CONFIG has no cluster; not in MU_MODE_LOCAL. If it
-                                   finds no cluster, that is an error, not a local run. A
-                                   server uses it until it has stopped: the caller frees
-                                   it after the run, or after mu_distribute_end. Default
-                                   NULL */
-    const mu_session_config *config;    /* initial configuration, which the strategy may
-                                           adjust; default NULL: none */
-    mu_node *node;              /* an open node to use, which is not closed, and whose
-                                   owner ends the job. Default NULL: the run opens one
-                                   with `node_options` when the mode needs it */
-    const mu_node_options *node_options;    /* used without cluster, task and resolver.
-                                               resolve_ms is the timeout of `resolver`,
-                                               too. Default NULL: the defaults */
-    int client_index;           /* task index of a client's node; default 0 */
+    const char *rpc_layer;   /* default NULL: that of TF_CONFIG, else "grpc"; "":
+                                none */
+    const char *environment; /* default NULL: that of TF_CONFIG, else ""; "google": no
+                                server is started, and a process that would serve
+                                sleeps for `join_timeout_ms` */
+    int ignore_environment;  /* 1: TF_CONFIG is ignored */
+    mu_resolver *resolver;   /* provides cluster, task, RPC layer and environment when
+                                TF_CONFIG has no cluster; not in MU_MODE_LOCAL. If it
+                                finds no cluster, that is an error, not a local run. A
+                                server uses it until it has stopped: the caller frees
+                                it after the run, or after mu_distribute_end. Default
+                                NULL */
+    const mu_session_config *config; /* initial configuration, which the strategy may
+                                        adjust; default NULL: none */
+    mu_node *node; /* an open node to use, which is not closed, and whose
+                      owner ends the job. Default NULL: the run opens one
+                      with `node_options` when the mode needs it */
+    const mu_node_options *node_options; /* used without cluster, task and resolver.
+                                            resolve_ms is the timeout of `resolver`,
+                                            too. Default NULL: the defaults */
+    int client_index;                    /* task index of a client's node; default 0 */
     int (*opened)(mu_node *node, void *user, mu_error *ret_error);
-                                /* called with each node that the run opens, before it
-                                   serves: to register functions, say. A negative code,
-                                   with ret_error set, ends the run, or fails the call
-                                   that requested the client's node. On any thread;
-                                   default NULL */
+    /* called with each node that the run opens, before it
+       serves: to register functions, say. A negative code,
+       with ret_error set, ends the run, or fails the call
+       that requested the client's node. On any thread;
+       default NULL */
     void *opened_user;
-    int barrier_optional;       /* 1: mu_context_wait_for_others without others returns
-                                   0 */
-    int keep_server;            /* 1: the server stays for later runs on this thread,
-                                   until mu_distribute_end; default 0 */
-    int64_t join_timeout_ms;    /* how long a server waits for the job to end; default
-                                   -1 */
-    int64_t end_timeout_ms;     /* how long to wait for the other calls after the first
-                                   error, for the evaluator after the last worker, and
-                                   for results of absent tasks; also, up to 10 s, for
-                                   each report of a task's own end to the others; default
-                                   30000 */
+    int barrier_optional;    /* 1: mu_context_wait_for_others without others returns
+                                0 */
+    int keep_server;         /* 1: the server stays for later runs on this thread,
+                                until mu_distribute_end; default 0 */
+    int64_t join_timeout_ms; /* how long a server waits for the job to end; default
+                                -1 */
+    int64_t end_timeout_ms;  /* how long to wait for the other calls after the first
+                                error, for the evaluator after the last worker, and
+                                for results of absent tasks; also, up to 10 s, for
+                                each report of a task's own end to the others; default
+                                30000 */
 } mu_distribute_options;
 
 /* Fill in the defaults. */

@@ -17,14 +17,14 @@ typedef struct mu_main_options {
                                    before the verb, ended by NULL. NULL: this executable
                                    without arguments */
     int (*load)(mu_node *node, const char *module, void *user, mu_error *ret_error);
-                                /* for `muster node`: called before the node serves, on
-                                   the thread that called mu_main_with(): first with "",
-                                   then for each module of --python, in order. Returns 0,
-                                   or a negative code with ret_error set. NULL: with
-                                   --python the command replaces itself (exec) by an
-                                   interpreter (MUSTER_PYTHON, or python3) with the same
-                                   arguments */
-    void *user;                 /* for `load` */
+    /* for `muster node`: called before the node serves, on
+       the thread that called mu_main_with(): first with "",
+       then for each module of --python, in order. Returns 0,
+       or a negative code with ret_error set. NULL: with
+       --python the command replaces itself (exec) by an
+       interpreter (MUSTER_PYTHON, or python3) with the same
+       arguments */
+    void *user; /* for `load` */
 } mu_main_options;
 
 /* Fill in the defaults: all NULL. */
@@ -47,35 +47,35 @@ MU_EXPORT int mu_main_with(const mu_main_options *options, int count, char **arg
 /* Exit codes of a task's process; a program may have others. */
 enum mu_exit_code {
     MU_EXIT_FINE = 0,
-    MU_EXIT_FAILED = 1,     /* the job, or the task's program */
-    MU_EXIT_USAGE = 2,      /* wrong options, or a plugin that cannot be loaded */
-    MU_EXIT_ADDRESS = 3,    /* the address, or the task, belongs to another process */
-    MU_EXIT_UNENDED = 5,    /* a function did not end in time */
-    MU_EXIT_SIGNAL = 128    /* plus the signal's number */
+    MU_EXIT_FAILED = 1,  /* the job, or the task's program */
+    MU_EXIT_USAGE = 2,   /* wrong options, or a plugin that cannot be loaded */
+    MU_EXIT_ADDRESS = 3, /* the address, or the task, belongs to another process */
+    MU_EXIT_UNENDED = 5, /* a function did not end in time */
+    MU_EXIT_SIGNAL = 128 /* plus the signal's number */
 };
 
 typedef struct mu_task_options {
-    size_t size;                    /* set by mu_task_options_init */
-    const mu_node_options *node;    /* of the node, which has a loop thread of its own */
-    int mode;                       /* enum mu_mode, of a program that a plugin sets with
-                                       mu_node_set_distribute */
-    int ignore_environment;         /* 1: and TF_CONFIG does not count for it */
-    unsigned grace_ms;              /* how long a task may take to end */
-    unsigned preempt_on_sigterm;    /* 1: the first SIGTERM is a preemption notice */
-    int restart_exit_code;          /* of a chief whose program ends because a parameter
-                                       server is unavailable, and which is started again:
-                                       the job goes on; -1: none, the job has failed */
-    unsigned wait_cluster;          /* 1: wait at bind_address until a client assigns a
-                                       cluster and a task (mu_server_assign_cluster) */
-    const char *no_cluster;         /* the error when the resolver finds no cluster; NULL:
-                                       the resolver's own words */
+    size_t size;                 /* set by mu_task_options_init */
+    const mu_node_options *node; /* of the node, which has a loop thread of its own */
+    int mode;                    /* enum mu_mode, of a program that a plugin sets with
+                                    mu_node_set_distribute */
+    int ignore_environment;      /* 1: and TF_CONFIG does not count for it */
+    unsigned grace_ms;           /* how long a task may take to end */
+    unsigned preempt_on_sigterm; /* 1: the first SIGTERM is a preemption notice */
+    int restart_exit_code;       /* of a chief whose program ends because a parameter
+                                    server is unavailable, and which is started again:
+                                    the job goes on; -1: none, the job has failed */
+    unsigned wait_cluster;       /* 1: wait at bind_address until a client assigns a
+                                    cluster and a task (mu_server_assign_cluster) */
+    const char *no_cluster;      /* the error when the resolver finds no cluster; NULL:
+                                    the resolver's own words */
     int (*prepare)(mu_node *node, void *user, mu_error *ret_error);
-                                    /* called before the node serves, to load plugins; may
-                                       be NULL */
-    int (*reopen_log)(void *user);  /* called at SIGHUP, on another thread: returns 0 or
-                                       an errno; may be NULL */
-    int stacks_fd;                  /* where SIGQUIT writes stacks */
-    void *user;                     /* for these functions */
+    /* called before the node serves, to load plugins; may
+       be NULL */
+    int (*reopen_log)(void *user); /* called at SIGHUP, on another thread: returns 0 or
+                                      an errno; may be NULL */
+    int stacks_fd;                 /* where SIGQUIT writes stacks */
+    void *user;                    /* for these functions */
 } mu_task_options;
 
 /* Fill in the defaults: no restart_exit_code, stacks on standard error, all else 0. */

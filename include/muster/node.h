@@ -39,63 +39,63 @@ typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *w
 #define MU_SPIN_BY_CORES ((unsigned)-1)
 
 typedef struct mu_node_options {
-    size_t size;                /* set by mu_node_options_init */
-    const mu_cluster *cluster;  /* copied; required without a resolver */
-    const char *cluster_name;   /* nodes with another cluster name are refused; default
-                                   "muster", or the resolver's
-                                   mu_resolution.cluster_name */
-    const char *task_type;      /* "chief", "worker", "ps", "evaluator", "client"; NULL:
-                                   the resolver provides type and index */
-    int task_index;             /* -1, with a task_type and a resolver that can choose: a
-                                   free index */
-    const char *bind_address;   /* where to listen; default: the task's own address in the
-                                   cluster; if it has none (a client), nowhere: the node
-                                   only dials. "none": nowhere, though it has one.
-                                   Required for a worker that joins without being listed
-                                   in the cluster ("tcp://host:0": a free port; "none") */
+    size_t size;               /* set by mu_node_options_init */
+    const mu_cluster *cluster; /* copied; required without a resolver */
+    const char *cluster_name;  /* nodes with another cluster name are refused; default
+                                  "muster", or the resolver's
+                                  mu_resolution.cluster_name */
+    const char *task_type;     /* "chief", "worker", "ps", "evaluator", "client"; NULL:
+                                  the resolver provides type and index */
+    int task_index;            /* -1, with a task_type and a resolver that can choose: a
+                                  free index */
+    const char *bind_address;  /* where to listen; default: the task's own address in the
+                                  cluster; if it has none (a client), nowhere: the node
+                                  only dials. "none": nowhere, though it has one.
+                                  Required for a worker that joins without being listed
+                                  in the cluster ("tcp://host:0": a free port; "none") */
     const char *advertise_address; /* where peers dial this node, if it listens; default:
                                       the task's own address in the cluster, or else where
                                       it listens. "HOST" and "HOST:0": that host, with the
                                       port it listens on */
-    struct mu_resolver *resolver; /* used when `cluster` is NULL: finds the cluster and
-                                     this task (task_type and task_index above take
-                                     precedence; resolver.h), announces this task's
-                                     address if it can, and is polled or watched for
-                                     changes. The node uses it until it is closed; the
-                                     caller frees it afterwards. Default NULL */
-    unsigned resolve_ms;        /* timeout of mu_node_open for the resolver: to announce
-                                   this task and find all others; default 300000 */
-    struct uv_loop_s *loop;     /* run here; default NULL: a loop thread of its own */
-    unsigned threads;           /* executor threads; default 1 */
-    unsigned window;            /* chief: closures sent ahead to one worker; 0, the
-                                   default: computed from run times and round trips, so
-                                   that the worker stays busy */
-    unsigned spin_us;           /* how long a thread polls before it sleeps, up to 10000;
-                                   0: never. It polls only while most waits end that soon
-                                   and no other thread wants the core. Default
-                                   MU_SPIN_BY_CORES; on a `loop` of the program's own,
-                                   0 */
-    unsigned queue_max;         /* chief, client: closures scheduled and not resolved
-                                   before schedule blocks; default 262144 */
-    unsigned attempts_max;      /* chief: workers that may die under one closure, and runs
-                                   of it that may take too long (run_timeout_ms), before
-                                   it is given up; default 10 */
-    uint64_t queue_bytes_max;   /* chief, client: bytes of their arguments before schedule
-                                   blocks; default 1 GiB */
-    unsigned retries_max;       /* chief: runs of one closure, for any reason, before it
-                                   is given up; default 1000 */
-    unsigned recovery_ms;       /* chief: when no worker has been there for this long,
-                                   closures that wait for one end with -MU_EUNAVAILABLE,
-                                   and so do new ones until one comes. While others work,
-                                   a lost worker is waited for without end; only closures
-                                   for it alone end after this time. Default 3600000, 0:
-                                   never */
-    unsigned start_delay_ms;    /* chief: worker i gets its first closure i times this
-                                   after it joined, */
+    struct mu_resolver *resolver;  /* used when `cluster` is NULL: finds the cluster and
+                                      this task (task_type and task_index above take
+                                      precedence; resolver.h), announces this task's
+                                      address if it can, and is polled or watched for
+                                      changes. The node uses it until it is closed; the
+                                      caller frees it afterwards. Default NULL */
+    unsigned resolve_ms;      /* timeout of mu_node_open for the resolver: to announce
+                                 this task and find all others; default 300000 */
+    struct uv_loop_s *loop;   /* run here; default NULL: a loop thread of its own */
+    unsigned threads;         /* executor threads; default 1 */
+    unsigned window;          /* chief: closures sent ahead to one worker; 0, the
+                                 default: computed from run times and round trips, so
+                                 that the worker stays busy */
+    unsigned spin_us;         /* how long a thread polls before it sleeps, up to 10000;
+                                 0: never. It polls only while most waits end that soon
+                                 and no other thread wants the core. Default
+                                 MU_SPIN_BY_CORES; on a `loop` of the program's own,
+                                 0 */
+    unsigned queue_max;       /* chief, client: closures scheduled and not resolved
+                                 before schedule blocks; default 262144 */
+    unsigned attempts_max;    /* chief: workers that may die under one closure, and runs
+                                 of it that may take too long (run_timeout_ms), before
+                                 it is given up; default 10 */
+    uint64_t queue_bytes_max; /* chief, client: bytes of their arguments before schedule
+                                 blocks; default 1 GiB */
+    unsigned retries_max;     /* chief: runs of one closure, for any reason, before it
+                                 is given up; default 1000 */
+    unsigned recovery_ms;     /* chief: when no worker has been there for this long,
+                                 closures that wait for one end with -MU_EUNAVAILABLE,
+                                 and so do new ones until one comes. While others work,
+                                 a lost worker is waited for without end; only closures
+                                 for it alone end after this time. Default 3600000, 0:
+                                 never */
+    unsigned start_delay_ms;  /* chief: worker i gets its first closure i times this
+                                 after it joined, */
     unsigned start_delay_max_ms; /* but at most this after; 0: no cap */
-    unsigned server_failures;   /* chief: errors of a parameter server, some time apart,
-                                   that count as transient and are retried; default 3, 0:
-                                   none */
+    unsigned server_failures;    /* chief: errors of a parameter server, some time apart,
+                                    that count as transient and are retried; default 3, 0:
+                                    none */
     unsigned server_failures_ms; /* chief: after this time such an error no longer counts;
                                     default 600000 */
     unsigned server_lost_ms;    /* a parameter server that was connected and has been away
@@ -166,15 +166,15 @@ typedef struct mu_node_options {
     const char *coordinated_jobs; /* task types, separated by commas, whose tasks barriers
                                      and registration wait for; the same on all nodes;
                                      default "chief,worker,ps" */
-    const char *recoverable;    /* host: task types, separated by commas, whose failure
-                                   does not put the other tasks into the error state;
-                                   "all", the default, or "none" */
-    unsigned suspect_ms;        /* host: a task that sent nothing for this long is
-                                   suspect; default 5000 */
-    unsigned dead_ms;           /* host: a task that sent nothing for this long has
-                                   failed; default 10000 */
-    unsigned reconnect_ms;      /* host: a task whose link is down for this long has
-                                   failed; default 1000 */
+    const char *recoverable;      /* host: task types, separated by commas, whose failure
+                                     does not put the other tasks into the error state;
+                                     "all", the default, or "none" */
+    unsigned suspect_ms;          /* host: a task that sent nothing for this long is
+                                     suspect; default 5000 */
+    unsigned dead_ms;             /* host: a task that sent nothing for this long has
+                                     failed; default 10000 */
+    unsigned reconnect_ms;        /* host: a task whose link is down for this long has
+                                     failed; default 1000 */
     unsigned stuck_ms;          /* host: a task that has not called mu_agent_progress for
                                    this long has failed; default 0: never */
     unsigned leave_ms;          /* host: tasks that are not recoverable wait for each
@@ -198,27 +198,27 @@ typedef struct mu_node_options {
      * first needed. All nodes of a cluster need the same key, or certificates of the same
      * CA. Files are read again when they change, for later connections. Unix sockets are
      * not encrypted, and only for processes of the same user and root. */
-    const char *key_file;       /* file of the cluster's key, or of a key derived from it
-                                   (`muster key`); other users must not be able to read
-                                   it */
-    const char *tls_ca;         /* instead of a key: the certificate of the CA. This and
-                                   the next two are names of PEM files, or PEM text */
+    const char *key_file;        /* file of the cluster's key, or of a key derived from it
+                                    (`muster key`); other users must not be able to read
+                                    it */
+    const char *tls_ca;          /* instead of a key: the certificate of the CA. This and
+                                    the next two are names of PEM files, or PEM text */
     const char *tls_certificate; /* the certificate of this node, and intermediate ones */
     const char *tls_private_key; /* its private key; NULL: it is in `tls_certificate` */
-    unsigned tls_any_task;      /* 1: a peer's certificate that names no task (by a URI
-                                   "muster:/job:TYPE/task:N" among its names) may be any
-                                   task; default 0: it is refused */
-    unsigned insecure;          /* 1, without a key file and certificates: plain tcp;
-                                   whoever reaches a socket of this node may do
-                                   everything; default 0 */
+    unsigned tls_any_task;       /* 1: a peer's certificate that names no task (by a URI
+                                    "muster:/job:TYPE/task:N" among its names) may be any
+                                    task; default 0: it is refused */
+    unsigned insecure;           /* 1, without a key file and certificates: plain tcp;
+                                    whoever reaches a socket of this node may do
+                                    everything; default 0 */
 
-    const char *wire;           /* the transport between nodes: "uv", libuv's streams, or
-                                   "nng", nng's sockets; both speak the same protocol.
-                                   Default NULL: "nng" where the node's or another task's
-                                   address begins with ws://, wss://, tls+tcp:// or
-                                   inproc://, else "uv" */
-    int log_level;              /* default MU_LOG_INFO */
-    mu_log_fn log;              /* default NULL: text on standard error */
+    const char *wire; /* the transport between nodes: "uv", libuv's streams, or
+                         "nng", nng's sockets; both speak the same protocol.
+                         Default NULL: "nng" where the node's or another task's
+                         address begins with ws://, wss://, tls+tcp:// or
+                         inproc://, else "uv" */
+    int log_level;    /* default MU_LOG_INFO */
+    mu_log_fn log;    /* default NULL: text on standard error */
     void *log_user;
 } mu_node_options;
 
@@ -308,16 +308,16 @@ MU_EXPORT size_t mu_node_task_count(const mu_node *node, const char *type);
 enum mu_cluster_event {
     MU_CLUSTER_TASK_ADDED = 0,
     MU_CLUSTER_TASK_REMOVED = 1,
-    MU_CLUSTER_TASK_MOVED = 2       /* the task has another address */
+    MU_CLUSTER_TASK_MOVED = 2 /* the task has another address */
 };
 
 /* One task; valid during the callback. */
 typedef struct mu_cluster_change {
-    int event;              /* enum mu_cluster_event */
+    int event; /* enum mu_cluster_event */
     const char *type;
     int index;
-    const char *address;    /* the new address; of a removed task its last one */
-    int is_own;             /* 1: the change concerns this node's own task */
+    const char *address; /* the new address; of a removed task its last one */
+    int is_own;          /* 1: the change concerns this node's own task */
 } mu_cluster_change;
 
 typedef void (*mu_cluster_change_fn)(mu_node *node, const mu_cluster_change *change,
@@ -335,7 +335,7 @@ typedef void (*mu_cluster_change_fn)(mu_node *node, const mu_cluster_change *cha
  * connections are refused until it is listed again; a worker that finds itself removed
  * finishes its closures, and then its job is done. */
 MU_EXPORT void mu_node_on_cluster_change(mu_node *node, mu_cluster_change_fn callback,
-                                  void *user);
+                                         void *user);
 
 /* Wait until the chief has ended the job with mu_node_finish_job. Tasks that only serve
  * call this. Returns 0 when the job has ended, also with an error, which ret_error then
@@ -347,16 +347,16 @@ MU_EXPORT int mu_node_wait_job(mu_node *node, int64_t timeout_ms, mu_error *ret_
  * Returns once every task has closed its connection; at the timeout -MU_EDEADLINE names
  * the tasks that have not. -MU_EPRECONDITION on every other task. */
 MU_EXPORT int mu_node_finish_job(mu_node *node, int code, const char *message,
-                               int64_t timeout_ms, mu_error *ret_error);
+                                 int64_t timeout_ms, mu_error *ret_error);
 
 /* Send a number to the chief, for its status and for mu_node_get_metric: an evaluator's
  * accuracy, say. A later number of the same name replaces it. */
 MU_EXPORT int mu_node_report_metric(mu_node *node, const char *name, double number,
-                             uint64_t step);
+                                    uint64_t step);
 
 /* On the chief: the last number reported under a name; -MU_ENOTFOUND without one. */
 MU_EXPORT int mu_node_get_metric(mu_node *node, const char *name, double *ret_number,
-                             uint64_t *ret_step);
+                                 uint64_t *ret_step);
 
 /* The chief's view of the cluster (other tasks request it over the network): a map with
  * tasks and their state, closures, variables, partitions, metrics. The caller frees
@@ -404,9 +404,8 @@ enum mu_function_flag {
  * Before the node serves; -MU_EEXISTS when the name is taken. A closure whose function is
  * "train:mnist" runs "train" on a worker that has no function of the full name; logs,
  * errors, the status and run time statistics use the full name. */
-MU_EXPORT int mu_node_register_function(mu_node *node, const char *name,
-                                        mu_function_fn function, void *user,
-                                        unsigned flags);
+MU_EXPORT int mu_node_register_function(
+    mu_node *node, const char *name, mu_function_fn function, void *user, unsigned flags);
 
 /* On a worker: announce to the chief that its functions are registered. It gets no
  * closures before. mu_node_main and mu_node_wait_job do this too. Does nothing on other
@@ -542,12 +541,12 @@ typedef int (*mu_plugin_open_fn)(mu_node *node);
 #define MU_PLUGIN_API_VERSION 1
 
 #ifdef __cplusplus
-#define MU_PLUGIN                                                           \
-    extern "C" MU_EXPORT const unsigned mu_plugin_api_version;              \
+#define MU_PLUGIN                                              \
+    extern "C" MU_EXPORT const unsigned mu_plugin_api_version; \
     const unsigned mu_plugin_api_version = MU_PLUGIN_API_VERSION
 #else
-#define MU_PLUGIN                                                           \
-    extern MU_EXPORT const unsigned mu_plugin_api_version;                  \
+#define MU_PLUGIN                                          \
+    extern MU_EXPORT const unsigned mu_plugin_api_version; \
     const unsigned mu_plugin_api_version = MU_PLUGIN_API_VERSION
 #endif
 

@@ -60,8 +60,8 @@ typedef struct mu_resolution {
     int accelerators_set_count; /* kinds that mu_resolver_set_accelerators has set; the
                                    first of them is `accelerator` too */
     mu_accelerator accelerators_set[MU_ACCELERATOR_KINDS_MAX];
-    char cluster_name[64];      /* of nodes whose options leave theirs at the default; "":
-                                   the source does not say */
+    char cluster_name[64]; /* of nodes whose options leave theirs at the default; "":
+                              the source does not say */
 } mu_resolution;
 
 /* Nothing is known. */
@@ -78,9 +78,9 @@ MU_EXPORT int mu_resolution_parse(const char *json, size_t size, const char *sou
 typedef struct mu_announcement {
     const char *cluster_name;
     const char *type;
-    int index;                  /* -1: any that is free, where the resolver can choose */
-    const char *address;        /* "host:port" */
-    const char *incarnation;    /* a text that no other process has: who announces */
+    int index;               /* -1: any that is free, where the resolver can choose */
+    const char *address;     /* "host:port" */
+    const char *incarnation; /* a text that no other process has: who announces */
 } mu_announcement;
 
 /* Make a resolver by its name, "slurm"; NULL or "auto": the first one that fits. On
@@ -210,10 +210,10 @@ enum { MU_RESOLVER_ATTEMPT_TIMEOUT_MS = 10000, MU_RESOLVER_CLOSE_TIMEOUT_MS = 20
  * can run at the same time in a process: more wait for them, as does one that such a
  * function asks for itself; who has waited in vain is told so. */
 typedef struct mu_resolver_kind {
-    const char *name;       /* letters, digits, _ and -; copied */
-    const char *summary;    /* copied; may be NULL */
-    void *user;             /* has to stay as long as one of its functions may be called,
-                               until resolvers that were made of it are freed */
+    const char *name;    /* letters, digits, _ and -; copied */
+    const char *summary; /* copied; may be NULL */
+    void *user;          /* has to stay as long as one of its functions may be called,
+                            until resolvers that were made of it are freed */
 
     /* 1: this is the place; 0: it is not, with the reason in ret_why. NULL: only by
      * name. */

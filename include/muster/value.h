@@ -28,36 +28,36 @@ enum mu_value_type {
     MU_VALUE_LIST,
     MU_VALUE_MAP,
     MU_VALUE_TENSOR,
-    MU_VALUE_REFERENCE  /* stands for a remote value or a per-worker value among the
-                           arguments of a closure: see coordinator.h */
+    MU_VALUE_REFERENCE /* stands for a remote value or a per-worker value among the
+                          arguments of a closure: see coordinator.h */
 };
 
 /* Element types of tensors and variables: name, number, text and bytes of one element.
  * Numbers and sizes are part of the wire format. */
-#define MU_DTYPES(X)                                                        \
-    X(F32, 1, "float32", 4)                                                 \
-    X(F64, 2, "float64", 8)                                                 \
-    X(I8, 3, "int8", 1)                                                     \
-    X(I16, 4, "int16", 2)                                                   \
-    X(I32, 5, "int32", 4)                                                   \
-    X(I64, 6, "int64", 8)                                                   \
-    X(U8, 7, "uint8", 1)                                                    \
-    X(BOOL, 8, "bool", 1)                                                   \
-    X(F16, 9, "float16", 2)                                                 \
-    X(U16, 10, "uint16", 2)                                                 \
-    X(U32, 11, "uint32", 4)                                                 \
+#define MU_DTYPES(X)        \
+    X(F32, 1, "float32", 4) \
+    X(F64, 2, "float64", 8) \
+    X(I8, 3, "int8", 1)     \
+    X(I16, 4, "int16", 2)   \
+    X(I32, 5, "int32", 4)   \
+    X(I64, 6, "int64", 8)   \
+    X(U8, 7, "uint8", 1)    \
+    X(BOOL, 8, "bool", 1)   \
+    X(F16, 9, "float16", 2) \
+    X(U16, 10, "uint16", 2) \
+    X(U32, 11, "uint32", 4) \
     X(U64, 12, "uint64", 8)
 
 enum mu_dtype {
 #define MU_DTYPE_NUMBER(name, number, words, bytes) MU_##name = number,
     MU_DTYPES(MU_DTYPE_NUMBER)
 #undef MU_DTYPE_NUMBER
-    MU_DTYPE_NONE = 0
+        MU_DTYPE_NONE = 0
 };
 
 enum {
-    MU_TENSOR_RANK_MAX = 8,     /* of a tensor */
-    MU_VALUE_DEPTH_MAX = 32,    /* of lists and maps nested in each other */
+    MU_TENSOR_RANK_MAX = 8,      /* of a tensor */
+    MU_VALUE_DEPTH_MAX = 32,     /* of lists and maps nested in each other */
     MU_VALUE_ITEMS_MAX = 1 << 24 /* of one list or map */
 };
 
@@ -127,7 +127,7 @@ typedef struct mu_tensor {
     int dtype;
     unsigned rank;
     const uint64_t *dims;
-    const void *data;   /* aligned to 16 bytes */
+    const void *data; /* aligned to 16 bytes */
     size_t bytes;
 } mu_tensor;
 

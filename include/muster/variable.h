@@ -46,28 +46,28 @@ extern "C" {
 typedef struct mu_variable mu_variable;
 
 enum mu_variable_flag {
-    MU_VARIABLE_EXISTING = 1,   /* never create the variable: wait, up to the timeout,
-                                   until a call without this flag has created it */
-    MU_VARIABLE_RECREATE = 2,   /* when some servers have lost their shards, create the
-                                   missing ones and write the initial content to all; not
-                                   together with MU_VARIABLE_EXISTING */
-    MU_VARIABLE_SAME = 4        /* the handle is for the content that it was opened with:
-                                   once that was lost, restored or created anew, its calls
-                                   and writes fail with -MU_ENOTFOUND. So no update that
-                                   was computed from the former content is applied to the
-                                   new one: open another handle, and read it again */
+    MU_VARIABLE_EXISTING = 1, /* never create the variable: wait, up to the timeout,
+                                 until a call without this flag has created it */
+    MU_VARIABLE_RECREATE = 2, /* when some servers have lost their shards, create the
+                                 missing ones and write the initial content to all; not
+                                 together with MU_VARIABLE_EXISTING */
+    MU_VARIABLE_SAME = 4      /* the handle is for the content that it was opened with:
+                                 once that was lost, restored or created anew, its calls
+                                 and writes fail with -MU_ENOTFOUND. So no update that
+                                 was computed from the former content is applied to the
+                                 new one: open another handle, and read it again */
 };
 
 typedef struct mu_variable_spec {
-    const char *name;           /* 1 to 255 bytes of UTF-8 */
-    int dtype;                  /* MU_F32 ...; only F32 and F64 take gradients */
+    const char *name; /* 1 to 255 bytes of UTF-8 */
+    int dtype;        /* MU_F32 ...; only F32 and F64 take gradients */
     unsigned rank;
-    const uint64_t *dims;       /* `rank` of them */
-    unsigned shards;            /* at most dims[0] are used, and one for rank 0. 0: as
-                                   many as the existing variable has; for a new one of up
-                                   to 64 KiB one, for a larger one as many as servers */
-    const void *initial;        /* the whole variable; NULL: zeros */
-    unsigned flags;             /* enum mu_variable_flag, or 0 */
+    const uint64_t *dims; /* `rank` of them */
+    unsigned shards;      /* at most dims[0] are used, and one for rank 0. 0: as
+                             many as the existing variable has; for a new one of up
+                             to 64 KiB one, for a larger one as many as servers */
+    const void *initial;  /* the whole variable; NULL: zeros */
+    unsigned flags;       /* enum mu_variable_flag, or 0 */
 } mu_variable_spec;
 
 /* Open a variable, creating it when there is none of that name: the first to open it sets

@@ -21,8 +21,8 @@ struct search {
     mu_error error;
     bool has_ended;
     struct mu__discover_stop *stop; /* NULL: no other thread can end it */
-    uv_async_t stopped;         /* open with `stop` */
-    bool announces;             /* guarded by stop->lock: there may be an announcement */
+    uv_async_t stopped;             /* open with `stop` */
+    bool announces; /* guarded by stop->lock: there may be an announcement */
 };
 
 static struct search *search_new(const mu_node_options *options,
@@ -285,8 +285,7 @@ static void take_resolved_task(const mu_resolution *resolution,
         return;
     if (options->task_index < 0 && found->index >= 0)
         options->task_index = found->index;
-    if (options->task_index < 0 &&
-        strcmp(resolution->task_type, options->task_type) == 0)
+    if (options->task_index < 0 && strcmp(resolution->task_type, options->task_type) == 0)
         options->task_index = resolution->task_index;
     if (options->task_index < 0)
         options->task_index = get_only_index(options);

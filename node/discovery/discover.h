@@ -12,22 +12,22 @@
 /* The result of a search, and what this task has announced. Options of a node point into
  * it. */
 struct mu__discovered {
-    mu_resolution resolution;       /* the source's, without its cluster */
-    mu_cluster *cluster;            /* NULL: nothing was looked for */
+    mu_resolution resolution; /* the source's, without its cluster */
+    mu_cluster *cluster;      /* NULL: nothing was looked for */
     char type[16];
     int index;
-    char bind_address[288];         /* the source's; "": it does not say */
-    char visible_devices[512];      /* the source's; "": it does not say */
-    struct mu__listening listening; /* fd -1: the node opens its own */
-    char address[MU__OWN_ADDRESS_BYTES];    /* that was announced; "": none */
+    char bind_address[288];              /* the source's; "": it does not say */
+    char visible_devices[512];           /* the source's; "": it does not say */
+    struct mu__listening listening;      /* fd -1: the node opens its own */
+    char address[MU__OWN_ADDRESS_BYTES]; /* that was announced; "": none */
     char incarnation[40];
 };
 
 /* Lets another thread end a search. */
 struct mu__discover_stop {
     pthread_mutex_t lock;
-    struct search *search;          /* while one runs */
-    bool has_announced;             /* the last search has announced this task */
+    struct search *search; /* while one runs */
+    bool has_announced;    /* the last search has announced this task */
 };
 
 /* End a search that has announced this task, with -MU_ECANCELLED: it withdraws the

@@ -651,10 +651,9 @@ static void on_announce_timeout(uv_timer_t *timer)
 {
     struct mu__discovery *d = timer->data;
 
-    log_discovery(
-        d, MU_LOG_WARN,
-        "the last announcement is not withdrawn, since it was not answered: "
-        "others may look for this task for a while");
+    log_discovery(d, MU_LOG_WARN,
+                  "the last announcement is not withdrawn, since it was not answered: "
+                  "others may look for this task for a while");
     stop_query_slot(&d->announcing);
 }
 

@@ -15,12 +15,12 @@
 
 struct mu__discovery_config {
     uv_loop_t *loop;
-    mu_resolver *resolver;          /* borrowed, until it is closed */
-    const mu_announcement *announcement;    /* copied. Type "": the resolver says it.
-                                               Address "": `listen` gives it; with
-                                               is_known nothing is announced then */
-    bool is_known;                  /* the cluster is, and this task was announced */
-    int64_t timeout_ms;             /* until the cluster is known; negative: no end */
+    mu_resolver *resolver;               /* borrowed, until it is closed */
+    const mu_announcement *announcement; /* copied. Type "": the resolver says it.
+                                            Address "": `listen` gives it; with
+                                            is_known nothing is announced then */
+    bool is_known;                       /* the cluster is, and this task was announced */
+    int64_t timeout_ms; /* until the cluster is known; negative: no end */
 
     /* The cluster was resolved, once more. `resolution->cluster` is the callback's. */
     void (*found)(void *owner, mu_resolution *resolution);

@@ -16,7 +16,7 @@ enum mu__discovery_failure {
 struct mu__failure_log {
     void (*log)(void *owner, int level, const char *line);
     void *owner;
-    char last[MU__DISCOVERY_FAILURES][512];     /* "": none since it worked */
+    char last[MU__DISCOVERY_FAILURES][512]; /* "": none since it worked */
 };
 
 /* Whether a failure was logged since the last success. */

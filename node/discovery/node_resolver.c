@@ -23,8 +23,7 @@ static void on_node_cluster_found(void *owner, mu_resolution *resolution)
         error.code != -MU_EPRECONDITION &&
         strcmp(error.message, node->discovery.refused_change) != 0) {
         (void)snprintf(node->discovery.refused_change,
-                       sizeof node->discovery.refused_change, "%s",
-                       error.message);
+                       sizeof node->discovery.refused_change, "%s", error.message);
         log_node_discovery(node, MU_LOG_WARN, error.message);
     }
     if (error.code == 0)

@@ -8,7 +8,7 @@
 enum {
     MU__OWN_HOST_BYTES = 64,
     MU__OWN_ADDRESS_BYTES = 288,
-    MU__OWN_LOOK_UP_MS = 2000   /* of the host's own name */
+    MU__OWN_LOOK_UP_MS = 2000 /* of the host's own name */
 };
 
 /* A numeric address: what the host's own name stands for, if it is one of an interface's;

@@ -33,8 +33,8 @@ static void on_path_event(uv_fs_event_t *event, const char *name, int events, in
 
     if (status != 0)
         return;
-    is_other = name == NULL || is_of_folder(event, name) ||
-               strcmp(name, watch->name) == 0;
+    is_other =
+        name == NULL || is_of_folder(event, name) || strcmp(name, watch->name) == 0;
     if (is_other && (events & UV_RENAME) != 0)
         watch->is_stale = true;
     if (is_other || watch->name[0] == '\0')

@@ -6,11 +6,11 @@
 #include <uv.h>
 
 struct mu__path_watch {
-    uv_fs_event_t event;        /* comes first; `data` is its owner's */
-    char path[512];             /* as given to start; "": not started yet */
-    char name[256];             /* of the file in the folder that is watched; "": any */
+    uv_fs_event_t event; /* comes first; `data` is its owner's */
+    char path[512];      /* as given to start; "": not started yet */
+    char name[256];      /* of the file in the folder that is watched; "": any */
     bool is_on;
-    bool is_stale;              /* the watched folder was moved or replaced */
+    bool is_stale; /* the watched folder was moved or replaced */
     void (*changed)(void *owner);
     void *owner;
 };

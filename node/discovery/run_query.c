@@ -1,7 +1,7 @@
 #include "node/discovery/run_query.h"
 
-#include "node/loop_thread.h"
 #include "node/discovery/resolver_kinds.h"
+#include "node/loop_thread.h"
 #include "resolver/engine/resolver.h"
 #include "runtime/base/text.h"
 #include "runtime/uv/thread.h"
@@ -63,11 +63,9 @@ static void perform_query(struct running *r)
     };
 
     if (r->config.what == MU__QUERY_LEAVE) {
-        mu__sources_uv_wait_for_left(r->config.sources,
-                                     (uint64_t)r->config.limits.timeout_ms,
-                                     r->config.limits.timeout_ms > 0 ? report_left_call
-                                                                     : NULL,
-                                     r);
+        mu__sources_uv_wait_for_left(
+            r->config.sources, (uint64_t)r->config.limits.timeout_ms,
+            r->config.limits.timeout_ms > 0 ? report_left_call : NULL, r);
         return;
     }
     r->resolved.code = mu__query(&query, &r->resolved.error, &r->notes);
@@ -90,8 +88,8 @@ static int offer_own(mu_resolver *resolver)
 
 static bool is_look(const struct mu__run_query_config *config)
 {
-    return config->resolver != NULL && (config->what == MU__QUERY_RESOLVE ||
-                                        config->what == MU__QUERY_DETECT);
+    return config->resolver != NULL &&
+           (config->what == MU__QUERY_RESOLVE || config->what == MU__QUERY_DETECT);
 }
 
 static int begin_query(struct running *r, const struct mu__run_query_config *config)
@@ -116,12 +114,12 @@ static void finish_query(struct running *r)
 /* ---- On a thread of its own ---- */
 
 struct query_thread {
-    uv_async_t news;            /* first: handles cast */
+    uv_async_t news; /* first: handles cast */
     struct running running;
     pthread_t thread;
-    void (*progress)(void *owner, const char *line);    /* the caller's, with */
+    void (*progress)(void *owner, const char *line); /* the caller's, with */
     void *owner;
-    pthread_mutex_t lock;       /* of these */
+    pthread_mutex_t lock; /* of these */
     bool has_line;
     bool has_ended;
     char line[LINE_BYTES];

@@ -12,23 +12,23 @@
 
 enum mu__query_operation {
     MU__QUERY_RESOLVE,
-    MU__QUERY_DETECT,   /* only find out which resolver it is: see
-                           mu__resolver_announces in resolver/engine/resolver.h */
+    MU__QUERY_DETECT, /* only find out which resolver it is: see
+                         mu__resolver_announces in resolver/engine/resolver.h */
     MU__QUERY_ANNOUNCE,
     MU__QUERY_WITHDRAW,
-    MU__QUERY_LEAVE     /* none: wait for what was left behind, for functions until the
-                           timeout; `progress` gets the names of others */
+    MU__QUERY_LEAVE /* none: wait for what was left behind, for functions until the
+                       timeout; `progress` gets the names of others */
 };
 
 /* The outcome of a query. */
 struct mu__query_result {
-    int code;                   /* 0, or the error */
+    int code; /* 0, or the error */
     mu_error error;
-    mu_resolution resolution;   /* of RESOLVE, when code is 0: the receiver frees
-                                   `cluster` */
-    int task_index;             /* of ANNOUNCE: the task's, chosen where it was -1 */
-    uint32_t again_ms;          /* of ANNOUNCE: when to announce again; 0: not */
-    unsigned rounds;            /* that have failed */
+    mu_resolution resolution; /* of RESOLVE, when code is 0: the receiver frees
+                                 `cluster` */
+    int task_index;           /* of ANNOUNCE: the task's, chosen where it was -1 */
+    uint32_t again_ms;        /* of ANNOUNCE: when to announce again; 0: not */
+    unsigned rounds;          /* that have failed */
 };
 
 struct mu__run_query_config {
@@ -42,9 +42,9 @@ struct mu__run_query_config {
     int (*run)(void *run_owner, struct mu__requests *requests, mu_error *ret_error);
     void *run_owner;
     enum mu__query_operation what;
-    const mu_announcement *announcement;    /* of ANNOUNCE and WITHDRAW; its texts are
-                                               borrowed */
-    struct mu__query_limits limits; /* `timeout_ms` as of mu_resolver_resolve */
+    const mu_announcement *announcement; /* of ANNOUNCE and WITHDRAW; its texts are
+                                            borrowed */
+    struct mu__query_limits limits;      /* `timeout_ms` as of mu_resolver_resolve */
 
     /* Called once, from the loop, never within start. */
     void (*done)(void *owner, struct mu__query_result *resolved);

@@ -20,13 +20,11 @@ int mu__file_error(const char *path, const char *what, int number, mu_error *ret
         int number;
         int code;
     } codes[] = {
-        {ENOENT, -MU_ENOTFOUND},       {ENOTDIR, -MU_ENOTFOUND},
-        {EACCES, -MU_EPERMISSION},     {EPERM, -MU_EPERMISSION},
-        {EROFS, -MU_EPERMISSION},      {ENOSPC, -MU_EEXHAUSTED},
-        {EDQUOT, -MU_EEXHAUSTED},      {EFBIG, -MU_EEXHAUSTED},
-        {EMFILE, -MU_EEXHAUSTED},      {ENFILE, -MU_EEXHAUSTED},
-        {ENAMETOOLONG, -MU_EINVALID},  {EISDIR, -MU_EINVALID},
-        {ENOTEMPTY, -MU_EEXISTS},      {EEXIST, -MU_EEXISTS},
+        {ENOENT, -MU_ENOTFOUND},  {ENOTDIR, -MU_ENOTFOUND},     {EACCES, -MU_EPERMISSION},
+        {EPERM, -MU_EPERMISSION}, {EROFS, -MU_EPERMISSION},     {ENOSPC, -MU_EEXHAUSTED},
+        {EDQUOT, -MU_EEXHAUSTED}, {EFBIG, -MU_EEXHAUSTED},      {EMFILE, -MU_EEXHAUSTED},
+        {ENFILE, -MU_EEXHAUSTED}, {ENAMETOOLONG, -MU_EINVALID}, {EISDIR, -MU_EINVALID},
+        {ENOTEMPTY, -MU_EEXISTS}, {EEXIST, -MU_EEXISTS},
     };
     int code = -MU_EUNKNOWN;
 
@@ -59,8 +57,8 @@ int mu__file_read_all(int fd, void *data, uint64_t size, uint64_t offset)
     uint8_t *at = data;
 
     while (size > 0) {
-        ssize_t got = pread(fd, at, size > CHUNK_BYTES ? CHUNK_BYTES : (size_t)size,
-                            (off_t)offset);
+        ssize_t got =
+            pread(fd, at, size > CHUNK_BYTES ? CHUNK_BYTES : (size_t)size, (off_t)offset);
 
         if (got < 0 && errno != EINTR)
             return errno;
@@ -112,8 +110,8 @@ int mu__file_open(const char *path, mu_error *ret_error, int *ret_fd)
     if (fstat(fd, &status) != 0)
         rv = mu__file_error(path, "read", errno, ret_error);
     else if (!S_ISREG(status.st_mode))
-        rv = mu_error_set(ret_error, -MU_EDATALOSS, "\"%.200s\" cannot be read: it is no "
-                          "regular file", path);
+        rv = mu_error_set(ret_error, -MU_EDATALOSS,
+                          "\"%.200s\" cannot be read: it is no regular file", path);
     if (rv == 0)
         *ret_fd = fd;
     else
@@ -136,8 +134,10 @@ static int wait_readable(const char *path, int fd, uint64_t deadline_ns, mu_erro
         if (rv < 0 && errno != EINTR)
             return mu__file_error(path, "read", errno, error);
         if (rv == 0)
-            return mu_error_set(error, -MU_EDEADLINE, "\"%.200s\" cannot be read: its "
-                                "writer has not ended in time", path);
+            return mu_error_set(error, -MU_EDEADLINE,
+                                "\"%.200s\" cannot be read: its "
+                                "writer has not ended in time",
+                                path);
     }
 }
 

@@ -12,10 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    KEY_FILE_BYTES_MAX = 4096,
-    READ_MS = 5000
-};
+enum { KEY_FILE_BYTES_MAX = 4096, READ_MS = 5000 };
 
 /* ---- any key file ---- */
 

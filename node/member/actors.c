@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKERS_PER_TIMEOUT = 10 };  /* of -MU_EDEADLINE results that are retried */
+enum { WORKERS_PER_TIMEOUT = 10 }; /* of -MU_EDEADLINE results that are retried */
 
 /* ---- peers ---- */
 
@@ -69,8 +69,8 @@ static int spawn_job(struct mu__member *member, const struct mu__member_config *
         .type = member->type,
         .index = member->index,
         .runs_closures = mu__worker_types_has(&member->worker_types, member->type),
-        .chief_type = config->dials_any != NULL ? MU__LINK_UNKNOWN
-                                                : mu__member_leader_type(member),
+        .chief_type =
+            config->dials_any != NULL ? MU__LINK_UNKNOWN : mu__member_leader_type(member),
         .chief = member->job_owner,
         .check = config->offer_check,
         .check_owner = config->offer_owner,
@@ -115,10 +115,9 @@ static int spawn_agent(struct mu__member *member, const struct mu__member_config
                        const struct mu__task_set *hosts)
 {
     const struct mu__task_range *first = hosts->ranges;
-    const char *url = hosts->count == 0
-                          ? NULL
-                          : mu_cluster_url(config->options->cluster, first->type,
-                                            (int)first->first);
+    const char *url = hosts->count == 0 ? NULL
+                                        : mu_cluster_url(config->options->cluster,
+                                                         first->type, (int)first->first);
     const struct mu__agent_config agent = {
         .hosts = config->hosts == NULL ? "" : config->hosts,
         .address = url == NULL ? "" : url,
@@ -163,13 +162,13 @@ static uint32_t count_workers(const struct mu__member *member)
     size_t count = 0;
 
     for (uint32_t i = 0; i < member->worker_types.count; i++)
-        count += mu_cluster_task_count(member->cluster,
-                                       member->worker_types.rows[i].name);
+        count +=
+            mu_cluster_task_count(member->cluster, member->worker_types.rows[i].name);
     return (uint32_t)count;
 }
 
-static struct mu__supervisor_config
-supervisor_config(struct mu__member *member, const struct mu__member_config *config)
+static struct mu__supervisor_config supervisor_config(
+    struct mu__member *member, const struct mu__member_config *config)
 {
     const mu_node_options *o = config->options;
 

@@ -17,8 +17,8 @@ enum { CHANGES_A_TURN = 128 };
 #endif
 
 enum {
-    RETRY_MS = 1000,    /* after a change that could not be taken */
-    BUSY_MS = 1000      /* how long changes wait for other mail to be handled */
+    RETRY_MS = 1000, /* after a change that could not be taken */
+    BUSY_MS = 1000   /* how long changes wait for other mail to be handled */
 };
 
 #define NOT_IN_CLUSTER "the task is not in the cluster any more"
@@ -29,16 +29,11 @@ static const struct {
     uint32_t actor;
     enum mu__change_kind kind;
 } who_hears[] = {
-    {MU__SUPERVISOR, MU__CHANGE_ADDED},
-    {MU__SUPERVISOR, MU__CHANGE_REMOVED},
-    {MU__VARIABLES, MU__CHANGE_MOVED},
-    {MU__JOB, MU__CHANGE_REMOVED},
-    {MU__COORDINATION, MU__CHANGE_ADDED},
-    {MU__COORDINATION, MU__CHANGE_REMOVED},
-    {MU__AGENT, MU__CHANGE_ADDED},
-    {MU__AGENT, MU__CHANGE_MOVED},
-    {MU__VIEWS, MU__CHANGE_ADDED},
-    {MU__VIEWS, MU__CHANGE_REMOVED},
+    {MU__SUPERVISOR, MU__CHANGE_ADDED},   {MU__SUPERVISOR, MU__CHANGE_REMOVED},
+    {MU__VARIABLES, MU__CHANGE_MOVED},    {MU__JOB, MU__CHANGE_REMOVED},
+    {MU__COORDINATION, MU__CHANGE_ADDED}, {MU__COORDINATION, MU__CHANGE_REMOVED},
+    {MU__AGENT, MU__CHANGE_ADDED},        {MU__AGENT, MU__CHANGE_MOVED},
+    {MU__VIEWS, MU__CHANGE_ADDED},        {MU__VIEWS, MU__CHANGE_REMOVED},
 };
 
 static bool has_actor(const struct mu__member *member, uint32_t actor)
@@ -69,10 +64,10 @@ static bool is_coordinated(const struct mu__member *member, const char *type)
 
 /* The messages to all actors share the buffer of the strings in `body`. */
 static int notify_actor(struct mu__member *member, uint16_t kind, uint32_t actor,
-                      const struct mu__cluster_change *body, struct mu__buf *words)
+                        const struct mu__cluster_change *body, struct mu__buf *words)
 {
-    struct mu__msg *msg = mu__pool_get(mu__kernel_pool(member->kernel), kind,
-                                       sizeof *body);
+    struct mu__msg *msg =
+        mu__pool_get(mu__kernel_pool(member->kernel), kind, sizeof *body);
 
     if (msg == NULL)
         return -MU_ENOMEM;
@@ -102,7 +97,7 @@ static int notify_actors(struct mu__member *member, const struct mu__change *cha
     for (size_t i = 0; rv == 0 && i < sizeof who_hears / sizeof who_hears[0]; i++)
         if (who_hears[i].kind == change->kind && has_actor(member, who_hears[i].actor))
             rv = notify_actor(member, kinds[change->kind], who_hears[i].actor, &body,
-                            words);
+                              words);
     mu__buf_unref(words);
     return rv;
 }
@@ -132,8 +127,7 @@ static void log_own_change(const struct mu__member *member,
     else if (change->kind == MU__CHANGE_MOVED &&
              strcmp(change->url, member->address) != 0)
         log_cluster_change(member, MU__LOG_WARN, change,
-                           "is what the cluster calls this task, which is "
-                           "at ",
+                           "is what the cluster calls this task, which is at ",
                            member->address);
 }
 
@@ -142,8 +136,7 @@ static int change_links(struct mu__member *member, const struct mu__change *chan
 {
     uint32_t index = (uint32_t)change->index;
 
-    if (mu__member_is(member, change->type, index) ||
-        strcmp(change->type, "client") == 0)
+    if (mu__member_is(member, change->type, index) || strcmp(change->type, "client") == 0)
         return 0;
     if (change->kind == MU__CHANGE_REMOVED)
         mu__links_hangup(member->links, change->type, index, NOT_IN_CLUSTER);
@@ -170,8 +163,10 @@ static int take_change(struct mu__member *member, const struct mu__change *chang
     log_cluster_change(member, MU__LOG_INFO, change, words[change->kind], "");
     rv = notify_actors(member, change);
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "/job:%s/task:%d: the node's actors cannot be "
-                            "told of a change", change->type, change->index);
+        return mu_error_set(ret_error, rv,
+                            "/job:%s/task:%d: the node's actors cannot be "
+                            "told of a change",
+                            change->type, change->index);
     if (mu__member_is(member, change->type, (uint32_t)change->index))
         log_own_change(member, change);
     rv = change_links(member, change);
@@ -227,11 +222,11 @@ static int log_refused_changes(struct mu__member *member,
         first = first == NULL ? change : first;
     }
     member->refused = hash;
-    return first == NULL ? 0
-                         : mu_error_set(ret_error, -MU_EPRECONDITION,
-                                        "/job:%s/task:%d at %s %s%s", first->type,
-                                        first->index, first->url, words[first->kind],
-                                        first->refused);
+    return first == NULL
+               ? 0
+               : mu_error_set(ret_error, -MU_EPRECONDITION, "/job:%s/task:%d at %s %s%s",
+                              first->type, first->index, first->url, words[first->kind],
+                              first->refused);
 }
 
 /* ---- taking them ---- */
@@ -363,7 +358,7 @@ void mu__member_take_changes(struct mu__member *member)
     if (!is_taking(member) && member->awaited == NULL)
         return;
     if (now_ms < member->taking.retry_ms || !is_time(member, now_ms))
-        return;     /* a tick of the links, or the mail that is left, wants a turn */
+        return; /* a tick of the links, or the mail that is left, wants a turn */
     rv = is_taking(member) ? take_some(member, CHANGES_A_TURN, &error)
                            : take_awaited(member, &error);
     if (rv != 0 && rv != -MU_EPRECONDITION)

@@ -7,9 +7,9 @@
 /* Peers that have a link to this process, and peers that have one to another process of
  * the same task. */
 struct votes {
-    const char *arbiter;        /* type of the task that decides alone; NULL: none */
+    const char *arbiter; /* type of the task that decides alone; NULL: none */
     bool decided;
-    bool is_taken;              /* the arbiter's decision, once `decided` */
+    bool is_taken; /* the arbiter's decision, once `decided` */
     unsigned up;
     unsigned refusing;
 };

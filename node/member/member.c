@@ -41,7 +41,7 @@ static bool is_unlisted_worker(const struct mu__worker_types *types,
 {
     return mu__worker_types_has(types, config->options->task_type) &&
            mu_cluster_url(config->options->cluster, config->options->task_type,
-                           config->options->task_index) == NULL;
+                          config->options->task_index) == NULL;
 }
 
 static bool does_type_dial(const char *type, const char *other)
@@ -75,8 +75,9 @@ static const char *role_of(const mu_cluster *cluster,
                            const struct mu__worker_types *types, const char *type,
                            uint32_t index)
 {
-    return index == 0 && strcmp(type, job_owner_type(cluster)) == 0 ? "chief"
-                                                              : role_name(types, type);
+    return index == 0 && strcmp(type, job_owner_type(cluster)) == 0
+               ? "chief"
+               : role_name(types, type);
 }
 
 bool mu__member_dials(const mu_cluster *cluster, const struct mu__worker_types *types,
@@ -198,8 +199,7 @@ static void on_member_link_up(void *owner, uint32_t node, const char *type,
     mu__kernel_node_up(member->kernel, node, type, index, incarnation, address);
     if (mu__links_process(member->links, node, &process))
         mu__kernel_node_process(member->kernel, node, &process);
-    mu__kernel_node_right(member->kernel, node,
-                          mu__links_own_right(member->links, node));
+    mu__kernel_node_right(member->kernel, node, mu__links_own_right(member->links, node));
 }
 
 static void link_down(void *owner, uint32_t node, const char *reason, bool left)
@@ -334,8 +334,9 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
     int index;
     int rv = 0;
 
-    for (size_t i = 0; rv == 0 && mu_cluster_task_at(member->cluster, i, &type, &index,
-                                                     &address) == 0; i++)
+    for (size_t i = 0;
+         rv == 0 && mu_cluster_task_at(member->cluster, i, &type, &index, &address) == 0;
+         i++)
         if (mu__member_needs_link(member, type, (uint32_t)index))
             rv = dial_task(member, type, index, ret_error);
     return rv == 0 ? dial_unknown(member, config, ret_error) : rv;
@@ -362,7 +363,7 @@ static int take_worker_types(struct mu__member *member,
 
     for (uint32_t i = 0; i < types->count; i++)
         while (mu_cluster_url(config->options->cluster, types->rows[i].name,
-                               (int)types->rows[i].tasks) != NULL)
+                              (int)types->rows[i].tasks) != NULL)
             types->rows[i].tasks++;
     return rv;
 }
@@ -381,8 +382,9 @@ static int take_config(struct mu__member *member, const struct mu__member_config
     (void)snprintf(member->type, sizeof member->type, "%s", config->options->task_type);
     (void)snprintf(member->address, sizeof member->address, "%s", config->address);
     (void)snprintf(member->coordinated_jobs, sizeof member->coordinated_jobs, "%s",
-                   config->options->coordinated_jobs == NULL ? MU__COORDINATED_JOBS
-                                                    : config->options->coordinated_jobs);
+                   config->options->coordinated_jobs == NULL
+                       ? MU__COORDINATED_JOBS
+                       : config->options->coordinated_jobs);
     mu__task_name(member->task, sizeof member->task, config->options->task_type,
                   config->options->task_index);
     member->cluster = mu_cluster_copy(config->options->cluster);
@@ -405,8 +407,9 @@ static void log_no_closures(const struct mu__member *member)
         mu__worker_types_parse(member->type, NULL, &own) != 0)
         return;
     mu__worker_types_text(&member->worker_types, types, sizeof types);
-    (void)snprintf(line, sizeof line, "%s runs no closures: option worker_types is "
-                   "\"%s\", without its type", member->task, types);
+    (void)snprintf(line, sizeof line,
+                   "%s runs no closures: option worker_types is \"%s\", without its type",
+                   member->task, types);
     member->world->ops->log(member->world, MU__LOG_INFO, "node", line);
 }
 

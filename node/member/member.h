@@ -36,12 +36,12 @@ typedef void (*mu__identity_taken_fn)(void *owner, const char *reason);
  * find that the other one is silent. */
 enum { MU__CLAIM_SILENCES = 2, MU__CLAIM_MS = 2000 };
 
-#define MU__COORDINATED_JOBS "chief,worker,ps"    /* by default */
+#define MU__COORDINATED_JOBS "chief,worker,ps" /* by default */
 
 struct mu__member_upcalls {
-    mu__cluster_news_fn news;   /* may be NULL */
+    mu__cluster_news_fn news; /* may be NULL */
     void *news_owner;
-    mu__identity_taken_fn taken;    /* may be NULL */
+    mu__identity_taken_fn taken; /* may be NULL */
     void *taken_owner;
 };
 
@@ -53,30 +53,30 @@ struct mu__member_config {
                                    default. `run` and task_type outlive the member. Of the
                                    service and its store only `run` and coordinated_jobs
                                    are read: the rest is in `hosts` and `coordination` */
-    const char *address;        /* where peers can dial this node; "": nowhere */
-    const char *software;       /* its version; NULL: not said. Outlives the member */
-    const char *host;           /* of this process, for messages; NULL: not said */
-    uint64_t pid;               /* the same */
+    const char *address;            /* where peers can dial this node; "": nowhere */
+    const char *software;           /* its version; NULL: not said. Outlives the member */
+    const char *host;               /* of this process, for messages; NULL: not said */
+    uint64_t pid;                   /* the same */
     struct mu__storage *journal;    /* the chief's; NULL: none. Outlives the member */
-    mu__journal_news_fn journal_news;   /* see actors/supervisor/config.h; the owner is
-                                           `journal_owner` */
+    mu__journal_news_fn journal_news; /* see actors/supervisor/config.h; the owner is
+                                         `journal_owner` */
     void *journal_owner;
-    const char *hosts;          /* a task set: who may host the coordination service; NULL
-                                   or "": nobody */
-    struct mu__coordination_config coordination;    /* of a host: options and its store;
-                                   what is the member's own is filled in here */
-    const mu_value *devices;    /* what this machine has; may be NULL */
-    bool serves_at_once;        /* a worker serves before its program says so */
-    uint64_t retained_bytes_max;    /* see actors/worker/worker.h */
-    const char *only;           /* task type that may link to this node; NULL: any. The */
-    const char *only_why;       /* reason for others; both outlive the member */
-    const char *dials_any;      /* url of one more node to link to, whoever it is */
+    const char *hosts; /* a task set: who may host the coordination service; NULL
+                          or "": nobody */
+    struct mu__coordination_config coordination; /* of a host: options and its store;
+                                what is the member's own is filled in here */
+    const mu_value *devices;                     /* what this machine has; may be NULL */
+    bool serves_at_once;         /* a worker serves before its program says so */
+    uint64_t retained_bytes_max; /* see actors/worker/worker.h */
+    const char *only;      /* task type that may link to this node; NULL: any. The */
+    const char *only_why;  /* reason for others; both outlive the member */
+    const char *dials_any; /* url of one more node to link to, whoever it is */
     const char *const *dials_each;  /* the same of several, ended by NULL; may be NULL */
     mu__offer_check_fn offer_check; /* see actors/job/job.h */
     void *offer_owner;
     bool takes_offer;
-    mu_node *node;              /* handed to functions */
-    mu__post_fn post;           /* for what they log; may be NULL */
+    mu_node *node;    /* handed to functions */
+    mu__post_fn post; /* for what they log; may be NULL */
     struct mu__member_upcalls upcalls;
 };
 
@@ -99,24 +99,24 @@ struct mu__member {
     uint64_t tick_ms;           /* when the links want their tick */
     char task[64];              /* "/job:worker/task:1" */
     char type[16];
-    char chief[320];            /* "/job:chief/task:0 at tcp://..." */
-    char job_owner[320];        /* the same of the task that ends the job */
-    struct mu__agent_shared agent;  /* with the program's threads */
-    uint32_t index;             /* of this task */
-    char address[320];          /* where peers reach it */
-    mu_cluster *cluster;        /* as it is known now */
+    char chief[320];               /* "/job:chief/task:0 at tcp://..." */
+    char job_owner[320];           /* the same of the task that ends the job */
+    struct mu__agent_shared agent; /* with the program's threads */
+    uint32_t index;                /* of this task */
+    char address[320];             /* where peers reach it */
+    mu_cluster *cluster;           /* as it is known now */
     struct mu__taking taking;
-    mu_cluster *awaited;        /* found since then, the last of several; NULL: none */
+    mu_cluster *awaited; /* found since then, the last of several; NULL: none */
     struct mu__task_set hosts;
     char coordinated_jobs[64];
     struct mu__worker_types worker_types;
-    uint32_t refused;           /* hash of the changes that were refused last; 0: none */
-    bool is_unlisted_worker;    /* a worker that the cluster did not list at start */
+    uint32_t refused;        /* hash of the changes that were refused last; 0: none */
+    bool is_unlisted_worker; /* a worker that the cluster did not list at start */
     struct mu__member_upcalls upcalls;
-    bool fails;                 /* its program has failed: when it leaves, the
-                                   coordination service counts that as a failure */
-    bool is_taken;              /* another process plays its task: this was logged and
-                                   upcalled */
+    bool fails;    /* its program has failed: when it leaves, the
+                      coordination service counts that as a failure */
+    bool is_taken; /* another process plays its task: this was logged and
+                      upcalled */
 };
 
 /* The hooks that open the world and the wire; their owner is the member. */

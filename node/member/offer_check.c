@@ -64,8 +64,7 @@ bool mu__offer_is_at(const char *url, const struct mu__offer_urls *urls)
     struct mu__url task;
 
     return mu__url_parse_any(url, true, &task) == NULL &&
-           (is_same_url(&task, urls->listens) ||
-            is_same_url(&task, urls->advertised));
+           (is_same_url(&task, urls->listens) || is_same_url(&task, urls->advertised));
 }
 
 /* ---- the checks ---- */
@@ -118,8 +117,9 @@ int mu__offer_check_own(void *owner, const struct mu__offer *offer, mu_error *re
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "the server serves %s of another cluster spec", name);
     if ((int)offer->index != own->index || !mu__view_is(offer->type, own->type))
-        return mu_error_set(ret_error, -MU_EPRECONDITION, "the server serves %s of this "
-                            "cluster, not what was offered", name);
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "the server serves %s of this cluster, not what was offered",
+                            name);
     return 0;
 }
 
@@ -158,12 +158,15 @@ int mu__offer_check_new(void *owner, const struct mu__offer *offer, mu_error *re
     if (rv != 0)
         goto end;
     if (url == NULL)
-        rv = mu_error_set(ret_error, -MU_EINVALID, "the offered cluster has no address "
-                          "for %s, which the server shall be", name);
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "the offered cluster has no address "
+                          "for %s, which the server shall be",
+                          name);
     else if (!mu__offer_is_at(url, urls))
-        rv = mu_error_set(ret_error, -MU_EINVALID, "the offered cluster has %s at "
-                          "%.200s, but the server is at %.200s", name, url,
-                          urls->listens);
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "the offered cluster has %s at "
+                          "%.200s, but the server is at %.200s",
+                          name, url, urls->listens);
 end:
     mu_cluster_free(cluster);
     return rv;

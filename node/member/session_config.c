@@ -72,8 +72,8 @@ int mu__session_config_check(const mu_session_config *config, mu_error *ret_erro
         mu__quote(shown, sizeof shown, filter, strlen(filter));
         rv = mu_error_set(ret_error, -MU_EINVALID,
                           "session config: device_filters[%zu] is %s, expected a task "
-                          "type or a task, as \"/job:ps\" or \"/job:worker/task:1\"", i,
-                          shown);
+                          "type or a task, as \"/job:ps\" or \"/job:worker/task:1\"",
+                          i, shown);
     }
     return rv;
 }
@@ -153,11 +153,11 @@ mu_value *mu__session_config_value(const mu_session_config *config)
     for (size_t i = 0; rv == 0 && i < config->device_filters_count; i++)
         rv = mu_value_append(filters, mu_value_string(config->device_filters[i]));
     if (rv == 0)
-        rv = mu_value_set(map, "inter_op_threads",
-                          mu_value_int(config->inter_op_threads));
+        rv =
+            mu_value_set(map, "inter_op_threads", mu_value_int(config->inter_op_threads));
     if (rv == 0)
-        rv = mu_value_set(map, "intra_op_threads",
-                          mu_value_int(config->intra_op_threads));
+        rv =
+            mu_value_set(map, "intra_op_threads", mu_value_int(config->intra_op_threads));
     if (rv == 0) {
         rv = mu_value_set(map, "device_filters", filters);
         filters = NULL;

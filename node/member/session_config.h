@@ -8,10 +8,7 @@
 
 #include <stdbool.h>
 
-enum {
-    MU__SESSION_THREADS_MAX = 4096,
-    MU__SESSION_FILTERS_MAX = 65536
-};
+enum { MU__SESSION_THREADS_MAX = 4096, MU__SESSION_FILTERS_MAX = 65536 };
 
 /* Numbers in their range, filters that name a type or a task. -MU_EINVALID says which is
  * wrong. */

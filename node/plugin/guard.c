@@ -129,8 +129,8 @@ static void end_stuck_load(const struct mu__plugin_guard *guard)
 {
     mu__node_log(guard->node, MU_LOG_ERROR, "plugin",
                  "plugin \"%.300s\" is not loaded after %" PRIu64
-                 " ms (plugin_timeout_ms): the process ends", guard->path,
-                 passed_ms(guard));
+                 " ms (plugin_timeout_ms): the process ends",
+                 guard->path, passed_ms(guard));
     _exit(MU__PLUGIN_EXIT_CODE);
 }
 
@@ -161,8 +161,8 @@ static void watch_plugin_load(void *arg)
             end_stuck_load(guard);
         if (passed_ms(guard) >= report_ms) {
             mu__node_log(guard->node, MU_LOG_WARN, "plugin",
-                         "still loading plugin \"%.300s\" for %" PRIu64 " s",
-                         guard->path, passed_ms(guard) / 1000);
+                         "still loading plugin \"%.300s\" for %" PRIu64 " s", guard->path,
+                         passed_ms(guard) / 1000);
             report_ms += REPORT_MS;
         }
     }

@@ -14,15 +14,15 @@ enum { MU__PLUGIN_SIGNALS = 5, MU__PLUGIN_EXIT_CODE = 2 };
 
 /* The caller's, on the stack of the thread that loads. */
 struct mu__plugin_guard {
-    struct mu__plugin_guard *outer;     /* whose mu_plugin_open loads this one */
+    struct mu__plugin_guard *outer; /* whose mu_plugin_open loads this one */
     mu_node *node;
     const char *path;
     pthread_t loader;
     struct sigaction former[MU__PLUGIN_SIGNALS];
     uint64_t began_ns;
-    bool watched;               /* there is a thread that waits for the end */
+    bool watched; /* there is a thread that waits for the end */
     uv_thread_t watcher;
-    uv_mutex_t lock;            /* guards `over` */
+    uv_mutex_t lock; /* guards `over` */
     uv_cond_t changed;
     bool over;
 };

@@ -53,13 +53,14 @@ static int check_plugin_version(void *handle, const char *path, mu_error *ret_er
     if (is_symbol_of_type((void *)(uintptr_t)version, is_code_symbol))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "plugin \"%s\": mu_plugin_api_version is a function: "
-                            "expected the number that MU_PLUGIN defines", path);
+                            "expected the number that MU_PLUGIN defines",
+                            path);
     if (*version == MU_PLUGIN_API_VERSION)
         return 0;
     return mu_error_set(ret_error, -MU_EPRECONDITION,
                         "plugin \"%s\" is made for version %u of the plugin interface: "
-                        "this muster has version %d", path, *version,
-                        MU_PLUGIN_API_VERSION);
+                        "this muster has version %d",
+                        path, *version, MU_PLUGIN_API_VERSION);
 }
 
 static int find_open(void *handle, const char *path, mu_error *ret_error,
@@ -73,7 +74,8 @@ static int find_open(void *handle, const char *path, mu_error *ret_error,
     if (is_symbol_of_type(symbol, is_data_symbol))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "plugin \"%s\": \"mu_plugin_open\" is data: expected a "
-                            "function", path);
+                            "function",
+                            path);
     *(void **)ret_open = symbol;
     return 0;
 }
@@ -103,7 +105,8 @@ static int cannot_load(const char *path, mu_error *ret_error)
                             path, reason);
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "plugin \"%s\" does not load: there is no such file in %s, and "
-                        "no such library: %s", path, here, reason);
+                        "no such library: %s",
+                        path, here, reason);
 }
 
 /* A file that ends before its segments do: dlopen maps what is not there, and the first
@@ -127,7 +130,8 @@ static int check_whole(const char *path, uint64_t size, mu_error *ret_error)
     (void)fclose(file);
     if (needed <= size)
         return 0;
-    return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: it is cut "
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "plugin \"%s\" does not load: it is cut "
                         "short: it has %" PRIu64 " bytes, and its segments need %" PRIu64,
                         path, size, needed);
 }
@@ -143,8 +147,9 @@ static int load_plugin(mu_node *node, const char *path, mu_error *ret_error)
     if (stat(path, &status) == 0) {
         /* dlopen would wait for a writer of a pipe. */
         if (!S_ISREG(status.st_mode))
-            return mu_error_set(ret_error, -MU_EINVALID, "plugin \"%s\" does not load: "
-                                "it is no regular file", path);
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "plugin \"%s\" does not load: it is no regular file",
+                                path);
         rv = check_whole(path, (uint64_t)status.st_size, ret_error);
     }
     if (rv != 0)
@@ -164,7 +169,8 @@ static int load_plugin(mu_node *node, const char *path, mu_error *ret_error)
         return 0;
     return mu_error_set(ret_error, rv < 0 ? rv : -MU_EUNKNOWN,
                         "plugin \"%s\" could not be opened: mu_plugin_open returned %d "
-                        "(%s)", path, rv, mu_strerror(rv));
+                        "(%s)",
+                        path, rv, mu_strerror(rv));
 }
 
 int mu_node_load_plugin(mu_node *node, const char *path, mu_error *ret_error)

@@ -3,10 +3,10 @@
 #include "process/process.h"
 
 #include <stdarg.h>
-#include <string.h>
 #include <stdio.h>
+#include <string.h>
 
-static PyObject *from_fields;   /* muster.errors._from_fields */
+static PyObject *from_fields; /* muster.errors._from_fields */
 
 /* Takes `data`, which may be NULL: None. */
 static PyObject *make_data_bytes(mu_value *data)
@@ -27,8 +27,8 @@ static PyObject *make_data_bytes(mu_value *data)
  * python.try:f. */
 static PyObject *own_names(PyObject *module, PyObject *text)
 {
-    static const char *const internal[] = {"python.try:", "python.call:",
-                                           ", made by function \"python.build\","};
+    static const char *const internal[] = {
+        "python.try:", "python.call:", ", made by function \"python.build\","};
     PyObject *nothing = PyUnicode_FromString("");
 
     (void)module;
@@ -36,7 +36,8 @@ static PyObject *own_names(PyObject *module, PyObject *text)
     for (size_t i = 0; i < sizeof internal / sizeof internal[0]; i++) {
         PyObject *what = PyUnicode_FromString(internal[i]);
         PyObject *less = what == NULL || text == NULL || nothing == NULL
-                             ? NULL : PyUnicode_Replace(text, what, nothing, -1);
+                             ? NULL
+                             : PyUnicode_Replace(text, what, nothing, -1);
 
         Py_XDECREF(what);
         Py_XDECREF(text);
@@ -48,8 +49,8 @@ static PyObject *own_names(PyObject *module, PyObject *text)
 
 static PyObject *make_error_words(const char *message)
 {
-    PyObject *text = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message),
-                                          "replace");
+    PyObject *text =
+        PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
     PyObject *words = text == NULL ? NULL : own_names(NULL, text);
 
     Py_XDECREF(text);
@@ -72,8 +73,7 @@ PyObject *mupy_exception_with(const mu_error *error, const char *function, mu_va
         make, "iNissKINN", -error->code, make_error_words(error->message), error->kind,
         error->task, function != NULL ? function : error->function,
         (unsigned long long)error->closure, (unsigned)error->attempt,
-        PyUnicode_DecodeUTF8(error->detail, (Py_ssize_t)strlen(error->detail),
-                             "replace"),
+        PyUnicode_DecodeUTF8(error->detail, (Py_ssize_t)strlen(error->detail), "replace"),
         make_data_bytes(data));
 }
 
@@ -173,7 +173,7 @@ int mupy_run_fail(mu_run *run, const mu_error *error, const mu_value *data)
     size_t size;
 
     if (data != NULL && mu_value_get_bytes(data, &bytes, &size) == 0)
-        (void)mu_run_set_error_data(run, bytes, size);  /* if not: the error without it */
+        (void)mu_run_set_error_data(run, bytes, size); /* if not: the error without it */
     if (error->kind == MU_ERROR_SERVER)
         return mu_run_fail_with(run, error);
     mu_run_set_stack_trace(run, error->detail);
@@ -195,8 +195,8 @@ static int add_codes(PyObject *module)
     PyObject *list = PyList_New(0);
 
     for (size_t i = 0; list != NULL && i < sizeof codes / sizeof codes[0]; i++) {
-        PyObject *row = Py_BuildValue("sis", codes[i].name, codes[i].number,
-                                      codes[i].words);
+        PyObject *row =
+            Py_BuildValue("sis", codes[i].name, codes[i].number, codes[i].words);
 
         if (row == NULL || PyList_Append(list, row) != 0)
             Py_CLEAR(list);

@@ -23,7 +23,7 @@
 PyAPI_FUNC(const char *) PyUnicode_AsUTF8AndSize(PyObject *text, Py_ssize_t *ret_size);
 #endif
 #ifndef PyBUF_READ
-#define PyBUF_READ 0x100    /* the same, since 3.11 */
+#define PyBUF_READ 0x100 /* the same, since 3.11 */
 #endif
 
 /* Cast of a method's function of any type for PyMethodDef. */
@@ -91,7 +91,7 @@ PyObject *mupy_fail(int code, const char *format, ...) MU_PRINTF(2, 3);
 
 enum mupy_convert {
     MUPY_PLAIN = 0,
-    MUPY_REFERENCES = 1     /* remote values, per-worker values, variables may occur */
+    MUPY_REFERENCES = 1 /* remote values, per-worker values, variables may occur */
 };
 
 /* A value from a Python object: None, bool, int, float, str, bytes, bytearray, list,
@@ -165,7 +165,7 @@ int mupy_shape_of(PyObject *object, uint64_t *ret_dims, unsigned *ret_rank);
  * taken, unless another thread was faster. Returns *cache, borrowed; NULL when `made`
  * is. */
 PyObject *mupy_keep_first(PyObject **cache, PyObject *made);
-PyObject *mupy_kept(PyObject **cache);      /* the object; NULL: not created yet */
+PyObject *mupy_kept(PyObject **cache); /* the object; NULL: not created yet */
 
 /* A list or dict that no other thread changes: with the GIL the object itself, as long as
  * no Python code runs, else a copy. Other objects are returned unchanged. New
@@ -182,8 +182,8 @@ bool mupy_is_only_holder(PyObject *object, Py_ssize_t references);
  * user closes it. Zeroed: not opened. */
 struct mupy_handle {
     void *object;
-    void (*close)(void *object);    /* called without the GIL */
-    unsigned uses;                  /* users, and one while it is open */
+    void (*close)(void *object); /* called without the GIL */
+    unsigned uses;               /* users, and one while it is open */
     bool is_open;
 };
 
@@ -206,12 +206,12 @@ void mupy_handle_drop(struct mupy_handle *handle);
  * helper thread, so that Ctrl-C ends the wait: the call then continues there, and its
  * resources are released when it has returned. */
 struct mupy_call {
-    void (*run)(struct mupy_call *call);    /* without the GIL */
-    void (*drop)(struct mupy_call *call);   /* frees the result of an interrupted call,
-                                               with the GIL; may be NULL */
-    PyObject *keep[4];                      /* references held while it runs */
-    struct mupy_handle *used;               /* a handle in use while it runs; NULL:
-                                               none */
+    void (*run)(struct mupy_call *call);  /* without the GIL */
+    void (*drop)(struct mupy_call *call); /* frees the result of an interrupted call,
+                                             with the GIL; may be NULL */
+    PyObject *keep[4];                    /* references held while it runs */
+    struct mupy_handle *used;             /* a handle in use while it runs; NULL:
+                                             none */
     void *object;
     void *other;
     const void *data;
@@ -254,7 +254,7 @@ int mupy_timeout(PyObject *seconds, int64_t *ret_ms);
 
 /* A wait that is cut into pieces, with signals handled between them. */
 struct mupy_pieces {
-    int64_t left_ms;        /* negative: no timeout */
+    int64_t left_ms; /* negative: no timeout */
     uint64_t until_ms;
 };
 
@@ -267,7 +267,7 @@ int mupy_pieces_wait(int (*wait)(void *what, int64_t piece_ms, mu_error *error),
                      void *what, int64_t timeout_ms, mu_error *error);
 
 void mupy_pieces_begin(struct mupy_pieces *pieces, int64_t timeout_ms);
-int64_t mupy_pieces_next(struct mupy_pieces *pieces);   /* length of the next piece */
+int64_t mupy_pieces_next(struct mupy_pieces *pieces); /* length of the next piece */
 bool mupy_pieces_over(struct mupy_pieces *pieces);
 uint64_t mupy_now_ms(void);
 
@@ -276,7 +276,7 @@ uint64_t mupy_now_ms(void);
 /* A one-shot channel: one thread waits for a positive number that another thread sends.
  * Both hold a reference. */
 struct mupy_waiter;
-struct mupy_waiter *mupy_waiter_new(void);      /* NULL with an exception */
+struct mupy_waiter *mupy_waiter_new(void); /* NULL with an exception */
 void mupy_waiter_unref(struct mupy_waiter *waiter);
 
 /* Send the number, and release the sender's reference. Any thread, once. */
@@ -311,7 +311,7 @@ void mupy_notice_post(struct mupy_notice *notice);
 
 /* A notice that calls `callback` with `argument`, and holds references to both. */
 struct mupy_notice *mupy_notice_new(PyObject *callback, PyObject *argument);
-void mupy_notice_free(struct mupy_notice *notice);  /* frees one that was not posted */
+void mupy_notice_free(struct mupy_notice *notice); /* frees one that was not posted */
 
 /* A log line of a node; any thread. */
 void mupy_notice_log(void *user, int level, const char *task, const char *who,
@@ -368,11 +368,11 @@ struct mupy_remote_value {
     PyObject_HEAD
     mu_remote_value *value;
     PyObject *coordinator;
-    PyObject *function;     /* str, or a mupy_function; NULL */
-    bool kept;              /* the result is pinned on a worker */
-    bool raise_on_fetch;    /* the result may be an exception (muster._worker.Failed) */
-    PyObject *result;       /* the fetched result, if it is mutable; NULL */
-    PyObject *future;       /* its muster.Future, if one was asked for; NULL */
+    PyObject *function;  /* str, or a mupy_function; NULL */
+    bool kept;           /* the result is pinned on a worker */
+    bool raise_on_fetch; /* the result may be an exception (muster._worker.Failed) */
+    PyObject *result;    /* the fetched result, if it is mutable; NULL */
+    PyObject *future;    /* its muster.Future, if one was asked for; NULL */
 };
 
 extern PyTypeObject *mupy_remote_value_type;
@@ -420,8 +420,8 @@ struct mupy_per_worker {
     PyObject_HEAD
     mu_per_worker *per_worker;
     PyObject *coordinator;
-    PyObject *source;       /* its constructor's arguments, for making iterators; may be
-                               NULL */
+    PyObject *source; /* its constructor's arguments, for making iterators; may be
+                         NULL */
 };
 
 extern PyTypeObject *mupy_per_worker_type;
@@ -432,11 +432,11 @@ struct mupy_function {
     PyObject_HEAD
     mu_per_worker *per_worker;
     mu_value *reference;
-    mu_value *no_args;      /* the arguments of a call without arguments */
-    PyObject *name;         /* str */
-    char call_name[64];     /* "python.call:NAME" */
-    char try_name[64];      /* "python.try:NAME" */
-    size_t size;            /* bytes of its pickle */
+    mu_value *no_args;  /* the arguments of a call without arguments */
+    PyObject *name;     /* str */
+    char call_name[64]; /* "python.call:NAME" */
+    char try_name[64];  /* "python.try:NAME" */
+    size_t size;        /* bytes of its pickle */
 };
 
 extern PyTypeObject *mupy_function_type;
@@ -468,8 +468,8 @@ PyObject *mupy_decode_named(const mu_value *value, mu_run *run);
 
 /* Decode the arguments of "python.call" and "python.build", from item `first` on: a
  * tuple, and a dict or NULL. -1 with an exception. */
-int mupy_decode_call(const mu_value *args, size_t first, mu_run *run,
-                     PyObject **ret_args, PyObject **ret_kwargs);
+int mupy_decode_call(const mu_value *args, size_t first, mu_run *run, PyObject **ret_args,
+                     PyObject **ret_kwargs);
 
 /* __reduce__ of an object that is sent as a reference: adds it to the references of the
  * current pickle. Returns a new reference; NULL with an exception when no closure is
@@ -485,14 +485,14 @@ bool mupy_content_holds(PyObject *content);
 
 struct mupy_coordinator {
     PyObject_HEAD
-    struct mupy_handle handle;      /* of a mu_coordinator; see mupy_coordinator_begin */
+    struct mupy_handle handle; /* of a mu_coordinator; see mupy_coordinator_begin */
     PyObject *node;
-    PyObject *functions;            /* dict: function -> (entry, Content), the newest
-                                       last */
-    PyObject *by_hash;              /* dict: content hash -> entry */
-    PyObject *last_callable;        /* the function that was scheduled last; NULL; this
-                                       and the next field are guarded by MUPY_LOCK() */
-    PyObject *last_known;           /* its item of `functions` */
+    PyObject *functions;     /* dict: function -> (entry, Content), the newest
+                                last */
+    PyObject *by_hash;       /* dict: content hash -> entry */
+    PyObject *last_callable; /* the function that was scheduled last; NULL; this
+                                and the next field are guarded by MUPY_LOCK() */
+    PyObject *last_known;    /* its item of `functions` */
 };
 
 extern PyTypeObject *mupy_coordinator_type;

@@ -18,7 +18,7 @@ struct callback {
 struct line {
     struct mupy_notice notice;
     int level;
-    char text[];            /* task, who and line, each ended by a zero byte */
+    char text[]; /* task, who and line, each ended by a zero byte */
 };
 
 struct dropped {
@@ -30,13 +30,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t posted = PTHREAD_COND_INITIALIZER;
 static struct mupy_notice *first;
 static struct mupy_notice *last;
-static unsigned log_lines;      /* in the queue */
-static unsigned log_lost;       /* dropped since the queue was full */
-static unsigned lost_before;    /* dropped before the line that is passed on; guarded by
-                                   the GIL */
+static unsigned log_lines;   /* in the queue */
+static unsigned log_lost;    /* dropped since the queue was full */
+static unsigned lost_before; /* dropped before the line that is passed on; guarded by
+                                the GIL */
 static struct dropped *dropped;
 static bool stopping;
-static PyObject *log_function;  /* muster._notices.log */
+static PyObject *log_function; /* muster._notices.log */
 
 /* ---- references ---- */
 
@@ -273,8 +273,7 @@ int mupy_notice_init(PyObject *module)
         {"drain_notices", drain_notices, METH_NOARGS,
          "Wait for notices, and run their callbacks."},
         {"stop_notices", stop_notices, METH_NOARGS, "Make drain_notices() return False."},
-        {"notices_after_fork", reset_notices, METH_NOARGS,
-         "Drop the parent's notices."},
+        {"notices_after_fork", reset_notices, METH_NOARGS, "Drop the parent's notices."},
         {NULL, NULL, 0, NULL},
     };
 

@@ -13,15 +13,15 @@
 struct helper {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct mupy_call *call;     /* the call that it runs; NULL: it has returned */
-    bool left;                  /* the caller was interrupted */
-    struct helper *next;        /* in the list of idle helpers */
+    struct mupy_call *call; /* the call that it runs; NULL: it has returned */
+    bool left;              /* the caller was interrupted */
+    struct helper *next;    /* in the list of idle helpers */
 };
 
 static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct helper *idle;
 static unsigned long main_thread;
-static pid_t helpers_of;        /* the process that started the idle helpers */
+static pid_t helpers_of; /* the process that started the idle helpers */
 
 uint64_t mupy_now_ms(void)
 {
@@ -310,8 +310,9 @@ int mupy_timeout(PyObject *seconds, int64_t *ret_ms)
     number = PyFloat_AsDouble(seconds);
     if (number == -1.0 && PyErr_Occurred()) {
         if (PyErr_ExceptionMatches(PyExc_TypeError))
-            (void)PyErr_Format(PyExc_TypeError, "a timeout is a number of seconds or "
-                               "None, got %R", seconds);
+            (void)PyErr_Format(PyExc_TypeError,
+                               "a timeout is a number of seconds or None, got %R",
+                               seconds);
         return -1;
     }
     if (number != number) {
@@ -328,9 +329,8 @@ int mupy_timeout(PyObject *seconds, int64_t *ret_ms)
 int mupy_wait_init(PyObject *module)
 {
     PyObject *threading = PyImport_ImportModule("threading");
-    PyObject *thread = threading == NULL ? NULL
-                                         : PyObject_CallMethod(threading, "main_thread",
-                                                               NULL);
+    PyObject *thread =
+        threading == NULL ? NULL : PyObject_CallMethod(threading, "main_thread", NULL);
     PyObject *ident = thread == NULL ? NULL : PyObject_GetAttrString(thread, "ident");
 
     (void)module;

@@ -11,7 +11,7 @@
 struct mupy_waiter {
     sem_t posted;
     atomic_int holders;
-    atomic_int outcome;   /* 0: nothing yet */
+    atomic_int outcome; /* 0: nothing yet */
 };
 
 struct mupy_waiter *mupy_waiter_new(void)

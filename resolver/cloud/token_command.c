@@ -28,9 +28,9 @@ static int read_credential(const char *text, size_t size, mu_error *ret_error,
                                "a token, or an ExecCredential with one");
     } else {
         *ret_token = strdup(token->valuestring);
-        rv = *ret_token != NULL ? 0
-                                : mu_error_set(ret_error, -MU_ENOMEM,
-                                               WHAT ": out of memory");
+        rv = *ret_token != NULL
+                 ? 0
+                 : mu_error_set(ret_error, -MU_ENOMEM, WHAT ": out of memory");
     }
     cJSON_Delete(root);
     return rv;
@@ -50,9 +50,9 @@ static int read_output(const struct mu__answer *answer, mu_error *ret_error,
         return mu_error_set(ret_error, -MU_EINVALID,
                             WHAT ": it printed nothing; expected a token");
     *ret_token = strndup(text, size);
-    return *ret_token != NULL ? 0
-                              : mu_error_set(ret_error, -MU_ENOMEM,
-                                             WHAT ": out of memory");
+    return *ret_token != NULL
+               ? 0
+               : mu_error_set(ret_error, -MU_ENOMEM, WHAT ": out of memory");
 }
 
 int mu__token_command(struct mu__requests *requests, const char *command, unsigned again,
@@ -69,17 +69,18 @@ int mu__token_command(struct mu__requests *requests, const char *command, unsign
     if (!mu__build_whole(&words))
         rv = mu_error_set(ret_error, -MU_ENOMEM, WHAT ": out of memory");
     else
-        answer = mu__requests_get(requests, &(struct mu__request){
-                                    .kind = MU__REQUEST_PROGRAM,
-                                    .name = "/bin/sh",
-                                    .again = again,
-                                    .body = words.text,
-                                    .body_size = words.size,
-                                    .tries = 1,
-                                    .timeout_ms = MU__TOKEN_COMMAND_TIMEOUT_MS,
-                                    .bytes_max = MU__TOKEN_COMMAND_BYTES_MAX,
-                                    .cache_ms = MU__TOKEN_COMMAND_KEEP_MS,
-                                });
+        answer =
+            mu__requests_get(requests, &(struct mu__request){
+                                           .kind = MU__REQUEST_PROGRAM,
+                                           .name = "/bin/sh",
+                                           .again = again,
+                                           .body = words.text,
+                                           .body_size = words.size,
+                                           .tries = 1,
+                                           .timeout_ms = MU__TOKEN_COMMAND_TIMEOUT_MS,
+                                           .bytes_max = MU__TOKEN_COMMAND_BYTES_MAX,
+                                           .cache_ms = MU__TOKEN_COMMAND_KEEP_MS,
+                                       });
     mu__build_done(&words);
     if (rv != 0)
         return rv;

@@ -8,8 +8,8 @@
 
 enum {
     MU__TOKEN_COMMAND_TIMEOUT_MS = 60000,
-    MU__TOKEN_COMMAND_BYTES_MAX = 1 << 20,      /* of its output */
-    MU__TOKEN_COMMAND_KEEP_MS = 600000  /* a token is used again for so long */
+    MU__TOKEN_COMMAND_BYTES_MAX = 1 << 20, /* of its output */
+    MU__TOKEN_COMMAND_KEEP_MS = 600000     /* a token is used again for so long */
 };
 
 /* Have the shell run `command` and take the token that it prints: as text, or as

@@ -31,9 +31,8 @@ static struct mu__cached_answer *find_cached_answer(struct mu__answer_cache *cac
     return NULL;
 }
 
-const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *cache,
-                                                      const struct mu__request *request,
-                                                      uint64_t now_ms)
+const struct mu__cached_answer *mu__answer_cache_find(
+    struct mu__answer_cache *cache, const struct mu__request *request, uint64_t now_ms)
 {
     struct mu__cached_answer *row;
 

@@ -20,9 +20,8 @@ struct mu__answer_cache {
 
 /* The cached answer to the same request, whatever its `again` was; NULL when there is
  * none or it has expired, and for a request with `again`, which wants a new answer. */
-const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *cache,
-                                                      const struct mu__request *request,
-                                                      uint64_t now_ms);
+const struct mu__cached_answer *mu__answer_cache_find(
+    struct mu__answer_cache *cache, const struct mu__request *request, uint64_t now_ms);
 
 /* Store a copy of an answer, in place of an earlier one. Out of memory: nothing is
  * stored. */

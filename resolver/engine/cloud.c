@@ -1,5 +1,5 @@
-#include "resolver/engine/exchange.h"
 #include "resolver/engine/cloud.h"
+#include "resolver/engine/exchange.h"
 
 #include <muster.h>
 

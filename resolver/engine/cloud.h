@@ -51,8 +51,7 @@ struct mu__cloud {
     struct mu__http *(*http_door)(struct mu__http_client *client);
     void (*http_close)(struct mu__http_client *client, void (*closed)(void *arg),
                        void *arg);
-    void (*http_perform)(struct mu__http_request *request,
-                         const atomic_bool *cancelled);
+    void (*http_perform)(struct mu__http_request *request, const atomic_bool *cancelled);
     int (*sign_rs256)(const char *key, const void *data, size_t size, mu_error *ret_error,
                       unsigned char **ret_signature, size_t *ret_size);
 };

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SECRET_BYTES = 8 };      /* shorter words of a header are not taken for secret */
+enum { SECRET_BYTES = 8 }; /* shorter words of a header are not taken for secret */
 
 /* ---- Descriptions ---- */
 
@@ -156,9 +156,9 @@ static bool has_header(const char *text, const struct mu__request *request)
 
 static const struct mu__exchange *exchange_of(const struct mu__answer *answer)
 {
-    return (
-        const struct mu__exchange *)(const void *)((const char *)answer -
-                                                   offsetof(struct mu__exchange, answer));
+    return (const struct mu__exchange *)(const void *)((const char *)answer -
+                                                       offsetof(struct mu__exchange,
+                                                                answer));
 }
 
 /* {"error": {"message": ...}} of Google's APIs, {"message": ...} of Kubernetes. "" when

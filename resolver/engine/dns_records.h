@@ -6,21 +6,17 @@
 
 #include <stdbool.h>
 
-enum {
-    MU__DNS_A = 1,
-    MU__DNS_AAAA = 28,
-    MU__DNS_SRV = 33
-};
+enum { MU__DNS_A = 1, MU__DNS_AAAA = 28, MU__DNS_SRV = 33 };
 
 enum { MU__DNS_NAME_BYTES = 256 }; /* room for a name as text: "ps-0.example" */
 
 struct mu__dns_record {
     int type;
-    uint8_t address[16];    /* of A (4 bytes) and AAAA */
-    uint16_t priority;      /* these four of SRV */
+    uint8_t address[16]; /* of A (4 bytes) and AAAA */
+    uint16_t priority;   /* these four of SRV */
     uint16_t weight;
     uint16_t port;
-    char *target;           /* "ps-0.example", small letters; "." when there is none */
+    char *target; /* "ps-0.example", small letters; "." when there is none */
 };
 
 /* {0} is empty. */

@@ -12,13 +12,13 @@ struct mu__exchange {
     struct mu__hash_node node;  /* by what is requested */
     struct mu__request request; /* a copy, with all its texts */
     struct mu__answer answer;
-    bool is_sent;              /* the sources are to answer it */
-    bool settled;              /* the answer is final */
-    unsigned tries;            /* how often it was answered */
-    uint64_t due_ms;           /* of the query: when it is sent again */
-    uint64_t answered_ms;      /* of the query: when it was answered last */
-    char reason[160];          /* why the last try failed, when it was tried again */
-    const char *who;           /* the resolver that requested it first; static */
+    bool is_sent;         /* the sources are to answer it */
+    bool settled;         /* the answer is final */
+    unsigned tries;       /* how often it was answered */
+    uint64_t due_ms;      /* of the query: when it is sent again */
+    uint64_t answered_ms; /* of the query: when it was answered last */
+    char reason[160];     /* why the last try failed, when it was tried again */
+    const char *who;      /* the resolver that requested it first; static */
 };
 
 /* The one that settles requests: the query, which tries them again. */

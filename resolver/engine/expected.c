@@ -49,7 +49,7 @@ unsigned mu__expected_count(const struct mu__jobs *shape, const char *type)
 struct missing {
     unsigned tasks;
     unsigned count;
-    unsigned named;         /* names and runs of them */
+    unsigned named; /* names and runs of them */
     char words[WORDS_BYTES];
 };
 
@@ -102,7 +102,7 @@ static void find_missing_tasks(const struct mu__jobs *shape, const mu_cluster *c
 }
 
 int mu__expected_check(const struct mu__jobs *shape, const char *source,
-                    const mu_cluster *cluster, mu_error *ret_error)
+                       const mu_cluster *cluster, mu_error *ret_error)
 {
     struct missing missing = {0};
 
@@ -114,8 +114,8 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
                             missing.count == 1 ? "is" : "are", missing.words,
                             missing.named > NAMED_MAX ? ", ..." : "");
     if (mu_cluster_is_empty(cluster))
-        return mu_error_set(ret_error, -MU_EUNAVAILABLE,
-                            "%s: no task is there yet", source);
+        return mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: no task is there yet",
+                            source);
     return 0;
 }
 

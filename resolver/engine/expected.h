@@ -22,11 +22,11 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
 
 /* Settings that say which task this process is, for sources that only know addresses.
  * Rows of a settings table; the index follows the type. */
-#define MU__TASK_SETTINGS(type_number, index_number)                                    \
-    MU__SETTING(type_number, "task_type", "MUSTER_TYPE", NULL,                          \
-                "which task this process is: its type"),                                \
-    MU__SETTING_WITHIN(index_number, "task_index", "MUSTER_INDEX", NULL, 0,             \
-                       MU_CLUSTER_INDEX_MAX, "and its index")
+#define MU__TASK_SETTINGS(type_number, index_number)                            \
+    MU__SETTING(type_number, "task_type", "MUSTER_TYPE", NULL,                  \
+                "which task this process is: its type"),                        \
+        MU__SETTING_WITHIN(index_number, "task_index", "MUSTER_INDEX", NULL, 0, \
+                           MU_CLUSTER_INDEX_MAX, "and its index")
 
 /* Fill in the task's type and index where these settings say them. -MU_EINVALID: no
  * such type. */

@@ -17,14 +17,14 @@ enum mu__entry_state {
 /* A leaf of the tree: a built-in resolver or one of the program's own, and its state in
  * this round. */
 struct mu__entry {
-    const struct mu__resolver_kind *kind;   /* one of these two */
+    const struct mu__resolver_kind *kind; /* one of these two */
     struct mu__own_kind *own;
-    struct mu__settings settings;           /* of `kind` */
-    void *memory;                           /* of kind->announce, between calls */
+    struct mu__settings settings; /* of `kind` */
+    void *memory;                 /* of kind->announce, between calls */
     enum mu__entry_state state;
     char why[512];
-    struct mu__own_call *last_call;         /* of `own`; it may not have returned yet.
-                                               NULL: none */
+    struct mu__own_call *last_call; /* of `own`; it may not have returned yet.
+                                       NULL: none */
 };
 
 enum mu__shape { MU__SHAPE_ONE, MU__SHAPE_FIXED, MU__SHAPE_UNION, MU__SHAPE_AUTO };
@@ -32,22 +32,22 @@ enum mu__shape { MU__SHAPE_ONE, MU__SHAPE_FIXED, MU__SHAPE_UNION, MU__SHAPE_AUTO
 struct mu_resolver {
     enum mu__shape shape;
 
-    struct mu__entry *entries;      /* ONE: one; AUTO: all built-in ones, in order */
+    struct mu__entry *entries; /* ONE: one; AUTO: all built-in ones, in order */
     size_t entries_count;
-    struct mu__entry *own_entries;  /* AUTO: the program's own, which come first */
+    struct mu__entry *own_entries; /* AUTO: the program's own, which come first */
     size_t own_count;
-    struct mu__entry *taken;        /* AUTO: the one that the last run took; ONE: its
-                                       entry */
-    _Atomic(struct mu__entry *) registry;   /* `taken` when it takes announcements, which
-                                               are made beside runs; else NULL */
+    struct mu__entry *taken; /* AUTO: the one that the last run took; ONE: its
+                                entry */
+    _Atomic(struct mu__entry *) registry; /* `taken` when it takes announcements, which
+                                             are made beside runs; else NULL */
 
-    mu_resolution fixed;            /* FIXED; with its cluster */
+    mu_resolution fixed; /* FIXED; with its cluster */
 
-    mu_resolver **members;          /* UNION */
+    mu_resolver **members; /* UNION */
     size_t members_count;
 
-    bool has_type;                  /* set by the program, in place of what the source
-                                       says */
+    bool has_type; /* set by the program, in place of what the source
+                      says */
     bool has_index;
     bool has_rpc_layer;
     bool has_environment;
@@ -55,7 +55,7 @@ struct mu_resolver {
     int task_index;
     char rpc_layer[16];
     char environment[16];
-    int accelerators_count;     /* kinds that were set */
+    int accelerators_count; /* kinds that were set */
     mu_accelerator accelerators[MU_ACCELERATOR_KINDS_MAX];
 
     mu_resolver_progress_fn progress;

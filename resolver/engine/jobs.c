@@ -30,9 +30,8 @@ static int read_job_type(const char *source, size_t position, const char *text,
 
     for (unsigned i = 0; rv == 0 && i < jobs->rows_count; i++)
         if (strcmp(jobs->rows[i].type, ret_type) == 0)
-            rv = mu_error_set(ret_error, -MU_EEXISTS,
-                              "%s: job %zu: \"%s\" appears twice", source, position,
-                              ret_type);
+            rv = mu_error_set(ret_error, -MU_EEXISTS, "%s: job %zu: \"%s\" appears twice",
+                              source, position, ret_type);
     return rv;
 }
 

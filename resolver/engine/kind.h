@@ -9,8 +9,8 @@
 #include <muster/resolver.h>
 
 struct mu__resolver_kind {
-    const char *name;           /* "slurm" */
-    const char *summary;        /* one line: where it looks */
+    const char *name;    /* "slurm" */
+    const char *summary; /* one line: where it looks */
     const struct mu__setting_spec *settings;
 
     /* Whether this process runs where the resolver applies: 1; else 0 with the reason

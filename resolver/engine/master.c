@@ -17,8 +17,8 @@ static bool is_task_given(const char *type, int index)
 /* "grpc://" before an address that has no scheme itself. */
 static void write_master(const char *rpc_layer, const char *address, char *ret_master)
 {
-    bool bare = rpc_layer[0] == '\0' || address[0] == '\0' ||
-                strstr(address, "://") != NULL;
+    bool bare =
+        rpc_layer[0] == '\0' || address[0] == '\0' || strstr(address, "://") != NULL;
 
     (void)snprintf(ret_master, MU_MASTER_BYTES, "%.15s%s%.300s", bare ? "" : rpc_layer,
                    bare ? "" : "://", address);
@@ -42,7 +42,7 @@ static int of_task(const mu_resolution *resolution, const char *type, int index,
 }
 
 int mu_resolution_master(const mu_resolution *resolution, const char *type, int index,
-                          const char *rpc_layer, mu_error *ret_error, char *ret_master)
+                         const char *rpc_layer, mu_error *ret_error, char *ret_master)
 {
     MU__REQUIRE(ret_error, resolution, ret_master);
 

@@ -9,13 +9,13 @@
 
 /* One call, and its results once it is over. */
 struct mu__own_call {
-    struct mu__request_call call;   /* first: calls cast */
-    struct mu__own_kind *own;       /* held */
-    bool detects;                   /* it is a call of `detect`, not of `resolve` */
+    struct mu__request_call call; /* first: calls cast */
+    struct mu__own_kind *own;     /* held */
+    bool detects;                 /* it is a call of `detect`, not of `resolve` */
     int64_t left_ms;
     int rv;
     mu_error error;
-    mu_resolution resolution;       /* owns its cluster */
+    mu_resolution resolution; /* owns its cluster */
 };
 
 static void own_call_free(struct mu__request_call *base)
@@ -46,8 +46,7 @@ static int own_code(const struct mu__own_kind *own, int rv, int highest, mu_erro
     text_end(error->message, sizeof error->message);
     if (rv > highest)
         return mu_error_set(error, -MU_EINTERNAL,
-                            "resolver %s: expected 0 or an error, got %d", own->name,
-                            rv);
+                            "resolver %s: expected 0 or an error, got %d", own->name, rv);
     if (rv == -MU_EAGAIN)
         rv = -MU_EUNAVAILABLE;
     if (rv < 0 && error->message[0] == '\0')
@@ -133,8 +132,7 @@ static int fail_own_call(const struct mu__own_call *call, const struct mu__answe
 
 static int check_last(struct mu__entry *entry, mu_error *ret_error)
 {
-    if (entry->last_call != NULL &&
-        mu__request_call_is_running(&entry->last_call->call))
+    if (entry->last_call != NULL && mu__request_call_is_running(&entry->last_call->call))
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "resolver %s: its function has not returned yet from the "
                             "call before, which took too long",

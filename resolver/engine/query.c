@@ -8,24 +8,24 @@
 
 enum {
     LINE_BYTES = 900,
-    REST = 4        /* pause after a round, as a multiple of its length, even when a
-                       file changes: many processes that wait for the same file must not
-                       spend all their time on reading it */
+    REST = 4 /* pause after a round, as a multiple of its length, even when a
+                file changes: many processes that wait for the same file must not
+                spend all their time on reading it */
 };
 
 struct query {
-    struct mu__settler settler;     /* first: operations cast */
+    struct mu__settler settler; /* first: operations cast */
     const struct mu__query_config *config;
-    struct mu__requests *requests;  /* of this round; between rounds, of the last one */
+    struct mu__requests *requests; /* of this round; between rounds, of the last one */
     uint64_t began_ms;
-    uint64_t end_ms;                /* MU__RETRY_NO_END: no limit */
-    uint64_t round_ms;              /* when the last round began */
-    unsigned rounds;                /* that have failed */
-    bool ended;                     /* the deadline has passed, or: */
-    bool stopped;                   /* nobody waits for the outcome any more */
-    mu_error last;                  /* why the last round failed */
-    mu_error concluded;             /* the error of the last round that was complete; code
-                                       0: none was */
+    uint64_t end_ms;    /* MU__RETRY_NO_END: no limit */
+    uint64_t round_ms;  /* when the last round began */
+    unsigned rounds;    /* that have failed */
+    bool ended;         /* the deadline has passed, or: */
+    bool stopped;       /* nobody waits for the outcome any more */
+    mu_error last;      /* why the last round failed */
+    mu_error concluded; /* the error of the last round that was complete; code
+                           0: none was */
 };
 
 static uint64_t get_query_now(const struct query *q)
@@ -81,8 +81,8 @@ static void log_query_retry(const struct query *q, const struct mu__retry *retry
 static enum mu__pause pause_query(struct query *q, uint64_t due_ms, bool may_hurry)
 {
     struct mu__sources *sources = q->config->sources;
-    enum mu__pause outcome = sources->ops->pause(
-        sources, due_ms < q->end_ms ? due_ms : q->end_ms, may_hurry);
+    enum mu__pause outcome =
+        sources->ops->pause(sources, due_ms < q->end_ms ? due_ms : q->end_ms, may_hurry);
 
     q->stopped |= outcome == MU__PAUSE_STOPPED;
     return outcome;

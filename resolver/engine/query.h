@@ -27,16 +27,16 @@ struct mu__query_limits {
     /* Of the whole query. 0: one try of each request, and one round; negative: no
      * limit. */
     int64_t timeout_ms;
-    uint32_t pause_most_ms;     /* the longest pause between rounds; 0: the usual one */
+    uint32_t pause_most_ms; /* the longest pause between rounds; 0: the usual one */
 
     /* Of a query that is a part of something longer: only for the progress lines. */
-    int64_t whole_ms;           /* until the end of the whole; 0: as timeout_ms;
-                                   negative: it has none */
-    unsigned rounds_before;     /* rounds that failed in the parts before */
+    int64_t whole_ms;       /* until the end of the whole; 0: as timeout_ms;
+                               negative: it has none */
+    unsigned rounds_before; /* rounds that failed in the parts before */
 };
 
 struct mu__query_config {
-    struct mu__sources *sources;    /* borrowed */
+    struct mu__sources *sources; /* borrowed */
 
     /* One round of the resolver: 0 or an error. */
     int (*run)(void *run_owner, struct mu__requests *requests, mu_error *ret_error);
@@ -52,10 +52,10 @@ struct mu__query_config {
 
 /* Results of a query besides its outcome. */
 struct mu__query_notes {
-    struct mu__requests *requests;  /* of the last round, for mu__exchange_describe and
-                                       mu__requests_explanation; NULL: out of memory. The
-                                       caller frees it */
-    unsigned rounds;                /* that have failed */
+    struct mu__requests *requests; /* of the last round, for mu__exchange_describe and
+                                      mu__requests_explanation; NULL: out of memory. The
+                                      caller frees it */
+    unsigned rounds;               /* that have failed */
 };
 
 /* 0, or the error; -MU_ECANCELLED: the sources were stopped. *ret_notes is always

@@ -11,7 +11,7 @@ struct mu__request_call {
     void (*run)(struct mu__request_call *call);
     void (*free)(struct mu__request_call *call); /* no holder is left; any thread */
     atomic_uint refs;
-    atomic_int phase;           /* of request_call.c */
+    atomic_int phase; /* of request_call.c */
 };
 
 /* One holder, which releases it with mu__request_call_unref. Any thread, as all of

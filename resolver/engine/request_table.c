@@ -16,11 +16,11 @@ enum { ROOM_FIRST = 16, SAID_MAX = 256, SAID_BYTES = 320 };
 struct mu__requests {
     struct mu__sources *sources;
     struct mu__settler *settler;
-    struct mu__exchange **items;   /* in the order of requesting */
+    struct mu__exchange **items; /* in the order of requesting */
     size_t count;
     size_t room;
-    struct mu__hash_table table;   /* of the items, by what was requested */
-    bool is_out_of_memory;         /* there was no memory for a request */
+    struct mu__hash_table table; /* of the items, by what was requested */
+    bool is_out_of_memory;       /* there was no memory for a request */
     const char *who;
     char **explanation; /* lines "RESOLVER: text" */
     size_t explanation_count;
@@ -185,7 +185,7 @@ void mu__requests_get_all(struct mu__requests *requests, const struct mu__reques
 
         if (exchange == NULL || exchange->settled || exchange->is_sent)
             continue;
-        exchange->is_sent = true;   /* each once */
+        exchange->is_sent = true; /* each once */
         batch[used++] = exchange;
     }
     for (size_t i = 0; i < used; i++)

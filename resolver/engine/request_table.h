@@ -24,31 +24,31 @@
 
 enum mu__request_kind {
     /* They never wait. */
-    MU__REQUEST_VARIABLE,   /* an environment variable. Empty counts as absent */
-    MU__REQUEST_HOST_NAME,  /* of this machine; no name */
-    MU__REQUEST_CLOCK,      /* seconds since 1970 as digits; no name */
+    MU__REQUEST_VARIABLE,  /* an environment variable. Empty counts as absent */
+    MU__REQUEST_HOST_NAME, /* of this machine; no name */
+    MU__REQUEST_CLOCK,     /* seconds since 1970 as digits; no name */
     /* They may block. */
-    MU__REQUEST_FILE,       /* the content of a file, by its path */
-    MU__REQUEST_FOLDER,     /* the names in a folder, one each line, sorted by bytes */
-    MU__REQUEST_ADDRESSES,  /* of a host name: numeric, one each line, sorted, each once;
-                               IPv4 before IPv6 */
-    MU__REQUEST_SERVICES,   /* SRV records of a name: "PRIORITY WEIGHT PORT TARGET" each
-                               line, by priority, then target and port */
-    MU__REQUEST_HTTP,       /* a url */
-    MU__REQUEST_SIGNATURE,  /* RS256 of `body` with `secret`, a private key as PEM; name:
-                               "RS256" */
-    MU__REQUEST_WRITE,      /* make `body` the content of a file, by its path: whole or
-                               not at all; its folder must be there. The answer is
-                               empty */
-    MU__REQUEST_REMOVE,     /* remove a file, by its path; the answer is empty */
-    MU__REQUEST_PROGRAM,    /* run it, by its path or, without a slash, its name in PATH;
-                               what it prints. `body`: texts with a zero byte behind each,
-                               "aTEXT" an argument, "vNAME=VALUE" a variable.
-                               -MU_EPRECONDITION: it has failed */
-    MU__REQUEST_LIBRARY,    /* load libmuster-cloud (resolver/engine/cloud.h); the answer
-                               is empty */
-    MU__REQUEST_CALL,       /* run `call`, a function of the resolver `name`, on a thread;
-                               the answer is empty: what was found is in the call */
+    MU__REQUEST_FILE,      /* the content of a file, by its path */
+    MU__REQUEST_FOLDER,    /* the names in a folder, one each line, sorted by bytes */
+    MU__REQUEST_ADDRESSES, /* of a host name: numeric, one each line, sorted, each once;
+                              IPv4 before IPv6 */
+    MU__REQUEST_SERVICES,  /* SRV records of a name: "PRIORITY WEIGHT PORT TARGET" each
+                              line, by priority, then target and port */
+    MU__REQUEST_HTTP,      /* a url */
+    MU__REQUEST_SIGNATURE, /* RS256 of `body` with `secret`, a private key as PEM; name:
+                              "RS256" */
+    MU__REQUEST_WRITE,     /* make `body` the content of a file, by its path: whole or
+                              not at all; its folder must be there. The answer is
+                              empty */
+    MU__REQUEST_REMOVE,    /* remove a file, by its path; the answer is empty */
+    MU__REQUEST_PROGRAM,   /* run it, by its path or, without a slash, its name in PATH;
+                              what it prints. `body`: texts with a zero byte behind each,
+                              "aTEXT" an argument, "vNAME=VALUE" a variable.
+                              -MU_EPRECONDITION: it has failed */
+    MU__REQUEST_LIBRARY,   /* load libmuster-cloud (resolver/engine/cloud.h); the answer
+                              is empty */
+    MU__REQUEST_CALL,      /* run `call`, a function of the resolver `name`, on a thread;
+                              the answer is empty: what was found is in the call */
     MU__REQUEST_KINDS
 };
 

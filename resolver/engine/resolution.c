@@ -9,8 +9,7 @@
 void mu_resolution_init(mu_resolution *resolution)
 {
     MU__REQUIRE_OR(, resolution);
-    *resolution = (mu_resolution){
-        .task_index = -1, .partition = -1, .accelerators = -1};
+    *resolution = (mu_resolution){.task_index = -1, .partition = -1, .accelerators = -1};
 }
 
 int mu__resolution_add(mu_resolution *resolution, const char *source, const char *type,

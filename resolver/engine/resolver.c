@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MASTER_BYTES_MAX = 300 };    /* an rpc layer comes before it */
+enum { MASTER_BYTES_MAX = 300 }; /* an rpc layer comes before it */
 
 int mu__resolver_out_of_memory(mu_error *ret_error)
 {
@@ -418,10 +418,9 @@ int mu_resolver_set_rpc_layer(mu_resolver *resolver, const char *rpc_layer,
 int mu_resolver_set_environment(mu_resolver *resolver, const char *environment,
                                 mu_error *ret_error)
 {
-    return resolver == NULL
-               ? no_resolver(ret_error)
-               : set_word("environment", environment, ret_error,
-                          &resolver->has_environment, resolver->environment);
+    return resolver == NULL ? no_resolver(ret_error)
+                            : set_word("environment", environment, ret_error,
+                                       &resolver->has_environment, resolver->environment);
 }
 
 /* The row of a kind: the one that it has, or the next free one; NULL: all are taken. */

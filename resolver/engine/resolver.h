@@ -13,7 +13,7 @@
  * resolvers that were made of it go on when it is unregistered. The count is the
  * registry's (node/discovery/resolver_kinds.c), which has a lock. */
 struct mu__own_kind {
-    mu_resolver_kind kind;      /* with `name` and `summary` below */
+    mu_resolver_kind kind; /* with `name` and `summary` below */
     char name[32];
     char summary[128];
     void (*ref)(struct mu__own_kind *own);

@@ -150,8 +150,8 @@ static int refuse_no_detection(const mu_resolver *resolver, mu_error *ret_error)
     size_t used = 0;
 
     for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++) {
-        int size = snprintf(names + used, sizeof names - used, "%s%s",
-                            i == 0 ? "" : ", ", mu__entry_name(entry));
+        int size = snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : ", ",
+                            mu__entry_name(entry));
 
         if (size < 0 || (size_t)size >= sizeof names - used)
             break;

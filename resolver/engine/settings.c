@@ -111,8 +111,8 @@ static void list_setting_names(const struct mu__setting_spec *specs, char *out,
 
     out[0] = '\0';
     for (size_t i = 0; i < count_specs(specs) && used < size; i++) {
-        int length = snprintf(out + used, size - used, "%s%s", i == 0 ? "" : ", ",
-                              specs[i].name);
+        int length =
+            snprintf(out + used, size - used, "%s%s", i == 0 ? "" : ", ", specs[i].name);
 
         used += length < 0 ? size : (size_t)length;
     }

@@ -12,10 +12,10 @@ enum mu__setting_form {
 };
 
 struct mu__setting_spec {
-    const char *name;       /* "port"; NULL ends the table */
+    const char *name; /* "port"; NULL ends the table */
     enum mu__setting_form form;
-    const char *variable;   /* of the environment; NULL: none */
-    const char *initial;    /* the default; NULL: none */
+    const char *variable; /* of the environment; NULL: none */
+    const char *initial;  /* the default; NULL: none */
     long low;
     long high;
     const char *help;       /* one line */
@@ -23,18 +23,18 @@ struct mu__setting_spec {
 };
 
 /* Rows of a table: a text, a number from `low` to `high`, a switch. */
-#define MU__SETTING(at, name, variable, initial, help)                                  \
+#define MU__SETTING(at, name, variable, initial, help) \
     [at] = {name, MU__SETTING_TEXT, variable, initial, 0, 0, help, "the default of " name}
-#define MU__SETTING_WITHIN(at, name, variable, initial, low, high, help)                \
-    [at] = {name, MU__SETTING_NUMBER, variable, initial, low, high, help,               \
-            "the default of " name}
-#define MU__SETTING_FLAG(at, name, variable, initial, help)                             \
-    [at] = {name, MU__SETTING_SWITCH, variable, initial, 0, 1, help,                    \
-            "the default of " name}
+#define MU__SETTING_WITHIN(at, name, variable, initial, low, high, help) \
+    [at] = {name, MU__SETTING_NUMBER,    variable, initial, low, high,   \
+            help, "the default of " name}
+#define MU__SETTING_FLAG(at, name, variable, initial, help)       \
+    [at] = {name, MU__SETTING_SWITCH,    variable, initial, 0, 1, \
+            help, "the default of " name}
 
 /* The values that the program has set, in the order of the specs. */
 struct mu__settings {
-    const char *resolver;   /* for messages */
+    const char *resolver; /* for messages */
     const struct mu__setting_spec *specs;
     char **values; /* NULL: not set. Behind each its origin, for messages */
 };

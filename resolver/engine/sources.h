@@ -36,7 +36,7 @@ struct mu__sources_ops {
      * pause that was hurried. */
     enum mu__pause (*pause)(struct mu__sources *sources, uint64_t due_ms, bool may_hurry);
 
-    uint64_t (*now_ms)(struct mu__sources *sources);    /* monotonic */
+    uint64_t (*now_ms)(struct mu__sources *sources); /* monotonic */
     uint64_t (*random)(struct mu__sources *sources);
 };
 

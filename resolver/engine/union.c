@@ -24,8 +24,9 @@ static int add_one(mu_cluster *whole, const char *type, int index, const char *a
                             member, type, index, address,
                             mu_cluster_address(whole, type, index));
     rv = mu_cluster_add(whole, type, index, address, &inner);
-    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "union: member %zu: %s", member,
-                                      inner.message);
+    return rv == 0 ? 0
+                   : mu_error_set(ret_error, rv, "union: member %zu: %s", member,
+                                  inner.message);
 }
 
 static int add_member_job(mu_cluster *whole, const mu_cluster *cluster, const char *type,
@@ -64,8 +65,8 @@ static int merge_members(const mu_cluster *const *clusters, size_t count,
     int rv = 0;
 
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0;
-             rv == 0 && (type = mu_cluster_job_at(clusters[i], k)) != NULL; k++)
+        for (size_t k = 0; rv == 0 && (type = mu_cluster_job_at(clusters[i], k)) != NULL;
+             k++)
             if (mu_cluster_task_count(whole, type) == 0)
                 rv = merge_job(clusters, count, type, whole, ret_error);
     return rv;

@@ -10,8 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH, TASKS, TTL, TASK_TYPE, TASK_INDEX, SOURCE_BYTES = 320, WATCH_MS = 5000,
-       FILES_AT_A_TIME = 64 };
+enum {
+    PATH,
+    TASKS,
+    TTL,
+    TASK_TYPE,
+    TASK_INDEX,
+    SOURCE_BYTES = 320,
+    WATCH_MS = 5000,
+    FILES_AT_A_TIME = 64
+};
 
 static const struct mu__setting_spec settings_of[] = {
     MU__SETTING(PATH, "path", "MUSTER_CLUSTER_DIRECTORY", NULL,
@@ -34,7 +42,7 @@ static int detect_directory(const struct mu__pass *pass, mu_error *ret_why)
 struct look {
     const struct mu__pass *pass;
     const char *path;
-    char source[SOURCE_BYTES];  /* "directory /x" */
+    char source[SOURCE_BYTES]; /* "directory /x" */
     struct mu__jobs shape;
     uint64_t now_s;
     unsigned removed;                /* entries that have expired, */
@@ -258,8 +266,8 @@ static int resolve_directory(const struct mu__pass *pass, mu_error *ret_error,
 
 /* State between calls. */
 struct own {
-    bool taken;             /* this process has held the place */
-    uint64_t holder_until_s;    /* of another process's entry, when it was first seen */
+    bool taken;              /* this process has held the place */
+    uint64_t holder_until_s; /* of another process's entry, when it was first seen */
     char holder[MU__ENTRY_WHO_BYTES];
 };
 
@@ -322,8 +330,8 @@ static int refuse_directory_holder(const struct look *look, const char *path,
 
     if (own->taken || entry->who[0] == '\0' ||
         (same && entry->until_s != own->holder_until_s))
-        return mu_error_set(look->error, -MU_EEXISTS,
-                            "%s: is another process's, at %s%s", path, entry->address,
+        return mu_error_set(look->error, -MU_EEXISTS, "%s: is another process's, at %s%s",
+                            path, entry->address,
                             own->taken ? ", which has taken this one's place"
                             : entry->who[0] == '\0'
                                 ? ", as somebody wrote by hand: remove the file"
@@ -359,7 +367,7 @@ static int write_location(const struct look *look, const char *path,
     if (answer->code == -MU_EEXISTS)
         return mu_error_set(look->error, -MU_EUNAVAILABLE,
                             "%s: was taken by another process a moment ago", path);
-    if (answer->code == -MU_ENOTFOUND)      /* the folder: it may come back */
+    if (answer->code == -MU_ENOTFOUND) /* the folder: it may come back */
         return mu_error_set(look->error, -MU_EUNAVAILABLE, "%s: %s", look->source,
                             answer->error.message);
     return mu__answer_check(answer, look->source, look->error);

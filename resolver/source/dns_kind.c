@@ -137,7 +137,7 @@ static const char *next_address(const struct mu__dns_plan *plan, const char *tex
 {
     bool needs_ipv4 = plan->family != MU__DNS_ONLY_6;
     bool needs_ipv6 = plan->family == MU__DNS_ONLY_6 || plan->family == MU__DNS_ALL ||
-                   (plan->family == MU__DNS_AUTO && !holds_v4(text));
+                      (plan->family == MU__DNS_AUTO && !holds_v4(text));
     const char *line;
 
     while (mu__next_line(&at, &line, ret_size))

@@ -132,8 +132,7 @@ static int read_dns_count(const char *source, unsigned position, const char *tex
                             "%s: item %u: the setting names has no name for job %s",
                             source, position, name);
     if (plan->tasks[type] != MU__DNS_ANY)
-        return mu_error_set(ret_error, -MU_EEXISTS,
-                            "%s: item %u: \"%s\" appears twice",
+        return mu_error_set(ret_error, -MU_EEXISTS, "%s: item %u: \"%s\" appears twice",
                             source, position, name);
     plan->tasks[type] = count;
     return 0;

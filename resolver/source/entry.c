@@ -70,8 +70,8 @@ static int read_entry_line(const char *text, size_t size, unsigned line,
 /* White space at the end of a line, as editors leave it, is not part of it. */
 static size_t trim_entry_line(const char *text, size_t size)
 {
-    while (size > 0 && (text[size - 1] == ' ' || text[size - 1] == '\r' ||
-                        text[size - 1] == '\t'))
+    while (size > 0 &&
+           (text[size - 1] == ' ' || text[size - 1] == '\r' || text[size - 1] == '\t'))
         size--;
     return size;
 }
@@ -106,8 +106,8 @@ void mu__entry_write(const struct mu__task_entry *entry, char *out)
         return;
     used += snprintf(out + used, MU__ENTRY_BYTES_MAX - (size_t)used, "%s\n", entry->who);
     if (entry->until_s != 0)
-        (void)snprintf(out + used, MU__ENTRY_BYTES_MAX - (size_t)used,
-                       "%s%" PRIu64 "\n", until, entry->until_s);
+        (void)snprintf(out + used, MU__ENTRY_BYTES_MAX - (size_t)used, "%s%" PRIu64 "\n",
+                       until, entry->until_s);
 }
 
 int mu__entry_task(const char *name, size_t size, char between, const char *source,
@@ -154,8 +154,7 @@ int mu__entry_add(const struct mu__task_entry *entry, const char *source,
 
     if (rv == 0)
         return 0;
-    return mu_error_set(ret_error,
-                        rv == -MU_EEXISTS && entry->who[0] != '\0' ? -MU_EUNAVAILABLE
-                                                                   : rv,
-                        "%s", inner.message);
+    return mu_error_set(
+        ret_error, rv == -MU_EEXISTS && entry->who[0] != '\0' ? -MU_EUNAVAILABLE : rv,
+        "%s", inner.message);
 }

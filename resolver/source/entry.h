@@ -17,8 +17,8 @@ enum { MU__ENTRY_WHO_BYTES = 40, MU__ENTRY_BYTES_MAX = 512 };
 
 struct mu__task_entry {
     char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
-    char who[MU__ENTRY_WHO_BYTES];  /* "": a person */
-    uint64_t until_s;               /* 0: for ever */
+    char who[MU__ENTRY_WHO_BYTES]; /* "": a person */
+    uint64_t until_s;              /* 0: for ever */
 };
 
 /* Parse an entry; messages begin with `source`. -MU_EINVALID with line and expectation;

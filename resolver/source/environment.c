@@ -32,18 +32,26 @@ static const struct mu__rank_settings rank_settings = {JOBS, PORT, RPC_LAYER};
 /* Sets of variables with one meaning: muster's, JAX's, torchrun's. */
 static const struct family {
     const char *address;
-    const char *port;       /* where the address has none */
+    const char *port; /* where the address has none */
     const char *count;
     const char *id;
-    const char *bind;       /* of process 0; NULL: there is no such variable */
+    const char *bind; /* of process 0; NULL: there is no such variable */
     const char *devices;
-    const char *partitions[3];  /* the first that is set; the second is an older name */
+    const char *partitions[3]; /* the first that is set; the second is an older name */
 } families[] = {
-    {"MUSTER_COORDINATOR_ADDRESS", "MUSTER_COORDINATOR_PORT", "MUSTER_NUM_PROCESSES",
-     "MUSTER_PROCESS_ID", "MUSTER_COORDINATOR_BIND_ADDRESS", "MUSTER_LOCAL_DEVICE_IDS",
+    {"MUSTER_COORDINATOR_ADDRESS",
+     "MUSTER_COORDINATOR_PORT",
+     "MUSTER_NUM_PROCESSES",
+     "MUSTER_PROCESS_ID",
+     "MUSTER_COORDINATOR_BIND_ADDRESS",
+     "MUSTER_LOCAL_DEVICE_IDS",
      {"MUSTER_PARTITION_INDEX"}},
-    {"JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_PORT", "JAX_NUM_PROCESSES",
-     "JAX_PROCESS_ID", "JAX_COORDINATOR_BIND_ADDRESS", "JAX_LOCAL_DEVICE_IDS",
+    {"JAX_COORDINATOR_ADDRESS",
+     "JAX_COORDINATOR_PORT",
+     "JAX_NUM_PROCESSES",
+     "JAX_PROCESS_ID",
+     "JAX_COORDINATOR_BIND_ADDRESS",
+     "JAX_LOCAL_DEVICE_IDS",
      {"JAX_PARTITION_INDEX", "JAX_SLICE_INDEX"}},
     {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", NULL, NULL, {NULL}},
 };
@@ -256,8 +264,8 @@ static int resolve_family(const struct mu__pass *pass, const struct family *fami
 
 static void explain_proxies(struct mu__requests *requests)
 {
-    static const char *const names[] = {"http_proxy", "HTTP_PROXY", "https_proxy",
-                                        "HTTPS_PROXY", "grpc_proxy",  "all_proxy",
+    static const char *const names[] = {"http_proxy",  "HTTP_PROXY", "https_proxy",
+                                        "HTTPS_PROXY", "grpc_proxy", "all_proxy",
                                         "ALL_PROXY"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

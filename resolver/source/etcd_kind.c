@@ -26,10 +26,10 @@ enum {
     TASK_INDEX,
     KEY_BYTES = 512,
     PAGE_TASKS = 4096,
-    CROWD_TASKS = 64,           /* with more expected tasks, all keys are only read
-                                   after a change */
-    CACHE_MS = 60000,            /* of the keys that were read */
-    CHOICES_MAX = 16,           /* tries of a free index, when others take it first */
+    CROWD_TASKS = 64, /* with more expected tasks, all keys are only read
+                         after a change */
+    CACHE_MS = 60000, /* of the keys that were read */
+    CHOICES_MAX = 16, /* tries of a free index, when others take it first */
     WATCH_MS = 3000
 };
 
@@ -73,7 +73,8 @@ static int write_folder(struct talk *talk)
     if (at > 128 || at == 0 || prefix[at - 1] == '/')
         return mu_error_set(talk->etcd.error, -MU_EINVALID,
                             "etcd: prefix: expected 1 to 128 bytes without \"/\" at the "
-                            "end, got %zu bytes", at);
+                            "end, got %zu bytes",
+                            at);
     at = (size_t)snprintf(talk->folder, room, "%s/", prefix);
     for (; *name != '\0' && at + 12 < room; name++)
         at += (size_t)snprintf(talk->folder + at, room - at,
@@ -133,10 +134,11 @@ static int read_etcd_task(struct talk *talk, const struct mu__etcd_entry *at,
     if (rv != 0)
         return rv;
     (void)snprintf(source, sizeof source, "etcd: %s%s/%d", talk->folder, type, index);
-    rv = mu__entry_parse(at->value.data, at->value.size, source, talk->etcd.error,
-                         &entry);
-    return rv != 0 ? rv : mu__entry_add(&entry, source, type, index, talk->etcd.error,
-                                        resolution);
+    rv =
+        mu__entry_parse(at->value.data, at->value.size, source, talk->etcd.error, &entry);
+    return rv != 0
+               ? rv
+               : mu__entry_add(&entry, source, type, index, talk->etcd.error, resolution);
 }
 
 /* The begin of the next page, if there is one. */
@@ -169,7 +171,7 @@ static int read_etcd_page(struct talk *talk, const struct mu__etcd_answer *answe
 
 /* A read of all keys below the folder, page by page. */
 struct range {
-    struct key_page page;           /* what is read next */
+    struct key_page page; /* what is read next */
     char end[KEY_BYTES];
     size_t end_size;
     uint64_t limit;
@@ -179,8 +181,8 @@ static void begin_range(const struct talk *talk, struct range *range)
 {
     size_t size = strlen(talk->folder);
 
-    *range = (struct range){.page = {.from_size = size, .more = true},
-                            .end_size = size, .limit = PAGE_TASKS};
+    *range = (struct range){
+        .page = {.from_size = size, .more = true}, .end_size = size, .limit = PAGE_TASKS};
     memcpy(range->page.from, talk->folder, size);
     memcpy(range->end, talk->folder, size);
     range->end[size - 1]++;
@@ -278,19 +280,19 @@ static int resolve_etcd(const struct mu__pass *pass, mu_error *ret_error,
 
 /* State between calls. */
 struct own_key {
-    bool taken;                 /* this process has held the place */
-    unsigned endpoint;          /* that answered last: waiting for one that hangs each
-                                   time would take longer than the lease lives */
-    uint64_t holder_lease;      /* of another process in the place, */
-    uint64_t holder_term;       /* and the raft term in which that was read: */
-    uint64_t holder_ttl_s;      /* how long it had to live when it was last seen, */
-    uint64_t holder_end_s;      /* and when it would have ended when it was first seen */
+    bool taken;            /* this process has held the place */
+    unsigned endpoint;     /* that answered last: waiting for one that hangs each
+                              time would take longer than the lease lives */
+    uint64_t holder_lease; /* of another process in the place, */
+    uint64_t holder_term;  /* and the raft term in which that was read: */
+    uint64_t holder_ttl_s; /* how long it had to live when it was last seen, */
+    uint64_t holder_end_s; /* and when it would have ended when it was first seen */
 };
 
 /* One announcement under way. */
 struct slot {
     const mu_announcement *announcement;
-    mu_resolution task;         /* type and index */
+    mu_resolution task; /* type and index */
     uint64_t lease;
     long ttl_s;
     struct own_key *own;
@@ -342,8 +344,8 @@ static int grant_etcd_lease(struct talk *talk, const struct slot *slot)
     mu__etcd_grant(&body, slot->lease, (uint64_t)slot->ttl_s);
     rv = post_etcd_task(talk, MU__ETCD_GRANT, &body, 0, &answer);
     mu__etcd_answer_free(answer);
-    return rv == -MU_EPRECONDITION ? 0 : rv;    /* it was granted before, and the answer
-                                                   lost */
+    return rv == -MU_EPRECONDITION ? 0 : rv; /* it was granted before, and the answer
+                                                lost */
 }
 
 static int read_holder(struct talk *talk, const struct slot *slot,
@@ -412,8 +414,8 @@ static int refuse_etcd_holder(struct talk *talk, struct slot *slot, uint64_t lea
     if (rv != 0)
         return rv;
     known = own->holder_lease == lease && own->holder_term == term;
-    is_live = known && ttl_s > 0 &&
-            (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
+    is_live =
+        known && ttl_s > 0 && (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
     if (lease == 0 || own->taken || is_live)
         return mu_error_set(talk->etcd.error, -MU_EEXISTS,
                             "etcd: %s is another process's, at %s%s", slot->key,
@@ -461,7 +463,7 @@ static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
 
     write_take(slot, &body);
     rv = post_etcd_task(talk, MU__ETCD_TXN, &body, 0, &answer);
-    if (rv == -MU_ENOTFOUND)    /* the next try grants another one */
+    if (rv == -MU_ENOTFOUND) /* the next try grants another one */
         rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
                           "etcd: the lease for %s has ended already", slot->key);
     if (rv == 0)
@@ -604,7 +606,7 @@ static int withdraw_from_etcd(const struct mu__pass *pass,
     mu__etcd_revoke(&body, lease_of(announcement->incarnation));
     rv = post_etcd_task(&talk, MU__ETCD_REVOKE, &body, 0, &answer);
     mu__etcd_answer_free(answer);
-    return rv == -MU_ENOTFOUND ? 0 : rv;    /* it has ended by itself */
+    return rv == -MU_ENOTFOUND ? 0 : rv; /* it has ended by itself */
 }
 
 const struct mu__resolver_kind mu__resolver_etcd = {

@@ -12,9 +12,9 @@
 
 enum {
     REQUEST_MS = 3000,
-    NEXT_MS = 1000,         /* timeout where there is another endpoint */
+    NEXT_MS = 1000,          /* timeout where there is another endpoint */
     TOKEN_VALID_MS = 240000, /* etcd's simple tokens end 5 minutes after their last use */
-    TOKEN_BYTES = 4096,     /* a JWT has some hundreds */
+    TOKEN_BYTES = 4096,      /* a JWT has some hundreds */
     PASSWORD_BYTES_MAX = 4096,
     PATH_ROOM = 40,
     RENEWED = 1000 /* added to `again` with a new token */
@@ -163,8 +163,8 @@ int mu__etcd_talk_begin(const struct mu__pass *pass, mu_error *ret_error,
 {
     int rv;
 
-    *talk = (struct mu__etcd_talk){.pass = pass, .error = ret_error,
-                                   .request_ms = REQUEST_MS};
+    *talk = (struct mu__etcd_talk){
+        .pass = pass, .error = ret_error, .request_ms = REQUEST_MS};
     rv = read_endpoints(talk);
     if (rv == 0)
         rv = read_talk_tls(talk);
@@ -210,10 +210,9 @@ static int post_etcd_form(struct mu__etcd_talk *talk, const char *endpoint,
     request.tls = &talk->tls;
     answer = mu__requests_get(talk->pass->requests, &request);
     if (answer->code != 0)
-        return mu_error_set(inner,
-                            is_passing_etcd_code(answer->code) ? -MU_EUNAVAILABLE
-                                                               : answer->code,
-                            "%s", answer->error.message);
+        return mu_error_set(
+            inner, is_passing_etcd_code(answer->code) ? -MU_EUNAVAILABLE : answer->code,
+            "%s", answer->error.message);
     rv = mu__etcd_answer_read(answer->status, answer->data, answer->size, inner,
                               ret_answer);
     if (!is_passing_etcd_code(rv))
@@ -231,13 +230,15 @@ static int explain_etcd_refusal(struct mu__etcd_talk *talk, const char *endpoint
         return mu_error_set(talk->error, -MU_EUNAUTHENTICATED,
                             "etcd at %s has users; expected settings user and "
                             "password_file (variables MUSTER_ETCD_USER, "
-                            "MUSTER_ETCD_PASSWORD_FILE)", endpoint);
+                            "MUSTER_ETCD_PASSWORD_FILE)",
+                            endpoint);
     /* etcd's gateway takes no user from a client whose certificate has a CommonName. */
     if (strstr(inner->message, "CommonName of client") != NULL)
         return mu_error_set(talk->error, -MU_EUNAUTHENTICATED,
                             "etcd at %s has users, and takes none from a client whose "
                             "certificate has a CommonName; expected one without it in "
-                            "certificate_file", endpoint);
+                            "certificate_file",
+                            endpoint);
     return fail_etcd_request(talk, endpoint, code, inner->message);
 }
 
@@ -253,8 +254,8 @@ static int refuse_user(struct mu__etcd_talk *talk, const char *endpoint, int cod
         return explain_etcd_refusal(talk, endpoint, code, inner);
     if (code == -MU_EINVALID || code == -MU_EUNAUTHENTICATED)
         return mu_error_set(talk->error, -MU_EUNAUTHENTICATED,
-                            "etcd at %s does not take user %s with this password: "
-                            "%.300s", endpoint, shown, inner->message);
+                            "etcd at %s does not take user %s with this password: %.300s",
+                            endpoint, shown, inner->message);
     return fail_etcd_request(talk, endpoint, code, inner->message);
 }
 

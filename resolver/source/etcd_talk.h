@@ -22,19 +22,21 @@ enum mu__etcd_setting {
 #define MU__TALK_SETTINGS                                                               \
     MU__SETTING(MU__TALK_ENDPOINTS, "endpoints", "MUSTER_ETCD", NULL,                   \
                 "urls of etcd's servers, with commas between"),                         \
-    MU__SETTING(MU__TALK_CA_FILE, "ca_file", "MUSTER_ETCD_CA_FILE", NULL,               \
-                "certificates (PEM) that are trusted in place of the system's"),        \
-    MU__SETTING(MU__TALK_CERTIFICATE_FILE, "certificate_file",                          \
-                "MUSTER_ETCD_CERTIFICATE_FILE", NULL, "our certificate (PEM)"),         \
-    MU__SETTING(MU__TALK_KEY_FILE, "key_file", "MUSTER_ETCD_KEY_FILE", NULL,            \
-                "and its key (PEM)"),                                                   \
-    MU__SETTING(MU__TALK_SERVER_NAME, "server_name", "MUSTER_ETCD_SERVER_NAME", NULL,   \
-                "the name that etcd's certificate must have, in place of the url's"),   \
-    MU__SETTING(MU__TALK_USER, "user", "MUSTER_ETCD_USER", NULL, "a user of etcd"),     \
-    MU__SETTING(MU__TALK_PASSWORD, "password", "MUSTER_ETCD_PASSWORD", NULL,            \
-                "and the password"),                                                    \
-    MU__SETTING(MU__TALK_PASSWORD_FILE, "password_file", "MUSTER_ETCD_PASSWORD_FILE",   \
-                NULL, "a file that has the password, where it is not set itself")
+        MU__SETTING(MU__TALK_CA_FILE, "ca_file", "MUSTER_ETCD_CA_FILE", NULL,           \
+                    "certificates (PEM) that are trusted in place of the system's"),    \
+        MU__SETTING(MU__TALK_CERTIFICATE_FILE, "certificate_file",                      \
+                    "MUSTER_ETCD_CERTIFICATE_FILE", NULL, "our certificate (PEM)"),     \
+        MU__SETTING(MU__TALK_KEY_FILE, "key_file", "MUSTER_ETCD_KEY_FILE", NULL,        \
+                    "and its key (PEM)"),                                               \
+        MU__SETTING(                                                                    \
+            MU__TALK_SERVER_NAME, "server_name", "MUSTER_ETCD_SERVER_NAME", NULL,       \
+            "the name that etcd's certificate must have, in place of the url's"),       \
+        MU__SETTING(MU__TALK_USER, "user", "MUSTER_ETCD_USER", NULL, "a user of etcd"), \
+        MU__SETTING(MU__TALK_PASSWORD, "password", "MUSTER_ETCD_PASSWORD", NULL,        \
+                    "and the password"),                                                \
+        MU__SETTING(MU__TALK_PASSWORD_FILE, "password_file",                            \
+                    "MUSTER_ETCD_PASSWORD_FILE", NULL,                                  \
+                    "a file that has the password, where it is not set itself")
 
 enum { MU__TALK_ENDPOINTS_MAX = 16, MU__TALK_URL_BYTES = 300 };
 
@@ -44,17 +46,17 @@ struct mu__etcd_talk {
     mu_error *error;
     char endpoints[MU__TALK_ENDPOINTS_MAX][MU__TALK_URL_BYTES];
     unsigned endpoints_count;
-    unsigned first;             /* the endpoint that is tried first; then the one that
-                                   answered last */
-    uint32_t request_ms;        /* timeout of each request; where there is another
-                                   endpoint, at most a second */
-    uint32_t cache_ms;          /* of the requests: how long an answer may be cached */
-    bool has_next;              /* another endpoint follows the one that is tried now */
+    unsigned first;      /* the endpoint that is tried first; then the one that
+                            answered last */
+    uint32_t request_ms; /* timeout of each request; where there is another
+                            endpoint, at most a second */
+    uint32_t cache_ms;   /* of the requests: how long an answer may be cached */
+    bool has_next;       /* another endpoint follows the one that is tried now */
     struct mu__request_tls tls;
-    const char *user;           /* NULL: none */
+    const char *user; /* NULL: none */
     const char *password;
     size_t password_size;
-    bool is_renewed;            /* the token was refused, and another one is requested */
+    bool is_renewed; /* the token was refused, and another one is requested */
 };
 
 /* Read the settings, and the files that they name. Errors begin with "etcd: ".

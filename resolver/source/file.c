@@ -61,8 +61,8 @@ static int read_file_tf_config(const char *text, size_t size, const char *source
 bool mu__spec_is_tf_config(const char *text, size_t size)
 {
     cJSON *root = NULL;
-    bool is_tf_config = mu__json_parse(text, size, "", NULL, &root) == 0 &&
-                        has_tf_config_keys(root);
+    bool is_tf_config =
+        mu__json_parse(text, size, "", NULL, &root) == 0 && has_tf_config_keys(root);
 
     cJSON_Delete(root);
     return is_tf_config;

@@ -39,8 +39,8 @@ static int read_mpi_host_file(struct mu__requests *requests, const char *path,
 
 static int read_mpi_host_list(const char *text, mu_error *ret_error, struct nodes *nodes)
 {
-    int rv = mu__host_list_parse(text, strlen(text), nodes->source, ret_error,
-                                 &nodes->hosts);
+    int rv =
+        mu__host_list_parse(text, strlen(text), nodes->source, ret_error, &nodes->hosts);
 
     if (rv == 0 && nodes->hosts.count == 0)
         rv = mu_error_set(ret_error, -MU_EINVALID, "%s: expected a host at least",

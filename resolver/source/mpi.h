@@ -18,35 +18,39 @@ enum mu__mpi_setting {
 };
 
 /* Rows of the table, with the variables of a resolver: MUSTER_<PREFIX>_... */
-#define MU__MPI_SETTINGS(PREFIX) \
-    MU__SETTING(MU__MPI_JOBS, "jobs", "MUSTER_" PREFIX "_JOBS", NULL,                   \
-                "what the tasks are, by rank: \"chief=1,worker=*\"; without it all are "\
-                "workers where the hosts are known, else the chief and workers"),       \
-    MU__SETTING(MU__MPI_HOSTS, "hosts", "MUSTER_" PREFIX "_HOSTS", NULL,                \
-                "the hosts in the launcher's order: \"n[1-2],m5\"; one for each task, " \
-                "or one for each node"),                                                \
-    MU__SETTING(MU__MPI_HOST_FILE, "hostfile", "MUSTER_" PREFIX "_HOSTFILE", NULL,      \
-                "the file with lines \"HOST slots=N\" that the launcher has; an "       \
-                "absolute path"),                                                       \
-    MU__SETTING(MU__MPI_MAPPING, "mapping", "MUSTER_" PREFIX "_MAPPING", "block",       \
-                "\"block\": a node is filled before the next one; \"cyclic\": one task "\
-                "to each node in turn"),                                                \
-    MU__SETTING(MU__MPI_COORDINATOR_ADDRESS, "coordinator_address",                     \
-                "MUSTER_" PREFIX "_COORDINATOR_ADDRESS", NULL,                          \
-                "where rank 0 is, HOST or HOST:PORT, if hosts are not known"),          \
-    MU__SETTING(MU__MPI_PORT_BASE, "port_base", "MUSTER_" PREFIX "_PORT_BASE", "auto",  \
-                "port of the first task of a node, the next ones follow; \"auto\": "    \
-                "made of the job's id"),                                                \
-    MU__SETTING(MU__MPI_BIND_ADDRESS, "bind_address", "MUSTER_" PREFIX "_BIND_ADDRESS", \
-                NULL, "where this task listens, HOST:PORT"),                            \
-    MU__SETTING(MU__MPI_RPC_LAYER, "rpc_layer", "MUSTER_" PREFIX "_RPC_LAYER", "grpc",  \
-                "in front of the master")
+#define MU__MPI_SETTINGS(PREFIX)                                                         \
+    MU__SETTING(MU__MPI_JOBS, "jobs", "MUSTER_" PREFIX "_JOBS", NULL,                    \
+                "what the tasks are, by rank: \"chief=1,worker=*\"; without it all are " \
+                "workers where the hosts are known, else the chief and workers"),        \
+        MU__SETTING(                                                                     \
+            MU__MPI_HOSTS, "hosts", "MUSTER_" PREFIX "_HOSTS", NULL,                     \
+            "the hosts in the launcher's order: \"n[1-2],m5\"; one for each task, "      \
+            "or one for each node"),                                                     \
+        MU__SETTING(MU__MPI_HOST_FILE, "hostfile", "MUSTER_" PREFIX "_HOSTFILE", NULL,   \
+                    "the file with lines \"HOST slots=N\" that the launcher has; an "    \
+                    "absolute path"),                                                    \
+        MU__SETTING(                                                                     \
+            MU__MPI_MAPPING, "mapping", "MUSTER_" PREFIX "_MAPPING", "block",            \
+            "\"block\": a node is filled before the next one; \"cyclic\": one task "     \
+            "to each node in turn"),                                                     \
+        MU__SETTING(MU__MPI_COORDINATOR_ADDRESS, "coordinator_address",                  \
+                    "MUSTER_" PREFIX "_COORDINATOR_ADDRESS", NULL,                       \
+                    "where rank 0 is, HOST or HOST:PORT, if hosts are not known"),       \
+        MU__SETTING(MU__MPI_PORT_BASE, "port_base", "MUSTER_" PREFIX "_PORT_BASE",       \
+                    "auto",                                                              \
+                    "port of the first task of a node, the next ones follow; \"auto\": " \
+                    "made of the job's id"),                                             \
+        MU__SETTING(MU__MPI_BIND_ADDRESS, "bind_address",                                \
+                    "MUSTER_" PREFIX "_BIND_ADDRESS", NULL,                              \
+                    "where this task listens, HOST:PORT"),                               \
+        MU__SETTING(MU__MPI_RPC_LAYER, "rpc_layer", "MUSTER_" PREFIX "_RPC_LAYER",       \
+                    "grpc", "in front of the master")
 
 /* A task by its launcher's variables. */
 struct mu__mpi_task {
     unsigned rank;
     unsigned size;
-    bool has_local;             /* the next two are known */
+    bool has_local; /* the next two are known */
     unsigned local_rank;
     unsigned local_size;
     bool local_is_loose;        /* Open MPI 5: local_size is that of one node for all, and
@@ -54,9 +58,9 @@ struct mu__mpi_task {
     const char *local_variable; /* of local_rank, for messages */
     const char *host;           /* of this task, as the launcher calls it; NULL */
     const char *host_variable;
-    bool one_node;              /* all tasks are on this one */
-    const char *host_file;      /* that the launcher itself has; NULL */
-    const char *daemons;        /* the hosts of its daemons, as a list; NULL */
+    bool one_node;         /* all tasks are on this one */
+    const char *host_file; /* that the launcher itself has; NULL */
+    const char *daemons;   /* the hosts of its daemons, as a list; NULL */
 };
 
 /* Read this node's name, and from these two variables (NULL: the launcher has none) the

@@ -91,8 +91,7 @@ static void read_space(const char *space, char *ret_host)
            space[end - digits - 1] <= '9')
         digits++;
     if (space[end] != '@' || digits == 0 || before + 2 + digits >= end ||
-        space[end - digits - 1] != '-' ||
-        end - digits - before - 2 > MU__HOST_BYTES_MAX)
+        space[end - digits - 1] != '-' || end - digits - before - 2 > MU__HOST_BYTES_MAX)
         return;
     (void)snprintf(ret_host, MU__HOST_BYTES_MAX + 1, "%.*s",
                    (int)(end - digits - before - 2), space + before + 1);

@@ -12,11 +12,11 @@
 /* Both ranges are outside of the ports that Linux gives to outgoing connections, 32768 to
  * 60999, and the second one below those of Kubernetes's node ports. */
 enum {
-    LONE_PORT = 61440,          /* of jobs with one task a node: JAX's ports */
+    LONE_PORT = 61440, /* of jobs with one task a node: JAX's ports */
     LONE_PORTS = 4096,
-    RANGE_PORT = 10000,         /* of the others */
+    RANGE_PORT = 10000, /* of the others */
     RANGE_PORTS = 20000,
-    RANGE_STEP = 32,            /* a job has whole multiples of it */
+    RANGE_STEP = 32, /* a job has whole multiples of it */
     PORT_MAX = 65535,
 };
 

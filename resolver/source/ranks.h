@@ -31,13 +31,13 @@ int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
 
 /* Tasks whose hosts are known. */
 struct mu__ranks {
-    const char *source;                 /* of the hosts, for messages */
-    const struct mu__host_list *hosts;  /* "host", or "host:port" as it stands */
+    const char *source;                /* of the hosts, for messages */
+    const struct mu__host_list *hosts; /* "host", or "host:port" as it stands */
     const struct mu__layout *layout;
     const struct mu__jobs *jobs;
-    unsigned rank;                      /* of this process */
-    unsigned port;                      /* of local task 0; the next ones follow */
-    const char *host_suffix;            /* behind each host; NULL: nothing */
+    unsigned rank;           /* of this process */
+    unsigned port;           /* of local task 0; the next ones follow */
+    const char *host_suffix; /* behind each host; NULL: nothing */
 };
 
 /* The settings that launchers' resolvers have in common, by their numbers. */

@@ -61,7 +61,7 @@ struct slurm_step {
     unsigned tasks;
     unsigned rank;
     struct mu__host_list hosts;
-    unsigned *counts;           /* of the hosts */
+    unsigned *counts; /* of the hosts */
     struct mu__layout layout;
 };
 
@@ -91,8 +91,7 @@ static int detect_slurm(const struct mu__pass *pass, mu_error *ret_why)
     }
     if (launcher != NULL) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                           "mpirun started this process (%s is set), not srun",
-                           launcher);
+                           "mpirun started this process (%s is set), not srun", launcher);
         return 0;
     }
     return 1;
@@ -105,7 +104,7 @@ static struct step_variables find_names(struct mu__requests *requests)
     static const struct step_variables step = {
         "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE", true};
     static const struct step_variables job = {"SLURM_NTASKS", "SLURM_JOB_NODELIST",
-                                     "SLURM_TASKS_PER_NODE", false};
+                                              "SLURM_TASKS_PER_NODE", false};
     bool in_step = mu__request_variable(requests, step.tasks) != NULL ||
                    mu__request_variable(requests, step.hosts) != NULL ||
                    mu__request_variable(requests, step.counts) != NULL;
@@ -142,9 +141,10 @@ static int check_slurm_counts(const struct slurm_step *step, const char *source)
         sum += step->counts[i];
     if (sum == step->tasks)
         return 0;
-    return mu_error_set(
-        step->error, -MU_EINVALID, "%s: %llu tasks on %zu nodes, but %s is %u", source,
-        (unsigned long long)sum, step->hosts.count, step->names.tasks, step->tasks);
+    return mu_error_set(step->error, -MU_EINVALID,
+                        "%s: %llu tasks on %zu nodes, but %s is %u", source,
+                        (unsigned long long)sum, step->hosts.count, step->names.tasks,
+                        step->tasks);
 }
 
 static int find_counts(struct slurm_step *step)
@@ -278,15 +278,14 @@ static int compare_slurm_rank(const struct slurm_step *step, const char *variabl
                          step->error, &exported);
     if (rv != 0 || exported == mine)
         return rv;
-    return mu_error_set(
-        step->error, -MU_EPRECONDITION,
-        "%s is %u, but rank %u would have %u by %s and the distribution "
-        "(%s): the addresses of the tasks are not known; start srun with "
-        "--distribution=block, or set tasks_per_node",
-        variable, exported, step->rank, mine, step->names.counts,
-        mu__request_variable(step->requests, "SLURM_DISTRIBUTION") == NULL
-            ? "SLURM_DISTRIBUTION is not set"
-            : mu__request_variable(step->requests, "SLURM_DISTRIBUTION"));
+    return mu_error_set(step->error, -MU_EPRECONDITION,
+                        "%s is %u, but rank %u would have %u by %s and the distribution "
+                        "(%s): the addresses of the tasks are not known; start srun with "
+                        "--distribution=block, or set tasks_per_node",
+                        variable, exported, step->rank, mine, step->names.counts,
+                        mu__request_variable(step->requests, "SLURM_DISTRIBUTION") == NULL
+                            ? "SLURM_DISTRIBUTION is not set"
+                            : mu__request_variable(step->requests, "SLURM_DISTRIBUTION"));
 }
 
 /* Slurm numbers the tasks of such a job component by component, and lists the hosts in

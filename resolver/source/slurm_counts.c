@@ -37,8 +37,8 @@ static int set_host(const char *name, unsigned count, const char *source,
                             "%s: \"%.80s\" is none of the %zu hosts of the job", source,
                             name, hosts->count);
     if (counts[position] != 0)
-        return mu_error_set(ret_error, -MU_EEXISTS, "%s: \"%.80s\" appears twice",
-                            source, name);
+        return mu_error_set(ret_error, -MU_EEXISTS, "%s: \"%.80s\" appears twice", source,
+                            name);
     counts[position] = count;
     return 0;
 }

@@ -10,8 +10,8 @@ static const char folder[] = "/proc/driver/nvidia/gpus";
 
 /* The GPUs of this node. */
 struct gpus {
-    unsigned count;             /* of the node, those of this job */
-    const char *visible;        /* CUDA_VISIBLE_DEVICES, NULL when it is not set */
+    unsigned count;      /* of the node, those of this job */
+    const char *visible; /* CUDA_VISIBLE_DEVICES, NULL when it is not set */
     unsigned visible_count;
 };
 

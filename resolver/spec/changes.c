@@ -74,8 +74,7 @@ static int compare_sides(const struct side *one, const struct side *two)
     if (one->at_end || two->at_end)
         return (int)one->at_end - (int)two->at_end;
     order = strcmp(one->type, two->type);
-    return order != 0 ? order
-                      : (one->index > two->index) - (one->index < two->index);
+    return order != 0 ? order : (one->index > two->index) - (one->index < two->index);
 }
 
 static void note_change(struct mu__changes *changes, const mu_cluster *before,
@@ -175,8 +174,7 @@ int mu__changes_take(const mu_cluster *after, const struct mu__changes *changes,
                      mu_error *ret_error, mu_cluster **ret_cluster)
 {
     mu_cluster *cluster = mu_cluster_new();
-    int rv = cluster == NULL ? -MU_ENOMEM
-                             : add_later(after, changes, ret_error, cluster);
+    int rv = cluster == NULL ? -MU_ENOMEM : add_later(after, changes, ret_error, cluster);
 
     for (size_t i = 0; rv == 0 && i < changes->count; i++) {
         const struct mu__change *row = &changes->rows[i];

@@ -8,7 +8,7 @@
 enum mu__change_kind {
     MU__CHANGE_ADDED,
     MU__CHANGE_REMOVED,
-    MU__CHANGE_MOVED        /* the task is at another address */
+    MU__CHANGE_MOVED /* the task is at another address */
 };
 
 /* One task. The strings are owned by the specs, or static. */
@@ -16,15 +16,15 @@ struct mu__change {
     enum mu__change_kind kind;
     const char *type;
     int index;
-    const char *address;    /* in the later spec, or, of a task that was removed, the
-                               former */
-    const char *url;        /* the same, as a socket takes it */
-    const char *refused;    /* why a job that runs cannot take it; NULL: it can */
+    const char *address; /* in the later spec, or, of a task that was removed, the
+                            former */
+    const char *url;     /* the same, as a socket takes it */
+    const char *refused; /* why a job that runs cannot take it; NULL: it can */
 };
 
 /* Borrows from both specs: valid as long as both are. */
 struct mu__changes {
-    struct mu__change *rows;    /* by type (alphabetically), then index */
+    struct mu__change *rows; /* by type (alphabetically), then index */
     size_t count;
     size_t refused_count;
 };

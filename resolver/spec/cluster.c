@@ -456,8 +456,7 @@ int mu__cluster_check_task(const mu_cluster *cluster, const char *type, int inde
     return mu_error_set(ret_error, -MU_ERANGE,
                         "index %d is not in the job \"%s\" with its %zu task%s; "
                         "expected %s",
-                        index, type, job->count,
-                        job->count == 1 ? "" : "s", indices);
+                        index, type, job->count, job->count == 1 ? "" : "s", indices);
 }
 
 int mu_cluster_validate(const mu_cluster *cluster, const char *type, int index,

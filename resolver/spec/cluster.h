@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-enum { MU__TASK_TYPE_BYTES = 16 };  /* room for the name of a task type */
+enum { MU__TASK_TYPE_BYTES = 16 }; /* room for the name of a task type */
 
 /* Whether a name is that of a task type: chief, client, evaluator, ps and worker have a
  * role of their own, others are a program's. One that is near to one of the five is taken

@@ -15,9 +15,9 @@ enum {
 /* State of the parser, while it reads a job. */
 struct job_reader {
     const char *source;
-    const char *path;  /* "" or "cluster" */
+    const char *path;     /* "" or "cluster" */
     const char *location; /* of the whole: "TF_CONFIG: cluster" */
-    const cJSON *job;  /* the list or object, named by its key */
+    const cJSON *job;     /* the list or object, named by its key */
     const char *type;
     mu_cluster *cluster;
     mu_error *error;
@@ -191,8 +191,8 @@ static int read_jobs(struct job_reader *r, const cJSON *object)
 int mu__cluster_from_json(const cJSON *object, const char *source, const char *path,
                           mu_error *ret_error, mu_cluster **ret_cluster)
 {
-    struct job_reader r = {.source = source, .path = path, .error = ret_error,
-                           .cluster = mu_cluster_new()};
+    struct job_reader r = {
+        .source = source, .path = path, .error = ret_error, .cluster = mu_cluster_new()};
     int rv;
 
     if (r.cluster == NULL)
@@ -209,8 +209,12 @@ int mu__cluster_read_all(mu_cluster *cluster, const cJSON *object, const char *s
                          const char *path, mu__cluster_report_fn *report, void *user)
 {
     mu_error error;
-    struct job_reader r = {.source = source, .path = path, .error = &error,
-                           .cluster = cluster, .report = report, .user = user};
+    struct job_reader r = {.source = source,
+                           .path = path,
+                           .error = &error,
+                           .cluster = cluster,
+                           .report = report,
+                           .user = user};
 
     return read_jobs(&r, object);
 }

@@ -90,8 +90,7 @@ static int check_type_given(const char *type, mu_error *ret_error)
 }
 
 /* A type that works: a chief, a worker or an evaluator. */
-static int check_working(const mu_cluster *cluster, const char *type,
-                         mu_error *ret_error)
+static int check_working(const mu_cluster *cluster, const char *type, mu_error *ret_error)
 {
     int rv = check_type_given(type, ret_error);
 
@@ -209,8 +208,7 @@ const char *mu_cluster_job_at(const mu_cluster *cluster, size_t i)
     const char *address;
     int index;
 
-    for (size_t at = 0;
-         mu_cluster_task_at(cluster, at, &type, &index, &address) == 0;
+    for (size_t at = 0; mu_cluster_task_at(cluster, at, &type, &index, &address) == 0;
          at += mu_cluster_task_count(cluster, type)) {
         if (i == 0)
             return type;
@@ -238,8 +236,8 @@ mu_cluster *mu_cluster_split(const mu_cluster *cluster, const char *type)
 
     if (part == NULL)
         return NULL;
-    for (size_t i = 0;
-         mu_cluster_task_at(cluster, i, &type_at, &index, &address) == 0; i++) {
+    for (size_t i = 0; mu_cluster_task_at(cluster, i, &type_at, &index, &address) == 0;
+         i++) {
         if ((strcmp(type_at, "evaluator") == 0) != alone)
             continue;
         if (mu_cluster_add(part, type_at, index, address, NULL) != 0) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    TASK_TEXT_BYTES = 24    /* room for "worker:999999," */
+    TASK_TEXT_BYTES = 24 /* room for "worker:999999," */
 };
 
 static const char tcp[] = "tcp://";
@@ -273,10 +273,9 @@ void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *t
 }
 
 /* The tasks for which `is_member` is true, as "chief:0,worker:2". */
-static char *list_planned_tasks(const mu_cluster *cluster,
-                                bool (*is_member)(const void *arg, const char *type,
-                                                  int index),
-                                const void *arg)
+static char *list_planned_tasks(
+    const mu_cluster *cluster,
+    bool (*is_member)(const void *arg, const char *type, int index), const void *arg)
 {
     size_t size = mu_cluster_task_count(cluster, NULL) * TASK_TEXT_BYTES + 1;
     char *text = calloc(1, size);
@@ -285,8 +284,9 @@ static char *list_planned_tasks(const mu_cluster *cluster,
     size_t used = 0;
     int index;
 
-    for (size_t i = 0; text != NULL && mu_cluster_task_at(cluster, i, &type, &index,
-                                                          &address) == 0; i++) {
+    for (size_t i = 0;
+         text != NULL && mu_cluster_task_at(cluster, i, &type, &index, &address) == 0;
+         i++) {
         if (!is_member(arg, type, index))
             continue;
         (void)snprintf(text + used, size - used, "%s%s:%d", used > 0 ? "," : "", type,

@@ -8,52 +8,52 @@
 #include <stdbool.h>
 
 enum {
-    MU__PLAN_RUNS_MAX = 4096    /* calls in threads of one process */
+    MU__PLAN_RUNS_MAX = 4096 /* calls in threads of one process */
 };
 
 /* The barrier at which chief and workers meet. */
 enum mu__plan_barrier {
     MU__BARRIER_NONE,
-    MU__BARRIER_THREADS,    /* they are threads of this process */
-    MU__BARRIER_SERVICE     /* each has a process */
+    MU__BARRIER_THREADS, /* they are threads of this process */
+    MU__BARRIER_SERVICE  /* each has a process */
 };
 
 /* Warnings to log before the run; bits. */
 enum mu__plan_warning {
-    MU__PLAN_NO_EVAL = 1,           /* the worker function evaluates */
-    MU__PLAN_NO_EVAL_STRATEGY = 2,  /* the default one is taken */
-    MU__PLAN_EVAL_LEFT_OUT = 4      /* in local mode nothing evaluates without the
-                                       function */
+    MU__PLAN_NO_EVAL = 1,          /* the worker function evaluates */
+    MU__PLAN_NO_EVAL_STRATEGY = 2, /* the default one is taken */
+    MU__PLAN_EVAL_LEFT_OUT = 4     /* in local mode nothing evaluates without the
+                                      function */
 };
 
 struct mu__plan_request {
-    int mode;                   /* enum mu_mode */
-    const mu_cluster *cluster;  /* NULL or empty: none */
-    const char *type;           /* NULL or "": not known */
+    int mode;                  /* enum mu_mode */
+    const mu_cluster *cluster; /* NULL or empty: none */
+    const char *type;          /* NULL or "": not known */
     int index;
-    bool between_graph;         /* of the strategy */
+    bool between_graph; /* of the strategy */
     bool has_eval;
     bool has_eval_strategy;
 };
 
 /* One call. */
 struct mu__plan_run {
-    const char *type;   /* NULL: of no task; static */
+    const char *type; /* NULL: of no task; static */
     int index;
     bool evaluates;
-    bool meets;         /* it waits at the barrier */
+    bool meets; /* it waits at the barrier */
 };
 
 struct mu__plan {
-    bool local;         /* there is no cluster */
-    bool serves;        /* this process is a server of its task, */
-    bool joins;         /* and has nothing to do but to wait for the job's end */
-    bool client;        /* makes the calls of other tasks */
-    bool leads;         /* gathers the results of others, and ends the job */
-    bool threads;       /* each call has a thread; else one after the other */
+    bool local;   /* there is no cluster */
+    bool serves;  /* this process is a server of its task, */
+    bool joins;   /* and has nothing to do but to wait for the job's end */
+    bool client;  /* makes the calls of other tasks */
+    bool leads;   /* gathers the results of others, and ends the job */
+    bool threads; /* each call has a thread; else one after the other */
     unsigned warnings;
     enum mu__plan_barrier barrier;
-    struct mu__plan_run *runs;  /* owned */
+    struct mu__plan_run *runs; /* owned */
     size_t runs_count;
 };
 

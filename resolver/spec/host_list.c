@@ -1,7 +1,7 @@
 #include "resolver/spec/host_list.h"
 
-#include "runtime/base/text.h"
 #include "runtime/base/array.h"
+#include "runtime/base/text.h"
 
 #include <muster/cluster.h>
 
@@ -23,20 +23,20 @@ struct number_range {
 
 /* A bracket, and its current number while the names are expanded. */
 struct bracket {
-    size_t prefix_at;           /* of the text before it, */
-    size_t prefix_size;         /* and its size */
+    size_t prefix_at;   /* of the text before it, */
+    size_t prefix_size; /* and its size */
     struct number_range *ranges;
     size_t count;
     size_t capacity;
-    size_t hosts;               /* numbers in all ranges */
-    size_t row;                 /* the range of the current number, */
-    uint64_t value;             /* and the number */
+    size_t hosts;   /* numbers in all ranges */
+    size_t row;     /* the range of the current number, */
+    uint64_t value; /* and the number */
 };
 
 struct item {
     struct bracket brackets[MU__HOST_BRACKETS_MAX];
     size_t count;
-    size_t tail_at;             /* the text behind the last bracket */
+    size_t tail_at; /* the text behind the last bracket */
     size_t tail_size;
 };
 
@@ -44,7 +44,7 @@ struct list_reader {
     const char *text;
     size_t size;
     size_t at;
-    size_t item_at;             /* where the item begins, for messages */
+    size_t item_at; /* where the item begins, for messages */
     const char *source;
     mu_error *error;
     struct mu__host_list list;
@@ -117,8 +117,7 @@ static int refuse_host_list(const struct list_reader *reader, const char *what)
     size_t end = reader->at < reader->size ? reader->at + 1 : reader->size;
     char shown[MU__QUOTE_BYTES];
 
-    mu__quote(shown, sizeof shown, reader->text + reader->item_at,
-              end - reader->item_at);
+    mu__quote(shown, sizeof shown, reader->text + reader->item_at, end - reader->item_at);
     return mu_error_set(reader->error, -MU_EINVALID, "%s: at %zu (%s): expected %s",
                         reader->source, reader->at + 1, shown, what);
 }
@@ -294,8 +293,7 @@ static int put_host_text(struct list_reader *reader, size_t at, size_t size, cha
     if (size > MU__HOST_BYTES_MAX - *length)
         return mu_error_set(reader->error, -MU_EINVALID,
                             "%s: at %zu: expected names of at most %d bytes",
-                            reader->source, reader->item_at + 1,
-                            (int)MU__HOST_BYTES_MAX);
+                            reader->source, reader->item_at + 1, (int)MU__HOST_BYTES_MAX);
     memcpy(name + *length, reader->text + at, size);
     *length += size;
     name[*length] = '\0';

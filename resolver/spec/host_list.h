@@ -18,14 +18,14 @@
 #include <stdbool.h>
 
 enum {
-    MU__HOST_BYTES_MAX = 255,   /* of a name */
-    MU__HOST_BRACKETS_MAX = 8,  /* in a name */
+    MU__HOST_BYTES_MAX = 255,  /* of a name */
+    MU__HOST_BRACKETS_MAX = 8, /* in a name */
     MU__HOST_NESTING_MAX = 8
 };
 
 struct mu__host_list {
     char **names;
-    size_t count;               /* MU_CLUSTER_TASKS_MAX at most */
+    size_t count; /* MU_CLUSTER_TASKS_MAX at most */
     size_t capacity;
 };
 

@@ -142,7 +142,7 @@ static void put_rank(struct mu__layout *layout, unsigned rank, size_t node,
 /* Assign ranks in rounds of `step` tasks to each node. `open` is working memory for all
  * nodes: those that still get tasks. */
 static void distribute_rounds(const unsigned *counts, size_t nodes, unsigned step,
-                        uint32_t *open, struct mu__layout *layout)
+                              uint32_t *open, struct mu__layout *layout)
 {
     size_t open_count = nodes;
     unsigned rank = 0;
@@ -211,8 +211,8 @@ static struct named *sort_host_names(const struct mu__host_list *hosts)
 }
 
 static int assign_ranks(const struct mu__host_list *ranks, const struct named *names,
-                       size_t names_count, const char *source, unsigned *counts,
-                       mu_error *ret_error, struct mu__layout *layout)
+                        size_t names_count, const char *source, unsigned *counts,
+                        mu_error *ret_error, struct mu__layout *layout)
 {
     for (size_t i = 0; i < ranks->count; i++) {
         struct named key = {ranks->names[i], 0};
@@ -235,8 +235,8 @@ int mu__layout_listed(const struct mu__host_list *ranks,
     struct named *names = sort_host_names(hosts);
     unsigned *counts = calloc(hosts->count + 1, sizeof *counts);
     struct mu__layout layout = {0};
-    int rv = names == NULL || counts == NULL ? -MU_ENOMEM
-                                             : layout_init(&layout, ranks->count);
+    int rv =
+        names == NULL || counts == NULL ? -MU_ENOMEM : layout_init(&layout, ranks->count);
 
     if (rv == 0)
         rv = assign_ranks(ranks, names, hosts->count, source, counts, ret_error, &layout);

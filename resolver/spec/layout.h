@@ -7,16 +7,16 @@
 
 struct mu__layout {
     unsigned tasks;
-    uint32_t *nodes;        /* by rank: its node, a place in the list of hosts, */
-    uint32_t *locals;       /* and its number among the tasks there, from 0 */
-    unsigned node_tasks_max;    /* on one node */
+    uint32_t *nodes;         /* by rank: its node, a place in the list of hosts, */
+    uint32_t *locals;        /* and its number among the tasks there, from 0 */
+    unsigned node_tasks_max; /* on one node */
 };
 
 /* How ranks are distributed over nodes. */
 enum mu__distribution {
-    MU__DISTRIBUTION_BLOCK,     /* a node is filled before the next one */
-    MU__DISTRIBUTION_CYCLIC,    /* one to each node in turn */
-    MU__DISTRIBUTION_PLANE      /* `plane` to each node in turn */
+    MU__DISTRIBUTION_BLOCK,  /* a node is filled before the next one */
+    MU__DISTRIBUTION_CYCLIC, /* one to each node in turn */
+    MU__DISTRIBUTION_PLANE   /* `plane` to each node in turn */
 };
 
 /* Parse the numbers of tasks of `nodes` nodes: "3(x2),2,1" is 3, 3, 2, 1.

@@ -83,16 +83,16 @@ static int parse_as_node(struct mu__problems *problems, const char *text, size_t
 static int read_root(struct mu__problems *problems, const cJSON *root, const char *source,
                      bool is_tf_config, mu_cluster **ret_cluster)
 {
-    const cJSON *jobs = is_tf_config ? cJSON_GetObjectItemCaseSensitive(root, "cluster")
-                                     : root;
+    const cJSON *jobs =
+        is_tf_config ? cJSON_GetObjectItemCaseSensitive(root, "cluster") : root;
 
     *ret_cluster = jobs == NULL ? NULL : mu_cluster_new();
     if (jobs != NULL && *ret_cluster == NULL)
         return -MU_ENOMEM;
-    return !cJSON_IsObject(jobs) ? 0
-                                 : mu__cluster_read_all(*ret_cluster, jobs, source,
-                                                        is_tf_config ? "cluster" : "",
-                                                        add_error, problems);
+    return !cJSON_IsObject(jobs)
+               ? 0
+               : mu__cluster_read_all(*ret_cluster, jobs, source,
+                                      is_tf_config ? "cluster" : "", add_error, problems);
 }
 
 int mu__problems_read(struct mu__problems *problems, const char *text, size_t size,
@@ -218,8 +218,8 @@ static void check_addresses(struct mu__problems *problems, const mu_cluster *clu
     const char *address;
     int index;
 
-    for (size_t i = 0;
-         mu_cluster_task_at(cluster, i, &type, &index, &address) == 0; i++) {
+    for (size_t i = 0; mu_cluster_task_at(cluster, i, &type, &index, &address) == 0;
+         i++) {
         if (has_zero_port_address(address))
             mu__problems_add(problems, MU__PROBLEM_WARNING,
                              "/job:%s/task:%d is at %s: others learn its port only "

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 enum mu__problem_grade {
-    MU__PROBLEM_ERROR,      /* a node refuses it */
-    MU__PROBLEM_WARNING,    /* probably not what was meant */
-    MU__PROBLEM_NOTE        /* what follows from it */
+    MU__PROBLEM_ERROR,   /* a node refuses it */
+    MU__PROBLEM_WARNING, /* probably not what was meant */
+    MU__PROBLEM_NOTE     /* what follows from it */
 };
 
 struct mu__problem {
@@ -24,8 +24,8 @@ enum { MU__PROBLEMS_MAX = 1000 };
 struct mu__problems {
     struct mu__problem *rows;
     size_t count;
-    size_t of_grade[3];     /* all that were added, those that are not kept, too */
-    bool is_short;          /* some are not kept: too many, or out of memory */
+    size_t of_grade[3]; /* all that were added, those that are not kept, too */
+    bool is_short;      /* some are not kept: too many, or out of memory */
 };
 
 void mu__problems_done(struct mu__problems *problems);

@@ -163,10 +163,8 @@ static const struct {
     const char *name;
     int (*read)(const cJSON *item, mu_tf_config *config, mu_error *error);
 } keys[] = {
-    {"cluster", read_config_cluster},
-    {"task", read_config_task},
-    {"rpc_layer", read_rpc_layer},
-    {"environment", read_environment},
+    {"cluster", read_config_cluster},        {"task", read_config_task},
+    {"rpc_layer", read_rpc_layer},           {"environment", read_environment},
     {"session_master", read_session_master},
 };
 

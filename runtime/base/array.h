@@ -11,7 +11,7 @@
 
 /* Make room for one more item. `items` is the address of the array's pointer, `first` the
  * capacity of its first allocation, in items. False: out of memory; nothing changed. */
-#define MU__ARRAY_RESERVE(items, room, count, first)                                    \
+#define MU__ARRAY_RESERVE(items, room, count, first) \
     mu__array_reserve((items), sizeof **(items), (room), (count), (first))
 
 static inline bool mu__array_reserve(void *items, size_t item_size, size_t *room,

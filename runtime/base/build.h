@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 struct mu__build {
-    char *text;         /* a zero byte stands behind it; NULL before the first addition */
+    char *text; /* a zero byte stands behind it; NULL before the first addition */
     size_t size;
     size_t room;
     bool failed;

@@ -1,7 +1,7 @@
 /* CRC-32C, eight bytes at a step. */
 #include "runtime/base/crc32c.h"
 
-static const uint32_t polynomial = UINT32_C(0x82F63B78);   /* the lowest bit first */
+static const uint32_t polynomial = UINT32_C(0x82F63B78); /* the lowest bit first */
 
 static uint32_t next_bit(uint32_t sum)
 {
@@ -30,9 +30,8 @@ static uint32_t add_eight(const struct mu__crc32c *crc, uint32_t sum, const uint
     return crc->tables[7][at[0] ^ (sum & 255)] ^
            crc->tables[6][at[1] ^ ((sum >> 8) & 255)] ^
            crc->tables[5][at[2] ^ ((sum >> 16) & 255)] ^
-           crc->tables[4][at[3] ^ (sum >> 24)] ^
-           crc->tables[3][at[4]] ^ crc->tables[2][at[5]] ^
-           crc->tables[1][at[6]] ^ crc->tables[0][at[7]];
+           crc->tables[4][at[3] ^ (sum >> 24)] ^ crc->tables[3][at[4]] ^
+           crc->tables[2][at[5]] ^ crc->tables[1][at[6]] ^ crc->tables[0][at[7]];
 }
 
 uint32_t mu__crc32c_add(const struct mu__crc32c *crc, uint32_t before, const void *data,

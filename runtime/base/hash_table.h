@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 struct mu__hash_node {
-    struct mu__hash_node *next;     /* of the same bucket */
+    struct mu__hash_node *next; /* of the same bucket */
     uint64_t hash;
 };
 
 /* Zeroed memory is an empty table. */
 struct mu__hash_table {
     struct mu__hash_node **buckets;
-    size_t buckets_count;           /* a power of two, or 0 */
+    size_t buckets_count; /* a power of two, or 0 */
     size_t count;
 };
 

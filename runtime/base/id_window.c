@@ -8,7 +8,7 @@
 
 enum {
     WORD_BITS = 64,
-    WORDS_RETAINED = 16     /* a ring never shrinks below this size */
+    WORDS_RETAINED = 16 /* a ring never shrinks below this size */
 };
 
 static uint64_t count_window_words(const struct mu__id_window *window)
@@ -89,9 +89,9 @@ static void shrink_id_window(struct mu__id_window *window)
     if (count_window_words(window) <= WORDS_RETAINED ||
         needed * 8 > count_window_words(window))
         return;
-    (void)resize_id_window(
-        window,
-        round_up_words(needed * 2 < WORDS_RETAINED ? WORDS_RETAINED : needed * 2));
+    (void)resize_id_window(window,
+                           round_up_words(needed * 2 < WORDS_RETAINED ? WORDS_RETAINED
+                                                                      : needed * 2));
 }
 
 int mu__id_window_add(struct mu__id_window *window, uint64_t id)

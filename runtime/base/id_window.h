@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MU__ID_WINDOW_SPAN_MAX = 1 << 23 };  /* all numbers are below base + this */
+enum { MU__ID_WINDOW_SPAN_MAX = 1 << 23 }; /* all numbers are below base + this */
 
 struct mu__id_window {
     uint64_t base;
-    uint64_t *bits;         /* a ring; number n has bit n modulo its size */
-    uint64_t bits_size;     /* in bits: a power of two from 64 on, or 0 */
-    uint64_t end;           /* one behind the largest number in the set, at least base */
+    uint64_t *bits;     /* a ring; number n has bit n modulo its size */
+    uint64_t bits_size; /* in bits: a power of two from 64 on, or 0 */
+    uint64_t end;       /* one behind the largest number in the set, at least base */
 };
 
 /* A set of all numbers below `base`. */

@@ -26,18 +26,17 @@ struct mu__list {
 };
 
 /* The struct that `node` is the `member` of; `node` is not NULL. */
-#define MU__LIST_ENTRY(node, type, member)                                  \
-    ((type *)(void *)((char *)(node) - offsetof(type, member)))
+#define MU__LIST_ENTRY(node, type, member) \
+    ((type *)(void *)((char *)(node)-offsetof(type, member)))
 
 /* NULL at the end. */
-#define MU__LIST_FIRST(list, type, member)                                  \
+#define MU__LIST_FIRST(list, type, member) \
     ((list)->first == NULL ? NULL : MU__LIST_ENTRY((list)->first, type, member))
-#define MU__LIST_LAST(list, type, member)                                   \
+#define MU__LIST_LAST(list, type, member) \
     ((list)->last == NULL ? NULL : MU__LIST_ENTRY((list)->last, type, member))
-#define MU__LIST_NEXT(entry, type, member)                                  \
-    ((entry)->member.next == NULL                                           \
-         ? NULL                                                             \
-         : MU__LIST_ENTRY((entry)->member.next, type, member))
+#define MU__LIST_NEXT(entry, type, member) \
+    ((entry)->member.next == NULL ? NULL   \
+                                  : MU__LIST_ENTRY((entry)->member.next, type, member))
 
 static inline bool mu__list_is_empty(const struct mu__list *list)
 {

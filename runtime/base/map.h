@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct mu__map_entry {
-    uint64_t key;   /* 0: empty */
+    uint64_t key; /* 0: empty */
     void *value;
 };
 
@@ -18,8 +18,8 @@ struct mu__map_entry {
 struct mu__map {
     struct mu__map_entry *entries;
     size_t count;
-    size_t capacity;    /* a power of two, or 0 */
-    uint64_t seed;      /* 0: the keys are ours */
+    size_t capacity; /* a power of two, or 0 */
+    uint64_t seed;   /* 0: the keys are ours */
 };
 
 /* Before the first entry is set. */

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { SHORTEST_MS = 20 };     /* of a pause: less is not worth a try */
+enum { SHORTEST_MS = 20 }; /* of a pause: less is not worth a try */
 
 static uint64_t pause_of(const struct mu__retry *retry, unsigned tries, uint64_t random)
 {

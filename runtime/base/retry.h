@@ -20,8 +20,8 @@ enum { MU__RETRY_FIRST_MS = 100, MU__RETRY_MOST_MS = 10000 };
 struct mu__retry {
     uint32_t first_ms;
     uint32_t most_ms;
-    unsigned tries_max;     /* 0: as many as the time allows */
-    uint64_t end_ms;        /* no try begins at this time or later; or MU__RETRY_NO_END */
+    unsigned tries_max; /* 0: as many as the time allows */
+    uint64_t end_ms;    /* no try begins at this time or later; or MU__RETRY_NO_END */
 };
 
 /* `tries` have failed (1 or more), the last one at `now_ms`. True: try again at

@@ -37,10 +37,9 @@ uint64_t mu__sip_hash(uint64_t secret, const void *data, size_t size)
 {
     uint64_t other = rotate_sip_word(secret, 29) * UINT64_C(0x9e3779b97f4a7c15);
     const uint8_t *at = data;
-    struct sip s = {{secret ^ UINT64_C(0x736f6d6570736575),
-                     other ^ UINT64_C(0x646f72616e646f6d),
-                     secret ^ UINT64_C(0x6c7967656e657261),
-                     other ^ UINT64_C(0x7465646279746573)}};
+    struct sip s = {
+        {secret ^ UINT64_C(0x736f6d6570736575), other ^ UINT64_C(0x646f72616e646f6d),
+         secret ^ UINT64_C(0x6c7967656e657261), other ^ UINT64_C(0x7465646279746573)}};
     uint64_t last = (uint64_t)size << 56;
     uint64_t hash;
     size_t i = 0;

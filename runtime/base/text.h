@@ -33,8 +33,7 @@ void mu__make_utf8(char *text);
 void mu__quote(char *out, size_t size, const char *text, size_t length);
 
 /* Copy a text into an array, as much as there is room for. */
-#define MU__COPY_TEXT(array, text) \
-    ((void)snprintf((array), sizeof(array), "%s", (text)))
+#define MU__COPY_TEXT(array, text) ((void)snprintf((array), sizeof(array), "%s", (text)))
 
 /* Whether there is a control character, which could control a terminal. */
 bool mu__has_control(const char *text);

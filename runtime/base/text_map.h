@@ -8,7 +8,7 @@
 
 struct mu__text_node {
     struct mu__hash_node hashed;
-    struct mu__view text;       /* must not change while the node is in a map */
+    struct mu__view text; /* must not change while the node is in a map */
 };
 
 /* Zeroed memory is an empty map; `secret` may be set while it is empty. */

@@ -115,8 +115,8 @@ void mu__etcd_txn_compare(struct mu__build *body, enum mu__etcd_target target,
     mu__build_add(body, "}");
 }
 
-void mu__etcd_txn_put(struct mu__build *body, struct mu__view key,
-                      struct mu__view value, uint64_t lease)
+void mu__etcd_txn_put(struct mu__build *body, struct mu__view key, struct mu__view value,
+                      uint64_t lease)
 {
     add_etcd_comma(body);
     add_base64(body, "{\"request_put\":{\"key\":", key);
@@ -126,8 +126,7 @@ void mu__etcd_txn_put(struct mu__build *body, struct mu__view key,
     mu__build_add(body, "}}");
 }
 
-void mu__etcd_txn_delete(struct mu__build *body, struct mu__view key,
-                         struct mu__view end)
+void mu__etcd_txn_delete(struct mu__build *body, struct mu__view key, struct mu__view end)
 {
     add_etcd_comma(body);
     add_base64(body, "{\"request_delete_range\":{\"key\":", key);
@@ -146,7 +145,7 @@ void mu__etcd_txn_range(struct mu__build *body, struct mu__view key)
 /* ---- Answers ---- */
 
 struct mu__etcd_answer {
-    cJSON root;     /* an answer is never allocated itself: it is a cJSON tree */
+    cJSON root; /* an answer is never allocated itself: it is a cJSON tree */
 };
 
 static cJSON *root_of(const struct mu__etcd_answer *answer)
@@ -257,7 +256,7 @@ static int code_of_answer(const cJSON *error)
 static int code_of_status(int status)
 {
     if (status == 404 || status == 405)
-        return -MU_EUNIMPLEMENTED;  /* without a code of etcd's: it has no such path */
+        return -MU_EUNIMPLEMENTED; /* without a code of etcd's: it has no such path */
     return status == 429 || status >= 500 ? -MU_EUNAVAILABLE : -MU_EUNKNOWN;
 }
 

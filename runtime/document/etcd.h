@@ -48,8 +48,8 @@ void mu__etcd_txn_else(struct mu__build *body);
 void mu__etcd_txn_end(struct mu__build *body);
 
 /* Operations. Behind one of then and else no key may be put twice, or put and deleted. */
-void mu__etcd_txn_put(struct mu__build *body, struct mu__view key,
-                      struct mu__view value, uint64_t lease);
+void mu__etcd_txn_put(struct mu__build *body, struct mu__view key, struct mu__view value,
+                      uint64_t lease);
 void mu__etcd_txn_delete(struct mu__build *body, struct mu__view key,
                          struct mu__view end);
 void mu__etcd_txn_range(struct mu__build *body, struct mu__view key);

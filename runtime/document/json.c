@@ -34,7 +34,7 @@ static int json_no_memory(const char *source, mu_error *ret_error)
 
 /* Line and column (in characters) of `at`, both from 1. */
 static void find_line(const char *text, const char *at, unsigned *ret_line,
-                       unsigned *ret_column)
+                      unsigned *ret_column)
 {
     unsigned line = 1;
     unsigned column = 1;
@@ -275,9 +275,9 @@ int mu__json_parse(const char *text, size_t size, const char *source, mu_error *
 struct items_parser {
     const struct document *d;
     const char *at;
-    const char *key;    /* of the list */
+    const char *key; /* of the list */
     mu__json_item_fn *read;
-    mu__json_member_fn *read_member;    /* NULL: members go into the root */
+    mu__json_member_fn *read_member; /* NULL: members go into the root */
     void *owner;
     cJSON *root;
 };

@@ -12,7 +12,7 @@ enum {
     VERSION = 1,
     ITEMS_FIRST = 16,
     TAIL_ALIGN = 16,
-    END_BYTES = 64      /* of what is behind the sum's bytes, at most */
+    END_BYTES = 64 /* of what is behind the sum's bytes, at most */
 };
 
 static const char format_name[] = "muster checkpoint";
@@ -35,8 +35,8 @@ void mu__manifest_tensor(const struct mu__manifest_variable *variable,
 {
     bool is_whole = part->first_row == 0 && part->end_row == count_rows(variable);
 
-    *ret_tensor = (struct mu__safetensor){.dtype = variable->dtype,
-                                          .rank = variable->rank};
+    *ret_tensor =
+        (struct mu__safetensor){.dtype = variable->dtype, .rank = variable->rank};
     if (is_whole)
         MU__COPY_TEXT(ret_tensor->name, variable->name);
     else
@@ -98,13 +98,13 @@ static void write_parts(const struct mu__manifest *manifest,
                         struct mu__build *out)
 {
     for (uint32_t i = 0; i < variable->parts_count; i++) {
-        const struct mu__manifest_part *part =
-            &manifest->parts[variable->parts_from + i];
+        const struct mu__manifest_part *part = &manifest->parts[variable->parts_from + i];
         struct mu__safetensor tensor;
 
         mu__manifest_tensor(variable, part, &tensor);
-        mu__build_format(out, "%s{\"file\": %" PRIu32 ", \"tensor\": ",
-                         i == 0 ? "" : ", ", part->file + 1);
+        mu__build_format(out,
+                         "%s{\"file\": %" PRIu32 ", \"tensor\": ", i == 0 ? "" : ", ",
+                         part->file + 1);
         mu__build_json(out, tensor.name, strlen(tensor.name));
         mu__build_format(out,
                          ", \"rows\": [%" PRIu64 ", %" PRIu64 "], \"crc32c\": %" PRIu32
@@ -145,8 +145,9 @@ void mu__manifest_write(const struct mu__crc32c *crc, const struct mu__manifest 
 {
     char end[END_BYTES];
 
-    mu__build_format(out, "{\"format\": \"%s\", \"version\": %d, \"step\": \"%" PRIu64
-                     "\",\n", format_name, VERSION, manifest->step);
+    mu__build_format(out,
+                     "{\"format\": \"%s\", \"version\": %d, \"step\": \"%" PRIu64 "\",\n",
+                     format_name, VERSION, manifest->step);
     write_files(manifest, out);
     mu__build_format(out,
                      "\"index\": {\"file\": \"%s\", \"bytes\": %" PRIu64
@@ -191,7 +192,7 @@ struct manifest_reader {
     size_t variables_room;
     size_t parts_room;
     mu_error *error;
-    int rv;             /* of the variables: the first fault */
+    int rv; /* of the variables: the first fault */
 };
 
 MU_PRINTF(2, 3)
@@ -333,8 +334,8 @@ static int read_form(struct manifest_reader *reader, const cJSON *entry,
         return refuse_manifest(reader->error, "a variable is malformed");
     MU__COPY_TEXT(variable->name, name->valuestring);
     variable->dtype = mu__safetensors_dtype(dtype->valuestring);
-    if (variable->dtype == MU_DTYPE_NONE || !read_whole32(entry, "shards",
-                                                          &variable->shards) ||
+    if (variable->dtype == MU_DTYPE_NONE ||
+        !read_whole32(entry, "shards", &variable->shards) ||
         !mu__safetensors_dims(find_manifest_member(entry, "shape"), &variable->rank,
                               variable->dims))
         return refuse_saved_variable(reader, variable, " is malformed");
@@ -430,7 +431,7 @@ static int read_values(struct manifest_reader *reader, const cJSON *root)
          !read_whole32(packed, "head_bytes", &manifest->head_bytes) ||
          !read_whole32(packed, "tail_bytes", &manifest->tail_bytes) || values != NULL ||
          manifest->packed.bytes <
-         mu__manifest_packed_bytes(manifest->head_bytes, manifest->tail_bytes)))
+             mu__manifest_packed_bytes(manifest->head_bytes, manifest->tail_bytes)))
         return refuse_manifest(reader->error, "\"packed_values\" is malformed");
     return values == NULL ? 0
                           : mu__value_from_json(values, reader->error, &manifest->values);
@@ -440,8 +441,9 @@ static int check_part_files(const struct manifest_reader *reader)
 {
     for (size_t i = 0; i < reader->manifest.parts_count; i++)
         if (reader->manifest.parts[i].file >= reader->manifest.files_count)
-            return refuse_manifest(reader->error, "a part is in file %" PRIu32
-                                   ", of %" PRIu32, reader->manifest.parts[i].file + 1,
+            return refuse_manifest(reader->error,
+                                   "a part is in file %" PRIu32 ", of %" PRIu32,
+                                   reader->manifest.parts[i].file + 1,
                                    reader->manifest.files_count);
     return 0;
 }

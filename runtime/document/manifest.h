@@ -28,7 +28,7 @@
 
 enum {
     MU__MANIFEST_NAME_MAX = 255,
-    MU__MANIFEST_FILE_BYTES = 32,       /* of a file's name, with its zero */
+    MU__MANIFEST_FILE_BYTES = 32, /* of a file's name, with its zero */
     MU__MANIFEST_FILES_MAX = 99999,
     MU__MANIFEST_VARIABLES_MAX = 1 << 20,
     MU__MANIFEST_PARTS_MAX = 1 << 22,
@@ -48,11 +48,11 @@ struct mu__manifest_file {
 
 /* Rows of a variable; a variable without dims has one row. */
 struct mu__manifest_part {
-    uint32_t file;          /* from 0 */
+    uint32_t file; /* from 0 */
     uint64_t first_row;
     uint64_t end_row;
     uint32_t crc;
-    uint64_t offset;        /* in the file; not in the JSON */
+    uint64_t offset; /* in the file; not in the JSON */
 };
 
 struct mu__manifest_variable {
@@ -62,7 +62,7 @@ struct mu__manifest_variable {
     uint64_t dims[MU_TENSOR_RANK_MAX];
     uint32_t shards;
     uint32_t parts_count;
-    size_t parts_from;      /* in the manifest's parts */
+    size_t parts_from; /* in the manifest's parts */
 };
 
 struct mu__manifest_sum {
@@ -74,13 +74,13 @@ struct mu__manifest {
     uint64_t step;
     struct mu__manifest_file *files;
     uint32_t files_count;
-    struct mu__manifest_variable *variables;    /* by name */
+    struct mu__manifest_variable *variables; /* by name */
     size_t variables_count;
     struct mu__manifest_part *parts;
     size_t parts_count;
     struct mu__manifest_sum index;
-    mu_value *values;                   /* NULL: none, or they are packed */
-    struct mu__manifest_sum packed;     /* bytes 0: they are not */
+    mu_value *values;               /* NULL: none, or they are packed */
+    struct mu__manifest_sum packed; /* bytes 0: they are not */
     uint32_t head_bytes;
     uint32_t tail_bytes;
 };

@@ -86,8 +86,8 @@ static void write_tensor(struct mu__build *out, const struct mu__safetensor *ten
                      mu__safetensors_dtype_name(tensor->dtype));
     for (uint32_t i = 0; i < tensor->rank; i++)
         mu__build_format(out, "%s%" PRIu64, i == 0 ? "" : ",", tensor->dims[i]);
-    mu__build_format(out, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
-                     tensor->offset, tensor->offset + tensor->bytes);
+    mu__build_format(out, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", tensor->offset,
+                     tensor->offset + tensor->bytes);
 }
 
 void mu__safetensors_write(struct mu__build *out, const struct mu__safetensor *tensors,
@@ -213,8 +213,7 @@ static int read_tensor(void *owner, const char *key, const cJSON *entry)
     int rv;
 
     if (strcmp(key, metadata_key) == 0)
-        return cJSON_IsObject(entry) ? 0
-                                     : refuse_tensor(reader, key, "it is no object");
+        return cJSON_IsObject(entry) ? 0 : refuse_tensor(reader, key, "it is no object");
     if (strlen(key) > MU__SAFETENSORS_NAME_MAX)
         return refuse_tensor(reader, key, "its name is too long");
     if (!cJSON_IsObject(entry) || cJSON_GetArraySize(entry) != ENTRY_MEMBERS)
@@ -288,8 +287,8 @@ int mu__safetensors_read(const char *json, size_t size, uint64_t content_bytes,
                          size_t *ret_count)
 {
     struct tensors_reader reader = {.content_bytes = content_bytes, .error = ret_error};
-    int rv = mu__json_parse_members(json, size, "its header", read_tensor, &reader,
-                                    ret_error);
+    int rv =
+        mu__json_parse_members(json, size, "its header", read_tensor, &reader, ret_error);
 
     if (rv == 0)
         rv = check_tensors(&reader);

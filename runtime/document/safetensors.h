@@ -17,7 +17,7 @@
 
 enum {
     MU__SAFETENSORS_SIZE_BYTES = 8,
-    MU__SAFETENSORS_HEADER_MAX = 100 * 1000 * 1000,     /* as the format's own library */
+    MU__SAFETENSORS_HEADER_MAX = 100 * 1000 * 1000, /* as the format's own library */
     MU__SAFETENSORS_TENSORS_MAX = 1 << 20,
     MU__SAFETENSORS_NAME_MAX = 319
 };
@@ -28,7 +28,7 @@ struct mu__safetensor {
     uint32_t dtype;
     uint32_t rank;
     uint64_t dims[MU_TENSOR_RANK_MAX];
-    uint64_t offset;    /* from where the contents begin */
+    uint64_t offset; /* from where the contents begin */
     uint64_t bytes;
 };
 

@@ -10,7 +10,7 @@
 
 enum { DEPTH_MAX = 24, NUMBER_BYTES = 64 };
 
-#define EXACT_MAX 9007199254740992.0    /* 2^53 */
+#define EXACT_MAX 9007199254740992.0 /* 2^53 */
 
 static const char float_key[] = "$float";
 static const char bytes_key[] = "$bytes";

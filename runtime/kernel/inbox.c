@@ -63,8 +63,8 @@ bool mu__inbox_is_empty(const struct mu__inbox *inbox)
 
 struct mu__msg *mu__inbox_close(struct mu__inbox *inbox)
 {
-    struct mu__msg *newest = atomic_exchange_explicit(&inbox->newest, &closed_mark,
-                                                      memory_order_acq_rel);
+    struct mu__msg *newest =
+        atomic_exchange_explicit(&inbox->newest, &closed_mark, memory_order_acq_rel);
 
     assert(newest != &closed_mark);
     return reverse(newest);

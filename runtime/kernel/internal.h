@@ -25,12 +25,12 @@ struct dispatch {
 
 struct actor {
     uint32_t number;
-    bool ready;             /* in the list of actors with mail */
-    bool stopping;          /* ends after the current message */
+    bool ready;    /* in the list of actors with mail */
+    bool stopping; /* ends after the current message */
     bool watches_nodes;
     const struct dispatch *dispatch;
     void *state;
-    struct mu__msg *first;  /* mailbox */
+    struct mu__msg *first; /* mailbox */
     struct mu__msg *last;
     struct mu__msg *held_first; /* see mu__hold */
     struct mu__msg *held_last;
@@ -46,51 +46,51 @@ struct node {
     uint32_t number;
     uint32_t index;
     uint64_t incarnation;
-    enum mu__right own_right;   /* that this node has proven there */
-    struct mu__buf *words;      /* memory of the two below; NULL: the node is lost */
+    enum mu__right own_right; /* that this node has proven there */
+    struct mu__buf *words;    /* memory of the two below; NULL: the node is lost */
     struct mu__view type;
     struct mu__view address;
-    struct reads_waiting *reads;    /* NULL: it has never been behind */
-    struct mu__process *process;    /* NULL: not known */
+    struct reads_waiting *reads; /* NULL: it has never been behind */
+    struct mu__process *process; /* NULL: not known */
 };
 
 /* The reads of a node that is behind: it has not read earlier answers yet. */
 struct reads_waiting {
-    bool is_behind;             /* too much waits in its link */
-    bool is_full;               /* its link is not to be read */
-    bool is_full_reported;          /* by mu__kernel_next_full */
-    uint64_t owed;              /* bytes of answers that actors keep back */
+    bool is_behind;        /* too much waits in its link */
+    bool is_full;          /* its link is not to be read */
+    bool is_full_reported; /* by mu__kernel_next_full */
+    uint64_t owed;         /* bytes of answers that actors keep back */
     struct mu__msg *first;
     struct mu__msg *last;
     uint32_t count;
-    uint64_t bytes;             /* of the frames that hold them */
+    uint64_t bytes; /* of the frames that hold them */
 };
 
 struct mu__kernel {
     struct mu__world *world;
-    bool has_limits;            /* this node lacks a right at some node */
+    bool has_limits; /* this node lacks a right at some node */
     const struct mu__schema *schema;
     struct mu__pool pool;
     struct actor **table;
-    uint32_t table_size;        /* a power of two */
+    uint32_t table_size; /* a power of two */
     uint32_t number_next;
-    struct mu__list ready;      /* actors with mail, round robin */
+    struct mu__list ready; /* actors with mail, round robin */
     struct actor *running;
     bool in_turn;
     struct mu__timers timers;
     struct dispatch *dispatches;
-    struct node *nodes;         /* ordered by number */
+    struct node *nodes; /* ordered by number */
     size_t nodes_count;
-    size_t nodes_lost;          /* of these, lost and not removed from the array yet */
+    size_t nodes_lost; /* of these, lost and not removed from the array yet */
     size_t nodes_capacity;
-    struct mu__process *own_process;    /* NULL: not known */
-    uint32_t behind_count;      /* nodes with `reads` */
-    uint32_t reads_count;       /* that wait, of all of them */
-    bool has_full_news;         /* for mu__kernel_next_full */
+    struct mu__process *own_process; /* NULL: not known */
+    uint32_t behind_count;           /* nodes with `reads` */
+    uint32_t reads_count;            /* that wait, of all of them */
+    bool has_full_news;              /* for mu__kernel_next_full */
     struct mu__list remote_monitors;
     struct mu__kernel_counters counters;
     uint16_t kinds_end;
-    uint16_t body_sizes[];      /* by kind of message; 0: there is none */
+    uint16_t body_sizes[]; /* by kind of message; 0: there is none */
 };
 
 /* Whether `node` would drop messages of this kind for want of a right. */

@@ -320,8 +320,8 @@ static struct actor *actor_new(struct mu__kernel *kernel,
         return NULL;
     }
     actor->number = number;
-    actor->length_max = behavior->mailbox_max == 0 ? MU__MAILBOX_MAX
-                                                   : behavior->mailbox_max;
+    actor->length_max =
+        behavior->mailbox_max == 0 ? MU__MAILBOX_MAX : behavior->mailbox_max;
     return actor;
 }
 
@@ -500,8 +500,8 @@ void mu__kernel_turn(struct mu__kernel *kernel)
         struct actor *actor =
             MU__LIST_ENTRY(mu__list_pop(&kernel->ready), struct actor, ready_node);
 
-        budget -= run_actor(kernel, actor,
-                            budget < MU__ACTOR_BATCH ? budget : MU__ACTOR_BATCH);
+        budget -=
+            run_actor(kernel, actor, budget < MU__ACTOR_BATCH ? budget : MU__ACTOR_BATCH);
     }
     kernel->in_turn = false;
 
@@ -582,7 +582,7 @@ void mu__kernel_free(struct mu__kernel *kernel)
     if (kernel == NULL)
         return;
     assert(!kernel->in_turn);
-    kernel->in_turn = true;     /* what done() sends needs no wake */
+    kernel->in_turn = true; /* what done() sends needs no wake */
     for (uint32_t i = 0; i < kernel->table_size; i++)
         if (kernel->table[i] != NULL)
             end_actor(kernel, kernel->table[i]);

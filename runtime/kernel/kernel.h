@@ -16,7 +16,7 @@ struct mu__kernel;
 struct mu__ctx {
     struct mu__kernel *kernel;
     mu__pid self;
-    struct mu__msg *current;    /* the message being handled; see mu__claim */
+    struct mu__msg *current; /* the message being handled; see mu__claim */
 };
 
 typedef void (*mu__handle_fn)(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -32,8 +32,8 @@ void mu__ignore(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 /* A kind of actor: its handlers and functions, shared by all actors of the kind. */
 struct mu__behavior {
     const char *name;
-    size_t state_size;                  /* zeroed before init */
-    uint32_t mailbox_max;               /* 0: MU__MAILBOX_MAX */
+    size_t state_size;    /* zeroed before init */
+    uint32_t mailbox_max; /* 0: MU__MAILBOX_MAX */
     const struct mu__handler *handlers;
     size_t handlers_count;
     int (*init)(struct mu__ctx *ctx, void *state, const void *arg); /* may be NULL */
@@ -42,7 +42,7 @@ struct mu__behavior {
      * before another actor runs; not when it is stopping. What it sends is handled as
      * what a handler sends. May be NULL. */
     void (*after_batch)(struct mu__ctx *ctx, void *state);
-    void (*done)(struct mu__ctx *ctx, void *state);                 /* may be NULL */
+    void (*done)(struct mu__ctx *ctx, void *state); /* may be NULL */
 };
 
 /* Bounds. A full mailbox refuses: the sender gets -MU_EEXHAUSTED and the message counts
@@ -62,14 +62,14 @@ enum {
 #else
 enum {
     MU__MAILBOX_MAX = 1 << 20,
-    MU__TURN_MESSAGES = 4096,   /* handled in one turn, over all actors */
-    MU__ACTOR_BATCH = 64,       /* handled of one actor before the next one runs */
-    MU__HELD_MAX = 1 << 16,     /* messages that one actor holds back */
+    MU__TURN_MESSAGES = 4096, /* handled in one turn, over all actors */
+    MU__ACTOR_BATCH = 64,     /* handled of one actor before the next one runs */
+    MU__HELD_MAX = 1 << 16,   /* messages that one actor holds back */
     MU__ACTORS_MAX = 1 << 20,
     MU__TIMERS_MAX = 1 << 20,
-    MU__READS_FULL = 1024,      /* with so many reads of a node that is behind, or frames
-                                   of MU__READS_BYTES, its link is not read, */
-    MU__READS_MAX = 1 << 16     /* and further ones are dropped: the wire reads on */
+    MU__READS_FULL = 1024,  /* with so many reads of a node that is behind, or frames
+                               of MU__READS_BYTES, its link is not read, */
+    MU__READS_MAX = 1 << 16 /* and further ones are dropped: the wire reads on */
 };
 #endif
 
@@ -82,7 +82,7 @@ enum { MU__QUEUED_PAUSE = 1 << 16 };
 enum {
     MU__READS_BYTES = 16 << 20,
     MU__READS_BYTES_MAX = 64 << 20, /* as MU__READS_MAX, in frames; one may be larger */
-    MU__OWED_BYTES = 4 << 20    /* a node to which actors owe more is behind */
+    MU__OWED_BYTES = 4 << 20        /* a node to which actors owe more is behind */
 };
 
 /* Numbers below this one are for actors that other nodes address by number. */
@@ -90,11 +90,11 @@ enum { MU__ACTOR_NAMED_MAX = 16 };
 
 struct mu__kernel_counters {
     uint64_t turns;
-    uint64_t messages;      /* handled */
-    uint64_t dead_letters;  /* no such actor, no handler, or a full mailbox */
+    uint64_t messages;     /* handled */
+    uint64_t dead_letters; /* no such actor, no handler, or a full mailbox */
     uint32_t actors;
     uint32_t timers;
-    uint32_t queued;        /* in mailboxes now */
+    uint32_t queued; /* in mailboxes now */
 };
 
 /* `schema` describes every message and outlives the kernel, as `world` does. */
@@ -231,7 +231,7 @@ int mu__monitor(struct mu__ctx *ctx, mu__pid pid);
 int mu__watch_nodes(struct mu__ctx *ctx);
 
 uint64_t mu__now_ms(struct mu__ctx *ctx);
-uint64_t mu__turn(const struct mu__ctx *ctx);   /* the number of the present one */
+uint64_t mu__turn(const struct mu__ctx *ctx); /* the number of the present one */
 uint64_t mu__random(struct mu__ctx *ctx);
 uint64_t mu__secret(struct mu__ctx *ctx);
 void mu__submit(struct mu__ctx *ctx, struct mu__work *work);

@@ -9,7 +9,7 @@ struct mu__kernel;
 
 /* Texts are "" and the pid is 0 where it does not say. */
 struct mu__process {
-    char version[64];           /* of its software */
+    char version[64]; /* of its software */
     char host[64];
     uint64_t pid;
 };

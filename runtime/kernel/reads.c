@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { RUN_BATCH = 16 };    /* reads of one node in one turn */
+enum { RUN_BATCH = 16 }; /* reads of one node in one turn */
 
 static bool is_behind(const struct reads_waiting *reads)
 {
@@ -205,7 +205,8 @@ void mu__owe(struct mu__ctx *ctx, uint32_t node, int64_t bytes)
 bool mu__is_behind(const struct mu__ctx *ctx, uint32_t node)
 {
     const struct node *known = ctx->kernel->behind_count == 0 || node == MU__NODE_SELF
-                                   ? NULL : mu__kernel_find_node(ctx->kernel, node);
+                                   ? NULL
+                                   : mu__kernel_find_node(ctx->kernel, node);
 
     return known != NULL && is_behind(known->reads);
 }

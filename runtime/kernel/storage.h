@@ -13,7 +13,7 @@
 
 struct mu__storage {
     const struct mu__storage_ops *ops;
-    const char *name;       /* for messages: the path; lives as long as the storage */
+    const char *name; /* for messages: the path; lives as long as the storage */
 };
 
 struct mu__storage_ops {

@@ -50,13 +50,13 @@ struct mu__end {
     struct mu__view reason;
 };
 
-#define MU__SYSTEM_MESSAGES(M)                                              \
-    M(257, TIMER, timer)                                                    \
-    M(258, DOWN, down)                                                      \
-    M(259, NODE_UP, node_up)                                                \
-    M(260, NODE_DOWN, node_down)                                            \
-    M(261, WORK_DONE, work_done)                                            \
-    M(262, NODE_TROUBLE, node_trouble)                                      \
+#define MU__SYSTEM_MESSAGES(M)         \
+    M(257, TIMER, timer)               \
+    M(258, DOWN, down)                 \
+    M(259, NODE_UP, node_up)           \
+    M(260, NODE_DOWN, node_down)       \
+    M(261, WORK_DONE, work_done)       \
+    M(262, NODE_TROUBLE, node_trouble) \
     M(263, END, end)
 
 enum mu__system_kind {

@@ -154,8 +154,7 @@ struct mu__msg *mu__timers_fire(struct mu__timers *timers, uint64_t now_ms,
     if (timers->count == 0)
         return NULL;
     index = timers->heap[0];
-    if (timers->slots[index].due_ms > now_ms ||
-        timers->slots[index].order >= order_limit)
+    if (timers->slots[index].due_ms > now_ms || timers->slots[index].order >= order_limit)
         return NULL;
     return take_timer_message(timers, index);
 }

@@ -9,18 +9,18 @@
 struct mu__timer_slot {
     uint64_t due_ms;
     uint64_t order;
-    struct mu__msg *msg;    /* to the timer's owner; NULL: the slot is free */
-    uint32_t generation;    /* of the slot; part of the timer's number */
-    uint32_t heap_index;    /* in a free slot: the next free slot + 1 */
+    struct mu__msg *msg; /* to the timer's owner; NULL: the slot is free */
+    uint32_t generation; /* of the slot; part of the timer's number */
+    uint32_t heap_index; /* in a free slot: the next free slot + 1 */
 };
 
 struct mu__timers {
     struct mu__timer_slot *slots;
-    uint32_t *heap;         /* slots by due time */
+    uint32_t *heap; /* slots by due time */
     uint32_t count;
     uint32_t capacity;
     uint32_t capacity_max;
-    uint32_t free_first;    /* slot + 1; 0: none */
+    uint32_t free_first; /* slot + 1; 0: none */
     uint64_t order_next;
 };
 

@@ -140,7 +140,7 @@ static struct mu__buf *join(const char *first, const char *second,
 
 /* Send a message whose body has views into `words`. */
 static int notify(struct mu__kernel *kernel, uint32_t watcher, uint16_t kind,
-                const void *body, struct mu__buf *words)
+                  const void *body, struct mu__buf *words)
 {
     size_t size = kernel->body_sizes[kind];
     struct mu__msg *msg = mu__pool_get(&kernel->pool, kind, size);
@@ -161,7 +161,7 @@ static void say_no_memory(struct mu__kernel *kernel, const char *what)
 
 /* The same to all watchers; `words` is NULL when there was no memory for them. */
 static void notify_watchers(struct mu__kernel *kernel, uint16_t kind, const void *body,
-                          struct mu__buf *words)
+                            struct mu__buf *words)
 {
     bool is_lost = words == NULL;
 
@@ -194,7 +194,7 @@ int mu__watch_nodes(struct mu__ctx *ctx)
             const struct mu__node_up body = up_of(&kernel->nodes[i]);
 
             if (notify(kernel, ctx->self.actor, MU__NODE_UP, &body,
-                     kernel->nodes[i].words) != 0)
+                       kernel->nodes[i].words) != 0)
                 return -MU_ENOMEM;
         }
     if (kernel->nodes_count > 0)
@@ -220,16 +220,17 @@ static void drop_lost_nodes(struct mu__kernel *kernel)
 void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *type,
                         uint32_t index, uint64_t incarnation, const char *address)
 {
-    struct node added = {.number = node, .index = index, .incarnation = incarnation,
+    struct node added = {.number = node,
+                         .index = index,
+                         .incarnation = incarnation,
                          .own_right = MU__RIGHT_ALL};
     struct mu__node_up body;
 
     assert(kernel->nodes_count == 0 ||
            kernel->nodes[kernel->nodes_count - 1].number < node);
     added.words = join(type, address, &added.type, &added.address);
-    if (added.words == NULL ||
-        !MU__ARRAY_RESERVE(&kernel->nodes, &kernel->nodes_capacity, kernel->nodes_count,
-                           16)) {
+    if (added.words == NULL || !MU__ARRAY_RESERVE(&kernel->nodes, &kernel->nodes_capacity,
+                                                  kernel->nodes_count, 16)) {
         mu__buf_unref(added.words);
         say_no_memory(kernel, "out of memory: a node that came up goes unnoticed");
         return;
@@ -269,8 +270,7 @@ const struct mu__process *mu__process_of(const struct mu__ctx *ctx, uint32_t nod
     return slot == NULL ? NULL : *slot;
 }
 
-void mu__kernel_node_right(struct mu__kernel *kernel, uint32_t node,
-                           enum mu__right right)
+void mu__kernel_node_right(struct mu__kernel *kernel, uint32_t node, enum mu__right right)
 {
     struct node *known = mu__kernel_find_node(kernel, node);
 
@@ -295,13 +295,11 @@ bool mu__send_is_forbidden(const struct mu__ctx *ctx, uint32_t node, uint16_t ki
 
     if (!mu__kernel_lacks_right(ctx->kernel, node, kind))
         return false;
-    (void)mu_error_set(ret_error, -MU_EPERMISSION,
-                       "%s needs the right \"%s\", and this node has a key or a "
-                       "certificate for \"%s\"",
-                       mu__schema_name(schema, kind),
-                       mu__right_name(schema->rows[kind].right),
-                       mu__right_name(
-                           mu__kernel_find_node(ctx->kernel, node)->own_right));
+    (void)mu_error_set(
+        ret_error, -MU_EPERMISSION,
+        "%s needs the right \"%s\", and this node has a key or a certificate for \"%s\"",
+        mu__schema_name(schema, kind), mu__right_name(schema->rows[kind].right),
+        mu__right_name(mu__kernel_find_node(ctx->kernel, node)->own_right));
     return true;
 }
 

@@ -24,11 +24,11 @@ struct mu__work {
     struct mu__list_node node;      /* in a queue of the world */
     bool queued;                    /* in the executor's: no thread has taken it */
     atomic_uint_least64_t begun_ms; /* now_ms() when a thread took it; 0: none has yet */
-    uint32_t ran_us;        /* how long run() took; valid once WORK_DONE has come */
+    uint32_t ran_us; /* how long run() took; valid once WORK_DONE has come */
     void (*begin)(struct mu__work *work); /* on that thread, as soon as it takes the work;
                                              may be NULL */
-    void (*run)(struct mu__work *work); /* on an executor thread; may block */
-    mu__pid owner;          /* gets WORK_DONE with the pointer; set by mu__submit */
+    void (*run)(struct mu__work *work);   /* on an executor thread; may block */
+    mu__pid owner; /* gets WORK_DONE with the pointer; set by mu__submit */
 };
 
 struct mu__world {

@@ -42,12 +42,13 @@ int mu__options_read(const char *type, const void *options, size_t known,
     if (size < sizeof size || size > MU__OPTIONS_BYTES_MAX)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: its size is %zu: expected options that were initialized "
-                            "with %s_init", type, size, type);
+                            "with %s_init",
+                            type, size, type);
     if (size > known && !is_zero((const char *)options + known, size - known))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: an option is set beyond the %zu bytes that this library "
-                            "knows: the program was compiled with a newer one", type,
-                            known);
+                            "knows: the program was compiled with a newer one",
+                            type, known);
     memcpy(ret_options, options, size < known ? size : known);
     memcpy(ret_options, &known, sizeof known);
     return 0;

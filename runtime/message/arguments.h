@@ -24,34 +24,34 @@ int mu__refuse_null(mu_error *ret_error, const char *call, const char *names,
 #define MU__NULL_5(n, a, ...) ((a) == NULL ? (n) : MU__NULL_4((n) + 1, __VA_ARGS__))
 #define MU__NULL_6(n, a, ...) ((a) == NULL ? (n) : MU__NULL_5((n) + 1, __VA_ARGS__))
 #define MU__NULL_PICK(a, b, c, d, e, f, picked, ...) picked
-#define MU__NULL_OF(...)                                                             \
-    MU__NULL_PICK(__VA_ARGS__, MU__NULL_6, MU__NULL_5, MU__NULL_4, MU__NULL_3,       \
-                  MU__NULL_2, MU__NULL_1, 0)(1U, __VA_ARGS__)
+#define MU__NULL_OF(...)                                                       \
+    MU__NULL_PICK(__VA_ARGS__, MU__NULL_6, MU__NULL_5, MU__NULL_4, MU__NULL_3, \
+                  MU__NULL_2, MU__NULL_1, 0)                                   \
+    (1U, __VA_ARGS__)
 
-#define MU__REQUIRE_AS(ret_error, names, ...)                                        \
-    do {                                                                             \
-        unsigned mu__null = MU__NULL_OF(__VA_ARGS__);                                \
-        if (mu__null != 0)                                                           \
-            return mu__refuse_null(ret_error, __func__, names, mu__null);            \
+#define MU__REQUIRE_AS(ret_error, names, ...)                             \
+    do {                                                                  \
+        unsigned mu__null = MU__NULL_OF(__VA_ARGS__);                     \
+        if (mu__null != 0)                                                \
+            return mu__refuse_null(ret_error, __func__, names, mu__null); \
     } while (0)
 
-#define MU__REQUIRE(ret_error, ...)                                                  \
-    MU__REQUIRE_AS(ret_error, #__VA_ARGS__, __VA_ARGS__)
+#define MU__REQUIRE(ret_error, ...) MU__REQUIRE_AS(ret_error, #__VA_ARGS__, __VA_ARGS__)
 
 /* The same for the first `count` handles of a list, and for the list itself. */
-#define MU__REQUIRE_MANY(ret_error, list, count)                                     \
-    do {                                                                             \
-        if ((count) > 0)                                                             \
-            MU__REQUIRE(ret_error, list);                                            \
-        for (size_t mu__i = 0; mu__i < (count); mu__i++)                             \
-            MU__REQUIRE_AS(ret_error, #list "[i]", (list)[mu__i]);                   \
+#define MU__REQUIRE_MANY(ret_error, list, count)                   \
+    do {                                                           \
+        if ((count) > 0)                                           \
+            MU__REQUIRE(ret_error, list);                          \
+        for (size_t mu__i = 0; mu__i < (count); mu__i++)           \
+            MU__REQUIRE_AS(ret_error, #list "[i]", (list)[mu__i]); \
     } while (0)
 
 /* The same for functions that return no code but `answer`; empty: they return void. */
-#define MU__REQUIRE_OR(answer, ...)                                                  \
-    do {                                                                             \
-        if (MU__NULL_OF(__VA_ARGS__) != 0)                                           \
-            return answer;                                                           \
+#define MU__REQUIRE_OR(answer, ...)        \
+    do {                                   \
+        if (MU__NULL_OF(__VA_ARGS__) != 0) \
+            return answer;                 \
     } while (0)
 
 /* ---- options: see muster.h ---- */
@@ -67,8 +67,8 @@ void mu__options_init(void *options, size_t size, const void *defaults, size_t k
 int mu__options_read(const char *type, const void *options, size_t known,
                      mu_error *ret_error, void *ret_options);
 
-#define MU__OPTIONS_READ(type, options, ret_error, ret_options)                      \
-    (type##_init(ret_options),                                                       \
+#define MU__OPTIONS_READ(type, options, ret_error, ret_options) \
+    (type##_init(ret_options),                                  \
      mu__options_read(#type, options, sizeof(type), ret_error, ret_options))
 
 #endif

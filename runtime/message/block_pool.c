@@ -27,13 +27,13 @@ struct mu__block {
     uint32_t state;
     uint32_t block_class;
     union {
-        struct mu__block *next;     /* free block of the class */
-        size_t bytes;               /* of CLASS_LARGE: size of the mapping */
+        struct mu__block *next; /* free block of the class */
+        size_t bytes;           /* of CLASS_LARGE: size of the mapping */
     };
 };
 
 _Static_assert(sizeof(struct mu__block) == MU__BLOCK_HEADER_BYTES &&
-               MU__BLOCK_HEADER_BYTES % 16 == 0 && alignof(max_align_t) >= 16,
+                   MU__BLOCK_HEADER_BYTES % 16 == 0 && alignof(max_align_t) >= 16,
                "what follows the header is aligned to 16 bytes");
 _Static_assert(MU__BLOCK_BYTES_MIN << 15 == MU__BLOCK_BYTES_MAX,
                "MU__BLOCK_CLASSES has fifteen doublings");
@@ -108,8 +108,8 @@ static uint64_t load_counter_value(atomic_uint_fast64_t *counter)
 
 static struct mu__block *map_block(size_t bytes)
 {
-    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                        -1, 0);
+    void *mapped =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (mapped == MAP_FAILED)
         return NULL;
@@ -230,8 +230,8 @@ static bool keep_free_block(struct mu__block_class *in, struct mu__block *block)
 static bool put_free(struct mu__block_pool *pool, struct mu__block *block)
 {
     size_t bytes = class_bytes(block->block_class);
-    uint64_t cached = atomic_fetch_add_explicit(&pool->cached_bytes, bytes,
-                                              memory_order_relaxed);
+    uint64_t cached =
+        atomic_fetch_add_explicit(&pool->cached_bytes, bytes, memory_order_relaxed);
 
     if (cached + bytes <= pool->bytes_max && has_users(pool) &&
         keep_free_block(&pool->classes[block->block_class], block))
@@ -276,7 +276,7 @@ static void trim_class(struct mu__block_pool *pool, unsigned block_class, bool a
     struct mu__block *cut;
 
     if (!lock_block_class(of))
-        return;     /* the next trim comes soon */
+        return; /* the next trim comes soon */
     cut = cut_last(of, all ? of->count : of->unused);
     of->unused = of->count;
     unlock_block_class(of);

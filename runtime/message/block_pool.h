@@ -21,36 +21,36 @@
 #include <stdint.h>
 
 enum {
-    MU__BLOCK_BYTES_MIN = 4 << 10,      /* smaller blocks come from malloc, */
-    MU__BLOCK_BYTES_MAX = 128 << 20,    /* larger ones are mapped and never cached */
-    MU__BLOCK_HEADER_BYTES = 16,        /* before each block, counted in its class */
-    MU__BLOCK_CLASSES = 15 * 4 + 1,     /* four for each doubling of the size */
+    MU__BLOCK_BYTES_MIN = 4 << 10,   /* smaller blocks come from malloc, */
+    MU__BLOCK_BYTES_MAX = 128 << 20, /* larger ones are mapped and never cached */
+    MU__BLOCK_HEADER_BYTES = 16,     /* before each block, counted in its class */
+    MU__BLOCK_CLASSES = 15 * 4 + 1,  /* four for each doubling of the size */
 #ifdef MUSTER_TINY
     MU__BLOCKS_CACHED_BYTES_MAX = 256 << 10,
 #else
     MU__BLOCKS_CACHED_BYTES_MAX = 512 << 20,
 #endif
-    MU__BLOCKS_TRIM_MS = 2000           /* between two trims */
+    MU__BLOCKS_TRIM_MS = 2000 /* between two trims */
 };
 
 struct mu__block;
 
 struct mu__block_class {
     atomic_flag lock;
-    struct mu__block *first;    /* free blocks, last in first out */
-    uint32_t count;             /* of the free blocks */
-    uint32_t unused;            /* lowest count since the last trim */
+    struct mu__block *first; /* free blocks, last in first out */
+    uint32_t count;          /* of the free blocks */
+    uint32_t unused;         /* lowest count since the last trim */
 };
 
 struct mu__block_pool {
     struct mu__block_class classes[MU__BLOCK_CLASSES];
     uint64_t bytes_max;
-    atomic_uint users;          /* 0: nothing is pooled */
+    atomic_uint users; /* 0: nothing is pooled */
     atomic_uint_fast64_t cached_bytes;
-    atomic_uint_fast64_t reused;        /* blocks of size classes: from the cache, */
-    atomic_uint_fast64_t allocated;     /* allocated from the system, */
-    atomic_uint_fast64_t released;      /* and freed to it */
-    atomic_uint_fast64_t trim_ms;       /* time of the last trim */
+    atomic_uint_fast64_t reused;    /* blocks of size classes: from the cache, */
+    atomic_uint_fast64_t allocated; /* allocated from the system, */
+    atomic_uint_fast64_t released;  /* and freed to it */
+    atomic_uint_fast64_t trim_ms;   /* time of the last trim */
 };
 
 struct mu__block_counts {

@@ -12,11 +12,11 @@
 struct mu__splices;
 
 struct mu__buf {
-    uint8_t *data;          /* aligned to 16 bytes */
-    uint32_t size;          /* bytes in use */
+    uint8_t *data; /* aligned to 16 bytes */
+    uint32_t size; /* bytes in use */
     uint32_t capacity;
     uint32_t refs;
-    struct mu__splices *splices;    /* of an outgoing frame; NULL: it can have none */
+    struct mu__splices *splices; /* of an outgoing frame; NULL: it can have none */
     void (*release)(struct mu__buf *buf); /* frees data and the struct */
 };
 
@@ -40,21 +40,21 @@ static inline void mu__buf_unref(struct mu__buf *buf)
 /* A splice is a large piece of another buffer that a frame refers to instead of copying
  * it: the frame's content is its own bytes, with the splices between them. */
 enum {
-    MU__SPLICE_BYTES_MIN = 8 << 10,     /* smaller pieces are copied */
-    MU__SPLICES_MAX = 32                /* of one frame */
+    MU__SPLICE_BYTES_MIN = 8 << 10, /* smaller pieces are copied */
+    MU__SPLICES_MAX = 32            /* of one frame */
 };
 
 struct mu__splice {
     const uint8_t *data;
-    struct mu__buf *owner;  /* a reference */
+    struct mu__buf *owner; /* a reference */
     uint32_t size;
-    uint32_t at;            /* the frame's own bytes before it */
+    uint32_t at; /* the frame's own bytes before it */
 };
 
 struct mu__splices {
     uint32_t count;
-    uint32_t bytes;         /* of all */
-    uint32_t bytes_max;     /* of the whole frame; 0: MU__ENCODED_BYTES_MAX */
+    uint32_t bytes;     /* of all */
+    uint32_t bytes_max; /* of the whole frame; 0: MU__ENCODED_BYTES_MAX */
     struct mu__splice items[MU__SPLICES_MAX];
 };
 

@@ -11,8 +11,8 @@
 #include <stdio.h>
 
 enum {
-    PREFIX_BYTES = 8,       /* head_size and tail_size */
-    ADDRESS_FIELDS = 3,     /* kind, to.actor, from.actor stand before the fields */
+    PREFIX_BYTES = 8,   /* head_size and tail_size */
+    ADDRESS_FIELDS = 3, /* kind, to.actor, from.actor stand before the fields */
     ARRAY_BYTES_MAX = 5,
     U64_BYTES_MAX = 9,
     U32_BYTES_MAX = 5
@@ -49,7 +49,7 @@ struct tail {
 struct encoder {
     struct mu__writer out;
     struct mu__buf *frame;
-    struct mu__buf *backing;    /* of the message; may be NULL */
+    struct mu__buf *backing; /* of the message; may be NULL */
     struct tail tail;
 };
 
@@ -93,8 +93,8 @@ static int put_bytes(struct encoder *e, const void *data, uint32_t size)
 }
 
 _Static_assert(offsetof(struct mu__view, data) == 0 &&
-               offsetof(struct mu__packed, head) == 0 &&
-               sizeof(void *) == sizeof(uint64_t),
+                   offsetof(struct mu__packed, head) == 0 &&
+                   sizeof(void *) == sizeof(uint64_t),
                "whether a field is there shows in its first bytes");
 
 /* An optional field with this content is left out. A float is compared by its bits, so
@@ -313,9 +313,11 @@ static size_t field_spliceable(const struct mu__field *field, const void *at,
 
     if (field->type == MU__FIELD_value) {
         bytes += is_spliceable(backing, packed->head, packed->head_size)
-                     ? packed->head_size : 0;
+                     ? packed->head_size
+                     : 0;
         bytes += is_spliceable(backing, packed->tail, packed->tail_size)
-                     ? packed->tail_size : 0;
+                     ? packed->tail_size
+                     : 0;
     }
     if ((field->type == MU__FIELD_bytes || field->type == MU__FIELD_raw) &&
         is_spliceable(backing, view->data, view->size))
@@ -377,19 +379,19 @@ size_t mu__encode_bound(const struct mu__schema *schema, const struct mu__msg *m
 
 /* A record being decoded. */
 struct record {
-    struct mu__reader head;     /* the cursor; its end is the head's */
-    const uint8_t *frame;       /* begin of the frame, for offsets in error messages */
+    struct mu__reader head; /* the cursor; its end is the head's */
+    const uint8_t *frame;   /* begin of the frame, for offsets in error messages */
     const uint8_t *tail;
     uint32_t tail_size;
-    uint32_t items;             /* of the head's array */
-    bool borrows;               /* a field points into the frame */
-    bool tail_taken;            /* a field has taken the tail */
+    uint32_t items;  /* of the head's array */
+    bool borrows;    /* a field points into the frame */
+    bool tail_taken; /* a field has taken the tail */
     char *why;
     size_t why_size;
 };
 
-__attribute__((format(printf, 2, 3), cold))
-static int refuse_codec_record(const struct record *record, const char *format, ...)
+__attribute__((format(printf, 2, 3), cold)) static int refuse_codec_record(
+    const struct record *record, const char *format, ...)
 {
     size_t byte = (size_t)(record->head.at - record->frame);
     va_list arguments;
@@ -417,18 +419,18 @@ static const char *const field_words[] = {
     [MU__FIELD_value] = "bytes of a value",
 };
 
-__attribute__((cold))
-static int refuse_field(const struct record *record, const struct mu__row *row,
-                        const struct mu__field *field)
+__attribute__((cold)) static int refuse_field(
+    const struct record *record, const struct mu__row *row, const struct mu__field *field)
 {
     const char *found = mu__wire_word(&record->head);
 
     if (field->bound == 0)
         return refuse_codec_record(record, "%s.%s: expected %s, found %s", row->name,
                                    field->name, field_words[field->type], found);
-    return refuse_codec_record(
-        record, "%s.%s: expected %s (at most %u), found %s that is not so", row->name,
-        field->name, field_words[field->type], (unsigned)field->bound, found);
+    return refuse_codec_record(record,
+                               "%s.%s: expected %s (at most %u), found %s that is not so",
+                               row->name, field->name, field_words[field->type],
+                               (unsigned)field->bound, found);
 }
 
 /* Read the sizes before the head and check them against the frame; moves the cursor to
@@ -611,8 +613,7 @@ static int decode_address(const struct mu__schema *schema, struct record *record
     const struct mu__row *row;
     uint64_t kind;
 
-    if (!mu__read_array(&record->head, &record->items) ||
-        record->items < ADDRESS_FIELDS)
+    if (!mu__read_array(&record->head, &record->items) || record->items < ADDRESS_FIELDS)
         return refuse_codec_record(record,
                                    "expected a list of %d items or more, found %s",
                                    ADDRESS_FIELDS, mu__wire_word(&record->head));

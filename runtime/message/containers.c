@@ -159,8 +159,7 @@ static int add_container_item(struct mu__container *map, mu_value *item)
     return 0;
 }
 
-int mu__value_put(struct mu__container *map, const void *key, size_t size,
-                  mu_value *item)
+int mu__value_put(struct mu__container *map, const void *key, size_t size, mu_value *item)
 {
     int rv = item == NULL ? -MU_ENOMEM : add_map_key(map, key, size);
 

@@ -66,8 +66,7 @@ int mu_error_set(mu_error *error, int code, const char *format, ...)
     /* Written into another array first: the arguments may be parts of `error`, as when a
      * prefix is added to an older message. */
     va_start(arguments, format);
-    length = vsnprintf(message, sizeof message, format == NULL ? "" : format,
-                       arguments);
+    length = vsnprintf(message, sizeof message, format == NULL ? "" : format, arguments);
     va_end(arguments);
     if (length < 0)
         message[0] = '\0';

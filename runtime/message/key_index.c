@@ -10,9 +10,9 @@
 #define LEAF UINT32_C(0x80000000)
 
 struct mu__key_node {
-    uint32_t byte;          /* the first byte in which the keys below differ */
-    uint32_t mask;          /* its highest bit that does */
-    uint32_t links[2];      /* keys without that bit, keys with it */
+    uint32_t byte;     /* the first byte in which the keys below differ */
+    uint32_t mask;     /* its highest bit that does */
+    uint32_t links[2]; /* keys without that bit, keys with it */
 };
 
 /* A bit of a key. A key that ends before it has zero there. */
@@ -81,8 +81,7 @@ static struct at find_first_difference(const char *a, const char *b)
 
 static bool comes_before(const struct mu__key_node *node, struct at at)
 {
-    return node->byte < at.byte ||
-           (node->byte == at.byte && node->mask > at.mask);
+    return node->byte < at.byte || (node->byte == at.byte && node->mask > at.mask);
 }
 
 /* Node number at - 1 separates keys[at] from those in the tree. It belongs above the

@@ -15,10 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MU__KEY_INDEX_LINEAR_MAX = 8 };  /* keys that are compared one by one */
+enum { MU__KEY_INDEX_LINEAR_MAX = 8 }; /* keys that are compared one by one */
 
 struct mu__key_index {
-    struct mu__key_node *nodes;     /* one fewer than keys; NULL while there are few */
+    struct mu__key_node *nodes; /* one fewer than keys; NULL while there are few */
     uint32_t capacity;
     uint32_t root;
 };

@@ -9,7 +9,7 @@ _Static_assert(sizeof(struct mu__msg) < 64, "the smallest class has room for a b
 
 /* Messages for other threads, by class. */
 struct depot {
-    atomic_flag lock;           /* held for a few instructions; nobody waits for it */
+    atomic_flag lock; /* held for a few instructions; nobody waits for it */
     struct mu__msg *first;
     uint32_t count;
 };
@@ -47,7 +47,7 @@ static void empty_depot(unsigned pool_class)
     struct mu__msg *first;
 
     if (!try_lock(depot))
-        return;             /* in use: the end of the next pool empties it */
+        return; /* in use: the end of the next pool empties it */
     first = depot->first;
     depot->first = NULL;
     depot->count = 0;

@@ -36,12 +36,12 @@
 #endif
 
 enum {
-    MU__POOL_CLASSES = 5,       /* whole messages of 64, 128, 192, 256, 512 bytes */
-    MU__POOL_LARGE = 5,         /* the class of larger ones: malloc, but counted live */
-    MU__POOL_HEAP = 6,          /* of mu__msg_heap(), not counted as live: this class for
-                                   large ones, the next ones for the sizes above */
-    MU__POOL_RETURNED = 32,     /* messages moved to the process's list at a time, */
-    MU__POOL_RETURNED_MAX = 1 << 14,    /* and most in that list, per size */
+    MU__POOL_CLASSES = 5,   /* whole messages of 64, 128, 192, 256, 512 bytes */
+    MU__POOL_LARGE = 5,     /* the class of larger ones: malloc, but counted live */
+    MU__POOL_HEAP = 6,      /* of mu__msg_heap(), not counted as live: this class for
+                               large ones, the next ones for the sizes above */
+    MU__POOL_RETURNED = 32, /* messages moved to the process's list at a time, */
+    MU__POOL_RETURNED_MAX = 1 << 14, /* and most in that list, per size */
 #ifdef MUSTER_TINY
     MU__POOL_KEEP_MAX = 4
 #else
@@ -52,9 +52,9 @@ enum {
 struct mu__pool {
     struct mu__msg *free[MU__POOL_CLASSES];
     uint32_t free_count[MU__POOL_CLASSES];
-    struct mu__msg *returned[MU__POOL_CLASSES];     /* freed ones of mu__msg_heap() */
+    struct mu__msg *returned[MU__POOL_CLASSES]; /* freed ones of mu__msg_heap() */
     uint32_t returned_count[MU__POOL_CLASSES];
-    uint64_t live;          /* messages handed out and not freed */
+    uint64_t live; /* messages handed out and not freed */
 };
 
 void mu__pool_init(struct mu__pool *pool);

@@ -13,9 +13,9 @@ struct mu__reader {
 
 /* The type of the item at the cursor, by its first byte. */
 enum mu__wire_type {
-    MU__WIRE_END,       /* no byte is left */
+    MU__WIRE_END, /* no byte is left */
     MU__WIRE_UINT,
-    MU__WIRE_INT,       /* written as signed; may still be positive */
+    MU__WIRE_INT, /* written as signed; may still be positive */
     MU__WIRE_FLOAT,
     MU__WIRE_NIL,
     MU__WIRE_FLAG,
@@ -24,7 +24,7 @@ enum mu__wire_type {
     MU__WIRE_ARRAY,
     MU__WIRE_MAP,
     MU__WIRE_EXT,
-    MU__WIRE_NONE       /* 0xc1, which msgpack does not use */
+    MU__WIRE_NONE /* 0xc1, which msgpack does not use */
 };
 
 static inline size_t mu__reader_left(const struct mu__reader *in)

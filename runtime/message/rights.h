@@ -14,8 +14,8 @@ enum mu__right {
     MU__RIGHT_TASK,    /* be a task of the cluster */
     MU__RIGHT_ALL,     /* the cluster key itself: make other keys, too */
     MU__RIGHTS_END,
-    MU__RIGHT_STORED = MU__RIGHTS_END,  /* of records in files: no peer has it */
-    MU__RIGHT_CHIEF = MU__RIGHT_TASK,   /* of messages that only the chief sends */
+    MU__RIGHT_STORED = MU__RIGHTS_END, /* of records in files: no peer has it */
+    MU__RIGHT_CHIEF = MU__RIGHT_TASK,  /* of messages that only the chief sends */
     MU__RIGHT_OBSERVE_READ = MU__RIGHT_OBSERVE, /* of reads, */
     MU__RIGHT_USE_READ = MU__RIGHT_USE
 };

@@ -2,17 +2,17 @@
 #include "runtime/message/unpack.h"
 
 struct lead {
-    uint8_t last;       /* the row is for first bytes up to this one */
+    uint8_t last; /* the row is for first bytes up to this one */
     uint8_t type;
 };
 
 /* msgpack's first bytes, in order. */
 static const struct lead leads[] = {
-    {0x7f, MU__WIRE_UINT},  {0x8f, MU__WIRE_MAP},   {0x9f, MU__WIRE_ARRAY},
-    {0xbf, MU__WIRE_STR},   {0xc0, MU__WIRE_NIL},   {0xc1, MU__WIRE_NONE},
-    {0xc3, MU__WIRE_FLAG},  {0xc6, MU__WIRE_BIN},   {0xc9, MU__WIRE_EXT},
-    {0xcb, MU__WIRE_FLOAT}, {0xcf, MU__WIRE_UINT},  {0xd3, MU__WIRE_INT},
-    {0xd8, MU__WIRE_EXT},   {0xdb, MU__WIRE_STR},   {0xdd, MU__WIRE_ARRAY},
+    {0x7f, MU__WIRE_UINT},  {0x8f, MU__WIRE_MAP},  {0x9f, MU__WIRE_ARRAY},
+    {0xbf, MU__WIRE_STR},   {0xc0, MU__WIRE_NIL},  {0xc1, MU__WIRE_NONE},
+    {0xc3, MU__WIRE_FLAG},  {0xc6, MU__WIRE_BIN},  {0xc9, MU__WIRE_EXT},
+    {0xcb, MU__WIRE_FLOAT}, {0xcf, MU__WIRE_UINT}, {0xd3, MU__WIRE_INT},
+    {0xd8, MU__WIRE_EXT},   {0xdb, MU__WIRE_STR},  {0xdd, MU__WIRE_ARRAY},
     {0xdf, MU__WIRE_MAP},   {0xff, MU__WIRE_INT},
 };
 

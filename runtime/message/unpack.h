@@ -48,8 +48,8 @@ static inline bool mu__read_wide(struct mu__reader *in, uint64_t *ret_bits,
 
     /* Eight bytes at once when so many are left: no loop over the size. */
     shift = (unsigned)(64 - 8 * size);
-    bits = left > 8 ? mu__load_big64(in->at + 1) >> shift
-                    : mu__load_big(in->at + 1, size);
+    bits =
+        left > 8 ? mu__load_big64(in->at + 1) >> shift : mu__load_big(in->at + 1, size);
     *ret_negative = *in->at >= 0xd0 && (bits >> (8 * size - 1) & 1) != 0;
     if (*ret_negative)
         bits |= ~(UINT64_MAX >> shift);

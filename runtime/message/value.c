@@ -24,8 +24,7 @@ static const struct dtype dtypes[] = {
 
 static bool is_dtype(int dtype)
 {
-    return dtype > MU_DTYPE_NONE &&
-           (size_t)dtype < sizeof dtypes / sizeof dtypes[0];
+    return dtype > MU_DTYPE_NONE && (size_t)dtype < sizeof dtypes / sizeof dtypes[0];
 }
 
 size_t mu_dtype_bytes(int dtype)

@@ -15,11 +15,11 @@
  * same allocation. */
 struct mu_value {
     atomic_uint refs;
-    uint8_t type;           /* enum mu_value_type */
+    uint8_t type; /* enum mu_value_type */
 };
 
 union mu__number {
-    int64_t integer;        /* bool: 0 or 1 */
+    int64_t integer; /* bool: 0 or 1 */
     double real;
 };
 
@@ -48,7 +48,7 @@ struct mu__container {
     uint32_t count;
     uint32_t capacity;
     mu_value **items;
-    char **keys;            /* of a map: zero-terminated, each a malloc of its own */
+    char **keys;                /* of a map: zero-terminated, each a malloc of its own */
     struct mu__key_index index; /* of a map */
     struct mu__container *next_dead; /* among those being freed */
 };
@@ -73,7 +73,7 @@ struct mu__tensor {
 struct mu__reference {
     struct mu_value head;
     uint64_t number;
-    void *holder;           /* not packed; NULL after unpacking */
+    void *holder; /* not packed; NULL after unpacking */
     void (*drop)(void *holder);
 };
 

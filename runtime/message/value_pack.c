@@ -105,7 +105,7 @@ int mu__value_measure(const mu_value *value, uint32_t *ret_head, uint32_t *ret_t
 struct packing {
     struct mu__writer head;
     uint8_t *tail;
-    uint64_t tail_size;     /* bytes of the tail that are written */
+    uint64_t tail_size; /* bytes of the tail that are written */
     uint64_t tail_room;
 };
 
@@ -241,7 +241,8 @@ void mu__value_pack(const mu_value *value, uint8_t *head, uint32_t head_size,
 /* ---- In place ---- */
 
 _Static_assert(MU__TENSOR_EXT_HEAD + MU__TENSOR_FIXED +
-               sizeof(uint64_t) * (MU_TENSOR_RANK_MAX + 1) <= (size_t)MU__TENSOR_ROOM,
+                       sizeof(uint64_t) * (MU_TENSOR_RANK_MAX + 1) <=
+                   (size_t)MU__TENSOR_ROOM,
                "the head of a tensor has room before its data");
 _Static_assert((int)MU__BIN_HEAD_MAX <= (int)MU__BLOB_ROOM, "so has that of bytes");
 

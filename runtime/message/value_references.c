@@ -3,7 +3,7 @@
 struct replacing {
     mu__replace_fn replace;
     void *arg;
-    unsigned depth;     /* lists and maps that may still be entered */
+    unsigned depth; /* lists and maps that may still be entered */
 };
 
 static int replace_one(mu_value **item, const struct replacing *how)

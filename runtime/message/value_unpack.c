@@ -10,18 +10,18 @@
 
 struct unpacking {
     struct mu__reader head;
-    const uint8_t *begin;       /* of the head, for offsets in error messages */
+    const uint8_t *begin; /* of the head, for offsets in error messages */
     const uint8_t *tail;
     uint64_t tail_size;
     uint64_t tail_used;
-    uint64_t owed;              /* items that lists and maps announced, not yet read */
-    unsigned depth;             /* lists and maps that may still be entered */
+    uint64_t owed;  /* items that lists and maps announced, not yet read */
+    unsigned depth; /* lists and maps that may still be entered */
     char *why;
     size_t why_size;
 };
 
-__attribute__((format(printf, 2, 3), cold))
-static int refuse_value(const struct unpacking *in, const char *format, ...)
+__attribute__((format(printf, 2, 3), cold)) static int refuse_value(
+    const struct unpacking *in, const char *format, ...)
 {
     size_t byte = (size_t)(in->head.at - in->begin);
     va_list arguments;
@@ -303,9 +303,7 @@ static int unpack_ext(struct unpacking *in, mu_value **ret_value)
                                ret_value);
     else
         return refuse_value(
-            in,
-            "an extension of type %d in %u bytes, expected type %d, or %d "
-            "in 8 bytes",
+            in, "an extension of type %d in %u bytes, expected type %d, or %d in 8 bytes",
             type, (unsigned)size, MU__TENSOR_EXT, MU__REFERENCE_EXT);
     if (rv == 0)
         in->head = at;
@@ -315,18 +313,12 @@ static int unpack_ext(struct unpacking *in, mu_value **ret_value)
 typedef int (*unpack_fn)(struct unpacking *in, mu_value **ret_value);
 
 static const unpack_fn unpackers[] = {
-    [MU__WIRE_END] = unpack_nothing,
-    [MU__WIRE_UINT] = unpack_int,
-    [MU__WIRE_INT] = unpack_int,
-    [MU__WIRE_FLOAT] = unpack_float,
-    [MU__WIRE_NIL] = unpack_nil,
-    [MU__WIRE_FLAG] = unpack_flag,
-    [MU__WIRE_STR] = unpack_str,
-    [MU__WIRE_BIN] = unpack_bin,
-    [MU__WIRE_ARRAY] = unpack_list,
-    [MU__WIRE_MAP] = unpack_map,
-    [MU__WIRE_EXT] = unpack_ext,
-    [MU__WIRE_NONE] = unpack_nothing,
+    [MU__WIRE_END] = unpack_nothing, [MU__WIRE_UINT] = unpack_int,
+    [MU__WIRE_INT] = unpack_int,     [MU__WIRE_FLOAT] = unpack_float,
+    [MU__WIRE_NIL] = unpack_nil,     [MU__WIRE_FLAG] = unpack_flag,
+    [MU__WIRE_STR] = unpack_str,     [MU__WIRE_BIN] = unpack_bin,
+    [MU__WIRE_ARRAY] = unpack_list,  [MU__WIRE_MAP] = unpack_map,
+    [MU__WIRE_EXT] = unpack_ext,     [MU__WIRE_NONE] = unpack_nothing,
 };
 
 static int unpack_value(struct unpacking *in, mu_value **ret_value)

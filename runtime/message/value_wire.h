@@ -27,9 +27,9 @@ enum {
     MU__TENSOR_EXT = 1,
     MU__REFERENCE_EXT = 2,
     MU__REFERENCE_BYTES = 2 + sizeof(uint64_t),
-    MU__TENSOR_EXT_HEAD = 3,    /* lead, size and type, before the extension's bytes */
-    MU__TENSOR_FIXED = 4,       /* dtype, rank and zero */
-    MU__BIN_HEAD_MAX = 5        /* lead and size, before bytes */
+    MU__TENSOR_EXT_HEAD = 3, /* lead, size and type, before the extension's bytes */
+    MU__TENSOR_FIXED = 4,    /* dtype, rank and zero */
+    MU__BIN_HEAD_MAX = 5     /* lead and size, before bytes */
 };
 
 static inline uint64_t mu__tail_align(uint64_t size)

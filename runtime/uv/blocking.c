@@ -13,11 +13,11 @@
 enum { NS_PER_MS = 1000000, WAIT_MOST_MS = 3600000 };
 
 struct mu__blocking_jobs {
-    uv_async_t wake;            /* first: handles cast */
+    uv_async_t wake; /* first: handles cast */
     bool has_loop;
-    pthread_cond_t has_news;    /* without a loop */
+    pthread_cond_t has_news; /* without a loop */
     bool is_interrupted;
-    struct mu__list have_run;   /* in order */
+    struct mu__list have_run; /* in order */
     void (*closed)(void *arg);
     void *arg;
 };
@@ -29,8 +29,8 @@ struct job_thread {
 };
 
 struct pool {
-    struct mu__list waiting;    /* in order */
-    unsigned threads;           /* STARTED */
+    struct mu__list waiting; /* in order */
+    unsigned threads;        /* STARTED */
     struct job_thread slots[MU__BLOCKING_NET_THREADS_MAX];
 };
 
@@ -39,9 +39,9 @@ struct pool {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_ended = PTHREAD_COND_INITIALIZER;
 static struct pool pools[MU__BLOCKING_POOLS];
-static unsigned ending_count;   /* STARTED ones without a job */
-static unsigned open_count;     /* mu__blocking_jobs */
-static unsigned joining_count;  /* calls of join_idle that wait */
+static unsigned ending_count;  /* STARTED ones without a job */
+static unsigned open_count;    /* mu__blocking_jobs */
+static unsigned joining_count; /* calls of join_idle that wait */
 
 /* ---- A child that was forked ---- */
 

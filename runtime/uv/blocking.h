@@ -27,11 +27,11 @@ enum { MU__BLOCKING_THREADS_MAX = 8, MU__BLOCKING_NET_THREADS_MAX = 32 };
 
 enum mu__blocking_pool {
     MU__BLOCKING_FILES,
-    MU__BLOCKING_NAMES,     /* look-ups by the system's resolver */
-    MU__BLOCKING_DNS,       /* look-ups at a DNS server */
+    MU__BLOCKING_NAMES, /* look-ups by the system's resolver */
+    MU__BLOCKING_DNS,   /* look-ups at a DNS server */
     MU__BLOCKING_HTTP,
-    MU__BLOCKING_CALLS,     /* functions of the program's own */
-    MU__BLOCKING_PROGRAMS,  /* other programs */
+    MU__BLOCKING_CALLS,    /* functions of the program's own */
+    MU__BLOCKING_PROGRAMS, /* other programs */
     MU__BLOCKING_POOLS
 };
 
@@ -85,6 +85,6 @@ void mu__blocking_job_drop(struct mu__blocking_job *job);
 /* All jobs are done or dropped. `closed` is the last call, from the loop; without a loop
  * it may be NULL, and is called within this. */
 void mu__blocking_close(struct mu__blocking_jobs *jobs, void (*closed)(void *arg),
-                       void *arg);
+                        void *arg);
 
 #endif

@@ -29,25 +29,25 @@ struct thread {
     pthread_t id;
     unsigned number;
     bool ended;
-    struct mu__work *work;      /* while it runs some; for the thread itself */
+    struct mu__work *work; /* while it runs some; for the thread itself */
 };
 
 struct mu__executor {
     pthread_mutex_t lock;
     pthread_cond_t work_ready;
-    struct mu__list queued;     /* of mu__work.node */
+    struct mu__list queued; /* of mu__work.node */
     struct mu__list done;
-    void (*wake)(void *owner);  /* NULL: nobody to wake any more */
+    void (*wake)(void *owner); /* NULL: nobody to wake any more */
     void *owner;
-    unsigned idle;              /* threads that wait for work */
-    unsigned woken;             /* of these, signalled and not running yet */
+    unsigned idle;  /* threads that wait for work */
+    unsigned woken; /* of these, signalled and not running yet */
     struct mu__spin spin;
-    bool spins;                 /* a thread does, and takes work when it is back; */
-    bool claimed;               /* there is work for it */
-    atomic_bool has_work;       /* for that thread, which does not have the lock */
-    unsigned alive;             /* threads that have not ended */
+    bool spins;           /* a thread does, and takes work when it is back; */
+    bool claimed;         /* there is work for it */
+    atomic_bool has_work; /* for that thread, which does not have the lock */
+    unsigned alive;       /* threads that have not ended */
     bool stopping;
-    bool abandoned;             /* the last thread frees this */
+    bool abandoned; /* the last thread frees this */
     unsigned threads_count;
     struct thread threads[];
 };
@@ -202,7 +202,8 @@ static void replace_executor_thread(struct thread *thread)
 
     if (mu__thread_start(run_executor_thread, thread, &id) != 0) {
         (void)fputs("muster: a function has ended its thread, and no other thread can be "
-                    "started\n", stderr);
+                    "started\n",
+                    stderr);
         abort();
     }
     (void)pthread_detach(thread->id);
@@ -247,8 +248,8 @@ static int start_threads(struct mu__executor *executor, unsigned threads)
     while (rv == 0 && executor->threads_count < threads) {
         struct thread *thread = &executor->threads[executor->threads_count];
 
-        *thread = (struct thread){.executor = executor,
-                                  .number = executor->threads_count};
+        *thread =
+            (struct thread){.executor = executor, .number = executor->threads_count};
         if (mu__thread_start(run_executor_thread, thread, &thread->id) != 0)
             rv = -MU_EEXHAUSTED;
         else

@@ -17,7 +17,7 @@
  *
  * Reserved space stays allocated behind `length`, also when the process has ended, and is
  * not part of the file's size. */
-#define _GNU_SOURCE     /* fallocate */
+#define _GNU_SOURCE /* fallocate */
 #include "runtime/uv/file_storage.h"
 
 #include "runtime/uv/renewal.h"
@@ -41,29 +41,29 @@ enum {
 #else
     PENDING_BYTES_MAX = 1 << 20,
 #endif
-    RESERVE_BYTES = 1 << 18,    /* reserved beyond the request, where there is room */
-    OPEN_TRIES_MAX = 16     /* a try fails when another process replaces the file then */
+    RESERVE_BYTES = 1 << 18, /* reserved beyond the request, where there is room */
+    OPEN_TRIES_MAX = 16      /* a try fails when another process replaces the file then */
 };
 
 struct storage {
     struct mu__storage base;
-    char *path;             /* absolute and without links, however the name was given */
-    char *path_new;         /* where the next content is written */
+    char *path;     /* absolute and without links, however the name was given */
+    char *path_new; /* where the next content is written */
     int file;
     bool sync;
-    bool torn;              /* there may be bytes behind `length` */
-    bool folder_unsynced;   /* after a power cut the old file could be back */
+    bool torn;            /* there may be bytes behind `length` */
+    bool folder_unsynced; /* after a power cut the old file could be back */
     uint64_t length;
-    uint64_t reserved;      /* the disk has room for the file up to here */
-    struct mu__renewal *renewal;    /* the last one, which may have ended; or NULL */
-    int renewed;            /* the file that it writes; -1: none is under way */
+    uint64_t reserved;           /* the disk has room for the file up to here */
+    struct mu__renewal *renewal; /* the last one, which may have ended; or NULL */
+    int renewed;                 /* the file that it writes; -1: none is under way */
     size_t pending_size;
     uint8_t pending[PENDING_BYTES_MAX];
 };
 
 static struct storage *storage_of(struct mu__storage *base)
 {
-    return (struct storage *)base;  /* the base is its first member */
+    return (struct storage *)base; /* the base is its first member */
 }
 
 /* ---- Errors ---- */
@@ -199,9 +199,11 @@ static int open_locked(const char *path, mu_error *error, int *ret_file,
         rv = mu_error_set(error, -MU_EINVALID, "%s: expected a plain file", path);
     else if (flock(file, LOCK_EX | LOCK_NB) != 0)
         rv = errno == EWOULDBLOCK
-            ? mu_error_set(error, -MU_EEXISTS, "%s: in use by another process, or opened "
-                           "twice by this one", path)
-            : refuse_storage(error, path, errno, "lock it", "");
+                 ? mu_error_set(error, -MU_EEXISTS,
+                                "%s: in use by another process, or opened "
+                                "twice by this one",
+                                path)
+                 : refuse_storage(error, path, errno, "lock it", "");
     if (rv != 0) {
         (void)close(file);
         return rv;
@@ -229,9 +231,10 @@ static int open_ours(const char *path, mu_error *error, int *ret_file)
             return 0;
         (void)close(*ret_file);
     }
-    return mu_error_set(error, -MU_EEXISTS, "%s: in use by another process: it was "
-                        "replaced %d times while it was opened", path,
-                        (int)OPEN_TRIES_MAX);
+    return mu_error_set(error, -MU_EEXISTS,
+                        "%s: in use by another process: it was "
+                        "replaced %d times while it was opened",
+                        path, (int)OPEN_TRIES_MAX);
 }
 
 /* The file exists. Returns 0 or an errno. */
@@ -268,8 +271,10 @@ static int file_load(struct mu__storage *base, uint64_t offset, uint32_t bytes_m
 
     *ret_content = NULL;
     if (s->length > UINT32_MAX)
-        return mu_error_set(ret_error, -MU_EEXHAUSTED, "%s: %" PRIu64 " bytes, expected "
-                            "%" PRIu32 " at most", s->path, s->length, UINT32_MAX);
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%s: %" PRIu64 " bytes, expected "
+                            "%" PRIu32 " at most",
+                            s->path, s->length, UINT32_MAX);
     if (size == 0)
         return 0;
     content = mu__buf_new(size);
@@ -310,8 +315,7 @@ static int check_storage_name(const struct storage *s, mu_error *error)
 }
 
 /* Append all bytes to the file, or none. */
-static int write_behind(struct storage *s, const void *data, size_t size,
-                        mu_error *error)
+static int write_behind(struct storage *s, const void *data, size_t size, mu_error *error)
 {
     char doing[64];
     int number = s->torn ? cut_at(s->file, s->length) : 0;
@@ -326,7 +330,7 @@ static int write_behind(struct storage *s, const void *data, size_t size,
         return 0;
     }
     s->torn = cut_at(s->file, s->length) != 0;
-    s->reserved = 0;        /* freed by the cut */
+    s->reserved = 0; /* freed by the cut */
     (void)snprintf(doing, sizeof doing, "write %zu bytes at byte %" PRIu64, size,
                    s->length);
     return refuse_storage(error, s->path, number, doing,
@@ -336,8 +340,8 @@ static int write_behind(struct storage *s, const void *data, size_t size,
 
 static int flush_pending(struct storage *s, mu_error *error)
 {
-    int rv = s->pending_size == 0
-        ? 0 : write_behind(s, s->pending, s->pending_size, error);
+    int rv =
+        s->pending_size == 0 ? 0 : write_behind(s, s->pending, s->pending_size, error);
 
     if (rv == 0)
         s->pending_size = 0;
@@ -402,7 +406,9 @@ static int prepare_new_storage_file(struct storage *s, int file)
     struct stat old;
 
     return flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(s->file, &old) != 0 ||
-           fchmod(file, old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) != 0 ? errno : 0;
+                   fchmod(file, old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) != 0
+               ? errno
+               : 0;
 }
 
 /* Write and sync the new content to `file` and rename it. Returns 0 or an errno. */
@@ -438,8 +444,9 @@ static int open_new(struct storage *s, mu_error *error, int *ret_file)
         return rv;
     *ret_file = open(s->path_new, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                      S_IRUSR | S_IWUSR);
-    return *ret_file >= 0 ? 0 : refuse_storage(error, s->path_new, errno, "open it",
-                                               "; the old content stays");
+    return *ret_file >= 0 ? 0
+                          : refuse_storage(error, s->path_new, errno, "open it",
+                                           "; the old content stays");
 }
 
 /* From the rename on the new content counts: if the folder cannot be synced, the next
@@ -523,8 +530,9 @@ static int file_renew_append(struct mu__storage *base, const void *data, size_t 
     struct storage *s = storage_of(base);
     int number = mu__renewal_append(s->renewal, data, size);
 
-    return number == 0 ? 0 : refuse_storage(ret_error, s->path_new, number, "write it",
-                                            "; the old content stays");
+    return number == 0 ? 0
+                       : refuse_storage(ret_error, s->path_new, number, "write it",
+                                        "; the old content stays");
 }
 
 static bool file_renew_is_busy(struct mu__storage *base)
@@ -568,7 +576,9 @@ static int reserve_up_to(struct storage *s, uint64_t end)
 
     do
         number = fallocate(s->file, FALLOC_FL_KEEP_SIZE, (off_t)s->length,
-                           (off_t)(end - s->length)) == 0 ? 0 : errno;
+                           (off_t)(end - s->length)) == 0
+                     ? 0
+                     : errno;
     while (number == EINTR);
     if (number == EOPNOTSUPP || number == ENOSYS)
         number = 0;

@@ -15,9 +15,9 @@ enum { NS_PER_MS = 1000000 };
 
 /* A call of mu__look_up, on its stack. */
 struct waiter {
-    struct mu__look_up_job *look_up;    /* NULL: it is done */
+    struct mu__look_up_job *look_up; /* NULL: it is done */
     unsigned timeout_ms;
-    mu_error error;             /* the result, when `addresses` has none */
+    mu_error error; /* the result, when `addresses` has none */
     struct mu__addresses addresses;
 };
 

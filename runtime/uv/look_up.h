@@ -28,11 +28,11 @@ struct mu__addresses {
 /* A look-up as a blocking job, for a loop that goes on meanwhile. Its owner starts it,
  * and frees it with free() in done(), unless it was dropped. */
 struct mu__look_up_job {
-    struct mu__blocking_job job;    /* first: it casts */
+    struct mu__blocking_job job; /* first: it casts */
     void *owner;
-    int status;                 /* of getaddrinfo */
-    int system_error;           /* errno, when the status is EAI_SYSTEM */
-    struct mu__addresses addresses;     /* when the status is 0; may be none */
+    int status;                     /* of getaddrinfo */
+    int system_error;               /* errno, when the status is EAI_SYSTEM */
+    struct mu__addresses addresses; /* when the status is 0; may be none */
     uint16_t port;
     char name[];
 };

@@ -39,7 +39,7 @@
 enum { MEMORY_RETRY_MS = 20 };
 
 struct turn_handles {
-    uv_timer_t trim;            /* of mu__blocks, while anything is cached there */
+    uv_timer_t trim; /* of mu__blocks, while anything is cached there */
     uv_timer_t timer;
     uv_idle_t idle;
     uv_prepare_t prepare;
@@ -48,15 +48,15 @@ struct turn_handles {
 
 /* The waits of the loop, in its poll phase. */
 struct loop_sleep {
-    atomic_bool asleep;         /* it may wait there, or is out of our hands */
-    bool owned;                 /* by this world: it is never out of our hands */
-    struct mu__spin spin;       /* before a wait */
-    bool slept;                 /* it has waited since begun_ns: to be noted in `spin` */
+    atomic_bool asleep;   /* it may wait there, or is out of our hands */
+    bool owned;           /* by this world: it is never out of our hands */
+    struct mu__spin spin; /* before a wait */
+    bool slept;           /* it has waited since begun_ns: to be noted in `spin` */
     uint64_t begun_ns;
 };
 
 struct mu__world_uv {
-    struct mu__world door;      /* first: operations cast */
+    struct mu__world door; /* first: operations cast */
     struct mu__world_hooks hooks;
     mu__world_uv_log_fn log;
     uv_loop_t *loop;
@@ -65,27 +65,27 @@ struct mu__world_uv {
     struct mu__inbox inbox;
     uv_async_t wake;
     _Atomic(uint64_t) wakes_sent;
-    atomic_bool has_finished;   /* work or a thread of the executor has ended */
+    atomic_bool has_finished; /* work or a thread of the executor has ended */
 
-    uint64_t bursts_taken;      /* lists taken from the inbox that were not empty */
-    struct mu__msg *posted;     /* taken from the inbox, not delivered yet */
+    uint64_t bursts_taken;  /* lists taken from the inbox that were not empty */
+    struct mu__msg *posted; /* taken from the inbox, not delivered yet */
 
     struct mu__executor *executor;
-    struct mu__list finished;   /* works taken from the executor, not delivered yet */
+    struct mu__list finished; /* works taken from the executor, not delivered yet */
     unsigned busy;
 
     struct loop_sleep sleep;
     struct turn_handles handles;
-    uint64_t due_ms;            /* of the next turn, or NO_TURN */
-    uint64_t timer_due_ms;      /* what the timer is set to, when it is active */
-    bool stepping;              /* inside hooks: do not move the handles */
+    uint64_t due_ms;       /* of the next turn, or NO_TURN */
+    uint64_t timer_due_ms; /* what the timer is set to, when it is active */
+    bool stepping;         /* inside hooks: do not move the handles */
 
     uint64_t random[4];
     uint64_t secret;
 
-    bool starts_no_work;        /* the executor has been stopped */
+    bool starts_no_work; /* the executor has been stopped */
     bool closing;
-    unsigned open_handles;      /* the last one that is closed frees the world */
+    unsigned open_handles; /* the last one that is closed frees the world */
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -197,7 +197,7 @@ static void op_wake_at(struct mu__world *door, uint64_t due_ms)
     struct mu__world_uv *world = from_world_door(door);
 
     if (!world->closing)
-        trim_later(world);      /* here, since each turn ends by requesting the next */
+        trim_later(world); /* here, since each turn ends by requesting the next */
     if (world->closing || due_ms >= world->due_ms)
         return;
     world->due_ms = due_ms;

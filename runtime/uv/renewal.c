@@ -9,8 +9,8 @@
 
 enum {
     BUSY_BYTES = 1 << 20,
-    SYNC_BYTES = 8 << 20,       /* so much is not on the disk at most, so that nobody who
-                                   writes has to wait for it */
+    SYNC_BYTES = 8 << 20, /* so much is not on the disk at most, so that nobody who
+                             writes has to wait for it */
     FIRST_BYTES = 1 << 16
 };
 
@@ -23,17 +23,17 @@ struct chunk {
 struct mu__renewal {
     pthread_t thread;
     int file;
-    pthread_mutex_t lock;       /* guards all that follows */
-    pthread_cond_t work;        /* for the thread */
-    pthread_cond_t room;        /* for who appends */
-    struct chunk filling;       /* what was appended since the thread took the last */
-    bool writing;               /* the thread has a chunk */
+    pthread_mutex_t lock; /* guards all that follows */
+    pthread_cond_t work;  /* for the thread */
+    pthread_cond_t room;  /* for who appends */
+    struct chunk filling; /* what was appended since the thread took the last */
+    bool writing;         /* the thread has a chunk */
     bool sync_requested;
     bool synced;
-    bool finished;              /* the thread takes nothing more */
+    bool finished; /* the thread takes nothing more */
     bool stopped;
     int failed;
-    int closed_file;            /* closed by the thread at its end; -1: none */
+    int closed_file; /* closed by the thread at its end; -1: none */
 
     /* The thread's, and the loop's once nothing is being written. */
     uint64_t length;

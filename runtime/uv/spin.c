@@ -12,11 +12,11 @@
 #include <string.h>
 
 enum {
-    SHORT_FACTOR = 4,           /* a wait with a sleep is short up to so many spins */
+    SHORT_FACTOR = 4, /* a wait with a sleep is short up to so many spins */
     HISTORY_MASK = 0xff,
-    SHORT_MIN = 5,              /* of the waits in the history */
-    BUDGET_PART = 100,          /* it grows by a hundredth of the time, */
-    BUDGET_SPINS = 20,          /* up to so many spins */
+    SHORT_MIN = 5,     /* of the waits in the history */
+    BUDGET_PART = 100, /* it grows by a hundredth of the time, */
+    BUDGET_SPINS = 20, /* up to so many spins */
     YIELD_LONG_NS = 100000,
     BLOCKED_NS = 20000000
 };

@@ -13,19 +13,19 @@
 #include <uv.h>
 
 enum {
-    MU__SPIN_US = 100,          /* by itself, where the process may use two cores */
+    MU__SPIN_US = 100, /* by itself, where the process may use two cores */
     MU__SPIN_US_MAX = 10000
 };
 
 #define MU__SPIN_AUTO UINT32_MAX
 
 struct mu__spin {
-    uint64_t length_ns;             /* 0: never */
-    atomic_bool taken;              /* a thread spins */
-    atomic_uint history;            /* of the last waits, a bit each: it was short */
-    _Atomic(int64_t) budget_ns;     /* what spinning in vain may cost, */
-    _Atomic(uint64_t) filled_ns;    /* as of this time */
-    _Atomic(uint64_t) blocked_until_ns;     /* another thread wanted the core */
+    uint64_t length_ns;                 /* 0: never */
+    atomic_bool taken;                  /* a thread spins */
+    atomic_uint history;                /* of the last waits, a bit each: it was short */
+    _Atomic(int64_t) budget_ns;         /* what spinning in vain may cost, */
+    _Atomic(uint64_t) filled_ns;        /* as of this time */
+    _Atomic(uint64_t) blocked_until_ns; /* another thread wanted the core */
 };
 
 /* Before threads use it. `spin_us` is a time, 0 for never, or MU__SPIN_AUTO. */

@@ -38,8 +38,10 @@ static void put_little32(uint8_t *out, uint32_t number)
 /* A message JOURNAL_REMOVED of that number: [57, 0, 0, number]. */
 static size_t make_message(uint8_t *out, uint16_t number)
 {
+    /* clang-format off */
     const uint8_t bytes[] = {7, 0, 0, 0, 0, 0, 0, 0, 0x94, 57, 0, 0, 0xCD,
                              (uint8_t)(number >> 8), (uint8_t)number};
+    /* clang-format on */
 
     memcpy(out, bytes, sizeof bytes);
     return sizeof bytes;
@@ -66,8 +68,8 @@ static void add_bytes(struct file *f, uint64_t number, size_t size)
 
 static uint8_t *message_place(struct file *f)
 {
-    return f->bytes + f->size + (f->format == MU__JOURNAL_FORMAT ? MU__JOURNAL_HEAD_BYTES
-                                                                 : 8);
+    return f->bytes + f->size +
+           (f->format == MU__JOURNAL_FORMAT ? MU__JOURNAL_HEAD_BYTES : 8);
 }
 
 static void add_records(struct file *f, size_t count)
@@ -92,8 +94,8 @@ struct seen {
     size_t damages;
     uint64_t lost;
     size_t torn_bytes;
-    size_t bytes;           /* of all pieces */
-    struct mu__journal_piece damage;    /* the first */
+    size_t bytes;                    /* of all pieces */
+    struct mu__journal_piece damage; /* the first */
 };
 
 /* The next piece of a file of which the scan has `part` bytes at a time, or so many as it
@@ -122,8 +124,8 @@ static struct seen scan_by_parts(const uint8_t *bytes, size_t size, size_t part)
     struct seen seen = {0};
     mu_error error;
 
-    assert_int_equal(mu__journal_scan_begin(&scan, bytes, part < size ? part : size, "f",
-                                            &error), 0);
+    assert_int_equal(
+        mu__journal_scan_begin(&scan, bytes, part < size ? part : size, "f", &error), 0);
     scan.has_more = part < size;
     seen.bytes = scan.at;
     do {

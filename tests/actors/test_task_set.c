@@ -95,10 +95,14 @@ TEST(test_remove)
         uint32_t index;
         const char *text;
     } rows[] = {
-        {9, "chief:0,worker:0-6"},          {3, "chief:0,worker:0-2,worker:4-6"},
-        {0, "chief:0,worker:1-2,worker:4-6"}, {6, "chief:0,worker:1-2,worker:4-5"},
-        {5, "chief:0,worker:1-2,worker:4"}, {4, "chief:0,worker:1-2"},
-        {4, "chief:0,worker:1-2"},          {2, "chief:0,worker:1"},
+        {9, "chief:0,worker:0-6"},
+        {3, "chief:0,worker:0-2,worker:4-6"},
+        {0, "chief:0,worker:1-2,worker:4-6"},
+        {6, "chief:0,worker:1-2,worker:4-5"},
+        {5, "chief:0,worker:1-2,worker:4"},
+        {4, "chief:0,worker:1-2"},
+        {4, "chief:0,worker:1-2"},
+        {2, "chief:0,worker:1"},
         {1, "chief:0"},
     };
     struct mu__task_set set = {0};

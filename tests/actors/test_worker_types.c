@@ -43,7 +43,8 @@ TEST(test_as_many_as_a_cluster_has)
 TEST(test_what_is_wrong)
 {
 #define EXPECTED "; expected task types with commas between, as \"worker,gpu\""
-#define BUSY ": tasks of that type have work of their own and run no closures; "         \
+#define BUSY                                                            \
+    ": tasks of that type have work of their own and run no closures; " \
     "expected \"worker\" and types of your own"
     static const struct {
         const char *text;
@@ -61,8 +62,8 @@ TEST(test_what_is_wrong)
         {"a234567890123456",
          "option worker_types names \"a234567890123456\", which is no task "
          "type" EXPECTED},
-        {"worker:0", "option worker_types names \"worker:0\", which is no task type"
-                     EXPECTED},
+        {"worker:0",
+         "option worker_types names \"worker:0\", which is no task type" EXPECTED},
         {"gpu,worker,gpu", "option worker_types names \"gpu\" twice" EXPECTED},
         {"chief", "option worker_types names \"chief\"" BUSY},
         {"worker,ps", "option worker_types names \"ps\"" BUSY},

@@ -23,8 +23,8 @@ static inline mu_cluster *spec_with(const struct cluster_task *task, const char 
     assert_non_null(spec);
     assert_true(specs_count < SPECS_MAX);
     specs[specs_count++] = spec;
-    for (size_t i = 0;
-         mu_cluster_task_at(from, i, &at_type, &at_index, &at_address) == 0; i++)
+    for (size_t i = 0; mu_cluster_task_at(from, i, &at_type, &at_index, &at_address) == 0;
+         i++)
         if (strcmp(at_type, type) != 0 || at_index != index)
             assert_int_equal(mu_cluster_add(spec, at_type, at_index, at_address, NULL),
                              0);
@@ -42,7 +42,7 @@ static inline int free_specs(void **state)
 }
 
 static inline void learn(struct cluster_task *task, const char *type, int index,
-                  const char *address)
+                         const char *address)
 {
     assert_int_equal(cluster_learn(task, spec_with(task, type, index, address), NULL), 0);
 }
@@ -57,7 +57,7 @@ static inline struct cluster *begin_service(const struct cluster_options *option
     return cluster;
 }
 
-#define BEGIN_SERVICE(...)                                                  \
+#define BEGIN_SERVICE(...) \
     begin_service(&(struct cluster_options){.hosts = "chief:0", __VA_ARGS__})
 
 #endif

@@ -26,12 +26,13 @@ TEST_WITH(test_added, NULL, free_specs)
     (void)sim_trace(cluster->sim);
     assert_int_equal(cluster_learn(cluster->chief, late->spec, NULL), 0);
     run_until(cluster, 300);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  200] chief/0 cluster: /job:worker/task:5 at tcp://late:1 was added\n"
         "[  230] late links: /job:chief/task:0 is up at tcp://chief-0:1\n"
         "[  240] chief/0 links: /job:worker/task:5 is up at tcp://late:1\n"
         "[  240] chief/0 supervisor: /job:worker/task:5 takes closures (1 threads, "
-          "window 1)\n");
+        "window 1)\n");
     assert_int_equal(worker_number(cluster->chief, 5, "in_flight"), 1);
     run_until(cluster, 2400);
     expect_squares(closures, 4);
@@ -99,7 +100,8 @@ TEST_WITH(test_stranger_is_listed, NULL, free_specs)
     (void)sim_trace(cluster->sim);
     learn(cluster->chief, "worker", 3, late->address);
     run_for(cluster, 500);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  360] chief/0 cluster: /job:worker/task:3 at tcp://late:1 was added\n");
     mine = pinned(cluster->chief, 3);
     assert_int_equal(join(cluster->chief), 0);
@@ -111,8 +113,7 @@ TEST_WITH(test_stranger_is_listed, NULL, free_specs)
  * nobody waits for it. */
 TEST_WITH(test_removed, NULL, free_specs)
 {
-    struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
-                                    .node.recovery_ms = 1000);
+    struct cluster *cluster = BEGIN(.workers = 2, .window = 1, .node.recovery_ms = 1000);
     struct cluster_closure *closures[2];
 
     set_work_ms(cluster, 300);
@@ -123,14 +124,15 @@ TEST_WITH(test_removed, NULL, free_specs)
     (void)sim_trace(cluster->sim);
     learn(cluster->chief, "worker", 1, NULL);
     run_until(cluster, 400);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  300] chief/0 cluster: /job:worker/task:1 at tcp://worker-1:1 was removed\n"
         "[  300] chief/0 links: hung up on /job:worker/task:1: the task is not in the "
-          "cluster any more\n"
+        "cluster any more\n"
         "[  300] chief/0 supervisor: /job:worker/task:1 was removed from the cluster "
-          "with 1 closure in flight: it runs again elsewhere\n"
+        "with 1 closure in flight: it runs again elsewhere\n"
         "[  310] worker/1 links: /job:chief/task:0 is gone: it left: the task is not in "
-          "the cluster any more\n");
+        "the cluster any more\n");
 
     /* The first one's ended at 470 + 10; the other one's begins 10 ms later. */
     run_until(cluster, 790);
@@ -248,8 +250,8 @@ TEST_WITH(test_worker_finds_itself_removed, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
     struct cluster_closure *closures[3];
-    struct cluster_call *wait = cluster_job(cluster->workers[1], MU__JOB_WAIT, 0, NULL,
-                                            -1);
+    struct cluster_call *wait =
+        cluster_job(cluster->workers[1], MU__JOB_WAIT, 0, NULL, -1);
 
     set_work_ms(cluster, 500);
     open_at(cluster->chief);
@@ -273,8 +275,8 @@ TEST_WITH(test_worker_finds_itself_removed, NULL, free_specs)
 TEST_WITH(test_worker_finds_itself_removed_late, NULL, free_specs)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
-    struct cluster_call *wait = cluster_job(cluster->workers[1], MU__JOB_WAIT, 0, NULL,
-                                            -1);
+    struct cluster_call *wait =
+        cluster_job(cluster->workers[1], MU__JOB_WAIT, 0, NULL, -1);
 
     learn(cluster->chief, "worker", 1, NULL);
     run_for(cluster, 100);
@@ -316,8 +318,8 @@ TEST_WITH(test_moved, NULL, free_specs)
 static int read_after_restart(bool moves)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 2);
-    struct cluster_task *there = moves ? cluster_add(cluster, "ps", 1, "there")
-                                       : cluster->servers[1];
+    struct cluster_task *there =
+        moves ? cluster_add(cluster, "ps", 1, "there") : cluster->servers[1];
     struct cluster_call *call;
     int rv;
 
@@ -348,8 +350,8 @@ TEST_WITH(test_server_moved, NULL, free_specs)
  * knows, it hangs up on that worker. */
 TEST_WITH(test_removed_while_writing, NULL, free_specs)
 {
-    struct cluster *cluster = BEGIN(.workers = 2, .servers = 1, .window = 1,
-                                    .effects_add = mu__effects_add);
+    struct cluster *cluster =
+        BEGIN(.workers = 2, .servers = 1, .window = 1, .effects_add = mu__effects_add);
     struct cluster_closure *closures[2];
 
     open_at(cluster->chief);
@@ -404,7 +406,8 @@ TEST_WITH(test_refused, NULL, free_specs)
     open_at(cluster->chief);
     spec = spec_with(cluster->chief, "ps", 1, "tcp://new:1");
     assert_int_equal(cluster_learn(cluster->chief, spec, &error), -MU_EPRECONDITION);
-    assert_string_equal(error.message, "/job:ps/task:1 at tcp://new:1 is not added: "
+    assert_string_equal(error.message,
+                        "/job:ps/task:1 at tcp://new:1 is not added: "
                         "variables are placed by the number of parameter servers, so "
                         "none comes while the job runs");
 
@@ -484,7 +487,8 @@ TEST_WITH(test_any_order, NULL, free_specs)
         assert_true(worker_number(cluster->chief, 2, "window") > 0);
         assert_true(worker_number(cluster->chief, 4, "window") > 0);
         assert_int_equal(mu_cluster_equal(cluster->chief->member.cluster,
-                                          cluster->servers[0]->member.cluster), 1);
+                                          cluster->servers[0]->member.cluster),
+                         1);
         end(cluster);
         (void)free_specs(NULL);
     }

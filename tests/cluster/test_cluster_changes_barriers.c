@@ -93,8 +93,8 @@ static void expect_together(struct cluster_task *const *tasks, unsigned count)
  * go through the next one, also where tasks whose counts are wrong do not. */
 TEST_WITH(test_added_after_barriers, NULL, free_specs)
 {
-    struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
-                                            .coordination.recoverable = "none");
+    struct cluster *cluster =
+        BEGIN_SERVICE(.workers = 2, .coordination.recoverable = "none");
     struct cluster_task *late = cluster_add(cluster, "worker", 2, "late");
     struct cluster_task *tasks[] = {cluster->chief, cluster->workers[0],
                                     cluster->workers[1], late};
@@ -197,9 +197,9 @@ TEST_WITH(test_removed_while_leaving, NULL, free_specs)
 {
     const struct mu__agent_call ask = {
         .call = {.operation = MU__AGENT_LEAVE, .timeout_ms = 5000}};
-    struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
-                                            .coordination.recoverable = "none",
-                                            .coordination.leave_ms = 4000);
+    struct cluster *cluster =
+        BEGIN_SERVICE(.workers = 2, .coordination.recoverable = "none",
+                      .coordination.leave_ms = 4000);
     struct cluster_call *calls[2];
 
     register_at(cluster->chief);
@@ -225,8 +225,8 @@ TEST_WITH(test_removed_while_leaving, NULL, free_specs)
 /* It is no error of anybody that a task was removed, where tasks share their fate. */
 TEST_WITH(test_removed_is_no_failure, NULL, free_specs)
 {
-    struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
-                                    .coordination.recoverable = "none");
+    struct cluster *cluster =
+        BEGIN_SERVICE(.workers = 2, .coordination.recoverable = "none");
     struct cluster_call *all[2];
 
     register_at(cluster->chief);

@@ -174,7 +174,7 @@ TEST_WITH(test_many_and_then_refused, NULL, free_specs)
     (void)sim_trace(cluster->sim);
     run_to_news(cluster, told, 2);
     assert_non_null(strstr(sim_trace(cluster->sim), "/job:ps/task:1 at "
-                           "tcp://no-server:1 is not added: "));
+                                                    "tcp://no-server:1 is not added: "));
     assert_int_equal(dialled(chief), 3);
     assert_int_equal(told[2], 4);
     end(cluster);

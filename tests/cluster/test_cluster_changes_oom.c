@@ -4,7 +4,7 @@
 #include "tests/support/story.h"
 #include "tests/support/wrap_malloc.h"
 
-static long countdown = -1;     /* which allocation fails, once; not the simulator's */
+static long countdown = -1; /* which allocation fails, once; not the simulator's */
 static bool happened;
 
 static bool malloc_fails(void)
@@ -22,8 +22,8 @@ static mu_cluster *make_spec(const struct cluster *cluster, const char *added)
     assert_int_equal(mu_cluster_add(spec, "chief", 0, cluster->chief->address, NULL), 0);
     assert_int_equal(mu_cluster_add(spec, "ps", 0, cluster->servers[0]->address, NULL),
                      0);
-    assert_int_equal(mu_cluster_add(spec, "worker", 0, cluster->workers[0]->address,
-                                    NULL), 0);
+    assert_int_equal(
+        mu_cluster_add(spec, "worker", 0, cluster->workers[0]->address, NULL), 0);
     assert_int_equal(mu_cluster_add(spec, "worker", 2, "tcp://elsewhere:1", NULL), 0);
     assert_int_equal(mu_cluster_add(spec, "worker", 3, added, NULL), 0);
     return spec;
@@ -89,8 +89,8 @@ static mu_cluster *spec_of_many(const struct cluster *cluster)
     char address[32];
 
     assert_int_equal(mu_cluster_add(spec, "chief", 0, cluster->chief->address, NULL), 0);
-    assert_int_equal(mu_cluster_add(spec, "worker", 0, cluster->workers[0]->address,
-                                    NULL), 0);
+    assert_int_equal(
+        mu_cluster_add(spec, "worker", 0, cluster->workers[0]->address, NULL), 0);
     for (int i = 1; i <= MANY; i++) {
         (void)snprintf(address, sizeof address, "tcp://nobody-%d:1", i);
         assert_int_equal(mu_cluster_add(spec, "worker", i, address, NULL), 0);
@@ -114,8 +114,8 @@ static void count_news(void *owner, const struct mu__changes *changes,
 static bool play_many(long n)
 {
     struct cluster *cluster =
-        cluster_new(1, &(struct cluster_options){.workers = 1, .hosts = "chief:0",
-                                                 .allocs_fail = true});
+        cluster_new(1, &(struct cluster_options){
+                           .workers = 1, .hosts = "chief:0", .allocs_fail = true});
     mu_cluster *spec = spec_of_many(cluster);
     struct cluster_task *chief = cluster->chief;
     size_t told = 0;

@@ -16,9 +16,9 @@
 
 enum {
     SEEDS = 2000,
-    EVENTS_MAX = 20 * 1000 * 1000,  /* of a seed; the usual is some ten thousand */
-    LIVELY_MAX = 10,            /* workers of a cluster with quick heartbeats */
-    CHAOS_MS = 12 * 1000,       /* all of these: virtual time */
+    EVENTS_MAX = 20 * 1000 * 1000, /* of a seed; the usual is some ten thousand */
+    LIVELY_MAX = 10,               /* workers of a cluster with quick heartbeats */
+    CHAOS_MS = 12 * 1000,          /* all of these: virtual time */
     HEALED_MS = 300 * 1000,
     REST_MS = 10 * 1000,
     STUCK_MIN_MS = 30 * 1000,
@@ -26,7 +26,8 @@ enum {
 };
 
 static const char *const reached_words[REACHED] = {
-    [KEPT] = "results kept",        [WITH_INPUTS] = "closures with inputs",
+    [KEPT] = "results kept",
+    [WITH_INPUTS] = "closures with inputs",
     [RECOMPUTED] = "seen being computed again",
     [RECALLED] = "given back by workers",
     [HANGS_RECALLED] = "of these where functions hang",
@@ -35,13 +36,17 @@ static const char *const reached_words[REACHED] = {
     [TWINS_TOLD] = "second processes told to end",
     [TOOK_OVER] = "tasks taken over",
     [SERVERS_KILLED] = "servers killed",
-    [RELEASED] = "released",        [CANCELLED] = "cancelled one by one",
+    [RELEASED] = "released",
+    [CANCELLED] = "cancelled one by one",
     [DRAINED] = "workers that left",
-    [JOURNALS] = "journals read",   [KNOWN] = "names known to a later chief",
+    [JOURNALS] = "journals read",
+    [KNOWN] = "names known to a later chief",
     [NOT_WRITTEN] = "journal errors raised",
-    [BACKUPS] = "backups",          [STUCK] = "stuck runs given up",
+    [BACKUPS] = "backups",
+    [STUCK] = "stuck runs given up",
     [FENCES] = "chiefs of runs that write",
-    [ADDED] = "workers added",      [REMOVED] = "removed",
+    [ADDED] = "workers added",
+    [REMOVED] = "removed",
     [MOVED] = "moved",
     [OF_TYPE] = "closures for one type alone",
     [WAITED] = "looks at closures that waited for room",
@@ -116,11 +121,14 @@ static mu_node_options draw_supervisor(struct sim_random *random)
     return (mu_node_options){
         .backup_percent =
             sim_chance(random, 30) ? (unsigned)sim_between(random, 100, 400) : 0,
-.watchdog_ms = sim_chance(random, 20) ? (unsigned)sim_between(random, 100, 10000) : 0,
-.start_delay_ms = sim_chance(random, 10) ? (unsigned)sim_between(random, 1, 300) : 0,
+        .watchdog_ms =
+            sim_chance(random, 20) ? (unsigned)sim_between(random, 100, 10000) : 0,
+        .start_delay_ms =
+            sim_chance(random, 10) ? (unsigned)sim_between(random, 1, 300) : 0,
         .start_delay_max_ms = 1000,
         .measure = sim_chance(random, 20),
-.recovery_ms = sim_chance(random, 15) ? (unsigned)sim_between(random, 200, 4000) : 0,
+        .recovery_ms =
+            sim_chance(random, 15) ? (unsigned)sim_between(random, 200, 4000) : 0,
     };
 }
 
@@ -137,8 +145,8 @@ static struct cluster_options draw_options(struct sim_random *random)
         .window = windows[sim_between(random, 0, 3)],
         .adaptive = sim_chance(random, 50),
         .attempts_max = attempts[sim_between(random, 0, 2)],
-        .queue_max = sim_chance(random, 15) ? (unsigned)sim_between(random, 1, 40)
-                                            : QUEUE_WIDE,
+        .queue_max =
+            sim_chance(random, 15) ? (unsigned)sim_between(random, 1, 40) : QUEUE_WIDE,
         .node = draw_supervisor(random),
         .effects_add = mu__effects_add,
     };
@@ -228,8 +236,8 @@ static void draw_world(struct run *run)
 
     sim_settings_draw(run->cluster->sim);
     settings->stuck_percent = run->plan.stuck_percent;
-    settings->stuck = (struct sim_range){STUCK_MIN_MS * UINT64_C(1000),
-                                         STUCK_MAX_MS * UINT64_C(1000)};
+    settings->stuck =
+        (struct sim_range){STUCK_MIN_MS * UINT64_C(1000), STUCK_MAX_MS * UINT64_C(1000)};
     settings->stuck_until_us = run->plan.chaos_ms * 1000;
     if (run->plan.mixed)
         settings->work_us = draw_mixed_us;
@@ -274,9 +282,9 @@ static bool journal_is_tight(struct mu__storage *storage)
 static void give_journal(struct run *run, uint64_t seed, struct sim_random *random)
 {
     run->journal = sim_storage_new("journal", seed);
-    run->cluster->chief->journal = (struct cluster_journal){
-        &run->journal->base, journal_dies, journal_is_gone, journal_is_damaged,
-        journal_is_tight};
+    run->cluster->chief->journal =
+        (struct cluster_journal){&run->journal->base, journal_dies, journal_is_gone,
+                                 journal_is_damaged, journal_is_tight};
     for (unsigned i = 0; run->plan.full_disk && i < 3; i++)
         sim_at(run->cluster->sim, sim_between(random, 500, run->plan.chaos_ms), fill_disk,
                run);
@@ -315,7 +323,8 @@ static unsigned draw_twins(const struct plan *plan, uint64_t seed)
     struct sim_random random = sim_stream(seed, 107);
 
     return plan->changes || !sim_chance(&random, 40)
-               ? 0 : (unsigned)sim_between(&random, 1, CLUSTER_TWINS_MAX);
+               ? 0
+               : (unsigned)sim_between(&random, 1, CLUSTER_TWINS_MAX);
 }
 
 /* A server that takes another one's place has nothing of what was written there. */
@@ -327,8 +336,7 @@ static struct cluster_task *choose_doubled(struct cluster_twins *twins)
     if (cluster->options.servers > 0 && !run->plan.writes &&
         sim_chance(&twins->random, 25))
         return cluster->servers[0];
-    return cluster->workers[sim_between(&twins->random, 0,
-                                        cluster->options.workers - 1)];
+    return cluster->workers[sim_between(&twins->random, 0, cluster->options.workers - 1)];
 }
 
 /* Servers that die, if their partitions have backups. */
@@ -432,12 +440,12 @@ static void begin(struct run *run, uint64_t seed)
         add_program(run, cluster->clients[i], &random);
     if (plan.changes)
         cluster_changing_begin(&run->changing, &(struct cluster_changing){
-            .cluster = cluster,
-            .random = sim_stream(seed, 101),
-            .until_ms = plan.chaos_ms,
-            .learned = count_changes,
-            .user = run,
-        });
+                                                   .cluster = cluster,
+                                                   .random = sim_stream(seed, 101),
+                                                   .until_ms = plan.chaos_ms,
+                                                   .learned = count_changes,
+                                                   .user = run,
+                                               });
     look_after_journal(run, seed);
     begin_twins(run, seed);
     begin_losses(run, seed);
@@ -480,9 +488,10 @@ static void tell_unfinished(struct run *run)
         const struct program *program = &run->programs[i];
 
         if (!program->finished)
-            cluster_break(run->cluster, "%s has not finished: %" PRIu64 " of %" PRIu64
-                          " scheduled, waits for %d", program->task->name,
-                          program->scheduled, program->goal,
+            cluster_break(run->cluster,
+                          "%s has not finished: %" PRIu64 " of %" PRIu64
+                          " scheduled, waits for %d",
+                          program->task->name, program->scheduled, program->goal,
                           program->call == NULL ? -1 : program->call->of.call.operation);
     }
 }
@@ -620,18 +629,21 @@ static void check_reach(const struct verdict *sum)
     uint64_t count = seeds_count();
 
     print_message("%" PRIu64 " closures, %" PRIu64 " runs (%" PRIu64 " stuck), %" PRIu64
-                  " retried, %" PRIu64 " cancelled\n", sum->closures, sum->runs,
-                  counters->stuck, sum->retried, sum->cancelled);
+                  " retried, %" PRIu64 " cancelled\n",
+                  sum->closures, sum->runs, counters->stuck, sum->retried,
+                  sum->cancelled);
     print_message("%" PRIu64 " processes, of these %" PRIu64 " chiefs; %" PRIu64
-                  " frames overtaken, %" PRIu64 " of the dead\n", counters->lives,
-                  sum->chief_lives, counters->frames_overtaken, counters->frames_of_dead);
+                  " frames overtaken, %" PRIu64 " of the dead\n",
+                  counters->lives, sum->chief_lives, counters->frames_overtaken,
+                  counters->frames_of_dead);
     print_message("%" PRIu64 " errors raised, of these %" PRIu64 " given up, %" PRIu64
-                  " chief lost\n", sum->raised, sum->given_up, sum->chief_lost);
+                  " chief lost\n",
+                  sum->raised, sum->given_up, sum->chief_lost);
     for (size_t i = 0; i < REACHED; i++)
         print_message("%" PRIu64 " %s%s", sum->reached[i], reached_words[i],
                       i + 1 < REACHED ? ", " : "\n");
-    print_message("%" PRIu64 " events, at most %" PRIu64 " in a run\n",
-                  counters->events, sum->events_max);
+    print_message("%" PRIu64 " events, at most %" PRIu64 " in a run\n", counters->events,
+                  sum->events_max);
     if (count < SEEDS)
         return;
     assert_true(sum->retried > SEEDS && sum->cancelled > SEEDS);

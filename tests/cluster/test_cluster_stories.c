@@ -18,8 +18,8 @@ TEST(test_any_order)
     struct cluster_closure *closure;
 
     for (unsigned order = 0; order < 12; order++) {
-        struct cluster *cluster = MAKE(.workers = 2, .servers = 1, .clients = 1,
-                                       .evaluator = true);
+        struct cluster *cluster =
+            MAKE(.workers = 2, .servers = 1, .clients = 1, .evaluator = true);
         unsigned count = cluster->tasks_count;
 
         for (unsigned i = 0; i < count; i++) {
@@ -45,11 +45,12 @@ TEST(test_up)
 
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 1000);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[   30] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
         "[   40] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
         "[   40] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
-          "window 4)\n");
+        "window 4)\n");
     end(cluster);
 }
 
@@ -61,14 +62,14 @@ TEST(test_missing)
     cluster_start(cluster->chief);
     sim_run_until(cluster->sim, 30000);
     expect_trace(cluster,
-        "[ 3000] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 3 s (dialling; nothing has answered yet)\n"
-        "[ 6000] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 6 s (dialling; nothing has answered yet)\n"
-        "[12000] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 12 s (dialling; nothing has answered yet)\n"
-        "[24000] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 24 s (dialling; nothing has answered yet)\n");
+                 "[ 3000] chief/0 links: waiting for /job:worker/task:0 at "
+                 "tcp://worker-0:1 for 3 s (dialling; nothing has answered yet)\n"
+                 "[ 6000] chief/0 links: waiting for /job:worker/task:0 at "
+                 "tcp://worker-0:1 for 6 s (dialling; nothing has answered yet)\n"
+                 "[12000] chief/0 links: waiting for /job:worker/task:0 at "
+                 "tcp://worker-0:1 for 12 s (dialling; nothing has answered yet)\n"
+                 "[24000] chief/0 links: waiting for /job:worker/task:0 at "
+                 "tcp://worker-0:1 for 24 s (dialling; nothing has answered yet)\n");
     end(cluster);
 }
 
@@ -83,11 +84,10 @@ TEST(test_run)
     open_at(cluster->chief);
     schedule(cluster->chief, "square", 4, closures);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
-        "[  180] sim note: worker/0 runs square 1\n"
-        "[  180] sim note: worker/1 runs square 0\n"
-        "[  190] sim note: worker/0 runs square 2\n"
-        "[  190] sim note: worker/1 runs square 3\n");
+    expect_trace(cluster, "[  180] sim note: worker/0 runs square 1\n"
+                          "[  180] sim note: worker/1 runs square 0\n"
+                          "[  190] sim note: worker/0 runs square 2\n"
+                          "[  190] sim note: worker/1 runs square 3\n");
     expect_squares(closures, 4);
     expect_counts(cluster->chief, 4, 0, 0);
     end(cluster);
@@ -125,11 +125,12 @@ TEST(test_other_cluster)
     cluster->workers[0]->cluster_name = "other";
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 1000);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[   30] worker/0 links: refused /job:chief/task:0 at tcp://chief-0:1: cluster "
-          "name \"test\", but /job:worker/task:0 belongs to cluster \"other\"\n"
+        "name \"test\", but /job:worker/task:0 belongs to cluster \"other\"\n"
         "[   40] chief/0 links: /job:worker/task:0: it refused us: cluster name "
-          "\"test\", but /job:worker/task:0 belongs to cluster \"other\"\n");
+        "\"test\", but /job:worker/task:0 belongs to cluster \"other\"\n");
     cluster_free(cluster);
 }
 
@@ -161,13 +162,14 @@ TEST(test_same_task)
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, 100);
     trace = without_incarnations(sim_trace(cluster->sim));
-    assert_string_equal(trace,
+    assert_string_equal(
+        trace,
         "[   30] worker/0 links: refused /job:chief/task:0 at tcp://chief-0:1: task "
-          "/job:chief/task:0 is already played by tcp://worker-0:1\n"
+        "/job:chief/task:0 is already played by tcp://worker-0:1\n"
         "[   40] chief/0 links: /job:worker/task:0: it refused us: task "
-          "/job:chief/task:0 is already played by tcp://worker-0:1\n"
+        "/job:chief/task:0 is already played by tcp://worker-0:1\n"
         "[   40] worker/0 links: /job:worker/task:0: it refused us: task "
-          "/job:chief/task:0 is already played by tcp://worker-0:1\n");
+        "/job:chief/task:0 is already played by tcp://worker-0:1\n");
     free(trace);
     cluster_free(cluster);
 }
@@ -175,8 +177,7 @@ TEST(test_same_task)
 /* Two processes play worker/0: the later one is told so, until the first has gone. */
 TEST(test_two_workers)
 {
-    struct cluster *cluster =
-        MAKE(.workers = 1, .servers = 1);
+    struct cluster *cluster = MAKE(.workers = 1, .servers = 1);
     struct cluster_task *twin = cluster_add(cluster, "worker", 0, "twin");
     char *trace;
 
@@ -186,13 +187,14 @@ TEST(test_two_workers)
     cluster_start(twin);
     sim_run_until(cluster->sim, 2500);
     trace = without_incarnations(sim_trace(cluster->sim));
-    assert_string_equal(trace,
+    assert_string_equal(
+        trace,
         "[   30] ps/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
         "[   40] worker/0 links: /job:ps/task:0 is up at tcp://ps-0:1\n"
         "[ 1030] ps/0 links: refused /job:worker/task:0 at tcp://twin:1: task "
-          "/job:worker/task:0 is already played by tcp://worker-0:1\n"
+        "/job:worker/task:0 is already played by tcp://worker-0:1\n"
         "[ 1040] twin links: /job:ps/task:0: it refused us: task /job:worker/task:0 is "
-          "already played by tcp://worker-0:1\n");
+        "already played by tcp://worker-0:1\n");
     free(trace);
     sim_crash(cluster->workers[0]->node);
     sim_run_until(cluster->sim, 4000);
@@ -237,10 +239,11 @@ TEST(test_two_workers_at_one_address)
     assert_int_equal(cluster->workers[0]->taken, 0);
     assert_int_equal(twin->taken, 1);
     trace = without_incarnations(sim_trace(cluster->sim));
-    assert_non_null(strstr(trace,
-        "chief/0 links: refused /job:worker/task:0 at tcp://worker-0:1: task "
-          "/job:worker/task:0 is already played by tcp://worker-0:1\n"));
-    assert_non_null(strstr(trace,
+    assert_non_null(strstr(
+        trace, "chief/0 links: refused /job:worker/task:0 at tcp://worker-0:1: task "
+               "/job:worker/task:0 is already played by tcp://worker-0:1\n"));
+    assert_non_null(strstr(
+        trace,
         "twin links: another process is /job:worker/task:0: this one ends (/job:"));
     assert_non_null(strstr(trace, "/task:0: it refused us: task /job:worker/task:0 is "
                                   "already played by tcp://worker-0:1)\n"));
@@ -321,8 +324,8 @@ TEST(test_job_done)
     waits[2] = cluster_job(cluster->clients[0], MU__JOB_WAIT, 0, NULL, -1);
     sim_crash(cluster->workers[1]->node);
     run_for(cluster, 100);
-    ending = cluster_job(cluster->chief, MU__JOB_END, -MU_EDATALOSS, "the data is bad",
-                         -1);
+    ending =
+        cluster_job(cluster->chief, MU__JOB_END, -MU_EDATALOSS, "the data is bad", -1);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(cluster_wait(waits[i]), 0);
         assert_int_equal(waits[i]->of.call.error.code, -MU_EDATALOSS);
@@ -349,12 +352,14 @@ TEST(test_job_limits)
 
     call = cluster_job(cluster->workers[0], MU__JOB_WAIT, 0, NULL, 300);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "the job is not done after 300 ms: /job:chief/task:0 at tcp://chief-0:1 has not "
         "ended it");
     call = cluster_job(cluster->chief, MU__JOB_END, 0, NULL, 500);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "2 tasks have not hung up after 500 ms: /job:worker/task:0, /job:worker/task:1");
     end(cluster);
 }

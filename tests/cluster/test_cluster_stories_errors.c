@@ -78,8 +78,7 @@ TEST(test_cancel_in_flight)
         assert_string_equal(calls[i]->of.call.error.message, "bad 0");
     }
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
-        "[  270] sim note: worker/0 runs fail 0\n");
+    expect_trace(cluster, "[  270] sim note: worker/0 runs fail 0\n");
     expect_counts(cluster->chief, 0, 1, 3);
     end(cluster);
 }
@@ -142,9 +141,10 @@ TEST(test_unknown_function)
     (void)cluster_schedule(cluster->chief, "sqare");
     call = cluster_ask(cluster->chief, MU__CLIENT_JOIN, -1);
     assert_int_equal(cluster_wait(call), -MU_ENOTFOUND);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "no function \"sqare\" on /job:worker/task:0, which has 8 (is its plugin "
-          "loaded there?)");
+        "loaded there?)");
     assert_string_equal(call->of.call.error.task, "/job:worker/task:0");
     end(cluster);
 }

@@ -49,8 +49,7 @@ TEST(test_large_result)
 /* A wire that takes little at once only makes it take longer. */
 TEST(test_full_wire)
 {
-    struct cluster *cluster =
-        BEGIN(.workers = 2, .clients = 1, .window = 64);
+    struct cluster *cluster = BEGIN(.workers = 2, .clients = 1, .window = 64);
     struct cluster_closure *closures[500];
 
     sim_settings(cluster->sim)->connection_bytes_max = 512;
@@ -120,9 +119,10 @@ TEST(test_peer_does_not_read)
     expect_trace(cluster, "");
     schedule_megabytes(client, 10);
     run_for(cluster, 1000);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[ 2180] client/0 links: /job:chief/task:0 is lost: it does not read what it "
-          "is sent: 73405198 bytes wait, and none was taken for 2000 ms\n");
+        "is sent: 73405198 bytes wait, and none was taken for 2000 ms\n");
     assert_int_equal(join(client), -MU_EUNAVAILABLE);
     sim_heal(cluster->sim);
     end(cluster);
@@ -141,7 +141,7 @@ TEST(test_own_pause_is_not_the_peers)
     schedule_megabytes(client, 1);
     run_for(cluster, 2300);
     expect_trace(cluster,
-        "[ 2480] client/0 links: this process stood still for 2230 ms\n");
+                 "[ 2480] client/0 links: this process stood still for 2230 ms\n");
     sim_heal(cluster->sim);
     assert_int_equal(join(client), 0);
     end(cluster);
@@ -158,7 +158,8 @@ TEST(test_open_without_chief)
     cluster_start(client);
     call = cluster_open(client, 1000);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "/job:chief/task:0 at tcp://chief-0:1 was not reached within 1000 ms: nothing "
         "has answered yet");
     assert_int_equal(call->done_ms, 1000);
@@ -185,16 +186,18 @@ TEST(test_join_limit)
     schedule(cluster->clients[0], "square", 3, closures);
     call = cluster_ask(cluster->clients[0], MU__CLIENT_JOIN, 1000);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "3 closures are outstanding after 1000 ms; closure 4294967296 \"square\" "
-          "runs on /job:worker/task:0 for 980 ms; the chief has 1 running, 2 sent, 0 "
-          "queued");
+        "runs on /job:worker/task:0 for 980 ms; the chief has 1 running, 2 sent, 0 "
+        "queued");
 
     /* A chief that does not answer is lost before it has said why: that is the error. */
     sim_block(cluster->sim, cluster->chief->node, cluster->clients[0]->node);
     call = cluster_ask(cluster->clients[0], MU__CLIENT_JOIN, 100);
     assert_int_equal(cluster_wait(call), -MU_EUNAVAILABLE);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "/job:chief/task:0 at tcp://chief-0:1 is lost: silent for 500 ms");
     sim_heal(cluster->sim);
     (void)join(cluster->clients[0]);
@@ -212,10 +215,11 @@ TEST(test_join_without_workers)
     (void)cluster_schedule(cluster->chief, "square");
     call = cluster_ask(cluster->chief, MU__CLIENT_JOIN, 1000);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "1 closure is outstanding after 1000 ms; none is in flight: no worker "
-          "is up, or none has room; /job:worker/task:0 is missing for 1000 ms; the chief "
-          "has 0 running, 0 sent, 1 queued");
+        "is up, or none has room; /job:worker/task:0 is missing for 1000 ms; the chief "
+        "has 0 running, 0 sent, 1 queued");
     cluster_start(cluster->workers[0]);
     assert_int_equal(join(cluster->chief), 0);
     end(cluster);
@@ -242,7 +246,8 @@ TEST(test_join_at_a_standstill)
     (void)cluster_schedule(cluster->workers[1], "square");
     call = cluster_ask(cluster->chief, MU__CLIENT_JOIN, 500);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_non_null(strstr(call->of.call.error.message,
+    assert_non_null(strstr(
+        call->of.call.error.message,
         "; all threads of 2 worker(s) run functions that have closures of their own "
         "outstanding: who waits for these needs one more thread (option threads)"));
     assert_non_null(strstr(sim_trace(cluster->sim), "own outstanding: who waits"));
@@ -275,8 +280,7 @@ TEST(test_fetch_limit)
  * milliseconds. */
 TEST(test_room)
 {
-    struct cluster *cluster =
-        BEGIN(.workers = 1, .clients = 1, .queue_max = 16);
+    struct cluster *cluster = BEGIN(.workers = 1, .clients = 1, .queue_max = 16);
     struct cluster_closure *closures[16];
     struct cluster_call *call;
 
@@ -298,8 +302,7 @@ TEST(test_room)
  * there gets its part as soon as something is resolved, and nobody's closure fails. */
 TEST(test_chief_is_full)
 {
-    struct cluster *cluster =
-        BEGIN(.workers = 1, .clients = 2, .queue_max = 8);
+    struct cluster *cluster = BEGIN(.workers = 1, .clients = 2, .queue_max = 8);
     struct cluster_closure *closures[16];
 
     set_work_ms(cluster, 1000);
@@ -338,8 +341,8 @@ TEST(test_close)
 
 TEST(test_status)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1,
-                                    .evaluator = true);
+    struct cluster *cluster =
+        BEGIN(.workers = 1, .servers = 1, .clients = 1, .evaluator = true);
     struct cluster_closure *closures[6];
     struct cluster_call *call;
 
@@ -363,7 +366,8 @@ TEST(test_status)
     sim_block(cluster->sim, cluster->servers[0]->node, cluster->chief->node);
     call = cluster_ask(cluster->clients[0], MU__CLIENT_STATUS, 200);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "/job:chief/task:0 at tcp://chief-0:1 did not answer within 200 ms");
     sim_heal(cluster->sim);
     end(cluster);

@@ -18,30 +18,29 @@ TEST(test_worker_crash)
     sim_crash(cluster->workers[0]->node);
     run_until(cluster, 4000);
     expect_trace(cluster,
-        "[ 1170] sim note: worker/0 runs square 1\n"
-        "[ 1170] sim note: worker/1 runs square 0\n"
-        "[ 1510] chief/0 links: /job:worker/task:0 is lost: its "
-          "connection broke: closed by the peer\n"
-        "[ 1510] chief/0 supervisor: /job:worker/task:0 is lost with 4 closures "
-          "in flight: they run again elsewhere\n"
-        "[ 2170] sim note: worker/1 runs square 3\n"
-        "[ 3170] sim note: worker/1 runs square 4\n");
+                 "[ 1170] sim note: worker/0 runs square 1\n"
+                 "[ 1170] sim note: worker/1 runs square 0\n"
+                 "[ 1510] chief/0 links: /job:worker/task:0 is lost: its "
+                 "connection broke: closed by the peer\n"
+                 "[ 1510] chief/0 supervisor: /job:worker/task:0 is lost with 4 closures "
+                 "in flight: they run again elsewhere\n"
+                 "[ 2170] sim note: worker/1 runs square 3\n"
+                 "[ 3170] sim note: worker/1 runs square 4\n");
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
-        "[ 4170] sim note: worker/1 runs square 7\n"
-        "[ 4534] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 3 s (dialling; its connection broke: "
-          "closed by the peer)\n"
-        "[ 5170] sim note: worker/1 runs square 9\n"
-        "[ 6170] sim note: worker/1 runs square 2\n"
-        "[ 7170] sim note: worker/1 runs square 5\n"
-        "[ 7534] chief/0 links: waiting for /job:worker/task:0 at "
-          "tcp://worker-0:1 for 6 s (dialling; its connection broke: "
-          "closed by the peer)\n"
-        "[ 8170] sim note: worker/1 runs square 6\n"
-        "[ 9170] sim note: worker/1 runs square 8\n"
-        "[10170] sim note: worker/1 runs square 10\n"
-        "[11170] sim note: worker/1 runs square 11\n");
+    expect_trace(cluster, "[ 4170] sim note: worker/1 runs square 7\n"
+                          "[ 4534] chief/0 links: waiting for /job:worker/task:0 at "
+                          "tcp://worker-0:1 for 3 s (dialling; its connection broke: "
+                          "closed by the peer)\n"
+                          "[ 5170] sim note: worker/1 runs square 9\n"
+                          "[ 6170] sim note: worker/1 runs square 2\n"
+                          "[ 7170] sim note: worker/1 runs square 5\n"
+                          "[ 7534] chief/0 links: waiting for /job:worker/task:0 at "
+                          "tcp://worker-0:1 for 6 s (dialling; its connection broke: "
+                          "closed by the peer)\n"
+                          "[ 8170] sim note: worker/1 runs square 6\n"
+                          "[ 9170] sim note: worker/1 runs square 8\n"
+                          "[10170] sim note: worker/1 runs square 10\n"
+                          "[11170] sim note: worker/1 runs square 11\n");
     expect_squares(closures, 12);
     assert_int_equal(cluster_count(&cluster->chief->session->shared.retried), 4);
     end(cluster);
@@ -59,15 +58,16 @@ TEST(test_worker_restart)
     run_until(cluster, 500);
     assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  510] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
-          "closed by the peer\n"
+        "closed by the peer\n"
         "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 2 closures in "
-          "flight: they run again elsewhere\n"
+        "flight: they run again elsewhere\n"
         "[  614] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
         "[  624] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
         "[  624] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
-          "window 4)\n"
+        "window 4)\n"
         "[ 1634] sim note: worker/0 runs square 0\n"
         "[ 2634] sim note: worker/0 runs square 1\n");
     expect_squares(closures, 2);
@@ -88,17 +88,18 @@ TEST(test_cut)
     run_until(cluster, 500);
     sim_cut(cluster->sim, cluster->chief->node, cluster->workers[0]->node);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  510] worker/0 links: /job:chief/task:0 is lost: its connection broke: "
-          "connection broken\n"
+        "connection broken\n"
         "[  510] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
-          "connection broken\n"
+        "connection broken\n"
         "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
-          "flight: it runs again elsewhere\n"
+        "flight: it runs again elsewhere\n"
         "[  614] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
         "[  624] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
         "[  624] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
-          "window 4)\n"
+        "window 4)\n"
         "[ 1170] sim note: worker/0 runs square 0\n"
         "[ 2170] sim note: worker/0 runs square 0\n");
     expect_squares(&closure, 1);
@@ -123,13 +124,13 @@ TEST(test_late_answer)
     sim_unblock(cluster->sim, cluster->workers[1]->node, cluster->chief->node);
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,
-        "[  470] sim note: worker/1 runs square 0\n"
-        "[  850] chief/0 links: /job:worker/task:1 is lost: silent for 540 ms\n"
-        "[  850] chief/0 supervisor: /job:worker/task:1 is lost with 1 closure "
-          "in flight: it runs again elsewhere\n"
-        "[  860] worker/1 links: /job:chief/task:0 is lost: its connection "
-          "broke: closed by the peer\n"
-        "[ 1160] sim note: worker/0 runs square 0\n");
+                 "[  470] sim note: worker/1 runs square 0\n"
+                 "[  850] chief/0 links: /job:worker/task:1 is lost: silent for 540 ms\n"
+                 "[  850] chief/0 supervisor: /job:worker/task:1 is lost with 1 closure "
+                 "in flight: it runs again elsewhere\n"
+                 "[  860] worker/1 links: /job:chief/task:0 is lost: its connection "
+                 "broke: closed by the peer\n"
+                 "[ 1160] sim note: worker/0 runs square 0\n");
     expect_squares(&closure, 1);
     expect_counts(cluster->chief, 1, 0, 0);
     assert_int_equal(cluster->runs[0], 2);
@@ -145,14 +146,15 @@ TEST(test_silence)
     run_until(cluster, 2000);
     sim_heal(cluster->sim);
     run_until(cluster, 5000);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  650] chief/0 links: /job:worker/task:0 is lost: silent for 540 ms\n"
         "[  650] chief/0 supervisor: /job:worker/task:0 is lost; nothing was in flight\n"
         "[  650] worker/0 links: /job:chief/task:0 is lost: silent for 540 ms\n"
         "[ 2014] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
         "[ 2024] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
         "[ 2024] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
-          "window 4)\n");
+        "window 4)\n");
     end(cluster);
 }
 
@@ -168,7 +170,7 @@ TEST(test_short_pause)
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(closures, 4);
     expect_trace(cluster,
-        "[  460] worker/0 links: this process stood still for 310 ms\n");
+                 "[  460] worker/0 links: this process stood still for 310 ms\n");
     end(cluster);
 }
 
@@ -191,7 +193,7 @@ TEST(test_chief_pause)
     assert_int_equal(join(cluster->chief), 0);
     run_for(cluster, 3000);
     expect_trace(cluster,
-        "[ 3165] chief/0 links: this process stood still for 3015 ms\n");
+                 "[ 3165] chief/0 links: this process stood still for 3015 ms\n");
     expect_squares(closures, 2);
     assert_int_equal(cluster_count(&cluster->chief->session->shared.retried), 0);
     end(cluster);
@@ -210,18 +212,19 @@ TEST(test_long_chief_pause)
     sim_run_until(cluster->sim, 165);
     sim_pause(cluster->chief->node, 3000);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  700] worker/0 links: /job:chief/task:0 is lost: silent for 530 ms\n"
         "[ 1170] sim note: worker/0 runs square 0\n"
         "[ 3165] chief/0 links: this process stood still for 3015 ms\n"
         "[ 3165] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
-          "closed by the peer\n"
+        "closed by the peer\n"
         "[ 3165] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
-          "flight: it runs again elsewhere\n"
+        "flight: it runs again elsewhere\n"
         "[ 3269] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
         "[ 3279] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
         "[ 3279] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
-          "window 4)\n"
+        "window 4)\n"
         "[ 4289] sim note: worker/0 runs square 0\n");
     expect_squares(&closure, 1);
     end(cluster);
@@ -230,8 +233,7 @@ TEST(test_long_chief_pause)
 /* A worker under which everything dies: a closure is not tried for ever. */
 TEST(test_attempts)
 {
-    struct cluster *cluster =
-        BEGIN(.workers = 1, .attempts_max = 3);
+    struct cluster *cluster = BEGIN(.workers = 1, .attempts_max = 3);
     struct cluster_closure *closure;
     struct cluster_call *call;
 
@@ -244,9 +246,9 @@ TEST(test_attempts)
     }
     call = cluster_ask(cluster->chief, MU__CLIENT_JOIN, -1);
     assert_int_equal(cluster_wait(call), -MU_EABORTED);
-    assert_string_equal(call->of.call.error.message,
-        "function \"square\" lost its worker 3 times, last /job:worker/task:0; "
-          "given up");
+    assert_string_equal(
+        call->of.call.error.message,
+        "function \"square\" lost its worker 3 times, last /job:worker/task:0; given up");
     assert_string_equal(call->of.call.error.function, "square");
     assert_int_equal(call->of.call.error.attempt, 3);
     assert_int_equal(mu_remote_value_state(closure->future), MU_REMOTE_READY);
@@ -267,13 +269,14 @@ TEST(test_leave)
     run_until(cluster, 400);
     mu__member_leave(&cluster->workers[0]->member, "the machine is needed");
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  410] chief/0 links: /job:worker/task:0 is gone: it left: the machine "
-          "is needed\n"
+        "is needed\n"
         "[  410] chief/0 supervisor: /job:worker/task:0 has left with 1 closure "
-          "in flight: it runs again elsewhere\n"
+        "in flight: it runs again elsewhere\n"
         "[  420] worker/0 links: /job:chief/task:0 is lost: its connection "
-          "broke: closed by the peer\n"
+        "broke: closed by the peer\n"
         "[ 1170] sim note: worker/0 runs square 1\n"
         "[ 1170] sim note: worker/1 runs square 0\n"
         "[ 2170] sim note: worker/1 runs square 1\n");
@@ -288,13 +291,13 @@ TEST(test_leave_idle)
     run_until(cluster, 400);
     mu__member_leave(&cluster->workers[0]->member, "the machine is needed");
     run_until(cluster, 500);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  410] chief/0 links: /job:worker/task:0 is gone: it left: the machine "
-          "is needed\n"
-        "[  410] chief/0 supervisor: /job:worker/task:0 has left; nothing was in "
-          "flight\n"
+        "is needed\n"
+        "[  410] chief/0 supervisor: /job:worker/task:0 has left; nothing was in flight\n"
         "[  420] worker/0 links: /job:chief/task:0 is lost: its connection "
-          "broke: closed by the peer\n");
+        "broke: closed by the peer\n");
     end(cluster);
 }
 
@@ -341,8 +344,8 @@ TEST(test_chief_lost)
         assert_int_equal(mu_remote_value_state(closures[i]->future), MU_REMOTE_ABORTED);
         assert_int_equal(closures[i]->future->error->code, -MU_EUNAVAILABLE);
         assert_string_equal(closures[i]->future->error->message,
-            "/job:chief/task:0 at tcp://chief-0:1 is lost: its "
-              "connection broke: connection broken");
+                            "/job:chief/task:0 at tcp://chief-0:1 is lost: its "
+                            "connection broke: connection broken");
     }
     call = cluster_ask(client, MU__CLIENT_JOIN, -1);
     assert_int_equal(cluster_wait(call), -MU_EUNAVAILABLE);

@@ -7,7 +7,7 @@
 enum {
     MIB = 1 << 20,
     CLOSURES = 200,
-    IN_FLIGHT = 2 * 4       /* results that may come when the chief holds enough */
+    IN_FLIGHT = 2 * 4 /* results that may come when the chief holds enough */
 };
 
 static struct cluster *begin_reading(void)
@@ -21,8 +21,8 @@ static struct cluster *begin_reading(void)
     return cluster;
 }
 
-static void make(struct cluster_task *client, const struct cluster_ask *ask,
-                 size_t count, struct cluster_closure **ret_closures)
+static void make(struct cluster_task *client, const struct cluster_ask *ask, size_t count,
+                 struct cluster_closure **ret_closures)
 {
     for (size_t i = 0; i < count; i++)
         ret_closures[i] = call_with(client, "make", MIB, ask);

@@ -18,11 +18,11 @@
 #include <unistd.h>
 
 enum {
-    INPUT_BYTES_MAX = 1 << 16,  /* longer files are cut; mutations stop growing */
-    CORPUS_FILES_MAX = 1024,    /* more are an error: such a corpus wants minimizing */
-    RANDOM_BYTES_MAX = 512,     /* inputs that come from no file */
-    MUTATIONS_MAX = 8,          /* of one input */
-    CHUNK_BYTES_MAX = 32        /* inserted, removed or copied at once */
+    INPUT_BYTES_MAX = 1 << 16, /* longer files are cut; mutations stop growing */
+    CORPUS_FILES_MAX = 1024,   /* more are an error: such a corpus wants minimizing */
+    RANDOM_BYTES_MAX = 512,    /* inputs that come from no file */
+    MUTATIONS_MAX = 8,         /* of one input */
+    CHUNK_BYTES_MAX = 32       /* inserted, removed or copied at once */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -181,7 +181,8 @@ static void set_byte(struct input *in, const struct corpus *corpus)
     (void)corpus;
     if (in->size > 0)
         in->data[chance_below(in->size)] = chance_below(2) == 0
-            ? telling[chance_below(sizeof telling)] : (uint8_t)chance();
+                                               ? telling[chance_below(sizeof telling)]
+                                               : (uint8_t)chance();
 }
 
 static void remove_bytes(struct input *in, const struct corpus *corpus)

@@ -25,7 +25,8 @@ static void check_again(struct mu__safetensor *tensors, size_t count)
     mu__safetensors_write(&out, tensors, count);
     must(mu__build_whole(&out), "memory");
     must(mu__safetensors_read(out.text + 8, out.size - 8, bytes, NULL, &again,
-                              &again_count) == 0, "what was written is read");
+                              &again_count) == 0,
+         "what was written is read");
     must(again_count == count, "all tensors");
     free(again);
     mu__build_done(&out);

@@ -1,8 +1,8 @@
 /* Any bytes as an answer of etcd's, by gRPC or from its gateway with any status: an error
  * in words, or an answer whose parts can each be read, or give an error in words; and any
  * bytes as base64. */
-#include "runtime/base/base64.h"
 #include "actors/coordination/store/etcd_grpc.h"
+#include "runtime/base/base64.h"
 #include "tests/fuzz/must.h"
 
 #include <stdlib.h>

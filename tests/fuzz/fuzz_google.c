@@ -10,17 +10,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct fuzz_variable none[] = {{NULL, NULL}};
     static const struct fuzz_variable machine[] = {{"GCE_METADATA_HOST", "h"},
                                                    {NULL, NULL}};
-    static const char *const api[] = {"project", "p", "zone", "z", "instance_group", "g",
-                                      "access_token", "t", NULL};
-    static const char *const credentials[] = {"project", "p", "zone", "z",
-                                              "instance_group", "g", "credentials", "/c",
-                                              NULL};
-    static const char *const node[] = {"project", "p", "zone", "z", "tpu", "n",
+    static const char *const api[] = {
+        "project", "p", "zone", "z", "instance_group", "g", "access_token", "t", NULL};
+    static const char *const credentials[] = {
+        "project", "p", "zone", "z", "instance_group", "g", "credentials", "/c", NULL};
+    static const char *const node[] = {"project",      "p", "zone", "z", "tpu", "n",
                                        "access_token", "t", NULL};
-    static const char *const region[] = {"project", "p", "region", "r", "instance_group",
-                                         "g", "access_token", "t", NULL};
-    static const char *const queue[] = {
-        "tpu", "projects/p/locations/z/queuedResources/q", "access_token", "t", NULL};
+    static const char *const region[] = {
+        "project", "p", "region", "r", "instance_group", "g", "access_token", "t", NULL};
+    static const char *const queue[] = {"tpu", "projects/p/locations/z/queuedResources/q",
+                                        "access_token", "t", NULL};
     static const char *const by_itself[] = {NULL};
     static const int statuses[] = {200, 200, 200, 200, 200, 401, 403, 404};
     uint8_t first = size == 0 ? 0 : data[0];

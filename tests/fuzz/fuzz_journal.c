@@ -30,8 +30,8 @@ static int count_visit(void *owner, struct mu__msg *msg)
 
 static void append_one(struct mu__pool *pool, struct mu__journal *journal)
 {
-    struct mu__msg *msg = mu__pool_get(pool, MU__JOURNAL_REMOVED,
-                                       sizeof(struct mu__journal_removed));
+    struct mu__msg *msg =
+        mu__pool_get(pool, MU__JOURNAL_REMOVED, sizeof(struct mu__journal_removed));
 
     must(msg != NULL, "memory");
     ((struct mu__journal_removed *)(void *)msg->body)->number = 5;
@@ -64,7 +64,8 @@ static void check_file(struct mu__pool *pool, const uint8_t *data, size_t size)
     append_one(pool, journal);
     mu__journal_close(journal);
     must(mu__journal_open(&storage->base, &mu__messages, pool, count_visit, &second,
-                          &error, &cut, &journal) == 0, "read again");
+                          &error, &cut, &journal) == 0,
+         "read again");
     must(cut == 0 && second == first + 1, "what was repaired is whole");
     must(mu__journal_bytes(journal) == storage->flushed, "counted");
     mu__journal_close(journal);

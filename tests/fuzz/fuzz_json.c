@@ -84,8 +84,8 @@ static void check_by_items(const char *text, size_t size, const cJSON *root)
     cJSON *items = cJSON_CreateArray();
     cJSON *whole = NULL;
     mu_error error;
-    int rv = mu__json_parse_items(text, size, "fuzz", key, keep_item, items, &error,
-                                  &whole);
+    int rv =
+        mu__json_parse_items(text, size, "fuzz", key, keep_item, items, &error, &whole);
 
     must((rv == 0) == (root != NULL), "refused both times or never");
     if (rv != 0) {

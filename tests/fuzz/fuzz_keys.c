@@ -25,13 +25,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* ---- The world ---- */
 
 struct world {
-    struct bare_world bare;     /* first */
+    struct bare_world bare; /* first */
     struct mu__kernel *kernel;
     mu__pid pid;
     struct sim_storage *storage;
     uint64_t asked;
     uint64_t answered;
-    uint32_t code;              /* of the last answer; UINT32_MAX: none has come */
+    uint32_t code; /* of the last answer; UINT32_MAX: none has come */
 };
 
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
@@ -69,10 +69,17 @@ static void tell(struct world *w, uint32_t node, uint16_t kind, const void *body
 static void begin(struct world *w)
 {
     const struct mu__coordination_config config = {
-        .store = &mu__store_journal, .store_location = "x", .storage = &w->storage->base,
-        .cluster_name = "fuzz", .task = "/job:chief/task:0", .incarnation = 1,
-        .tasks = "chief:0,worker:0-2", .recoverable = "all", .suspect_ms = 100000,
-        .dead_ms = 300000, .reconnect_ms = 300000,
+        .store = &mu__store_journal,
+        .store_location = "x",
+        .storage = &w->storage->base,
+        .cluster_name = "fuzz",
+        .task = "/job:chief/task:0",
+        .incarnation = 1,
+        .tasks = "chief:0,worker:0-2",
+        .recoverable = "all",
+        .suspect_ms = 100000,
+        .dead_ms = 300000,
+        .reconnect_ms = 300000,
     };
 
     must(mu__kernel_new(&w->bare.world, &mu__messages, &w->kernel) == 0, "kernel");
@@ -110,9 +117,13 @@ static bool take(const uint8_t **at, size_t *left, struct operation *ret)
     value = head[3] >> 4;
     if (*left < OPERATION_BYTES + key + value)
         return false;
-    *ret = (struct operation){
-        head[0] % 9, 1 + head[1] % TASKS, head[1] >> 4, head[2], (int8_t)head[4],
-        {head + OPERATION_BYTES, key}, {head + OPERATION_BYTES + key, value}};
+    *ret = (struct operation){head[0] % 9,
+                              1 + head[1] % TASKS,
+                              head[1] >> 4,
+                              head[2],
+                              (int8_t)head[4],
+                              {head + OPERATION_BYTES, key},
+                              {head + OPERATION_BYTES + key, value}};
     *at += OPERATION_BYTES + key + value;
     *left -= OPERATION_BYTES + key + value;
     return true;
@@ -120,8 +131,8 @@ static bool take(const uint8_t **at, size_t *left, struct operation *ret)
 
 static void change(struct world *w, const struct operation *o)
 {
-    const struct mu__key_put put = {o->token, (uint8_t)o->number, o->key, o->value,
-                                    o->flags, (uint8_t)o->number};
+    const struct mu__key_put put = {o->token, (uint8_t)o->number, o->key,
+                                    o->value, o->flags,           (uint8_t)o->number};
     const struct mu__key_increment increment = {o->token, 0, o->key, o->number};
     const struct mu__key_delete gone = {o->token, 0, o->key};
 

@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(mu__problems_read(&problems, text, length, "fuzz", is_tf_config, &cluster) == 0,
          "read");
     must((problems.of_grade[MU__PROBLEM_ERROR] == 0) ==
-             is_taken(text, length, is_tf_config), "a node has another opinion");
+             is_taken(text, length, is_tf_config),
+         "a node has another opinion");
     mu__problems_check(&problems, cluster, "worker", 1);
     for (size_t i = 0; i < problems.count; i++)
         must(problems.rows[i].text[0] != '\0', "words");

@@ -12,7 +12,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct world {
-    struct fake_sources sources;    /* first: it casts */
+    struct fake_sources sources; /* first: it casts */
     const char *text;
 };
 
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct mu__resolver_kind *const kinds[] = {
         &mu__resolver_environment, &mu__resolver_sagemaker, &mu__resolver_slurm,
-        &mu__resolver_open_mpi,    &mu__resolver_mpich};
+        &mu__resolver_open_mpi, &mu__resolver_mpich};
     char *text = strndup((const char *)data, size);
     struct world world = {.text = text};
     struct mu__requests *requests;

@@ -12,14 +12,14 @@
 #include <string.h>
 
 struct fuzz_variable {
-    const char *name;           /* NULL ends the table */
-    const char *text;           /* NULL: the input's next piece */
+    const char *name; /* NULL ends the table */
+    const char *text; /* NULL: the input's next piece */
 };
 
 struct fuzz_requester {
-    struct fake_sources sources;    /* first: it casts */
+    struct fake_sources sources; /* first: it casts */
     const struct fuzz_variable *variables;
-    const uint8_t *at;          /* the pieces that are left */
+    const uint8_t *at; /* the pieces that are left */
     const uint8_t *end;
     int status;
 };

@@ -240,7 +240,7 @@ static void check(const struct meeting *m, bool fits)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct meeting m;    /* chance is drawn from its ends after it, too */
+    static struct meeting m; /* chance is drawn from its ends after it, too */
     unsigned which = size == 0 ? 0 : data[0] % (sizeof meetings / sizeof meetings[0]);
     bool fits = meetings[which].fits;
 

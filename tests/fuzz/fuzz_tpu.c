@@ -29,9 +29,9 @@ static void read_endpoint(const uint8_t *data, size_t size)
                                   &error);
 
     fuzz_must(rv == 0 || error.message[0] != '\0', "words");
-    fuzz_must(rv != 0 || (endpoints.items[0].port > 0 &&
-                          endpoints.items[0].port <= 65535 &&
-                          endpoints.items[0].host[0] != '\0'),
+    fuzz_must(rv != 0 ||
+                  (endpoints.items[0].port > 0 && endpoints.items[0].port <= 65535 &&
+                   endpoints.items[0].host[0] != '\0'),
               "endpoint");
     mu__tpu_endpoints_done(&endpoints);
 }
@@ -40,8 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
                                         "TPU_WORKER_HOSTNAMES", "TPU_NAME", "TPU_CONFIG"};
-    static const char *const api[] = {"project", "p", "zone", "z", "access_token", "t",
-                                      NULL};
+    static const char *const api[] = {"project",      "p", "zone", "z",
+                                      "access_token", "t", NULL};
     static const char *const by_hand[] = {"project", "p",   "zone", "z", "access_token",
                                           "t",       "tpu", NULL,   NULL};
     uint8_t first = size == 0 ? 0 : data[0];

@@ -69,9 +69,9 @@ static inline void add_certificate(int at, const struct certified *ca, const cha
     struct certified own;
 
     certified_make(&own, ca, names, unit, -7200, to_s);
-    must(mu__tls_identity_of_pem(
-             &(struct mu__tls_pem){ca->pem, own.pem, own.key_pem, false}, NULL,
-             &identities[at]) == 0,
+    must(mu__tls_identity_of_pem(&(struct mu__tls_pem){ca->pem, own.pem, own.key_pem,
+                                                       false},
+                                 NULL, &identities[at]) == 0,
          "an identity");
     certified_free(&own);
 }

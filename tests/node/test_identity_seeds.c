@@ -29,7 +29,7 @@ enum reached { QUIET, TAKEN, TOOK_OVER, SHARED_ADDRESS, REACHED };
 struct twin {
     struct cluster_task *task;
     struct cluster_task *of;
-    uint64_t alive_ms;          /* since when it is, undisturbed; 0: it is not */
+    uint64_t alive_ms; /* since when it is, undisturbed; 0: it is not */
     char name[16];
 };
 
@@ -82,8 +82,10 @@ static void check_told(struct run *run, const struct twin *twin)
         sim_now_ms(run->cluster->sim) < twin->alive_ms + CLAIM_MS)
         return;
     if (twin->task->taken == 0)
-        cluster_break(run->cluster, "%s is there since %" PRIu64 " ms, and does not know "
-                      "that %s is, too", twin->name, twin->alive_ms, twin->of->name);
+        cluster_break(run->cluster,
+                      "%s is there since %" PRIu64 " ms, and does not know "
+                      "that %s is, too",
+                      twin->name, twin->alive_ms, twin->of->name);
 }
 
 static void disturb(struct run *run, struct twin *twin)

@@ -11,7 +11,7 @@
 struct asking {
     struct mu__sources_uv *sources;
     struct mu__requests *requests;
-    const struct mu__request *list;     /* of asking_start */
+    const struct mu__request *list; /* of asking_start */
     size_t count;
     pthread_t thread;
     bool is_started;

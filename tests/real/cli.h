@@ -25,11 +25,11 @@ enum {
 
 struct cli {
     pid_t pid;
-    int fd;             /* reads standard output and error */
-    int code;           /* once it has ended; 128 + n after a signal */
+    int fd;   /* reads standard output and error */
+    int code; /* once it has ended; 128 + n after a signal */
     bool ended;
     size_t size;
-    char text[CLI_TEXT_BYTES];  /* what it has printed */
+    char text[CLI_TEXT_BYTES]; /* what it has printed */
 };
 
 static inline uint64_t cli_now_ms(void)
@@ -79,7 +79,7 @@ static inline pid_t cli_fork(int out, const char *const *variables,
         return pid;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (arguments[1] != NULL && strcmp(arguments[1], "run") == 0)
-        (void)setenv("MUSTER_LOG_LEVEL", "info", 0);    /* tests read those lines */
+        (void)setenv("MUSTER_LOG_LEVEL", "info", 0); /* tests read those lines */
     for (; variables != NULL && *variables != NULL; variables++)
         cli_set_variable(*variables);
     if (getppid() == parent && dup2(out, STDOUT_FILENO) >= 0 &&

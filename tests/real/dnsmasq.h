@@ -51,11 +51,10 @@ static inline void dnsmasq_exec(const struct dnsmasq *dnsmasq)
     if (file < 0 || dup2(file, 1) < 0 || dup2(file, 2) < 0 ||
         !needs_find("dnsmasq", program, sizeof program))
         _exit(126);
-    (void)execl(program, "dnsmasq", configuration, hosts, port,
-                "--keep-in-foreground", "--log-facility=-", "--pid-file=", "--user=",
-                "--no-resolv", "--no-hosts", "--no-poll", "--local=/test/",
-                "--listen-address=127.0.0.1", "--bind-interfaces", "--cache-size=0",
-                (char *)NULL);
+    (void)execl(program, "dnsmasq", configuration, hosts, port, "--keep-in-foreground",
+                "--log-facility=-", "--pid-file=", "--user=", "--no-resolv", "--no-hosts",
+                "--no-poll", "--local=/test/", "--listen-address=127.0.0.1",
+                "--bind-interfaces", "--cache-size=0", (char *)NULL);
     _exit(127);
 }
 

@@ -20,9 +20,9 @@ struct etcd {
     int port;
     int peer_port;
     pid_t pid;
-    const char *certificate;    /* "DIR/NAME" of NAME.pem and NAME.key: it takes https */
-    const char *client_ca;      /* a file: only of clients with a certificate of these */
-    const char *token_ttl_s;    /* of its users' tokens; NULL: as it comes */
+    const char *certificate; /* "DIR/NAME" of NAME.pem and NAME.key: it takes https */
+    const char *client_ca;   /* a file: only of clients with a certificate of these */
+    const char *token_ttl_s; /* of its users' tokens; NULL: as it comes */
 };
 
 /* The arguments that say how it is reached and by whom. */

@@ -25,20 +25,20 @@ struct find_task {
     int rv;
     unsigned resolve_ms;
     bool is_opening;
-    bool is_unnamed;            /* the options do not say who it is */
+    bool is_unnamed; /* the options do not say who it is */
 };
 
 struct find {
-    struct nodes nodes;         /* for its log */
+    struct nodes nodes; /* for its log */
     const char *resolver;
-    char where[128];            /* a folder, or etcd's urls */
+    char where[128]; /* a folder, or etcd's urls */
     char folder[64];
     struct find_task tasks[FINDERS_MAX];
     int tasks_count;
-    const char *advertise;      /* NULL: nothing is said */
+    const char *advertise; /* NULL: nothing is said */
     pid_t worker;
-    int ttl_s;                  /* of the tasks that begin; 0: the usual one */
-    char cluster[32];           /* its name; "": the usual one */
+    int ttl_s;        /* of the tasks that begin; 0: the usual one */
+    char cluster[32]; /* its name; "": the usual one */
 };
 
 static inline int find_run_pid(mu_run *run, void *user)
@@ -109,7 +109,7 @@ static inline void *find_open_task(void *arg)
 }
 
 static inline struct find_task *find_begin_by(struct find *f, const char *type, int index,
-                                  bool is_unnamed)
+                                              bool is_unnamed)
 {
     struct find_task *task = &f->tasks[f->tasks_count++];
 
@@ -342,18 +342,17 @@ static inline void find_play_missing(struct find *f)
     task.resolver = find_resolver(f->resolver, f->where, f->ttl_s);
     find_options(&task, &options);
     assert_int_equal(mu_node_open(&options, &task.error, &task.node), -MU_EDEADLINE);
-    if (strstr(task.error.message,
-               "3 of 4 tasks are not there yet: /job:worker/task:0, "
-               "/job:worker/task:1, /job:ps/task:0") == NULL)
+    if (strstr(task.error.message, "3 of 4 tasks are not there yet: /job:worker/task:0, "
+                                   "/job:worker/task:1, /job:ps/task:0") == NULL)
         fail_msg("%s", task.error.message);
     mu_resolver_free(task.resolver);
 }
 
 static inline void find_play_any_index(struct find *f)
 {
-    struct find_task *tasks[4] = {
-        find_begin(f, "worker", -1), find_begin(f, "ps", 0),
-        find_begin_by(f, "chief", 0, true), find_begin_by(f, "worker", -1, true)};
+    struct find_task *tasks[4] = {find_begin(f, "worker", -1), find_begin(f, "ps", 0),
+                                  find_begin_by(f, "chief", 0, true),
+                                  find_begin_by(f, "worker", -1, true)};
     const char *names[2];
 
     for (int i = 0; i < 4; i++)

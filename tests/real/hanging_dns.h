@@ -15,7 +15,7 @@
 enum { DNS_SOON_S = 30 };
 
 static struct hanging_dns {
-    pthread_mutex_t lock;       /* guards all */
+    pthread_mutex_t lock; /* guards all */
     pthread_cond_t changed;
     bool answers;
     unsigned entered;

@@ -18,7 +18,7 @@
 enum { HTTPS_SOON_MS = 20000, HTTPS_LOG_BYTES = 1 << 18 };
 
 struct https {
-    const char *folder;         /* the caller's: certificates, scripts and logs */
+    const char *folder; /* the caller's: certificates, scripts and logs */
     char log[128];
     pid_t pid;
     int port;
@@ -53,7 +53,7 @@ static inline char *https_read(const char *folder, const char *name)
     (void)snprintf(path, sizeof path, "%s/%s", folder, name);
     file = fopen(path, "r");
     if (file == NULL)
-        return text;            /* nothing was asked */
+        return text; /* nothing was asked */
     assert_true(fread(text, 1, HTTPS_LOG_BYTES - 1, file) < HTTPS_LOG_BYTES - 1);
     (void)fclose(file);
     return text;

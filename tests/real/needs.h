@@ -62,12 +62,12 @@ static inline int needs_skip(const char *reason)
 }
 
 /* A program whose tests are skipped if there is a reason, else run. */
-#define NEEDS_PROGRAM(reason, begin, end)                                               \
-    int main(void)                                                                      \
-    {                                                                                   \
-        const char *missing = reason;                                                   \
-                                                                                        \
-        return missing != NULL ? needs_skip(missing) : tests_run(begin, end);           \
+#define NEEDS_PROGRAM(reason, begin, end)                                     \
+    int main(void)                                                            \
+    {                                                                         \
+        const char *missing = reason;                                         \
+                                                                              \
+        return missing != NULL ? needs_skip(missing) : tests_run(begin, end); \
     }
 
 /* Ends the test that is running, if there is a reason. */

@@ -42,8 +42,8 @@ struct nodes {
     struct nodes_log log;
     char json[1024];
     mu_cluster *cluster;
-    unsigned window;            /* of the chief; 0: it adapts */
-    unsigned insecure;          /* for tests that speak to the nodes in plain bytes */
+    unsigned window;   /* of the chief; 0: it adapts */
+    unsigned insecure; /* for tests that speak to the nodes in plain bytes */
     mu_node *open[NODES_MAX];
     int open_count;
 };
@@ -89,8 +89,8 @@ static inline void nodes_note(void *user, int level, const char *task, const cha
 
     (void)level;
     (void)pthread_mutex_lock(&log->lock);
-    written = snprintf(log->text + log->size, sizeof log->text - log->size,
-                       "%s %s: %s\n", task, who, line);
+    written = snprintf(log->text + log->size, sizeof log->text - log->size, "%s %s: %s\n",
+                       task, who, line);
     if (written > 0 && (size_t)written < sizeof log->text - log->size)
         log->size += (size_t)written;
     (void)pthread_mutex_unlock(&log->lock);

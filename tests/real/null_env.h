@@ -13,7 +13,7 @@ enum { NULL_TIMEOUT_MS = 50, NULL_VARIABLE_BYTES = 16, NULL_ROOM_BYTES = 1 << 16
 /* One of everything that a call may need. */
 struct null_env {
     mu_cluster *cluster;
-    mu_node *node;              /* the chief */
+    mu_node *node; /* the chief */
     mu_coordinator *coordinator;
     mu_dataset *dataset;
     mu_kv_watch *watch;
@@ -26,8 +26,8 @@ struct null_env {
     mu_session *session;
     mu_tpu *tpu;
     mu_variable *variable;
-    mu_run *run;                /* while its function runs, and */
-    mu_context *context;        /* during its call */
+    mu_run *run;         /* while its function runs, and */
+    mu_context *context; /* during its call */
     mu_value *list;
     mu_value *map;
     mu_value *truth;
@@ -52,26 +52,26 @@ struct null_env {
     mu_task_options task_options;
     mu_session_options session_options;
     mu_variable_spec variable_spec;
-    mu_error error;             /* as an argument */
+    mu_error error; /* as an argument */
     const char *names[1];
     uint64_t zeros[8];
-    void *made;                 /* handles and values that a call makes */
+    void *made; /* handles and values that a call makes */
     max_align_t room[NULL_ROOM_BYTES / sizeof(max_align_t)];
 };
 
 enum null_expects {
-    NULL_REFUSED,       /* -MU_EINVALID, with words where the call has an error */
-    NULL_ANSWERED,      /* with `answer`; a pointer is 0 */
-    NULL_FINE           /* NULL is an argument like others: the call comes back */
+    NULL_REFUSED,  /* -MU_EINVALID, with words where the call has an error */
+    NULL_ANSWERED, /* with `answer`; a pointer is 0 */
+    NULL_FINE      /* NULL is an argument like others: the call comes back */
 };
 
 struct null_row {
     const char *function;
-    const char *parameter;      /* that is NULL; "all" of them */
+    const char *parameter; /* that is NULL; "all" of them */
     intmax_t (*call)(struct null_env *env, mu_error *error);
     enum null_expects expects;
     intmax_t answer;
-    bool says_why;              /* the call has a ret_error */
+    bool says_why; /* the call has a ret_error */
 };
 
 extern const struct null_row null_rows[];

@@ -17,7 +17,7 @@ enum { SERVICE_HOSTS_MAX = 3, SERVICE_WORKERS = 3, SERVICE_LEASE_MS = 2000 * SLO
 
 struct service {
     struct nodes nodes;
-    struct cli hosts[SERVICE_HOSTS_MAX];    /* chief 0, ps 0, ps 1 */
+    struct cli hosts[SERVICE_HOSTS_MAX]; /* chief 0, ps 0, ps 1 */
     int hosts_count;
     const char *hosts_set;
     char folder[64];
@@ -113,10 +113,10 @@ static inline void service_said(struct service *s, size_t said[SERVICE_HOSTS_MAX
 struct crew {
     struct service *service;
     unsigned rounds;
-    unsigned increments;        /* in each round */
-    unsigned hold_at;           /* the last worker does not come to its barrier */
-    atomic_bool holds;          /* as long as this is set */
-    atomic_uint done[SERVICE_WORKERS];      /* rounds */
+    unsigned increments;               /* in each round */
+    unsigned hold_at;                  /* the last worker does not come to its barrier */
+    atomic_bool holds;                 /* as long as this is set */
+    atomic_uint done[SERVICE_WORKERS]; /* rounds */
     atomic_uint failed;
     mu_error errors[SERVICE_WORKERS];
     pthread_t threads[SERVICE_WORKERS];
@@ -214,8 +214,7 @@ static inline void crew_check_number(struct crew *crew, const char *key, unsigne
     mu_error error = {0};
     mu_kv_item sum = {0};
 
-    check(mu_kv_get(crew->service->workers[0], key, SOON_MS, &error, &sum),
-                  &error);
+    check(mu_kv_get(crew->service->workers[0], key, SOON_MS, &error, &sum), &error);
     assert_int_equal(strtoul(sum.value, NULL, 10), wanted);
     mu_kv_item_clear(&sum);
 }

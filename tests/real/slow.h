@@ -7,7 +7,7 @@
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 enum { SLOW = 2 };
-enum { COUNTS_MEMORY = 0 };     /* a sanitizer keeps what was freed */
+enum { COUNTS_MEMORY = 0 }; /* a sanitizer keeps what was freed */
 #else
 enum { SLOW = 1 };
 enum { COUNTS_MEMORY = 1 };

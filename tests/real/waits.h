@@ -18,21 +18,21 @@
 
 enum {
     WAITS_ROWS_MAX = 40,
-    WAITS_TASKS_MAX = 40,       /* of one cluster */
+    WAITS_TASKS_MAX = 40, /* of one cluster */
     WAITS_PEERS_MAX = 3,
-    WAITS_KINDS_MAX = 4,        /* tables of a program */
-    WAITS_AT_ONCE = 4,          /* scenes */
-    WAITS_TIMEOUT_MS = 1000,    /* of the calls that have one */
-    WAITS_SLACK_MS = 9000,      /* and how much later they may end on a busy machine */
+    WAITS_KINDS_MAX = 4,     /* tables of a program */
+    WAITS_AT_ONCE = 4,       /* scenes */
+    WAITS_TIMEOUT_MS = 1000, /* of the calls that have one */
+    WAITS_SLACK_MS = 9000,   /* and how much later they may end on a busy machine */
     WAITS_SILENCE_MS = 2000,
     WAITS_WORDS_MAX = 256
 };
 
 enum waits_state {
-    WAITS_NEVER,    /* nobody ever listened at the peer's address */
-    WAITS_ABSENT,   /* it was there, and was killed before the call */
-    WAITS_STOPPED,  /* it was there, and stands still */
-    WAITS_MIDDLE,   /* it stands still, and is killed while the call waits */
+    WAITS_NEVER,   /* nobody ever listened at the peer's address */
+    WAITS_ABSENT,  /* it was there, and was killed before the call */
+    WAITS_STOPPED, /* it was there, and stands still */
+    WAITS_MIDDLE,  /* it stands still, and is killed while the call waits */
     WAITS_STATES
 };
 
@@ -41,16 +41,17 @@ static const char *const waits_state_names[WAITS_STATES] = {"never there", "abse
 
 /* How a call has to end; all zero: it is not tried. */
 struct waits_end {
-    const char *words;      /* of the message; several, all of which have to be there,
-                               have '|' between them */
+    const char *words; /* of the message; several, all of which have to be there,
+                          have '|' between them */
     int code;
-    bool at_once;           /* well before its limit */
-    bool by_itself;         /* without a limit: before the peer is back */
-    bool is_closed;         /* nothing but closing its node ends it */
-    const char *log;        /* without a limit: what the log has, while it waits; NULL:
-                               its scene's words */
+    bool at_once;    /* well before its limit */
+    bool by_itself;  /* without a limit: before the peer is back */
+    bool is_closed;  /* nothing but closing its node ends it */
+    const char *log; /* without a limit: what the log has, while it waits; NULL:
+                        its scene's words */
 };
 
+/* clang-format off */
 #define WAITS_NONE {NULL, 0, false, false, false, NULL}
 #define WAITS_END(code, words) {words, code, false, false, false, NULL}
 #define WAITS_OK WAITS_END(0, "")
@@ -63,11 +64,12 @@ struct waits_end {
 /* The same in all four states. */
 #define WAITS_ALL(end) {end, end, end, end}
 #define WAITS_LATER(end) {WAITS_NONE, end, end, end}
+/* clang-format on */
 
 /* What a row's call is made with; filled in by its `prepare`. */
 struct waits_env {
     struct waits_scene *scene;
-    unsigned number;        /* of the row */
+    unsigned number; /* of the row */
     char type[16];
     int index;
     char task[64];
@@ -87,12 +89,12 @@ struct waits_env {
 typedef int (*waits_call_fn)(struct waits_env *env, int64_t timeout_ms, mu_error *error);
 
 struct waits_row {
-    const char *function;   /* of the public headers, tests/check_waits.py knows */
+    const char *function; /* of the public headers, tests/check_waits.py knows */
     waits_call_fn call;
-    waits_call_fn prepare;  /* while the peer is there; NULL: nothing */
+    waits_call_fn prepare; /* while the peer is there; NULL: nothing */
     struct waits_end limited[WAITS_STATES];
     struct waits_end unlimited[WAITS_STATES];
-    unsigned flags;         /* of the program's own */
+    unsigned flags; /* of the program's own */
 };
 
 struct waits_scene {
@@ -104,7 +106,7 @@ struct waits_scene {
     struct nodes_log log;
     struct cli peers[WAITS_PEERS_MAX];
     struct waits_env envs[WAITS_ROWS_MAX];
-    void *own;              /* of the program */
+    void *own; /* of the program */
 };
 
 /* What the scenes of one table have in common. */
@@ -112,11 +114,11 @@ struct waits_kind {
     const char *name;
     const struct waits_row *rows;
     unsigned rows_count;
-    int workers;            /* tasks of the cluster beside the chief */
+    int workers; /* tasks of the cluster beside the chief */
     int servers;
     unsigned peers_count;
-    const char *log;        /* names the peer */
-    const char *log_task;   /* in the log of this task; NULL: of each row's own */
+    const char *log;      /* names the peer */
+    const char *log_task; /* in the log of this task; NULL: of each row's own */
 
     /* Start a peer, when the scene begins or later. */
     void (*start)(struct waits_scene *scene, unsigned peer);
@@ -167,8 +169,8 @@ static inline void *waits_run(void *arg)
 static inline const struct waits_end *waits_end_of(const struct waits_scene *scene,
                                                    const struct waits_row *row)
 {
-    const struct waits_end *end = scene->is_limited ? &row->limited[scene->state]
-                                                    : &row->unlimited[scene->state];
+    const struct waits_end *end =
+        scene->is_limited ? &row->limited[scene->state] : &row->unlimited[scene->state];
 
     return end->words == NULL ? NULL : end;
 }
@@ -205,8 +207,8 @@ static inline unsigned waits_check(const struct waits_thread *t)
 {
     const struct waits_scene *scene = t->env->scene;
     const struct waits_end *end = waits_end_of(scene, t->row);
-    uint64_t most_ms = (end->at_once ? WAITS_TIMEOUT_MS / 2 : (uint64_t)t->timeout_ms) +
-                       WAITS_SLACK_MS;
+    uint64_t most_ms =
+        (end->at_once ? WAITS_TIMEOUT_MS / 2 : (uint64_t)t->timeout_ms) + WAITS_SLACK_MS;
 
     if (t->rv != end->code) {
         waits_show(t, "another code");
@@ -248,8 +250,7 @@ static inline void waits_cluster(struct waits_scene *scene)
         for (int j = 0; j < jobs[i].count; j++) {
             assert_true(++count < WAITS_TASKS_MAX);
             at += (size_t)snprintf(scene->json + at, sizeof scene->json - at,
-                                   "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",",
-                                   ports_free());
+                                   "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",", ports_free());
         }
         at += (size_t)snprintf(scene->json + at, sizeof scene->json - at, "]");
     }
@@ -366,7 +367,7 @@ static inline void waits_call(struct waits_scene *scene, struct waits_thread *th
     }
     if (scene->state != WAITS_MIDDLE)
         return;
-    for (int i = 0; i < 100; i++)   /* they are with their actors now, most likely */
+    for (int i = 0; i < 100; i++) /* they are with their actors now, most likely */
         nodes_pause();
     waits_signal(scene, SIGKILL);
 }
@@ -421,8 +422,8 @@ static inline unsigned waits_check_waiting(struct waits_scene *scene,
 {
     const struct waits_end *end = waits_end_of(scene, t->row);
     const char *words = end->log == NULL ? scene->kind->log : end->log;
-    const char *task = scene->kind->log_task == NULL ? t->env->task
-                                                     : scene->kind->log_task;
+    const char *task =
+        scene->kind->log_task == NULL ? t->env->task : scene->kind->log_task;
     uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     while (!waits_is_logged(scene, task, words) && cli_now_ms() < deadline_ms &&
@@ -529,7 +530,7 @@ static inline void waits_play(const struct waits_kind *kind, enum waits_state st
         if (!waits_ends_soon(&threads[i])) {
             waits_close_node(threads[i].env);
             if (!waits_ends_soon(&threads[i]))
-                abort();    /* its thread cannot be ended */
+                abort(); /* its thread cannot be ended */
         }
         (void)pthread_join(threads[i].thread, NULL);
         wrong += waits_check(&threads[i]);
@@ -548,7 +549,7 @@ struct waits_test {
     enum waits_state state;
     bool is_limited;
     char name[96];
-    pid_t pid;              /* of its process; 0: not begun, or over */
+    pid_t pid; /* of its process; 0: not begun, or over */
     FILE *output;
 };
 

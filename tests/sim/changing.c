@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    LEARN_MAX_MS = 2000,        /* until a node has learned of a change, */
-    EXIT_MAX_MS = 500           /* and until one that was removed has ended */
+    LEARN_MAX_MS = 2000, /* until a node has learned of a change, */
+    EXIT_MAX_MS = 500    /* and until one that was removed has ended */
 };
 
 /* One task learns of one version. */
@@ -27,14 +27,14 @@ static const mu_cluster *truth_of(const struct cluster_changing *changing)
 bool cluster_changing_lists(const struct cluster_changing *changing,
                             const struct cluster_task *task)
 {
-    const char *address = mu_cluster_address(truth_of(changing), task->type,
-                                             (int)task->index);
+    const char *address =
+        mu_cluster_address(truth_of(changing), task->type, (int)task->index);
 
     return address != NULL && strcmp(address, task->address) == 0;
 }
 
 static struct cluster_lesson *new_lesson(struct cluster_changing *changing,
-                                 struct cluster_task *task)
+                                         struct cluster_task *task)
 {
     struct cluster_lesson *lesson = calloc(1, sizeof *lesson);
 
@@ -122,8 +122,8 @@ static void spread(struct cluster_changing *changing, uint64_t within_ms)
     struct sim *sim = changing->cluster->sim;
 
     for (unsigned i = 0; i < changing->cluster->tasks_count; i++)
-        sim_at(sim, sim_now_ms(sim) + sim_between(&changing->random, 0, within_ms),
-               learn, new_lesson(changing, &changing->cluster->tasks[i]));
+        sim_at(sim, sim_now_ms(sim) + sim_between(&changing->random, 0, within_ms), learn,
+               new_lesson(changing, &changing->cluster->tasks[i]));
 }
 
 static struct cluster_task *other_place(struct cluster_changing *changing, unsigned index,

@@ -10,7 +10,7 @@
 
 enum {
     CLUSTER_CHANGES_MAX = 24,
-    CLUSTER_AWAY_MAX = 3        /* workers that move, with a second process each */
+    CLUSTER_AWAY_MAX = 3 /* workers that move, with a second process each */
 };
 
 struct cluster_lesson;
@@ -19,8 +19,8 @@ struct cluster_changing {
     /* The test's, before it begins. */
     struct cluster *cluster;
     struct sim_random random;
-    unsigned fixed;             /* workers, the first ones, that stay where they are */
-    uint64_t until_ms;          /* changes are made until then */
+    unsigned fixed;    /* workers, the first ones, that stay where they are */
+    uint64_t until_ms; /* changes are made until then */
 
     /* A task hears of a version; may be NULL. `before` is what it knew. */
     void (*learned)(void *user, struct cluster_task *task, const mu_cluster *before,
@@ -29,8 +29,8 @@ struct cluster_changing {
 
     mu_cluster *specs[CLUSTER_CHANGES_MAX + 1];
     unsigned count;
-    unsigned known[CLUSTER_TASKS_MAX];      /* by task: the version that it has, plus 1 */
-    struct cluster_task *away[CLUSTER_AWAY_MAX];    /* by worker behind the fixed ones */
+    unsigned known[CLUSTER_TASKS_MAX]; /* by task: the version that it has, plus 1 */
+    struct cluster_task *away[CLUSTER_AWAY_MAX]; /* by worker behind the fixed ones */
     struct cluster_lesson *lessons;
 };
 

@@ -203,15 +203,15 @@ static const struct fault {
     void (*begin)(struct chaos *chaos, struct sim_node *a, struct sim_node *b);
     bool of_two;
 } faults[SIM_FAULTS] = {
-    [SIM_FAULT_CRASH]        = {"crash", crash, false},
+    [SIM_FAULT_CRASH] = {"crash", crash, false},
     [SIM_FAULT_CRASH_MIDWAY] = {"crash midway", crash_midway, false},
-    [SIM_FAULT_PAUSE]        = {"pause", pause_node, false},
-    [SIM_FAULT_CUT]          = {"cut", cut, true},
-    [SIM_FAULT_CUT_HALF]     = {"cut half", cut_half, true},
-    [SIM_FAULT_BLOCK]        = {"block", block, true},
-    [SIM_FAULT_PARTITION]    = {"partition", partition, true},
-    [SIM_FAULT_SLOW_NODE]    = {"slow", slow_node, false},
-    [SIM_FAULT_SLOW_LINK]    = {"slow link", slow_link, true},
+    [SIM_FAULT_PAUSE] = {"pause", pause_node, false},
+    [SIM_FAULT_CUT] = {"cut", cut, true},
+    [SIM_FAULT_CUT_HALF] = {"cut half", cut_half, true},
+    [SIM_FAULT_BLOCK] = {"block", block, true},
+    [SIM_FAULT_PARTITION] = {"partition", partition, true},
+    [SIM_FAULT_SLOW_NODE] = {"slow", slow_node, false},
+    [SIM_FAULT_SLOW_LINK] = {"slow link", slow_link, true},
 };
 
 const char *sim_fault_name(enum sim_fault fault)

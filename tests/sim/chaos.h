@@ -7,13 +7,13 @@
 #include "tests/sim/sim.h"
 
 enum sim_fault {
-    SIM_FAULT_CRASH,            /* then a restart after a while */
-    SIM_FAULT_CRASH_MIDWAY,     /* the same, in the middle of a turn */
+    SIM_FAULT_CRASH,        /* then a restart after a while */
+    SIM_FAULT_CRASH_MIDWAY, /* the same, in the middle of a turn */
     SIM_FAULT_PAUSE,
     SIM_FAULT_CUT,
     SIM_FAULT_CUT_HALF,
-    SIM_FAULT_BLOCK,            /* one way */
-    SIM_FAULT_PARTITION,        /* both ways, between two groups */
+    SIM_FAULT_BLOCK,     /* one way */
+    SIM_FAULT_PARTITION, /* both ways, between two groups */
     SIM_FAULT_SLOW_NODE,
     SIM_FAULT_SLOW_LINK,
     SIM_FAULTS
@@ -21,8 +21,8 @@ enum sim_fault {
 
 struct sim_chaos {
     bool on[SIM_FAULTS];
-    uint64_t every_ms;          /* mean time between two faults */
-    uint64_t lasts_ms_max;      /* of whatever lasts: a pause, a block, being dead */
+    uint64_t every_ms;     /* mean time between two faults */
+    uint64_t lasts_ms_max; /* of whatever lasts: a pause, a block, being dead */
 };
 
 /* Some kinds, at least one, and rates. */

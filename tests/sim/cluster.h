@@ -13,9 +13,9 @@
 #include "actors/client/future.h"
 #include "actors/coordination/coordination.h"
 #include "actors/job/job.h"
+#include "actors/supervisor/supervisor.h"
 #include "actors/variables/effects.h"
 #include "actors/variables/variables.h"
-#include "actors/supervisor/supervisor.h"
 #include "actors/worker/worker.h"
 #include "node/member/member.h"
 #include "tests/sim/sim.h"
@@ -24,11 +24,11 @@ enum {
     CLUSTER_TASKS_MAX = 80,
     CLUSTER_SERVERS_MAX = 16,
     CLUSTER_KEYS_MAX = 1 << 16,
-    CLUSTER_ITEMS_MAX = 1 << 10,        /* of the variable that counts writes */
+    CLUSTER_ITEMS_MAX = 1 << 10, /* of the variable that counts writes */
     CLUSTER_FUNCTIONS_COUNT = 9,
-    CLUSTER_OWN_MAX = 12,       /* functions of the test */
+    CLUSTER_OWN_MAX = 12, /* functions of the test */
     CLUSTER_INPUTS_MAX = 3,
-    CLUSTER_FOREVER_MS = 3600 * 1000    /* virtual: for waits that should end */
+    CLUSTER_FOREVER_MS = 3600 * 1000 /* virtual: for waits that should end */
 };
 
 /* A function of the test. `user` is the struct cluster_task that it runs on. */
@@ -41,18 +41,18 @@ struct cluster_function {
 /* Zero takes the default. */
 struct cluster_options {
     unsigned workers;
-    unsigned gpus;          /* tasks of type "gpu"; with some, they run closures, too */
+    unsigned gpus; /* tasks of type "gpu"; with some, they run closures, too */
     unsigned servers;
     unsigned clients;
     bool evaluator;
-    unsigned threads;       /* 1 */
-    unsigned window;        /* by the threads: what stories count on */
-    bool adaptive;          /* a window of 0 stays 0: the supervisor finds it */
-    unsigned queue_max;     /* 4096 */
-    unsigned attempts_max;  /* 10 */
-    unsigned heartbeat_ms;  /* 100 */
-    unsigned silence_ms;    /* 500 */
-    bool allocs_fail;           /* closures may fail because a process has no memory */
+    unsigned threads;      /* 1 */
+    unsigned window;       /* by the threads: what stories count on */
+    bool adaptive;         /* a window of 0 stays 0: the supervisor finds it */
+    unsigned queue_max;    /* 4096 */
+    unsigned attempts_max; /* 10 */
+    unsigned heartbeat_ms; /* 100 */
+    unsigned silence_ms;   /* 500 */
+    bool allocs_fail;      /* closures may fail because a process has no memory */
 
     /* Of every member, but for what is above. */
     mu_node_options node;
@@ -79,16 +79,16 @@ struct cluster_options {
 
 /* How a closure is to be run, as SCHEDULE says it. All zero: as any. */
 struct cluster_ask {
-    const char *name;           /* copied */
-    const int64_t *key;         /* of one that is scheduled again; NULL: a new one */
-    unsigned flags;             /* enum mu__closure_flag */
-    unsigned priority;          /* p + 1; 0: the usual one */
+    const char *name;   /* copied */
+    const int64_t *key; /* of one that is scheduled again; NULL: a new one */
+    unsigned flags;     /* enum mu__closure_flag */
+    unsigned priority;  /* p + 1; 0: the usual one */
     uint64_t deadline_ms;
     uint64_t run_timeout_ms;
     unsigned attempts_max;
-    unsigned worker;            /* task index + 1; 0: any */
-    unsigned not_worker;        /* the same; 0: none */
-    const char *worker_type;    /* "worker" or "gpu"; NULL: any */
+    unsigned worker;         /* task index + 1; 0: any */
+    unsigned not_worker;     /* the same; 0: none */
+    const char *worker_type; /* "worker" or "gpu"; NULL: any */
 };
 
 /* What workers know. An int argument is a key that stands for one closure; the run is
@@ -120,15 +120,15 @@ struct cluster_input {
 struct cluster_holding {
     struct mu__future_owner home;
     struct cluster_task *task;
-    struct mu__held *given;     /* on its way to the client actor */
+    struct mu__held *given; /* on its way to the client actor */
 };
 
 /* A per-worker value of "mine". */
 struct cluster_per_worker {
     struct cluster_holding holding;
     struct cluster_per_worker *next;
-    mu_per_worker *value;       /* NULL: released */
-    unsigned life;              /* of the task's node in which it was made */
+    mu_per_worker *value; /* NULL: released */
+    unsigned life;        /* of the task's node in which it was made */
 };
 
 /* What a chief writes its journal to. It outlives the chief's processes: all that is
@@ -155,48 +155,48 @@ struct sim_etcd;
 struct cluster_task {
     struct cluster *cluster;
     struct sim_node *node;
-    struct mu__member member;       /* while it is alive */
-    bool runs;                      /* and can be told something */
+    struct mu__member member; /* while it is alive */
+    bool runs;                /* and can be told something */
     const char *type;
     uint32_t index;
-    uint32_t plays_index;           /* what it says in the handshake; may be changed */
-    const char *cluster_name;       /* the same */
+    uint32_t plays_index;     /* what it says in the handshake; may be changed */
+    const char *cluster_name; /* the same */
     char name[24];
     char address[40];
     const char *advertises;         /* what it says instead; the test's, NULL: nothing */
     unsigned taken;                 /* how often it was to end, because another process
                                        plays its task */
-    struct cluster_journal journal;     /* of a chief; the test's, set before a start */
-    struct cluster_journal store;       /* of a host, the same; its kind is an option */
+    struct cluster_journal journal; /* of a chief; the test's, set before a start */
+    struct cluster_journal store;   /* of a host, the same; its kind is an option */
     unsigned refused;               /* how often it did not start over a damaged file, */
     unsigned refused_tight;         /* or on a disk without room */
     const char *run;                /* of the job, for its next process; the test's */
     const char *worker_types;       /* the option, the same; NULL: the cluster's */
-    struct mu__http *door;              /* to the cluster's etcd, of its process */
+    struct mu__http *door;          /* to the cluster's etcd, of its process */
     struct mu__function_call functions[CLUSTER_FUNCTIONS_COUNT + CLUSTER_OWN_MAX];
-    const mu_cluster *spec;         /* what it starts with; NULL: the cluster's */
-    const char *only;               /* of a server that waits for its spec, and of who */
-    const char *only_why;           /* offers one; the test's, set before a start */
+    const mu_cluster *spec; /* what it starts with; NULL: the cluster's */
+    const char *only;       /* of a server that waits for its spec, and of who */
+    const char *only_why;   /* offers one; the test's, set before a start */
     const char *dials_any;
     mu__offer_check_fn offer_check;
     void *offer_owner;
     bool takes_offer;
-    struct mu__future_owner home;           /* of what its programs hold */
-    struct cluster_session *session;    /* the present one of its program, or NULL */
+    struct mu__future_owner home;    /* of what its programs hold */
+    struct cluster_session *session; /* the present one of its program, or NULL */
 };
 
 /* A closure that a program scheduled. */
 struct cluster_closure {
     struct cluster_task *task;
     const char *function;
-    int64_t key;                /* negative: its argument is no key */
-    mu_remote_value *future;    /* NULL: nobody wants the result */
-    int state;                  /* as it was seen last */
-    struct cluster_ask ask;     /* `name` is the closure's own copy */
-    bool refused;               /* by a journal that cannot be written */
-    bool finished;              /* seen resolved, without an error */
-    bool content_seen;          /* of one whose result was kept, too */
-    bool cancelled;             /* by itself */
+    int64_t key;             /* negative: its argument is no key */
+    mu_remote_value *future; /* NULL: nobody wants the result */
+    int state;               /* as it was seen last */
+    struct cluster_ask ask;  /* `name` is the closure's own copy */
+    bool refused;            /* by a journal that cannot be written */
+    bool finished;           /* seen resolved, without an error */
+    bool content_seen;       /* of one whose result was kept, too */
+    bool cancelled;          /* by itself */
     struct cluster_holding holding;
     struct cluster_session *session;
     uint8_t inputs[8 * CLUSTER_INPUTS_MAX];
@@ -207,7 +207,7 @@ struct cluster_closure {
 struct cluster_counter {
     struct mu__shape shape;
     uint64_t ids[CLUSTER_SERVERS_MAX];
-    int64_t items[CLUSTER_ITEMS_MAX];   /* as they were read last */
+    int64_t items[CLUSTER_ITEMS_MAX]; /* as they were read last */
 };
 
 /* What a program remembers from OPEN on, until its process dies. */
@@ -217,19 +217,19 @@ struct cluster_session {
     struct cluster_closure **closures;
     size_t closures_count;
     size_t closures_capacity;
-    bool over;                  /* its process has died, or it was closed */
-    bool closing;               /* it has been asked to close */
-    bool troubled;              /* an error was there: closures may be cancelled */
+    bool over;     /* its process has died, or it was closed */
+    bool closing;  /* it has been asked to close */
+    bool troubled; /* an error was there: closures may be cancelled */
 };
 
 /* What a request about a key brought. */
 struct cluster_key_answer {
-    struct mu__call call;       /* code, error */
-    char value[64];             /* the begin of it, with a zero behind */
+    struct mu__call call; /* code, error */
+    char value[64];       /* the begin of it, with a zero behind */
     size_t size;
     uint64_t revision;
     int64_t number;
-    uint64_t id;                /* to cancel it by */
+    uint64_t id; /* to cancel it by */
 };
 
 /* A call to an actor, kept until the cluster is freed. */
@@ -247,18 +247,18 @@ struct cluster_call {
     } of;
     struct cluster_call *next;
     struct cluster_task *task;
-    unsigned life;              /* of the task's node when it was posted */
-    bool asks;                  /* `of.client` has a request, until it is sent */
-    bool done;                  /* completed; or its process has died (-MU_ECLOSED) */
+    unsigned life; /* of the task's node when it was posted */
+    bool asks;     /* `of.client` has a request, until it is sent */
+    bool done;     /* completed; or its process has died (-MU_ECLOSED) */
     uint64_t done_ms;
 };
 
 struct cluster {
     struct sim *sim;
-    struct sim_etcd *etcd;      /* the test's, set before a start; freed after it */
+    struct sim_etcd *etcd; /* the test's, set before a start; freed after it */
     struct cluster_options options;
     mu_cluster *spec;
-    char coordinated[256];      /* the tasks that a barrier of all waits for */
+    char coordinated[256]; /* the tasks that a barrier of all waits for */
     struct cluster_task tasks[CLUSTER_TASKS_MAX];
     unsigned tasks_count;
     struct cluster_task *chief;
@@ -267,27 +267,27 @@ struct cluster {
     struct cluster_task *servers[CLUSTER_TASKS_MAX];
     struct cluster_task *clients[CLUSTER_TASKS_MAX];
     struct cluster_task *evaluator;
-    struct cluster_task *programs[CLUSTER_TASKS_MAX];   /* that have had a session */
+    struct cluster_task *programs[CLUSTER_TASKS_MAX]; /* that have had a session */
     unsigned programs_count;
     struct cluster_session *sessions;
     struct cluster_call *calls;
     struct cluster_per_worker *per_workers;
     struct cluster_counter counter;
     int64_t key_next;
-    uint16_t runs[CLUSTER_KEYS_MAX];    /* by key: how often it was run to its end */
+    uint16_t runs[CLUSTER_KEYS_MAX]; /* by key: how often it was run to its end */
     uint64_t runs_count;
-    uint8_t only_on[CLUSTER_KEYS_MAX];  /* by key: task index + 1; 0: anywhere */
-    uint8_t never_on[CLUSTER_KEYS_MAX]; /* the same; 0: nowhere */
-    const char *type_of[CLUSTER_KEYS_MAX];  /* by key: that of the two; NULL: any */
-    bool loose[CLUSTER_KEYS_MAX];       /* by key: its writes may count more than once */
-    uint64_t backups;           /* that chiefs ran, */
-    uint64_t stuck;             /* runs that they gave up, */
-    uint64_t recalled;          /* closures that workers gave back to them, */
-    uint64_t recomputed;        /* and kept results that were seen to be computed anew */
-    uint64_t waited;            /* looks at a client that found closures without room */
-    uint64_t idle_since_ms;     /* on the chief's clock: a worker has nothing to do */
+    uint8_t only_on[CLUSTER_KEYS_MAX];     /* by key: task index + 1; 0: anywhere */
+    uint8_t never_on[CLUSTER_KEYS_MAX];    /* the same; 0: nowhere */
+    const char *type_of[CLUSTER_KEYS_MAX]; /* by key: that of the two; NULL: any */
+    bool loose[CLUSTER_KEYS_MAX]; /* by key: its writes may count more than once */
+    uint64_t backups;             /* that chiefs ran, */
+    uint64_t stuck;               /* runs that they gave up, */
+    uint64_t recalled;            /* closures that workers gave back to them, */
+    uint64_t recomputed;    /* and kept results that were seen to be computed anew */
+    uint64_t waited;        /* looks at a client that found closures without room */
+    uint64_t idle_since_ms; /* on the chief's clock: a worker has nothing to do */
     uint64_t checks;
-    char broken[256];                   /* what went wrong first, "" when nothing did */
+    char broken[256]; /* what went wrong first, "" when nothing did */
 };
 
 /* Nodes are added, none is started. A cluster whose test is over is freed with all that
@@ -330,9 +330,8 @@ struct cluster_call *cluster_job_ask(struct cluster_task *task,
 
 /* Ask a task whom it reaches, or all that it reaches the same. The caller frees what was
  * found. */
-struct cluster_call *cluster_peers(struct cluster_task *task,
-                                   enum mu__peers_operation operation,
-                                   int64_t timeout_ms);
+struct cluster_call *cluster_peers(
+    struct cluster_task *task, enum mu__peers_operation operation, int64_t timeout_ms);
 struct cluster_call *cluster_metric(struct cluster_task *task, const char *name);
 void cluster_report(struct cluster_task *task, const char *name, double number,
                     uint64_t step);
@@ -371,9 +370,8 @@ struct cluster_closure *cluster_schedule_admitted(struct cluster_task *task,
                                                   const char *function, mu_value *args);
 
 /* cluster_schedule with wishes. */
-struct cluster_closure *cluster_schedule_with(struct cluster_task *task,
-                                              const char *function,
-                                              const struct cluster_ask *ask);
+struct cluster_closure *cluster_schedule_with(
+    struct cluster_task *task, const char *function, const struct cluster_ask *ask);
 
 /* The same of "write", which needs options.effects_add, and the counter opened. */
 struct cluster_closure *cluster_write(struct cluster_task *task,
@@ -421,9 +419,8 @@ void cluster_let_go(struct cluster_closure *closure);
  * references from; it is let go of with mu__held_unref. */
 struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *function,
                                         mu_value *args, int64_t timeout_ms);
-struct cluster_call *cluster_per_worker_shared(struct cluster_task *task,
-                                               const char *function, mu_value *args,
-                                               int64_t timeout_ms);
+struct cluster_call *cluster_per_worker_shared(
+    struct cluster_task *task, const char *function, mu_value *args, int64_t timeout_ms);
 struct mu__held *cluster_per_worker_made(struct cluster_call *call);
 
 /* Why a closure has not run: `of.client.status` is the caller's. By name: NULL. */

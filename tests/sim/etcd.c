@@ -5,10 +5,10 @@
  * dies changes nothing about what arrives. */
 #include "tests/sim/etcd.h"
 
-#include "actors/messages.h"
 #include "actors/coordination/store/etcd_grpc.h"
-#include "tests/support/etcd_grpc.h"
+#include "actors/messages.h"
 #include "tests/sim/inner.h"
+#include "tests/support/etcd_grpc.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -28,18 +28,18 @@ struct flight {
     struct flight **link;
     struct sim_etcd *etcd;
     struct door *door;
-    struct mu__http_request *request;   /* NULL: nobody waits for it */
+    struct mu__http_request *request; /* NULL: nobody waits for it */
     char *path;
     char *body;
     size_t body_size;
-    char *answer;                       /* once it was made */
+    char *answer; /* once it was made */
     size_t answer_size;
     int status;
     int grpc_status;
     unsigned endpoint;
     bool lose_answer;
     struct sim_event arrive;
-    struct sim_event limit;             /* nobody has answered until then */
+    struct sim_event limit; /* nobody has answered until then */
     struct sim_event tell;
     bool arrived;
 };

@@ -15,12 +15,12 @@ enum { SIM_ETCD_ENDPOINTS = 3 };
 #define SIM_ETCD_PLACE "http://etcd0:2379,http://etcd1:2379,http://etcd2:2379"
 
 struct sim_etcd_settings {
-    struct sim_range way;           /* of a request, and of an answer */
-    unsigned lose_percent;          /* of requests: nothing happens */
-    unsigned lose_answer_percent;   /* it happens, and the connection breaks */
-    unsigned late_percent;          /* the request arrives much later */
+    struct sim_range way;         /* of a request, and of an answer */
+    unsigned lose_percent;        /* of requests: nothing happens */
+    unsigned lose_answer_percent; /* it happens, and the connection breaks */
+    unsigned late_percent;        /* the request arrives much later */
     struct sim_range late;
-    bool lacks_grpc;                /* a path of gRPC's is not found */
+    bool lacks_grpc; /* a path of gRPC's is not found */
 };
 
 struct sim_etcd;

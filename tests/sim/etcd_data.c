@@ -35,7 +35,7 @@ struct lease {
 };
 
 struct etcd_data {
-    struct entry *entries;      /* in order of keys */
+    struct entry *entries; /* in order of keys */
     size_t entries_count;
     struct lease *leases;
     size_t leases_count;
@@ -43,7 +43,7 @@ struct etcd_data {
     uint64_t next_lease;
     uint64_t now_ms;
     bool full;
-    bool changed;               /* by the request under way: it takes the next revision */
+    bool changed; /* by the request under way: it takes the next revision */
 };
 
 /* An error in etcd's words; NULL: none. */
@@ -267,8 +267,8 @@ static struct entry *make_room(struct etcd_data *data, struct bytes key)
 {
     size_t at = find(data, &key);
 
-    data->entries = realloc(data->entries,
-                            (data->entries_count + 1) * sizeof *data->entries);
+    data->entries =
+        realloc(data->entries, (data->entries_count + 1) * sizeof *data->entries);
     assert(data->entries != NULL);
     memmove(&data->entries[at + 1], &data->entries[at],
             (data->entries_count - at) * sizeof *data->entries);
@@ -285,7 +285,7 @@ static const struct fault *do_put(struct etcd_data *data, const cJSON *ask, cJSO
     struct entry *entry = get(data, &key);
 
     (void)answer;
-    assert(ok);     /* see check_op */
+    assert(ok); /* see check_op */
     if (entry == NULL)
         entry = make_room(data, key);
     else
@@ -431,9 +431,8 @@ static bool holds(const struct etcd_data *data, const cJSON *comparison)
 
 static void run_ops(struct etcd_data *data, const cJSON *ops, cJSON *answer)
 {
-    cJSON *responses = cJSON_GetArraySize(ops) > 0
-                           ? cJSON_AddArrayToObject(answer, "responses")
-                           : NULL;
+    cJSON *responses =
+        cJSON_GetArraySize(ops) > 0 ? cJSON_AddArrayToObject(answer, "responses") : NULL;
     const cJSON *op;
 
     cJSON_ArrayForEach(op, ops)
@@ -467,8 +466,7 @@ static const struct fault *ask_txn(struct etcd_data *data, const cJSON *ask,
         if (fault != NULL)
             return fault;
     }
-    cJSON_ArrayForEach(comparison, compares)
-        succeeded &= holds(data, comparison);
+    cJSON_ArrayForEach(comparison, compares) succeeded &= holds(data, comparison);
     if (succeeded)
         (void)cJSON_AddTrueToObject(answer, "succeeded");
     run_ops(data, cJSON_GetObjectItemCaseSensitive(ask, branches[!succeeded]), answer);
@@ -541,8 +539,8 @@ static const struct {
     const char *path;
     const struct fault *(*ask)(struct etcd_data *data, const cJSON *ask, cJSON *answer);
 } paths[] = {
-    {"/v3/kv/range", ask_range},           {"/v3/kv/txn", ask_txn},
-    {"/v3/lease/grant", ask_grant},        {"/v3/lease/keepalive", ask_keep},
+    {"/v3/kv/range", ask_range},      {"/v3/kv/txn", ask_txn},
+    {"/v3/lease/grant", ask_grant},   {"/v3/lease/keepalive", ask_keep},
     {"/v3/lease/revoke", ask_revoke},
 };
 

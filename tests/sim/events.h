@@ -14,9 +14,9 @@ struct sim_node;
 
 /* How an event stands to the loop of its process. */
 enum sim_context {
-    SIM_CONTEXT_LOOP,   /* the loop does something else: an open burst ends before it */
-    SIM_CONTEXT_WIRE,   /* part of a burst of the wire */
-    SIM_CONTEXT_ASIDE   /* not on the loop */
+    SIM_CONTEXT_LOOP, /* the loop does something else: an open burst ends before it */
+    SIM_CONTEXT_WIRE, /* part of a burst of the wire */
+    SIM_CONTEXT_ASIDE /* not on the loop */
 };
 
 enum sim_event_place { SIM_EVENT_IDLE, SIM_EVENT_QUEUED, SIM_EVENT_PARKED };
@@ -26,8 +26,8 @@ struct sim_event {
     uint64_t order;
     void (*fire)(void *owner);
     void *owner;
-    struct sim_node *node;      /* the process it happens in; NULL: in none */
-    size_t index;               /* in the queue or the parking list */
+    struct sim_node *node; /* the process it happens in; NULL: in none */
+    size_t index;          /* in the queue or the parking list */
     enum sim_event_place place;
     enum sim_context context;
 };

@@ -11,9 +11,9 @@
 
 struct sim_text {
     char *bytes;
-    size_t size;            /* without the zero at the end */
+    size_t size; /* without the zero at the end */
     size_t capacity;
-    bool taken;             /* by sim_trace: the next line begins anew */
+    bool taken; /* by sim_trace: the next line begins anew */
     enum mu__log_level level;
 };
 
@@ -29,17 +29,17 @@ uint64_t sim_digest_bytes(uint64_t digest, const void *bytes, size_t size);
 
 /* What one end of a connection knows by the meeting. */
 struct sim_met {
-    struct mu__proof proof;     /* of the other end */
-    enum mu__right own_right;   /* that this one has proven */
+    struct mu__proof proof;   /* of the other end */
+    enum mu__right own_right; /* that this one has proven */
 };
 
 /* What came of two that have met. */
 struct sim_meeting {
     bool refused;
-    struct sim_met dialler;     /* what is known of the dialler, to the listener */
-    struct sim_met listener;    /* the other way round */
-    const char *dialler_why;    /* refused: what it sees */
-    char why[160];              /* and what is said of it */
+    struct sim_met dialler;  /* what is known of the dialler, to the listener */
+    struct sim_met listener; /* the other way round */
+    const char *dialler_why; /* refused: what it sees */
+    char why[160];           /* and what is said of it */
 };
 
 void sim_meet(const struct sim_node *dialler, const struct sim_node *to,
@@ -60,30 +60,30 @@ struct sim_frame {
 /* One way of a connection that was made, until both ends are done with it. */
 struct sim_conn {
     struct sim_conn *next;
-    struct sim_conn **link;         /* what points here */
-    struct sim_conn *next_end;      /* of those that end at `to` */
-    struct sim_conn *back;          /* the other way */
+    struct sim_conn **link;    /* what points here */
+    struct sim_conn *next_end; /* of those that end at `to` */
+    struct sim_conn *back;     /* the other way */
     struct sim_node *from;
     struct sim_node *to;
-    uint32_t number;                /* of the connection, as `to` knows it */
-    uint32_t age;                   /* later ones have higher numbers */
-    struct sim_frame *first;        /* under way, in order */
+    uint32_t number;         /* of the connection, as `to` knows it */
+    uint32_t age;            /* later ones have higher numbers */
+    struct sim_frame *first; /* under way, in order */
     struct sim_frame **last;
     uint32_t frames;
     uint64_t bytes;
-    uint64_t busy_us;               /* the line is taken by earlier frames until then */
+    uint64_t busy_us; /* the line is taken by earlier frames until then */
     uint64_t last_due_us;
-    struct sim_event arrive;        /* of the first frame, or of the end */
-    struct sim_event writable;      /* for `from` */
-    const char *end_reason;         /* NULL while it may carry more */
-    unsigned from_life;             /* of the sender, when it was made */
-    unsigned addresses;             /* of the name that `to` has dialled */
-    bool open;                      /* `to` has not heard of the end, nor hung up */
-    bool full;                      /* has answered EAGAIN */
-    bool held;                      /* by a block: not queued */
-    bool cut;                       /* its end is told in spite of blocks */
-    bool refused;                   /* the two did not accept each other: `why` */
-    struct sim_met met;             /* what `to` knows */
+    struct sim_event arrive;   /* of the first frame, or of the end */
+    struct sim_event writable; /* for `from` */
+    const char *end_reason;    /* NULL while it may carry more */
+    unsigned from_life;        /* of the sender, when it was made */
+    unsigned addresses;        /* of the name that `to` has dialled */
+    bool open;                 /* `to` has not heard of the end, nor hung up */
+    bool full;                 /* has answered EAGAIN */
+    bool held;                 /* by a block: not queued */
+    bool cut;                  /* its end is told in spite of blocks */
+    bool refused;              /* the two did not accept each other: `why` */
+    struct sim_met met;        /* what `to` knows */
     char why[160];
 };
 
@@ -93,9 +93,9 @@ struct sim_dial {
     struct sim_node *node;
     char *url;
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
-    const char *refused;            /* why the last attempt was; NULL: it was not */
-    struct sim_event event;         /* the next try */
-    uint64_t redial_us;             /* the wait after the next failure */
+    const char *refused;                /* why the last attempt was; NULL: it was not */
+    struct sim_event event;             /* the next try */
+    uint64_t redial_us;                 /* the wait after the next failure */
     uint32_t number;
 };
 
@@ -128,7 +128,7 @@ void sim_network_done(struct sim *sim);
 
 struct sim_slot {
     struct sim_event event;
-    struct mu__work *work;          /* NULL: free */
+    struct mu__work *work; /* NULL: free */
     uint64_t end_us;
 };
 
@@ -147,39 +147,39 @@ struct sim_node {
     struct mu__wire_events events;
     void *events_owner;
     struct sim_random random;
-    uint64_t clock_ms;              /* what its clock shows more than ours */
+    uint64_t clock_ms; /* what its clock shows more than ours */
     struct sim_event wake;
     struct sim_event posted;
     struct mu__msg *post_first;
     struct mu__msg **post_last;
     struct sim_slot slots[SIM_EXECUTORS_MAX];
-    struct mu__list work_queue;     /* works that wait for a slot */
+    struct mu__list work_queue; /* works that wait for a slot */
     unsigned works;
     struct sim_dial *dials;
-    struct sim_conn *ends;          /* ways that end here */
-    uint32_t ins;                   /* accepted connections so far */
-    uint32_t youngest[SIM_NODES_MAX];       /* by sender: of these, the last one that
-                                               has brought a frame */
-    struct sim_event burst;         /* queued while a burst is open */
-    uint64_t read_us;               /* asked for a pause: nothing arrives before */
-    unsigned sends_left;            /* with `midway`: frames until it dies */
+    struct sim_conn *ends;            /* ways that end here */
+    uint32_t ins;                     /* accepted connections so far */
+    uint32_t youngest[SIM_NODES_MAX]; /* by sender: of these, the last one that
+                                         has brought a frame */
+    struct sim_event burst;           /* queued while a burst is open */
+    uint64_t read_us;                 /* asked for a pause: nothing arrives before */
+    unsigned sends_left;              /* with `midway`: frames until it dies */
     bool midway;
     bool running;
-    bool doomed;                    /* dies at the end of this event */
-    bool exited;                    /* has ended by itself */
+    bool doomed; /* dies at the end of this event */
+    bool exited; /* has ended by itself */
 
     /* Of the place. */
     struct sim_credentials credentials;
     unsigned lives;
     unsigned slow;
-    uint32_t spared;                /* bits of enum sim_fault */
+    uint32_t spared; /* bits of enum sim_fault */
     bool paused;
     struct sim_event resume;
-    struct sim_event **parked;      /* what waits for the end of the pause */
+    struct sim_event **parked; /* what waits for the end of the pause */
     size_t parked_count;
     size_t parked_capacity;
-    uint64_t blocked[SIM_NODES_MAX / 64];   /* whom its frames do not reach */
-    uint16_t slow_to[SIM_NODES_MAX];        /* factor of latency; 0 is 1 */
+    uint64_t blocked[SIM_NODES_MAX / 64]; /* whom its frames do not reach */
+    uint16_t slow_to[SIM_NODES_MAX];      /* factor of latency; 0 is 1 */
 };
 
 extern const struct mu__world_ops sim_world_ops;
@@ -223,7 +223,7 @@ struct sim {
     uint64_t seed;
     uint64_t now_us;
     uint64_t order;
-    struct sim_random random;       /* of the network and the executors */
+    struct sim_random random; /* of the network and the executors */
     struct sim_random chaos_random;
     struct sim_settings settings;
     struct sim_queue queue;
@@ -235,17 +235,17 @@ struct sim {
     uint32_t conns_made;
     struct sim_frame *frames_free;
     struct sim_call *calls;
-    struct sim_node *current;       /* whose event this is */
+    struct sim_node *current; /* whose event this is */
     struct sim_text text;
     uint64_t digest;
     struct sim_counters counters;
-    uint64_t instant_us;            /* how many events there were at this time */
+    uint64_t instant_us; /* how many events there were at this time */
     uint64_t instant_events;
     void (*check)(struct sim *sim, void *arg);
     void *check_arg;
-    struct mu__pool pool;           /* for freeing messages that nobody gets */
-    void *chaos;                    /* chaos.c; NULL: none started */
-    bool sweep;                     /* there are connections to be freed */
+    struct mu__pool pool; /* for freeing messages that nobody gets */
+    void *chaos;          /* chaos.c; NULL: none started */
+    bool sweep;           /* there are connections to be freed */
 };
 
 /* Set an event up; it is idle. */

@@ -41,18 +41,17 @@ static void change_room(struct cluster_mending *m)
             make_room(m);
     } else if (m->tight && !is_over(m) && sim_chance(&m->random, 20)) {
         m->tight_count++;
-        sim_note(m->cluster->sim, MU__LOG_WARN, "%s has no room",
-                 m->storage->base.name);
-        sim_storage_limit(m->storage, m->storage->size +
-                                          sim_between(&m->random, 1, ROOM_BYTES));
+        sim_note(m->cluster->sim, MU__LOG_WARN, "%s has no room", m->storage->base.name);
+        sim_storage_limit(m->storage,
+                          m->storage->size + sim_between(&m->random, 1, ROOM_BYTES));
     }
 }
 
 static void look_after(struct sim *sim, void *arg)
 {
     struct cluster_mending *m = arg;
-    uint64_t next_ms = sim_now_ms(sim) + sim_between(&m->random, PAUSE_MIN_MS,
-                                                     PAUSE_MAX_MS);
+    uint64_t next_ms =
+        sim_now_ms(sim) + sim_between(&m->random, PAUSE_MIN_MS, PAUSE_MAX_MS);
 
     if (is_over(m))
         sim_storage_hurt(m->storage, 0);

@@ -15,13 +15,13 @@ struct cluster_mending {
     struct cluster_task *task;
     struct sim_storage *storage;
     struct sim_random random;
-    uint64_t until_ms;          /* then all is well for good */
-    unsigned hurt_percent;      /* of crashes that damage the file */
-    bool tight;                 /* there is no room now and then */
+    uint64_t until_ms;     /* then all is well for good */
+    unsigned hurt_percent; /* of crashes that damage the file */
+    bool tight;            /* there is no room now and then */
 
-    unsigned refused;           /* of the task, as it was seen last */
-    unsigned refused_tight;     /* the same */
-    unsigned tight_count;       /* how often there was no room */
+    unsigned refused;       /* of the task, as it was seen last */
+    unsigned refused_tight; /* the same */
+    unsigned tight_count;   /* how often there was no room */
 };
 
 void cluster_mending_begin(struct cluster_mending *mending);

@@ -330,8 +330,8 @@ static void dial_try(void *owner)
     struct sim_node *node = dial->node;
     uint32_t number = dial->number;
     const struct sim_name *name = find_name(node->sim, dial->url);
-    struct sim_node *to = name == NULL ? reach(node, dial->url)
-                                       : reach_by_name(dial, name);
+    struct sim_node *to =
+        name == NULL ? reach(node, dial->url) : reach_by_name(dial, name);
     struct sim_meeting meeting;
     struct sim_conn *conn;
 

@@ -9,7 +9,7 @@
 
 static struct sim_node *node_of(struct mu__world *world)
 {
-    return (struct sim_node *)world;    /* the world is its first member */
+    return (struct sim_node *)world; /* the world is its first member */
 }
 
 char *sim_copy(const char *text)
@@ -89,8 +89,8 @@ static uint64_t world_random(struct mu__world *world)
 static uint64_t world_secret(struct mu__world *world)
 {
     const struct sim_node *node = node_of(world);
-    struct sim_random random = sim_stream(node->sim->seed ^ UINT64_C(0x53454352),
-                                          node->number + 1);
+    struct sim_random random =
+        sim_stream(node->sim->seed ^ UINT64_C(0x53454352), node->number + 1);
 
     return sim_draw(&random);
 }

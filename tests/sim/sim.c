@@ -256,9 +256,11 @@ static void guard_against_livelock(struct sim *sim)
     }
     if (++sim->instant_events < SIM_INSTANT_EVENTS_MAX)
         return;
-    fprintf(stderr, "%ssim: seed %" PRIu64 ": time stands still at %" PRIu64 " us for %d"
-            " events, now of %s\n", sim_trace(sim), sim->seed, sim->now_us,
-            SIM_INSTANT_EVENTS_MAX, sim->current != NULL ? sim->current->name : "nobody");
+    fprintf(stderr,
+            "%ssim: seed %" PRIu64 ": time stands still at %" PRIu64 " us for %d"
+            " events, now of %s\n",
+            sim_trace(sim), sim->seed, sim->now_us, SIM_INSTANT_EVENTS_MAX,
+            sim->current != NULL ? sim->current->name : "nobody");
     abort();
 }
 

@@ -41,8 +41,8 @@ enum {
     SIM_NODES_MAX = 256,
     SIM_EXECUTORS_MAX = 16,
     SIM_NAMES_MAX = 8,
-    SIM_TRACE_BYTES_MAX = 1 << 20,      /* the older half goes when it is reached */
-    SIM_INSTANT_EVENTS_MAX = 1 << 20    /* at one virtual time; more is a livelock */
+    SIM_TRACE_BYTES_MAX = 1 << 20,   /* the older half goes when it is reached */
+    SIM_INSTANT_EVENTS_MAX = 1 << 20 /* at one virtual time; more is a livelock */
 };
 
 /* How a process is made and taken away. */
@@ -64,38 +64,38 @@ struct sim_range {
 };
 
 struct sim_settings {
-    struct sim_range latency;       /* of a frame, one way */
-    struct sim_range connect;       /* from dial to `up` */
-    struct sim_range notice;        /* until a lost connection is noticed */
-    struct sim_range work;          /* how long an executor needs, */
-    uint64_t (*work_us)(const struct mu__work *work);   /* unless this says it: not 0 */
-    struct sim_range post;          /* from another thread to the loop */
-    struct sim_range late;          /* a turn after its due time */
-    struct sim_range redial;        /* first and longest wait before dialling again */
-    bool redial_drawn;              /* from half of it to all of it */
-    struct sim_range clock;         /* what a process's clock shows at time 0 */
-    uint64_t burst_us;              /* longest burst of the wire */
-    uint64_t connection_bytes_max;  /* under way in one connection before EAGAIN */
-    uint64_t bytes_per_ms;          /* of one connection; 0: no limit */
-    unsigned executors;             /* works that run at once in a process */
-    unsigned burst_percent;         /* chance that a burst goes on after an event */
-    unsigned again_percent;         /* chance that send answers EAGAIN for no reason */
-    unsigned lose_percent;          /* chance that a breaking connection loses frames */
-    unsigned stuck_percent;         /* chance that a work hangs instead */
-    struct sim_range stuck;         /* for so long, then it ends as others do */
-    uint64_t stuck_until_us;        /* works that begin later do not hang */
+    struct sim_range latency; /* of a frame, one way */
+    struct sim_range connect; /* from dial to `up` */
+    struct sim_range notice;  /* until a lost connection is noticed */
+    struct sim_range work;    /* how long an executor needs, */
+    uint64_t (*work_us)(const struct mu__work *work); /* unless this says it: not 0 */
+    struct sim_range post;         /* from another thread to the loop */
+    struct sim_range late;         /* a turn after its due time */
+    struct sim_range redial;       /* first and longest wait before dialling again */
+    bool redial_drawn;             /* from half of it to all of it */
+    struct sim_range clock;        /* what a process's clock shows at time 0 */
+    uint64_t burst_us;             /* longest burst of the wire */
+    uint64_t connection_bytes_max; /* under way in one connection before EAGAIN */
+    uint64_t bytes_per_ms;         /* of one connection; 0: no limit */
+    unsigned executors;            /* works that run at once in a process */
+    unsigned burst_percent;        /* chance that a burst goes on after an event */
+    unsigned again_percent;        /* chance that send answers EAGAIN for no reason */
+    unsigned lose_percent;         /* chance that a breaking connection loses frames */
+    unsigned stuck_percent;        /* chance that a work hangs instead */
+    struct sim_range stuck;        /* for so long, then it ends as others do */
+    uint64_t stuck_until_us;       /* works that begin later do not hang */
 };
 
 struct sim_counters {
     uint64_t events;
-    uint64_t frames;        /* delivered */
+    uint64_t frames; /* delivered */
     uint64_t frames_lost;
-    uint64_t frames_overtaken;  /* delivered after one of a younger connection */
-    uint64_t frames_of_dead;    /* delivered after their sender's life */
-    uint64_t refused;       /* connections that were not made for want of a proof */
-    uint64_t works;         /* run */
-    uint64_t stuck;         /* of these, hung */
-    uint64_t lives;         /* processes started */
+    uint64_t frames_overtaken; /* delivered after one of a younger connection */
+    uint64_t frames_of_dead;   /* delivered after their sender's life */
+    uint64_t refused;          /* connections that were not made for want of a proof */
+    uint64_t works;            /* run */
+    uint64_t stuck;            /* of these, hung */
+    uint64_t lives;            /* processes started */
 };
 
 struct sim *sim_new(uint64_t seed);
@@ -206,13 +206,13 @@ struct mu__wire *sim_node_wire(struct sim_node *node);
  * does it on a real wire: one key, or certificates of one CA. */
 struct sim_credentials {
     enum {
-        SIM_PLAIN,          /* nothing: it meets those who have nothing, too */
+        SIM_PLAIN, /* nothing: it meets those who have nothing, too */
         SIM_KEY,
         SIM_CERTIFICATE
     } kind;
-    uint32_t of;            /* which cluster's key; which CA */
-    enum mu__right right;   /* MU__RIGHT_ALL: the cluster's key itself */
-    const char *task_type;  /* that the certificate names; NULL: none */
+    uint32_t of;           /* which cluster's key; which CA */
+    enum mu__right right;  /* MU__RIGHT_ALL: the cluster's key itself */
+    const char *task_type; /* that the certificate names; NULL: none */
     uint32_t task_index;
 };
 

@@ -23,9 +23,9 @@ struct peer {
     struct mu__world *world;
     struct mu__wire *wire;
     struct mu__pool pool;
-    const char *dials[PEERS_MAX];   /* at its start, as outs 1, 2, ... */
+    const char *dials[PEERS_MAX]; /* at its start, as outs 1, 2, ... */
     size_t dials_count;
-    bool one_by_one;                /* asks for a pause after each frame */
+    bool one_by_one; /* asks for a pause after each frame */
     struct mu__work works[WORKS];
     bool alive;
 };
@@ -96,7 +96,8 @@ static inline void on_down(void *owner, uint32_t connection, const char *reason)
     say(peer, "%s %u down: %s", kind_of(connection), number_of(connection), reason);
     if (!mu__wire_is_accepted(connection))
         assert_int_equal(peer->wire->ops->dial(peer->wire, connection,
-                                               peer->dials[connection - 1]), 0);
+                                               peer->dials[connection - 1]),
+                         0);
 }
 
 static inline void on_writable(void *owner, uint32_t connection)
@@ -122,7 +123,7 @@ static const struct mu__wire_events events = {
 };
 
 static inline int peer_start(void *arg, struct sim_node *node, struct mu__world *world,
-                      struct mu__wire *wire)
+                             struct mu__wire *wire)
 {
     struct peer *peer = arg;
     struct mu__world_hooks hooks = {peer, on_deliver, on_turn, on_transmit};

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const op_names[SIM_STORAGE_OPS] = {"read", "write", "flush",
-                                                      "replace", "renew"};
+static const char *const op_names[SIM_STORAGE_OPS] = {"read", "write", "flush", "replace",
+                                                      "renew"};
 
 static struct sim_storage *storage_of(struct mu__storage *base)
 {
-    return (struct sim_storage *)base;  /* the base is its first member */
+    return (struct sim_storage *)base; /* the base is its first member */
 }
 
 /* Before each operation. *ret_happens: it has its effect, whatever is returned. */
@@ -262,10 +262,10 @@ void sim_storage_free(struct sim_storage *storage)
 /* ---- Damage ---- */
 
 enum {
-    WHOLE_MIN = 64,             /* bytes: less is not damaged */
+    WHOLE_MIN = 64, /* bytes: less is not damaged */
     HOLE_MAX = 200,
-    FOOT = 8,                   /* bytes at the end that stay */
-    RECORD_MAX = 1024           /* in which nothing is missing: it would look torn */
+    FOOT = 8,         /* bytes at the end that stay */
+    RECORD_MAX = 1024 /* in which nothing is missing: it would look torn */
 };
 
 static uint8_t *copy_of(const uint8_t *bytes, size_t size)
@@ -323,8 +323,8 @@ bool sim_storage_is_hurt(const struct sim_storage *storage)
 
 bool sim_storage_mend(struct sim_storage *s)
 {
-    bool is_same = s->size == s->damaged_size &&
-                   memcmp(s->content, s->damaged, s->size) == 0;
+    bool is_same =
+        s->size == s->damaged_size && memcmp(s->content, s->damaged, s->size) == 0;
 
     sim_storage_set(s, s->whole, s->whole_size);
     free(s->whole);
@@ -339,8 +339,8 @@ void sim_storage_crash(struct sim_storage *s)
     size_t pending = s->size - s->flushed;
 
     if (pending > 0 && !sim_chance(&s->random, 30))
-        pending = sim_chance(&s->random, 40)
-            ? 0 : (size_t)sim_between(&s->random, 0, pending);
+        pending =
+            sim_chance(&s->random, 40) ? 0 : (size_t)sim_between(&s->random, 0, pending);
     s->size = s->flushed += pending;
     sim_renew_drop(&s->base);
     memset(s->faults, 0, sizeof s->faults);

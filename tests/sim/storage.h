@@ -15,13 +15,13 @@ enum sim_storage_op {
     SIM_STORAGE_LOAD,
     SIM_STORAGE_APPEND,
     SIM_STORAGE_FLUSH,
-    SIM_STORAGE_REPLACE,        /* also by a cut, or the commit of a renewal */
-    SIM_STORAGE_RENEW,          /* its begin and its appends */
+    SIM_STORAGE_REPLACE, /* also by a cut, or the commit of a renewal */
+    SIM_STORAGE_RENEW,   /* its begin and its appends */
     SIM_STORAGE_OPS
 };
 
 struct sim_storage_fault {
-    unsigned times;     /* 0: none */
+    unsigned times; /* 0: none */
     int code;
 };
 
@@ -29,25 +29,25 @@ struct sim_storage {
     struct mu__storage base;
     struct sim_random random;
     uint8_t *content;
-    size_t size;                /* what was appended included */
-    size_t flushed;             /* the part of it that survives */
+    size_t size;    /* what was appended included */
+    size_t flushed; /* the part of it that survives */
     size_t capacity;
-    size_t limit;               /* the disk has room for so many bytes; 0: for all */
+    size_t limit; /* the disk has room for so many bytes; 0: for all */
     struct sim_storage_fault faults[SIM_STORAGE_OPS];
-    uint64_t counts[SIM_STORAGE_OPS];   /* operations that were asked for */
+    uint64_t counts[SIM_STORAGE_OPS]; /* operations that were asked for */
     bool renews;
-    uint8_t *renewed;           /* the content of a renewal */
+    uint8_t *renewed; /* the content of a renewal */
     size_t renewed_size;
     size_t renewed_capacity;
-    struct sim_random renew_random;     /* of its own, as the next one */
-    struct sim_random hurt_random;      /* of its own: it changes no other draw */
-    unsigned hurt_percent;      /* of crashes that damage what was flushed */
-    unsigned hurt;              /* how often that was */
-    uint8_t *whole;             /* while it is damaged: as it was, */
+    struct sim_random renew_random; /* of its own, as the next one */
+    struct sim_random hurt_random;  /* of its own: it changes no other draw */
+    unsigned hurt_percent;          /* of crashes that damage what was flushed */
+    unsigned hurt;                  /* how often that was */
+    uint8_t *whole;                 /* while it is damaged: as it was, */
     size_t whole_size;
-    uint8_t *damaged;           /* and as it is */
+    uint8_t *damaged; /* and as it is */
     size_t damaged_size;
-    bool dies;                  /* in the operation that follows `lives_for` others */
+    bool dies; /* in the operation that follows `lives_for` others */
     bool dead;
     unsigned lives_for;
 };

@@ -100,18 +100,18 @@ TEST(test_counter_is_checked)
     int64_t *items = cluster->counter.items;
 
     assert_int_equal(cluster_wait(cluster_counter_read(cluster->chief, -1)), 0);
-    expect_break(cluster, true, "write 0 ran 1 times and was reported as finished: its "
-                                "item is 0");
+    expect_break(cluster, true,
+                 "write 0 ran 1 times and was reported as finished: its item is 0");
     for (size_t i = 0; i < ITEMS; i++)
         items[i] = 1;
     expect_break(cluster, true, "");
     items[3] = cluster->runs[3] = 2;
-    expect_break(cluster, true, "write 3 ran 2 times and was reported as finished: its "
-                                "item is 2");
+    expect_break(cluster, true,
+                 "write 3 ran 2 times and was reported as finished: its item is 2");
     expect_break(cluster, false, "");
     items[3] = 3;
-    expect_break(cluster, false, "write 3 ran 2 times and was reported as finished: its "
-                                 "item is 3");
+    expect_break(cluster, false,
+                 "write 3 ran 2 times and was reported as finished: its item is 3");
     cluster_free(cluster);
 }
 
@@ -123,8 +123,7 @@ TEST(test_schedule_again)
     struct cluster *cluster = BEGIN(.workers = 2);
     char name[] = "step 1";
     struct cluster_ask ask = {.name = name, .priority = 1, .worker = 2};
-    struct cluster_closure *first =
-        cluster_schedule_with(cluster->chief, "square", &ask);
+    struct cluster_closure *first = cluster_schedule_with(cluster->chief, "square", &ask);
     struct cluster_closure *second;
     int64_t key = first->key;
 

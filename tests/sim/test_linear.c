@@ -7,6 +7,7 @@
 enum { OPS_MAX = 6, HISTORIES = 30000 };
 
 #define NEVER LINEAR_UNKNOWN
+/* clang-format off */
 #define GET(from, to, found, its)                                           \
     {.kind = LINEAR_GET, .begin = from, .end = to, .number = found, .revision = its}
 #define MISS(from, to)                                                      \
@@ -39,6 +40,7 @@ enum { OPS_MAX = 6, HISTORIES = 30000 };
 #define AT(of, its) {LINEAR_IF_REVISION, of, 0, its}
 #define NONE(of) {LINEAR_IF_ABSENT, of, 0, 0}
 #define SOME(of) {LINEAR_IF_PRESENT, of, 0, 0}
+/* clang-format on */
 #define FAILS -MU_EPRECONDITION
 
 struct row {
@@ -48,6 +50,7 @@ struct row {
 };
 
 static const struct row rows[] = {
+    /* clang-format off */
     {"a value is read", true, {PUT(1, 2, 5, 1), GET(3, 4, 5, 1)}},
     {"one that was never put", false, {PUT(1, 2, 5, 0), GET(3, 4, 6, 0)}},
     {"not yet there", true, {MISS(1, 2), PUT(3, 4, 5, 0)}},
@@ -137,6 +140,7 @@ static const struct row rows[] = {
      TXN(1, NEVER, 0, 0, 0, 2, SOME(0), SET(1, 5)), KEY_GET(1, 2, 3, 5, 0)}},
     {"seen together", false, {TXN(1, 9, 0, 0, 0, 2, SET(0, 5), SET(1, 5)),
      TXN(2, 3, 0, 0, 0, 2, IS(0, 5), NONE(1))}},
+    /* clang-format on */
 };
 
 static size_t ops_of(const struct row *row)
@@ -172,8 +176,8 @@ TEST(test_recorded)
     linear_end(&history, two, -MU_ENOTFOUND, 0, 0);
     linear_end(&history, one, 0, 0, 7);
     assert_true(linear_check(history.ops, history.count, why, sizeof why));
-    three = linear_begin(&history, &(struct linear_op){.kind = LINEAR_INSERT,
-                                                       .value = 6});
+    three =
+        linear_begin(&history, &(struct linear_op){.kind = LINEAR_INSERT, .value = 6});
     linear_drop(&history, three);
     two = linear_begin(&history, &(struct linear_op){.kind = LINEAR_GET});
     linear_end(&history, two, 0, 6, 8);
@@ -341,10 +345,13 @@ static void draw_transaction(struct sim_random *random, struct linear_op *op)
 
 static struct linear_op draw_op(struct sim_random *random)
 {
-    static const int codes[] = {
-        [LINEAR_GET] = -MU_ENOTFOUND, [LINEAR_PUT] = 0, [LINEAR_INSERT] = -MU_EEXISTS,
-        [LINEAR_COMPARE] = -MU_EPRECONDITION, [LINEAR_INCREMENT] = 0,
-        [LINEAR_DELETE] = 0, [LINEAR_TRANSACT] = -MU_EPRECONDITION};
+    static const int codes[] = {[LINEAR_GET] = -MU_ENOTFOUND,
+                                [LINEAR_PUT] = 0,
+                                [LINEAR_INSERT] = -MU_EEXISTS,
+                                [LINEAR_COMPARE] = -MU_EPRECONDITION,
+                                [LINEAR_INCREMENT] = 0,
+                                [LINEAR_DELETE] = 0,
+                                [LINEAR_TRANSACT] = -MU_EPRECONDITION};
     struct linear_op op = {
         .kind = (enum linear_kind)sim_between(random, LINEAR_GET, LINEAR_TRANSACT),
         .key = sim_chance(random, 30),
@@ -419,9 +426,8 @@ static uint64_t count_changes(const struct linear_op *op, const struct plain *be
 }
 
 /* The answer that it has at its place in the order, and when it was under way. */
-static void answer_in_order(struct linear_op *op, struct plain *plain,
-                            uint64_t *revision, uint64_t moment,
-                            struct sim_random *random)
+static void answer_in_order(struct linear_op *op, struct plain *plain, uint64_t *revision,
+                            uint64_t moment, struct sim_random *random)
 {
     struct plain before = *plain;
 
@@ -508,8 +514,8 @@ static bool check_long(uint64_t seed, bool wrong)
         unsigned c = (unsigned)sim_between(&random, 0, CLIENTS - 1);
 
         if (open[c] == SIZE_MAX) {
-            open[c] = linear_begin(&history, &(struct linear_op){
-                .kind = LINEAR_INCREMENT, .value = 1});
+            open[c] = linear_begin(&history, &(struct linear_op){.kind = LINEAR_INCREMENT,
+                                                                 .value = 1});
             sums[c] = ++sum;
             continue;
         }

@@ -147,8 +147,8 @@ TEST_ON(test_a_work_may_be_stuck, struct pair *pair, pair_setup, pair_teardown)
     assert_int_equal(counters.stuck, 1);
 }
 
-TEST_ON(test_posts_come_in_order_before_a_turn, struct pair *pair,
-        pair_setup, pair_teardown)
+TEST_ON(test_posts_come_in_order_before_a_turn, struct pair *pair, pair_setup,
+        pair_teardown)
 {
     sim_post(pair->a.node, mu__msg_heap(8, 0));
     sim_post(pair->a.node, mu__msg_heap(9, 0));
@@ -191,13 +191,12 @@ TEST_ON(test_bad_dials_are_refused, struct pair *pair, pair_setup, pair_teardown
 }
 
 /* 20 ms, then twice as long each time, until there is somebody. */
-TEST_ON(test_dial_backs_off_until_somebody_listens, struct pair *pair,
-        pair_setup, pair_teardown)
+TEST_ON(test_dial_backs_off_until_somebody_listens, struct pair *pair, pair_setup,
+        pair_teardown)
 {
     sim_settings(pair->sim)->redial = (struct sim_range){20000, 20000};
     sim_crash(pair->b.node);
-    run_and_expect(pair->sim, 200, "[  110] a peer: out 1 down: "
-                                   "closed by the peer\n");
+    run_and_expect(pair->sim, 200, "[  110] a peer: out 1 down: closed by the peer\n");
     assert_int_equal(sim_restart(pair->b.node), 0);
     run_and_expect(pair->sim, 300, "[  210] a peer: out 1 up\n");
     assert_int_equal(sim_lives(pair->b.node), 2);
@@ -245,8 +244,8 @@ TEST_ON(test_a_reader_may_pause, struct pair *pair, pair_setup, pair_teardown)
     assert_int_equal(first_us, 110000);
 }
 
-TEST_ON(test_hangup_ends_after_the_last_frame, struct pair *pair,
-        pair_setup, pair_teardown)
+TEST_ON(test_hangup_ends_after_the_last_frame, struct pair *pair, pair_setup,
+        pair_teardown)
 {
     assert_int_equal(send_text(&pair->a, 1, "bye"), 0);
     pair->a.wire->ops->hangup(pair->a.wire, 1);
@@ -257,24 +256,23 @@ TEST_ON(test_hangup_ends_after_the_last_frame, struct pair *pair,
                    "[  110] b peer: in 1 down: closed by the peer\n");
 }
 
-TEST_ON(test_hanging_up_is_silent_here_and_a_loss_there, struct pair *pair,
-        pair_setup, pair_teardown)
+TEST_ON(test_hanging_up_is_silent_here_and_a_loss_there, struct pair *pair, pair_setup,
+        pair_teardown)
 {
     assert_int_equal(send_text(&pair->a, 1, "lost"), 0);
     pair->b.wire->ops->hangup(pair->b.wire, MU__WIRE_ACCEPTED | 1);
     pair->b.wire->ops->hangup(pair->b.wire, MU__WIRE_ACCEPTED | 1);
     pair->b.wire->ops->hangup(pair->b.wire, MU__WIRE_ACCEPTED | 99);
     assert_int_equal(send_text(&pair->a, 1, "lost without knowing"), 0);
-    run_and_expect(pair->sim, 120, "[  110] a peer: out 1 down: "
-                                   "closed by the peer\n");
+    run_and_expect(pair->sim, 120, "[  110] a peer: out 1 down: closed by the peer\n");
     assert_int_equal(send_text(&pair->a, 1, "?"), -MU_EUNAVAILABLE);
     run_and_expect(pair->sim, 200, "[  130] a peer: out 1 up\n");
     assert_int_equal(send_text(&pair->a, 1, "a new one"), 0);
     run_and_expect(pair->sim, 300, "[  210] b peer: in 2: a new one\n");
 }
 
-TEST_ON(test_a_frame_too_large_breaks_the_connection, struct pair *pair,
-        pair_setup, pair_teardown)
+TEST_ON(test_a_frame_too_large_breaks_the_connection, struct pair *pair, pair_setup,
+        pair_teardown)
 {
     size_t size = MU__FRAME_BYTES_MAX + 1;
     char *bytes = calloc(1, size);

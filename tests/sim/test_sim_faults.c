@@ -5,8 +5,8 @@
 
 /* A turn, a post, a work, a frame and a connection of the first life are all under way
  * when it ends: the second one hears of none. */
-TEST_ON(test_a_crash_leaves_nothing_for_the_next_life, struct pair *pair,
-        pair_setup, pair_teardown)
+TEST_ON(test_a_crash_leaves_nothing_for_the_next_life, struct pair *pair, pair_setup,
+        pair_teardown)
 {
     struct mu__world *world = pair->b.world;
 
@@ -25,8 +25,8 @@ TEST_ON(test_a_crash_leaves_nothing_for_the_next_life, struct pair *pair,
     run_and_expect(pair->sim, 400, "[  310] b peer: in 1: for the second\n");
 }
 
-TEST_ON(test_what_the_dead_sent_still_arrives, struct pair *pair,
-        pair_setup, pair_teardown)
+TEST_ON(test_what_the_dead_sent_still_arrives, struct pair *pair, pair_setup,
+        pair_teardown)
 {
     struct sim_counters counters;
 
@@ -73,8 +73,8 @@ TEST_ON(test_a_crash_midway_cuts_a_turn, struct pair *pair, pair_setup, pair_tea
     assert_false(pair->a.alive);
 }
 
-TEST_ON(test_exit_ends_the_process_after_its_event, struct pair *pair,
-        pair_setup, pair_teardown)
+TEST_ON(test_exit_ends_the_process_after_its_event, struct pair *pair, pair_setup,
+        pair_teardown)
 {
     sim_exit(pair->a.node);
     assert_false(pair->a.alive);
@@ -94,8 +94,8 @@ TEST_ON(test_a_cut_is_noticed_by_both, struct pair *pair, pair_setup, pair_teard
 
 /* The receiver keeps a connection that its peer has long replaced, and still gets what
  * was under way in it. */
-TEST_ON(test_a_half_cut_makes_two_connections, struct pair *pair,
-        pair_setup, pair_teardown)
+TEST_ON(test_a_half_cut_makes_two_connections, struct pair *pair, pair_setup,
+        pair_teardown)
 {
     struct sim_counters counters;
 

@@ -24,13 +24,13 @@ struct swarm_peer {
     uint64_t next_out[SWARM + 1];
     bool up[SWARM + 1];
     bool full[SWARM + 1];
-    uint32_t heard_life[SWARM];     /* of the peers */
+    uint32_t heard_life[SWARM]; /* of the peers */
     struct mu__work work;
     bool working;
     struct swarm_in {
         uint32_t in;
         uint64_t last;
-        uint64_t said;          /* answers */
+        uint64_t said; /* answers */
         bool full;
     } ins[512];
     size_t ins_count;
@@ -66,8 +66,8 @@ static void swarm_send(struct swarm_peer *peer, uint32_t out)
     frame.number = ++peer->next_out[out];
     memset(buf->data, 0, 512);
     memcpy(buf->data, &frame, sizeof frame);
-    buf->size = (uint32_t)sizeof frame + (uint32_t)(peer->world->ops->random(peer->world)
-                                                    % 480);
+    buf->size =
+        (uint32_t)sizeof frame + (uint32_t)(peer->world->ops->random(peer->world) % 480);
     rv = peer->wire->ops->send(peer->wire, out, buf);
     assert_true(rv == 0 || rv == -MU_EAGAIN);
     if (rv == 0)
@@ -181,8 +181,8 @@ static void swarm_down(void *owner, uint32_t connection, const char *reason)
     assert_true(peer->up[connection]);
     peer->up[connection] = false;
     peer->full[connection] = false;
-    assert_int_equal(peer->wire->ops->dial(peer->wire, connection,
-                                           swarm_urls[connection - 1]), 0);
+    assert_int_equal(
+        peer->wire->ops->dial(peer->wire, connection, swarm_urls[connection - 1]), 0);
 }
 
 static void swarm_writable(void *owner, uint32_t connection)
@@ -270,9 +270,9 @@ static void swarm_open(struct swarm *swarm, uint64_t seed)
     sim_settings_draw(swarm->sim);
     sim_trace_level(swarm->sim, MU__LOG_WARN);
     for (size_t i = 0; i < SWARM; i++)
-        assert_int_equal(
-            sim_start(sim_node_add(swarm->sim, swarm_names[i], swarm_urls[i],
-                                   &swarm_program, &swarm->peers[i])), 0);
+        assert_int_equal(sim_start(sim_node_add(swarm->sim, swarm_names[i], swarm_urls[i],
+                                                &swarm_program, &swarm->peers[i])),
+                         0);
     sim_chaos_draw(swarm->sim, &chaos);
     sim_chaos_start(swarm->sim, &chaos, SWARM_MS);
 }
@@ -298,8 +298,8 @@ static void swarm_run(struct swarm *swarm, uint64_t seed)
         memset(swarm->peers[i].heard_life, 0, sizeof swarm->peers[i].heard_life);
     }
     if (!sim_run_to(swarm->sim, swarm_is_whole, swarm, SWARM_MS + 60000))
-        fail_msg("%sMUSTER_SIM_SEED=%" PRIu64 ": not whole again",
-                 sim_trace(swarm->sim), seed);
+        fail_msg("%sMUSTER_SIM_SEED=%" PRIu64 ": not whole again", sim_trace(swarm->sim),
+                 seed);
 }
 
 /* Whatever the faults: order holds while they last, and afterwards everybody hears from

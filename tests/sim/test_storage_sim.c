@@ -115,8 +115,7 @@ LISTED_TEST(test_death_in_the_middle)
         assert_int_equal(s->base.ops->flush(&s->base, &error), 0);
         sim_storage_die_after(s, 1);
         append_text(s, "x");
-        assert_int_equal(s->base.ops->replace(&s->base, "newer", 5, &error),
-                         -MU_ECLOSED);
+        assert_int_equal(s->base.ops->replace(&s->base, "newer", 5, &error), -MU_ECLOSED);
         assert_int_equal(s->base.ops->append(&s->base, "y", 1, &error), -MU_ECLOSED);
         assert_int_equal(s->base.ops->flush(&s->base, &error), -MU_ECLOSED);
         sim_storage_crash(s);

@@ -47,8 +47,8 @@ static void *place_setup(void)
     if (seed != 0)
         sim_settings_draw(place->sim);
     for (unsigned i = 0; i < 2; i++)
-        place->ends[i].node = sim_node_add(place->sim, names[i], urls[i], &program,
-                                           &place->ends[i]);
+        place->ends[i].node =
+            sim_node_add(place->sim, names[i], urls[i], &program, &place->ends[i]);
     return place;
 }
 

@@ -4,8 +4,8 @@
 
 enum {
     PAUSE_MAX_MS = 700,
-    BACK_MAX_MS = 3000,         /* until who was told to end is started again */
-    LATER_MS = 30 * 1000        /* who is told after the end is started again, too */
+    BACK_MAX_MS = 3000,  /* until who was told to end is started again */
+    LATER_MS = 30 * 1000 /* who is told after the end is started again, too */
 };
 
 static bool is_over(const struct cluster_twins *t)
@@ -39,8 +39,8 @@ static void end_told(struct cluster_twins *t, unsigned number)
     t->took_over += is_first;
     sim_crash(task->node);
     if (is_first)
-        sim_at(sim, sim_now_ms(sim) + sim_between(&t->random, 1, BACK_MAX_MS),
-               start_task, task);
+        sim_at(sim, sim_now_ms(sim) + sim_between(&t->random, 1, BACK_MAX_MS), start_task,
+               task);
 }
 
 /* For long enough that another process may take its place. */
@@ -100,6 +100,6 @@ void cluster_twins_begin(struct cluster_twins *t, unsigned count)
             twin->task->advertises = twin->of->address;
         t->count++;
     }
-    sim_at(t->cluster->sim, sim_now_ms(t->cluster->sim) +
-                                sim_between(&t->random, 1, 3000), step, t);
+    sim_at(t->cluster->sim,
+           sim_now_ms(t->cluster->sim) + sim_between(&t->random, 1, 3000), step, t);
 }

@@ -20,7 +20,7 @@ struct cluster_twins {
     /* The test's, before it begins. It outlives the simulator's run. */
     struct cluster *cluster;
     struct sim_random random;
-    uint64_t until_ms;          /* then all second ones are gone for good */
+    uint64_t until_ms; /* then all second ones are gone for good */
 
     /* The one that a second process plays next; NULL: none. */
     struct cluster_task *(*choose)(struct cluster_twins *twins);
@@ -28,9 +28,9 @@ struct cluster_twins {
 
     struct cluster_twin twins[CLUSTER_TWINS_MAX];
     unsigned count;
-    unsigned first;             /* of the cluster's tasks: the first second one */
-    uint64_t told;              /* second ones that ended, because they were told */
-    uint64_t took_over;         /* first ones that did */
+    unsigned first;     /* of the cluster's tasks: the first second one */
+    uint64_t told;      /* second ones that ended, because they were told */
+    uint64_t took_over; /* first ones that did */
 };
 
 /* Adds `count` processes, none of which is started, and plans what they do. Not within

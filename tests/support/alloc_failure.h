@@ -7,9 +7,9 @@
 #include "tests/sim/inner.h"
 
 static struct {
-    const struct sim_node *victim;  /* NULL: there is memory for everybody */
+    const struct sim_node *victim; /* NULL: there is memory for everybody */
     struct sim_random random;
-    unsigned percent;               /* of its allocations fail */
+    unsigned percent; /* of its allocations fail */
     uint64_t failed;
 } alloc_failure;
 

@@ -13,19 +13,19 @@
 #include "runtime/kernel/world.h"
 
 struct bare_world {
-    struct mu__world world;     /* first */
+    struct mu__world world; /* first */
     uint64_t now_ms;
 };
 
-#define BARE_WORLD_OPS(send)                                                            \
-    {                                                                                   \
-        .now_ms = bare_now_ms, .random = bare_random, .wake_at = bare_wake_at,          \
-        .transmit = send, .submit = bare_submit, .withdraw = bare_withdraw,             \
-        .log = bare_log                                                                 \
+#define BARE_WORLD_OPS(send)                                                   \
+    {                                                                          \
+        .now_ms = bare_now_ms, .random = bare_random, .wake_at = bare_wake_at, \
+        .transmit = send, .submit = bare_submit, .withdraw = bare_withdraw,    \
+        .log = bare_log                                                        \
     }
 
-uint64_t bare_now_ms(struct mu__world *world);      /* that of a bare_world */
-uint64_t bare_random(struct mu__world *world);      /* always the same */
+uint64_t bare_now_ms(struct mu__world *world); /* that of a bare_world */
+uint64_t bare_random(struct mu__world *world); /* always the same */
 void bare_wake_at(struct mu__world *world, uint64_t due_ms);
 
 /* Fails the test: there is no executor. */

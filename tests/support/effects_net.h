@@ -152,9 +152,9 @@ static inline void write_all(struct writes *writes, const struct var_request *v,
                              uint32_t operation, int64_t content)
 {
     for (uint32_t shard = 0; shard < v->shape.shards; shard++) {
-        struct mu__effect effect = {
-            .partition = partition_of(shard),
-            .operation = operation, .variable = v->ids[shard]};
+        struct mu__effect effect = {.partition = partition_of(shard),
+                                    .operation = operation,
+                                    .variable = v->ids[shard]};
         uint64_t offset;
         int64_t *data;
 

@@ -79,8 +79,8 @@ static inline void grpc_add_compare(struct mu__build *json, struct mu__view byte
     struct grpc_message compare = grpc_read_message(bytes);
 
     assert(compare.numbers[1] == 0 && compare.numbers[2] <= 1);
-    mu__etcd_txn_compare(json, compare.numbers[2] == 1 ? MU__ETCD_CREATE
-                                                       : MU__ETCD_VERSION,
+    mu__etcd_txn_compare(json,
+                         compare.numbers[2] == 1 ? MU__ETCD_CREATE : MU__ETCD_VERSION,
                          compare.bytes[3],
                          compare.numbers[compare.numbers[2] == 1 ? 5 : 4]);
 }
@@ -134,7 +134,7 @@ static inline char *grpc_answer_of(bool succeeded, size_t *ret_size)
 /* A POST of `body` to the path of KV.Txn. The answer is the caller's to free();
  * *ret_status is gRPC's. */
 static inline char *etcd_grpc_txn(struct etcd_data *data, const void *body, size_t size,
-                    size_t *ret_size, int *ret_status)
+                                  size_t *ret_size, int *ret_status)
 {
     const uint8_t *at = body;
     struct mu__build json = {0};

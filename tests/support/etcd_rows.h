@@ -10,34 +10,19 @@ static const struct etcd_row {
     int status;
     const char *answer;
 } etcd_rows[] = {
-    {"/v3/kv/range",
-     "{\"key\":\"YQ==\"}",
-     200,
-     "{\"header\":{\"revision\":\"1\"}}"},
-    {"/v3/lease/grant",
-     "{\"ID\":\"77\",\"TTL\":\"30\"}",
-     200,
+    {"/v3/kv/range", "{\"key\":\"YQ==\"}", 200, "{\"header\":{\"revision\":\"1\"}}"},
+    {"/v3/lease/grant", "{\"ID\":\"77\",\"TTL\":\"30\"}", 200,
      "{\"header\":{\"revision\":\"1\"},\"ID\":\"77\",\"TTL\":\"30\"}"},
-    {"/v3/lease/grant",
-     "{\"ID\":\"77\",\"TTL\":\"30\"}",
-     412,
+    {"/v3/lease/grant", "{\"ID\":\"77\",\"TTL\":\"30\"}", 412,
      "{\"error\":\"etcdserver: lease already exists\",\"message\":\"etcdserver: lease"
      " already exists\",\"code\":9}"},
-    {"/v3/lease/grant",
-     "{\"ID\":\"78\",\"TTL\":\"1\"}",
-     200,
+    {"/v3/lease/grant", "{\"ID\":\"78\",\"TTL\":\"1\"}", 200,
      "{\"header\":{\"revision\":\"1\"},\"ID\":\"78\",\"TTL\":\"2\"}"},
-    {"/v3/lease/keepalive",
-     "{\"ID\":\"77\"}",
-     200,
+    {"/v3/lease/keepalive", "{\"ID\":\"77\"}", 200,
      "{\"result\":{\"header\":{\"revision\":\"1\"},\"ID\":\"77\",\"TTL\":\"30\"}}"},
-    {"/v3/lease/keepalive",
-     "{\"ID\":\"99\"}",
-     200,
+    {"/v3/lease/keepalive", "{\"ID\":\"99\"}", 200,
      "{\"result\":{\"header\":{\"revision\":\"1\"},\"ID\":\"99\"}}"},
-    {"/v3/lease/revoke",
-     "{\"ID\":\"99\"}",
-     404,
+    {"/v3/lease/revoke", "{\"ID\":\"99\"}", 404,
      "{\"error\":\"etcdserver: requested lease not found\",\"message\":\"etcdserver: "
      "requested lease not found\",\"code\":5}"},
     {"/v3/kv/txn",
@@ -79,29 +64,21 @@ static const struct etcd_row {
      ":{\"revision\":\"3\"},\"kvs\":[{\"key\":\"bGVhZA==\",\"create_revision\":\"2\","
      "\"mod_revision\":\"3\",\"version\":\"2\",\"value\":\"dGhyZWU=\",\"lease\":\"77"
      "\"}],\"count\":\"1\"}},{\"response_range\":{\"header\":{\"revision\":\"3\"}}}]}"},
-    {"/v3/kv/range",
-     "{\"key\":\"ay8=\",\"range_end\":\"azA=\",\"limit\":\"2\"}",
-     200,
+    {"/v3/kv/range", "{\"key\":\"ay8=\",\"range_end\":\"azA=\",\"limit\":\"2\"}", 200,
      "{\"header\":{\"revision\":\"3\"},\"kvs\":[{\"key\":\"ay9h\",\"create_revision\""
      ":\"3\",\"mod_revision\":\"3\",\"version\":\"1\",\"value\":\"MQ==\"},{\"key\":\""
      "ay9i\",\"create_revision\":\"3\",\"mod_revision\":\"3\",\"version\":\"1\",\"val"
      "ue\":\"Mg==\"}],\"more\":true,\"count\":\"3\"}"},
-    {"/v3/kv/range",
-     "{\"key\":\"ay9iAA==\",\"range_end\":\"azA=\",\"limit\":\"2\"}",
-     200,
+    {"/v3/kv/range", "{\"key\":\"ay9iAA==\",\"range_end\":\"azA=\",\"limit\":\"2\"}", 200,
      "{\"header\":{\"revision\":\"3\"},\"kvs\":[{\"key\":\"ay9j\",\"create_revision\""
      ":\"3\",\"mod_revision\":\"3\",\"version\":\"1\"}],\"count\":\"1\"}"},
-    {"/v3/kv/range",
-     "{\"key\":\"ay8=\",\"range_end\":\"azA=\"}",
-     200,
+    {"/v3/kv/range", "{\"key\":\"ay8=\",\"range_end\":\"azA=\"}", 200,
      "{\"header\":{\"revision\":\"3\"},\"kvs\":[{\"key\":\"ay9h\",\"create_revision\""
      ":\"3\",\"mod_revision\":\"3\",\"version\":\"1\",\"value\":\"MQ==\"},{\"key\":\""
      "ay9i\",\"create_revision\":\"3\",\"mod_revision\":\"3\",\"version\":\"1\",\"val"
      "ue\":\"Mg==\"},{\"key\":\"ay9j\",\"create_revision\":\"3\",\"mod_revision\":\"3"
      "\",\"version\":\"1\"}],\"count\":\"3\"}"},
-    {"/v3/kv/range",
-     "{\"key\":\"azA=\",\"range_end\":\"ay8=\"}",
-     200,
+    {"/v3/kv/range", "{\"key\":\"azA=\",\"range_end\":\"ay8=\"}", 200,
      "{\"header\":{\"revision\":\"3\"}}"},
     {"/v3/kv/txn",
      "{\"success\":[{\"request_delete_range\":{\"key\":\"ay9h\"}},{\"request_put\":{"
@@ -119,8 +96,7 @@ static const struct etcd_row {
      "{\"header\":{\"revision\":\"5\"},\"succeeded\":true,\"responses\":[{\"response_"
      "delete_range\":{\"header\":{\"revision\":\"4\"}}},{\"response_delete_range\":{"
      "\"header\":{\"revision\":\"5\"},\"deleted\":\"2\"}}]}"},
-    {"/v3/kv/txn",
-     "{\"success\":[{\"request_delete_range\":{\"key\":\"bm9uZQ==\"}}]}",
+    {"/v3/kv/txn", "{\"success\":[{\"request_delete_range\":{\"key\":\"bm9uZQ==\"}}]}",
      200,
      "{\"header\":{\"revision\":\"5\"},\"succeeded\":true,\"responses\":[{\"response_"
      "delete_range\":{\"header\":{\"revision\":\"5\"}}}]}"},
@@ -157,20 +133,14 @@ static const struct etcd_row {
      404,
      "{\"error\":\"etcdserver: requested lease not found\",\"message\":\"etcdserver: "
      "requested lease not found\",\"code\":5}"},
-    {"/v3/kv/txn",
-     "{\"success\":[{\"request_put\":{\"value\":\"MQ==\"}}]}",
-     400,
+    {"/v3/kv/txn", "{\"success\":[{\"request_put\":{\"value\":\"MQ==\"}}]}", 400,
      "{\"error\":\"etcdserver: key is not provided\",\"message\":\"etcdserver: key is"
      " not provided\",\"code\":3}"},
-    {"/v3/kv/txn",
-     "{}",
-     200,
-     "{\"header\":{\"revision\":\"5\"},\"succeeded\":true}"},
+    {"/v3/kv/txn", "{}", 200, "{\"header\":{\"revision\":\"5\"},\"succeeded\":true}"},
     {"/v3/kv/txn",
      "{\"compare\":[{\"target\":\"VERSION\",\"key\":\"bGVhZA==\",\"version\":\"9\"}],"
      "\"success\":[{\"request_put\":{\"key\":\"eQ==\",\"value\":\"MQ==\"}}]}",
-     200,
-     "{\"header\":{\"revision\":\"5\"}}"},
+     200, "{\"header\":{\"revision\":\"5\"}}"},
     {"/v3/kv/txn",
      "{\"compare\":[{\"target\":\"VERSION\",\"key\":\"bm9uZQ==\",\"version\":\"0\"},{"
      "\"target\":\"CREATE\",\"key\":\"bm9uZQ==\",\"create_revision\":\"0\"}],\"succes"
@@ -178,22 +148,10 @@ static const struct etcd_row {
      200,
      "{\"header\":{\"revision\":\"6\"},\"succeeded\":true,\"responses\":[{\"response_"
      "put\":{\"header\":{\"revision\":\"6\"}}}]}"},
-    {"/v3/lease/revoke",
-     "{\"ID\":\"78\"}",
-     200,
-     "{\"header\":{\"revision\":\"6\"}}"},
-    {"/v3/lease/revoke",
-     "{\"ID\":\"77\"}",
-     200,
-     "{\"header\":{\"revision\":\"7\"}}"},
-    {"/v3/kv/range",
-     "{\"key\":\"bGVhZA==\"}",
-     200,
-     "{\"header\":{\"revision\":\"7\"}}"},
-    {"/v3/kv/nothing",
-     "{}",
-     404,
-     "Not Found"},
+    {"/v3/lease/revoke", "{\"ID\":\"78\"}", 200, "{\"header\":{\"revision\":\"6\"}}"},
+    {"/v3/lease/revoke", "{\"ID\":\"77\"}", 200, "{\"header\":{\"revision\":\"7\"}}"},
+    {"/v3/kv/range", "{\"key\":\"bGVhZA==\"}", 200, "{\"header\":{\"revision\":\"7\"}}"},
+    {"/v3/kv/nothing", "{}", 404, "Not Found"},
 };
 
 enum { ETCD_ROWS = sizeof etcd_rows / sizeof etcd_rows[0] };

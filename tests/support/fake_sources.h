@@ -5,7 +5,7 @@
 #include "resolver/engine/exchange.h"
 
 struct fake_sources {
-    struct mu__sources base;    /* first: operations cast */
+    struct mu__sources base; /* first: operations cast */
 
     /* Fill in exchange->answer. */
     void (*answer)(struct fake_sources *fake, struct mu__exchange *exchange);

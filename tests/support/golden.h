@@ -16,7 +16,7 @@ enum { GOLDEN_TEXT_MAX = 1 << 16, GOLDEN_BYTES_MAX = 4096 };
 
 struct golden {
     char path[1024];
-    char text[GOLDEN_TEXT_MAX];     /* the file, or what will be the file */
+    char text[GOLDEN_TEXT_MAX]; /* the file, or what will be the file */
     size_t length;
     bool writing;
 };

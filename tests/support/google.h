@@ -72,10 +72,10 @@ static inline int api(const struct mu__google *google, mu_error *ret_error,
 {
     const char *text = NULL;
     const cJSON *root;
-    int rv = mu__google_send(
-        google,
-        &(struct mu__google_request){.url = "https://api.example/a", .what = "thing"},
-        ret_error, &root);
+    int rv = mu__google_send(google,
+                             &(struct mu__google_request){.url = "https://api.example/a",
+                                                          .what = "thing"},
+                             ret_error, &root);
 
     if (rv == 0)
         rv = mu__google_text(root, "m", "thing", ret_error, &text);

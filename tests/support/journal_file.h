@@ -9,11 +9,7 @@
 #include "tests/sim/storage.h"
 #include "tests/support/test.h"
 
-enum {
-    HEADER_BYTES = 12,
-    IDS_MAX = 4096,
-    BLOB_BYTES = 1 << 20
-};
+enum { HEADER_BYTES = 12, IDS_MAX = 4096, BLOB_BYTES = 1 << 20 };
 
 /* Messages in order, each by the number that it was made from. */
 struct ids {
@@ -24,13 +20,13 @@ struct ids {
 struct fixture {
     struct sim_storage *storage;
     struct mu__pool pool;
-    struct mu__journal *journal;    /* NULL while no process has it */
-    struct ids seen;                /* by the last open */
+    struct mu__journal *journal; /* NULL while no process has it */
+    struct ids seen;             /* by the last open */
     struct ids wanted;
     uint64_t cut;
-    int visit_rv;                   /* of the message visit_rv_at */
+    int visit_rv; /* of the message visit_rv_at */
     size_t visit_rv_at;
-    struct mu__buf *kept;           /* of a message that was asked to be kept */
+    struct mu__buf *kept; /* of a message that was asked to be kept */
     struct mu__packed kept_args;
     uint64_t keep;
     mu_error error;

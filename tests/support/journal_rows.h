@@ -6,7 +6,7 @@
 #include "actors/messages.h"
 #include "tests/support/test.h"
 
-enum { JOURNAL_ROW_FIRST = 1000000 };   /* their numbers; a test's own are lower */
+enum { JOURNAL_ROW_FIRST = 1000000 }; /* their numbers; a test's own are lower */
 
 static inline int journal_pass_over(void *owner, struct mu__msg *msg)
 {
@@ -36,7 +36,8 @@ static inline void journal_add_finished(struct mu__storage *storage, unsigned co
 
     mu__pool_init(&pool);
     assert_int_equal(mu__journal_open(storage, &mu__messages, &pool, journal_pass_over,
-                                      NULL, &error, NULL, &journal), 0);
+                                      NULL, &error, NULL, &journal),
+                     0);
     for (unsigned i = 0; i < count; i++) {
         struct mu__journal_scheduled scheduled = {.number = JOURNAL_ROW_FIRST + i,
                                                   .function = mu__view_str("square")};

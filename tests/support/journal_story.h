@@ -16,13 +16,13 @@ static inline struct cluster *begin_with(const struct cluster_options *options,
     struct cluster *cluster = cluster_new(1, options);
 
     *ret_storage = sim_storage_new("journal", 5);
-    cluster->chief->journal = (struct cluster_journal){&(*ret_storage)->base, NULL,
-                                                       is_gone, NULL, NULL};
+    cluster->chief->journal =
+        (struct cluster_journal){&(*ret_storage)->base, NULL, is_gone, NULL, NULL};
     story_settle(cluster);
     return cluster;
 }
 
-#define BEGIN_WITH(storage, ...)                                            \
+#define BEGIN_WITH(storage, ...) \
     begin_with(&(struct cluster_options){__VA_ARGS__}, storage)
 
 static inline void end_with(struct cluster *cluster, struct sim_storage *storage)
@@ -33,7 +33,7 @@ static inline void end_with(struct cluster *cluster, struct sim_storage *storage
 
 /* A closure of that name and key. */
 static inline struct cluster_closure *named(struct cluster_task *task, const char *name,
-                                     int64_t key)
+                                            int64_t key)
 {
     return cluster_schedule_with(task, "square", ASK(.name = name, .key = &key));
 }

@@ -194,10 +194,14 @@ static int run_write_and_fail(mu_run *run, void *user)
 }
 
 static const struct lone_function functions[] = {
-    {"echo", run_echo, 0},       {"quick", run_echo, MU_FUNCTION_INLINE},
-    {"fail", run_fail, 0},       {"quick_fail", run_fail, MU_FUNCTION_INLINE},
-    {"make", run_make, 0},       {"use", run_use, 0},
-    {"wrap", run_wrap, 0},       {"write", run_write, 0},
+    {"echo", run_echo, 0},
+    {"quick", run_echo, MU_FUNCTION_INLINE},
+    {"fail", run_fail, 0},
+    {"quick_fail", run_fail, MU_FUNCTION_INLINE},
+    {"make", run_make, 0},
+    {"use", run_use, 0},
+    {"wrap", run_wrap, 0},
+    {"write", run_write, 0},
     {"write_and_fail", run_write_and_fail, 0},
 };
 

@@ -16,20 +16,20 @@ enum { CHIEF = 5, LINES_MAX = 1024, SENT_RUNS_MAX = 8 };
 enum { LONE_RETAINED_BYTES_MAX = 16 << 20 };
 
 struct fixture {
-    struct mu__world world;     /* first */
+    struct mu__world world; /* first */
     struct mu__kernel *kernel;
     bool woken;
     uint64_t now_ms;
-    struct mu__msg *said;       /* to the chief, the oldest first */
-    struct mu__list works;      /* submitted, the oldest first */
+    struct mu__msg *said;               /* to the chief, the oldest first */
+    struct mu__list works;              /* submitted, the oldest first */
     struct mu_run *sent[SENT_RUNS_MAX]; /* what the variables actor was asked to send */
     size_t sent_count;
     char log[LINES_MAX];
-    unsigned calls;             /* of functions */
-    unsigned drops;             /* of objects */
-    mu_value *seen;             /* the arguments of the last call */
-    struct mu__msg *posted;     /* lines that wait for the loop */
-    unsigned lines;             /* how many "chatter" logs */
+    unsigned calls;         /* of functions */
+    unsigned drops;         /* of objects */
+    mu_value *seen;         /* the arguments of the last call */
+    struct mu__msg *posted; /* lines that wait for the loop */
+    unsigned lines;         /* how many "chatter" logs */
 };
 
 /* ---- Functions ---- */
@@ -60,13 +60,13 @@ void lone_tell(struct fixture *f, struct mu__msg *msg, uint32_t node);
 void lone_turn(struct fixture *f);
 
 /* A message from the chief, all of whose body is given. */
-#define TELL(f, KIND, name, ...)                                            \
-    do {                                                                    \
-        struct mu__msg *told_ = mu__msg_heap(KIND, sizeof(struct mu__##name)); \
-                                                                            \
-        assert_non_null(told_);                                             \
+#define TELL(f, KIND, name, ...)                                                  \
+    do {                                                                          \
+        struct mu__msg *told_ = mu__msg_heap(KIND, sizeof(struct mu__##name));    \
+                                                                                  \
+        assert_non_null(told_);                                                   \
         *(struct mu__##name *)mu__body(told_) = (struct mu__##name){__VA_ARGS__}; \
-        lone_tell(f, told_, CHIEF);                                         \
+        lone_tell(f, told_, CHIEF);                                               \
     } while (0)
 
 static inline void *worker_of(const struct fixture *f)
@@ -94,12 +94,12 @@ static inline void free_msgs(struct fixture *f, struct mu__msg **list)
 struct ask {
     uint64_t closure;
     const char *function;
-    mu_value *args;             /* taken */
+    mu_value *args; /* taken */
     uint32_t flags;
-    uint64_t inputs[4];         /* up to a 0 */
-    uint32_t inputs_size;       /* in bytes, when it is not what follows from these */
-    uint32_t attempt;           /* 0: the first */
-    bool end;                   /* named, so that what is not named may be absent */
+    uint64_t inputs[4];   /* up to a 0 */
+    uint32_t inputs_size; /* in bytes, when it is not what follows from these */
+    uint32_t attempt;     /* 0: the first */
+    bool end;             /* named, so that what is not named may be absent */
 };
 
 static inline void ask_run(struct fixture *f, const struct ask *ask)
@@ -112,17 +112,11 @@ static inline void ask_run(struct fixture *f, const struct ask *ask)
         size += (uint32_t)sizeof ask->inputs[i];
     if (ask->args != NULL)
         buf = mu__pack_value(ask->args, &args);
-    TELL(f, MU__RUN, run,
-         .closure = ask->closure,
+    TELL(f, MU__RUN, run, .closure = ask->closure,
          .attempt = ask->attempt == 0 ? 1 : ask->attempt,
-         .function = mu__view_str(ask->function),
-         .args = args,
-         .flags = ask->flags,
-         .inputs = {ask->inputs, size},
-         .name = mu__view_str("the closure"),
-         .origin = 70,
-         .effect = 71,
-         .effects_done = 72);
+         .function = mu__view_str(ask->function), .args = args, .flags = ask->flags,
+         .inputs = {ask->inputs, size}, .name = mu__view_str("the closure"), .origin = 70,
+         .effect = 71, .effects_done = 72);
     mu__buf_unref(buf);
     mu_value_free(ask->args);
 }

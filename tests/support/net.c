@@ -208,8 +208,8 @@ struct net_process *net_add(struct net *net, const char *type, uint32_t index,
     struct net_process *p = &net->processes[net->processes_count];
 
     assert_true(net->processes_count < NET_PROCESSES_MAX);
-    *p = (struct net_process){.world = {&world_ops}, .net = net, .type = type,
-                              .index = index, .spawn = spawn};
+    *p = (struct net_process){
+        .world = {&world_ops}, .net = net, .type = type, .index = index, .spawn = spawn};
     (void)snprintf(p->address, sizeof p->address, "tcp://%s%" PRIu32 ":1", type, index);
     net->processes_count++;
     return p;
@@ -231,7 +231,7 @@ void net_crash(struct net_process *p)
     p->kernel = NULL;
     for (size_t i = 0; i < p->net->processes_count; i++)
         net_link_down(p, &p->net->processes[i]);
-    p->kernel = kernel;     /* for what is still sent, to nobody */
+    p->kernel = kernel; /* for what is still sent, to nobody */
     mu__kernel_free(kernel);
     p->kernel = NULL;
 }

@@ -21,20 +21,20 @@ struct net_frame {
 };
 
 struct net_process {
-    struct mu__world world;     /* first: a world is its process */
+    struct mu__world world; /* first: a world is its process */
     struct net *net;
-    struct mu__kernel *kernel;  /* NULL: not running */
-    uint64_t incarnation;       /* 1 at its first start, 2 at the next */
-    const char *type;           /* of its task */
+    struct mu__kernel *kernel; /* NULL: not running */
+    uint64_t incarnation;      /* 1 at its first start, 2 at the next */
+    const char *type;          /* of its task */
     uint32_t index;
     char address[32];
-    int (*spawn)(struct net_process *p);    /* its actors, at each net_start() */
-    const void *arg;            /* for spawn() */
-    uint64_t wake_ms;           /* UINT64_MAX: none asked for */
-    uint32_t numbers[NET_PROCESSES_MAX];    /* what it calls the others; 0: not
-                                               connected */
-    bool deaf;                  /* what is sent to it is lost without a word */
-    bool full;                  /* links to it have no room */
+    int (*spawn)(struct net_process *p); /* its actors, at each net_start() */
+    const void *arg;                     /* for spawn() */
+    uint64_t wake_ms;                    /* UINT64_MAX: none asked for */
+    uint32_t numbers[NET_PROCESSES_MAX]; /* what it calls the others; 0: not
+                                            connected */
+    bool deaf;                           /* what is sent to it is lost without a word */
+    bool full;                           /* links to it have no room */
 };
 
 /* Zeroed, but for what net_init() sets. */
@@ -46,9 +46,9 @@ struct net {
     struct net_process processes[NET_PROCESSES_MAX];
     struct net_frame *first;
     struct net_frame **last;
-    uint64_t bytes;             /* in the queue now, */
-    uint64_t bytes_peak;        /* and at most */
-    uint64_t counts[MU__KINDS_END];     /* of frames sent */
+    uint64_t bytes;                 /* in the queue now, */
+    uint64_t bytes_peak;            /* and at most */
+    uint64_t counts[MU__KINDS_END]; /* of frames sent */
 };
 
 void net_init(struct net *net, uint64_t seed);

@@ -11,7 +11,7 @@
 enum {
     PARTITION = 7,
     ELEMENTS = 4,
-    LARGE_BYTES = 1 << 20,  /* filled in many pieces */
+    LARGE_BYTES = 1 << 20, /* filled in many pieces */
     ANSWERS_MAX = 64,
     SERVERS = 3
 };
@@ -275,10 +275,8 @@ static inline const struct answer *need_answer(const struct fixture *f, uint64_t
 
 static const uint8_t dims[8] = {ELEMENTS};
 static const uint8_t large_dims[8] = {0, 0, LARGE_BYTES / 8 >> 16};
-static const struct mu__var_open small = {.name = {"w", 1},
-                                          .dtype = MU_I64,
-                                          .dims = {dims, sizeof dims},
-                                          .size = 8 * ELEMENTS};
+static const struct mu__var_open small = {
+    .name = {"w", 1}, .dtype = MU_I64, .dims = {dims, sizeof dims}, .size = 8 * ELEMENTS};
 static const struct mu__var_open large = {.name = {"large", 5},
                                           .dtype = MU_I64,
                                           .dims = {large_dims, sizeof large_dims},
@@ -297,9 +295,8 @@ static inline void say_open(struct fixture *f, struct net_process *server,
 static inline void open_as(struct fixture *f, struct net_process *server,
                            const struct mu__var_open *open)
 {
-    struct mu__var_write zero = {.operation = MU__WRITE_ZERO,
-                                 .partition = PARTITION,
-                                 .generation = f->generation};
+    struct mu__var_write zero = {
+        .operation = MU__WRITE_ZERO, .partition = PARTITION, .generation = f->generation};
 
     say_open(f, server, *open);
     net_settle(&f->net);

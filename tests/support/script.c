@@ -141,8 +141,8 @@ static int run(const struct mu__resolver_kind *kind, const struct mu__pass *pass
 }
 
 static int evaluate(const struct mu__resolver_kind *kind, const struct script_row *rows,
-                    const char *const *texts, bool detects,
-                    mu_error *ret_error, mu_resolution *ret_resolution)
+                    const char *const *texts, bool detects, mu_error *ret_error,
+                    mu_resolution *ret_resolution)
 {
     struct mu__settings settings;
     struct mu__requests *requests;

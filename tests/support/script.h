@@ -13,16 +13,16 @@
 struct script_row {
     enum mu__request_kind kind;
     const char *name;
-    const char *text;           /* the answer's content */
-    int status;                 /* of HTTP; 0: 200 */
-    int code;                   /* not 0: this error instead, with `text` as its words */
-    const char *content_type;   /* NULL: "application/json" */
-    const char *header;         /* what the wanted header is */
-    const char *method;         /* the request must have this; NULL: GET */
-    const char *body;           /* and this content, in part or whole, a line end for each
-                                   zero byte; NULL: any */
-    const char *has_header;     /* and a header that begins with this; NULL: any */
-    unsigned again;             /* and this number */
+    const char *text;         /* the answer's content */
+    int status;               /* of HTTP; 0: 200 */
+    int code;                 /* not 0: this error instead, with `text` as its words */
+    const char *content_type; /* NULL: "application/json" */
+    const char *header;       /* what the wanted header is */
+    const char *method;       /* the request must have this; NULL: GET */
+    const char *body;         /* and this content, in part or whole, a line end for each
+                                 zero byte; NULL: any */
+    const char *has_header;   /* and a header that begins with this; NULL: any */
+    unsigned again;           /* and this number */
 };
 
 /* Rows in short; more fields may follow inside the parentheses. */
@@ -38,13 +38,16 @@ struct script_row {
     {                                                               \
         .kind = MU__REQUEST_FILE, .name = (path), .text = (content) \
     }
-#define SCRIPT_END {.name = NULL}
+#define SCRIPT_END   \
+    {                \
+        .name = NULL \
+    }
 
 struct script {
-    struct fake_sources sources;    /* first: it casts */
-    const struct script_row *rows;  /* ended by a NULL name */
-    const char *clock;          /* NULL: "1700000000" */
-    const char *host_name;      /* NULL: "this-host" */
+    struct fake_sources sources;           /* first: it casts */
+    const struct script_row *rows;         /* ended by a NULL name */
+    const char *clock;                     /* NULL: "1700000000" */
+    const char *host_name;                 /* NULL: "this-host" */
     unsigned requested[MU__REQUEST_KINDS]; /* requests so far */
 };
 

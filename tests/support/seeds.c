@@ -47,8 +47,8 @@ static struct seeds_verdict run_one(const struct seeds *seeds, uint64_t seed, bo
 {
     struct seeds_verdict verdict = {0};
 
-    (void)snprintf(words, sizeof words, "seed %" PRIu64 " dies\nreplay: %s %" PRIu64
-                   "\n", seed, seeds->replay, seed);
+    (void)snprintf(words, sizeof words, "seed %" PRIu64 " dies\nreplay: %s %" PRIu64 "\n",
+                   seed, seeds->replay, seed);
     (void)alarm(seeds->seconds_max);
     seeds->run(seed, show, sum, &verdict);
     (void)alarm(0);

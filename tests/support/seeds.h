@@ -14,15 +14,15 @@
 
 /* What one run came to. */
 struct seeds_verdict {
-    uint64_t digest;            /* of all that happened */
-    char broken[256];           /* "" or what went wrong first */
+    uint64_t digest;  /* of all that happened */
+    char broken[256]; /* "" or what went wrong first */
 };
 
 struct seeds {
-    const char *replay;         /* a command, to which the seed is added */
-    uint64_t count;             /* of seeds, by default */
-    uint64_t repeat_every;      /* seeds whose number divides by it are run twice */
-    unsigned seconds_max;       /* of a run, by the wall clock; no run takes a tenth */
+    const char *replay;    /* a command, to which the seed is added */
+    uint64_t count;        /* of seeds, by default */
+    uint64_t repeat_every; /* seeds whose number divides by it are run twice */
+    unsigned seconds_max;  /* of a run, by the wall clock; no run takes a tenth */
 
     /* Prints its trace if it is to be shown. Adds what else it came to up in `sum`, which
      * is NULL when it is run again. */
@@ -33,10 +33,10 @@ struct seeds {
 bool seeds_arguments(const struct seeds *seeds, int argc, char **argv);
 
 /* The end of a program whose tests run seeds: struct seeds `seeds`. */
-#define SEEDS_PROGRAM(seeds)                                                            \
-    int main(int argc, char **argv)                                                     \
-    {                                                                                   \
-        return seeds_arguments(&(seeds), argc, argv) ? tests_run(NULL, NULL) : 2;       \
+#define SEEDS_PROGRAM(seeds)                                                      \
+    int main(int argc, char **argv)                                               \
+    {                                                                             \
+        return seeds_arguments(&(seeds), argc, argv) ? tests_run(NULL, NULL) : 2; \
     }
 
 /* Within a test. */

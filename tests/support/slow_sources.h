@@ -15,13 +15,13 @@ struct slow_row {
 };
 
 struct slow_sources {
-    struct mu__sources base;        /* first: operations cast */
-    const struct slow_row *rows;    /* ended by a NULL name */
+    struct mu__sources base;     /* first: operations cast */
+    const struct slow_row *rows; /* ended by a NULL name */
     unsigned requested;
     unsigned pauses;
-    unsigned cut_off;               /* requests that the end came before */
+    unsigned cut_off; /* requests that the end came before */
     uint64_t now_ms;
-    char lines[4096];               /* of progress, "[NOW] LINE\n" */
+    char lines[4096]; /* of progress, "[NOW] LINE\n" */
     int (*run)(struct slow_sources *sources, struct mu__requests *requests,
                mu_error *ret_error);
     unsigned runs;

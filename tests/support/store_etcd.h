@@ -2,8 +2,8 @@
 #ifndef MU_TESTS_STORE_ETCD_H
 #define MU_TESTS_STORE_ETCD_H
 
-#include "actors/coordination/store/etcd_store.h"
 #include "actors/coordination/store/etcd_batch.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "tests/sim/etcd.h"
 #include "tests/support/etcd_rows.h"
 #include "tests/support/test.h"
@@ -13,9 +13,9 @@
 #include "tests/support/contract/store.h"
 
 enum {
-    TTL_MS = 5000,          /* what the contract's holders ask for */
+    TTL_MS = 5000, /* what the contract's holders ask for */
     HELD_MS = 9000,
-    FAST_MS = 100           /* an election with nobody in the way: some ten requests */
+    FAST_MS = 100 /* an election with nobody in the way: some ten requests */
 };
 
 #define PREFIX "/muster/contract"
@@ -23,7 +23,7 @@ enum {
 struct place {
     struct sim *sim;
     struct sim_etcd *etcd;
-    bool visits_any;        /* records that the contract does not know, too */
+    bool visits_any; /* records that the contract does not know, too */
     struct {
         struct sim_node *node;
         struct mu__http *door;

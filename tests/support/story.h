@@ -20,10 +20,10 @@
 /* Turns of two messages change what happens first in one millisecond; stories that tell
  * that order are not told in a tiny build. */
 #ifdef MUSTER_TINY
-#define NEEDS_LONG_TURNS(cluster)                                           \
-    do {                                                                    \
-        cluster_free(cluster);                                              \
-        skip();                                                             \
+#define NEEDS_LONG_TURNS(cluster) \
+    do {                          \
+        cluster_free(cluster);    \
+        skip();                   \
     } while (0)
 #else
 #define NEEDS_LONG_TURNS(cluster) ((void)(cluster))

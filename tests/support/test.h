@@ -30,29 +30,29 @@
 
 #include <cmocka.h>
 
-enum { TESTS_MAX = 64 };        /* of one program */
+enum { TESTS_MAX = 64 }; /* of one program */
 
 static struct CMUnitTest tests_listed[TESTS_MAX];
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 
-#define TEST_WITH(name, set_up, tear_down)                                              \
-    enum { name##_order = __COUNTER__ };                                                \
-    _Static_assert((int)name##_order < TESTS_MAX, "more tests than TESTS_MAX");         \
-    static void name(void **state);                                                     \
-    __attribute__((constructor)) static void name##_is_listed(void)                     \
-    {                                                                                   \
-        tests_listed[name##_order] =                                                    \
-            (struct CMUnitTest){#name, name, set_up, tear_down, NULL};                  \
-    }                                                                                   \
+#define TEST_WITH(name, set_up, tear_down)                                      \
+    enum { name##_order = __COUNTER__ };                                        \
+    _Static_assert((int)name##_order < TESTS_MAX, "more tests than TESTS_MAX"); \
+    static void name(void **state);                                             \
+    __attribute__((constructor)) static void name##_is_listed(void)             \
+    {                                                                           \
+        tests_listed[name##_order] =                                            \
+            (struct CMUnitTest){#name, name, set_up, tear_down, NULL};          \
+    }                                                                           \
     LISTED_TEST(name)
 
-#define TEST_ON(name, fixture, set_up, tear_down)                                       \
-    static void name##_on(fixture) __attribute__((noinline));                           \
-    TEST_WITH(name, set_up, tear_down)                                                  \
-    {                                                                                   \
-        name##_on(*state);                                                              \
-    }                                                                                   \
+#define TEST_ON(name, fixture, set_up, tear_down)             \
+    static void name##_on(fixture) __attribute__((noinline)); \
+    TEST_WITH(name, set_up, tear_down)                        \
+    {                                                         \
+        name##_on(*state);                                    \
+    }                                                         \
     static void name##_on(fixture)
 
 /* A test that a table of its own lists: one of a contract, or with several fixtures. */
@@ -66,16 +66,16 @@ static inline int tests_run(CMFixtureFunction begin, CMFixtureFunction end)
 
     while (count < TESTS_MAX && tests_listed[count].test_func != NULL)
         count++;
-    return count == 0 ? 1 : _cmocka_run_group_tests("tests", tests_listed, count,
-                                                    begin, end);
+    return count == 0 ? 1
+                      : _cmocka_run_group_tests("tests", tests_listed, count, begin, end);
 }
 
 #define TEST_PROGRAM() TEST_PROGRAM_WITH(NULL, NULL)
 
-#define TEST_PROGRAM_WITH(begin, end)                                                   \
-    int main(void)                                                                      \
-    {                                                                                   \
-        return tests_run(begin, end);                                                   \
+#define TEST_PROGRAM_WITH(begin, end) \
+    int main(void)                    \
+    {                                 \
+        return tests_run(begin, end); \
     }
 
 #endif

@@ -7,9 +7,10 @@
 
 int var_spawn_server(struct net_process *p)
 {
-    const struct mu__ps_config config = {
-        .index = p->index, .incarnation = p->incarnation, .leader = "chief",
-        .limits = p->arg};
+    const struct mu__ps_config config = {.index = p->index,
+                                         .incarnation = p->incarnation,
+                                         .leader = "chief",
+                                         .limits = p->arg};
 
     return mu__spawn(p->kernel, &mu__ps, MU__PS, &config, NULL);
 }

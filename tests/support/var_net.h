@@ -11,7 +11,7 @@
 
 struct var_net {
     struct net net;
-    struct net_process *servers[3];     /* arg: NULL, or their struct mu__store_limits */
+    struct net_process *servers[3]; /* arg: NULL, or their struct mu__store_limits */
     struct net_process *alice;
     struct net_process *bob;
     struct net_process *chief;
@@ -34,7 +34,7 @@ struct net_process *var_server_of(struct var_net *f, const char *name);
 
 /* ---- Requests ---- */
 
-enum { VAR_NEVER = -1 };        /* as a limit */
+enum { VAR_NEVER = -1 }; /* as a limit */
 
 /* What a thread would wait for. */
 struct var_request {

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { ALICE = 7, BOB = 8, CAROL = 9 };     /* nodes */
+enum { ALICE = 7, BOB = 8, CAROL = 9 }; /* nodes */
 
 static const struct mu__store_limits small = {
     .bytes_max = 4096, .variables_max = 4, .waiting_max = 3, .transfers_node_max = 2};
@@ -94,8 +94,10 @@ static inline void write_ok(struct mu__variable_store *store,
 static inline void zero_it(struct mu__variable_store *store, uint64_t id, uint32_t node,
                            uint64_t token)
 {
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ZERO,
-                                             .transfer = token, .writer = pid(node)});
+    write_ok(store, (struct mu__store_write){.id = id,
+                                             .operation = MU__WRITE_ZERO,
+                                             .transfer = token,
+                                             .writer = pid(node)});
 }
 
 /* A variable with content, zeros, made by Alice. */
@@ -117,7 +119,8 @@ static inline float read_first(struct mu__variable_store *store, uint64_t id)
     float first;
 
     assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 64}, &error,
-                                    &data, &version), 0);
+                                    &data, &version),
+                     0);
     assert_int_equal(data.size, 64);
     memcpy(&first, data.data, sizeof first);
     return first;
@@ -136,9 +139,12 @@ static inline struct mu__store_write piece_of(uint64_t id, uint32_t node,
 {
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
 
-    return (struct mu__store_write){.id = id, .operation = MU__WRITE_ASSIGN,
-                                    .transfer = transfer, .offset = offset,
-                                    .data = {ones, sizeof ones}, .writer = pid(node)};
+    return (struct mu__store_write){.id = id,
+                                    .operation = MU__WRITE_ASSIGN,
+                                    .transfer = transfer,
+                                    .offset = offset,
+                                    .data = {ones, sizeof ones},
+                                    .writer = pid(node)};
 }
 
 static inline void remember(void *user, const struct mu__store_info *info)

@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 
 struct writes {
-    struct mu_run run;      /* first: the actors know it by that */
+    struct mu_run run; /* first: the actors know it by that */
     bool sent;
 };
 

@@ -6,12 +6,12 @@
 #include <string.h>
 
 struct barred_task {
-    struct mu__hash_node hashed;    /* by mu__task_key; first: it casts */
+    struct mu__hash_node hashed; /* by mu__task_key; first: it casts */
     struct mu__list_node listed;
     char type[16];
     uint32_t index;
-    uint64_t incarnation;   /* 0 and no url: the task itself */
-    char *url;              /* NULL: none; stored behind the words */
+    uint64_t incarnation; /* 0 and no url: the task itself */
+    char *url;            /* NULL: none; stored behind the words */
     char words[];
 };
 
@@ -55,7 +55,7 @@ void mu__barred_remove(struct mu__barred *barred, const char *type, uint32_t ind
 }
 
 static struct barred_task *one_new(const char *type, uint32_t index, const char *url,
-                                      const char *words)
+                                   const char *words)
 {
     size_t words_size = strlen(words) + 1;
     size_t url_size = url == NULL ? 0 : strlen(url) + 1;

@@ -12,7 +12,7 @@
 enum { MU__BARRED_MAX = 16384 };
 
 struct mu__barred {
-    struct mu__list list;               /* first: barred longest */
+    struct mu__list list; /* first: barred longest */
     struct mu__hash_table by_task;
 };
 

@@ -8,11 +8,10 @@
 MU__FRAME_MESSAGES(MU__DESCRIBE_FIELDS)
 
 static const struct mu__row rows[MU__FRAME_TYPES_END] = {
-    MU__FRAME_MESSAGES(MU__DESCRIBE_ROW)
-};
+    MU__FRAME_MESSAGES(MU__DESCRIBE_ROW)};
 
 const struct mu__schema mu__frame_messages = {.rows = rows,
-                                             .rows_count = MU__FRAME_TYPES_END};
+                                              .rows_count = MU__FRAME_TYPES_END};
 
 static void put_little(uint8_t *at, uint64_t number, size_t bytes)
 {

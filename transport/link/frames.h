@@ -18,11 +18,7 @@
 
 #include "runtime/message/message.h"
 
-enum {
-    MU__FRAME_MAGIC = 0x5453554d,
-    MU__FRAME_VERSION = 1,
-    MU__FRAME_HEADER_BYTES = 32
-};
+enum { MU__FRAME_MAGIC = 0x5453554d, MU__FRAME_VERSION = 1, MU__FRAME_HEADER_BYTES = 32 };
 
 enum mu__frame_type {
     MU__FRAME_HELLO = 1,
@@ -47,37 +43,37 @@ enum { MU__LINK_PIECE_BYTES = 1 << 20 };
 /* `address` is where peers can dial the task; "": nowhere. `expected_type` and
  * `expected_index` are the task that was dialled, whose address may have become another
  * task's; none: any task. `host` and `pid` are the process's, for messages. */
-#define MU__HELLO_FIELDS(F, S)                                              \
-    F(S, REQUIRED, str, cluster, 63)                                        \
-    F(S, REQUIRED, str, type, 15)                                           \
-    F(S, REQUIRED, u32, index, 1 << 20)                                     \
-    F(S, REQUIRED, str, address, 255)                                       \
-    F(S, OPTIONAL, str, software, 63)                                       \
-    F(S, OPTIONAL, u64, capabilities, 0)                                    \
-    F(S, OPTIONAL, str, expected_type, 15)                                    \
-    F(S, OPTIONAL, u32, expected_index, 1 << 20)                              \
-    F(S, OPTIONAL, str, host, 63)                                           \
+#define MU__HELLO_FIELDS(F, S)                   \
+    F(S, REQUIRED, str, cluster, 63)             \
+    F(S, REQUIRED, str, type, 15)                \
+    F(S, REQUIRED, u32, index, 1 << 20)          \
+    F(S, REQUIRED, str, address, 255)            \
+    F(S, OPTIONAL, str, software, 63)            \
+    F(S, OPTIONAL, u64, capabilities, 0)         \
+    F(S, OPTIONAL, str, expected_type, 15)       \
+    F(S, OPTIONAL, u32, expected_index, 1 << 20) \
+    F(S, OPTIONAL, str, host, 63)                \
     F(S, OPTIONAL, u64, pid, 0)
 
 /* `taken`: another process plays the refused process's task. */
-#define MU__REFUSE_FIELDS(F, S)                                             \
-    F(S, REQUIRED, str, type, 15)                                           \
-    F(S, REQUIRED, u32, index, 1 << 20)                                     \
-    F(S, REQUIRED, str, reason, 511)                                        \
+#define MU__REFUSE_FIELDS(F, S)         \
+    F(S, REQUIRED, str, type, 15)       \
+    F(S, REQUIRED, u32, index, 1 << 20) \
+    F(S, REQUIRED, str, reason, 511)    \
     F(S, OPTIONAL, flag, taken, 0)
 
 #define MU__BYE_FIELDS(F, S) F(S, REQUIRED, str, reason, 255)
 
 /* One part of a record too large for a frame. Parts arrive in order. */
-#define MU__PIECE_FIELDS(F, S)                                              \
-    F(S, REQUIRED, u64, offset, 0)                                          \
-    F(S, REQUIRED, u64, total, 0)                                           \
+#define MU__PIECE_FIELDS(F, S)     \
+    F(S, REQUIRED, u64, offset, 0) \
+    F(S, REQUIRED, u64, total, 0)  \
     F(S, REQUIRED, raw, data, MU__LINK_PIECE_BYTES)
 
-#define MU__FRAME_MESSAGES(M)                                               \
-    M(1, HELLO, hello, NONE, MU__HELLO_FIELDS)                                    \
-    M(2, REFUSE, refuse, NONE, MU__REFUSE_FIELDS)                                 \
-    M(5, PIECE, piece, NONE, MU__PIECE_FIELDS)                                    \
+#define MU__FRAME_MESSAGES(M)                     \
+    M(1, HELLO, hello, NONE, MU__HELLO_FIELDS)    \
+    M(2, REFUSE, refuse, NONE, MU__REFUSE_FIELDS) \
+    M(5, PIECE, piece, NONE, MU__PIECE_FIELDS)    \
     M(6, BYE, bye, NONE, MU__BYE_FIELDS)
 
 MU__MESSAGE_STRUCT(hello, MU__HELLO_FIELDS)

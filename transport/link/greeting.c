@@ -189,9 +189,8 @@ static struct mu__link *retained_to(const struct mu__links *links,
 {
     struct mu__link *link = mu__link_first(links, hello->type, hello->index);
 
-    while (link != NULL &&
-           (!is_to(link, hello) || link->origin != MU__LINK_RETAINED ||
-            link->state == MU__LINK_UP))
+    while (link != NULL && (!is_to(link, hello) || link->origin != MU__LINK_RETAINED ||
+                            link->state == MU__LINK_UP))
         link = mu__link_next(link);
     return mu__link_is_client(hello->type) ? NULL : link;
 }
@@ -255,7 +254,7 @@ void mu__links_hello(struct mu__links *links, uint32_t connection,
     if (greeting.dialled != NULL && (greeting.dialled->state != MU__LINK_GREETING ||
                                      header->to != links->config.incarnation)) {
         links->counters.stale_frames++;
-        return;     /* it was answered, or answers somebody else */
+        return; /* it was answered, or answers somebody else */
     }
     mu__link_read_proof(links, &greeting);
     if (links->leaving || greeting.proof.right == MU__RIGHT_NONE)

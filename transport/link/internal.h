@@ -17,7 +17,7 @@
 struct mu__links_own {
     char cluster_name[64];
     char task_type[16];
-    char address[MU__LINK_URL_BYTES];   /* "": nobody can dial it */
+    char address[MU__LINK_URL_BYTES]; /* "": nobody can dial it */
     char host[64];
 };
 
@@ -39,26 +39,26 @@ struct mu__greeting {
     uint32_t connection;
     const struct mu__frame_header *header;
     const struct mu__hello *hello;
-    struct mu__link *dialled;   /* whose HELLO it answers; NULL: it was accepted */
-    struct mu__proof proof;     /* of the other end */
-    char seen_at[64];           /* its address: "10.0.0.7:5000"; "": not known */
+    struct mu__link *dialled; /* whose HELLO it answers; NULL: it was accepted */
+    struct mu__proof proof;   /* of the other end */
+    char seen_at[64];         /* its address: "10.0.0.7:5000"; "": not known */
 };
 
 struct mu__links {
     struct mu__links_own own;
-    uint64_t refused_twin;      /* the second process of a task that was logged last */
+    uint64_t refused_twin; /* the second process of a task that was logged last */
     struct mu__links_config config;
     struct mu__links_upcalls upcalls;
     struct mu__wire *wire;
     struct mu__list all;
-    struct mu__list dirty;          /* links with something to send */
+    struct mu__list dirty; /* links with something to send */
     struct mu__links_index index;
     struct mu__barred barred;
     struct mu__log_limit peers_log;
-    uint32_t links_count;       /* without those that are PARTING */
+    uint32_t links_count; /* without those that are PARTING */
     uint32_t parting_count;
     struct mu__links_numbers next;
-    uint64_t tick_ms;           /* time of the last tick */
+    uint64_t tick_ms; /* time of the last tick */
     bool leaving;
     struct mu__links_counters counters;
 };

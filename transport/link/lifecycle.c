@@ -9,10 +9,10 @@
 #include <string.h>
 
 enum {
-    RETRY_FIRST_MS = 100,       /* before a link that went down is dialled; doubles */
-    STABLE_MS = 1000,           /* a link that was up for so long has come up well */
-    EARLY_LOSSES_MAX = 6,       /* that are counted */
-    WAITING_FIRST_MS = 3000     /* when a missing task is named in the log; doubles */
+    RETRY_FIRST_MS = 100,   /* before a link that went down is dialled; doubles */
+    STABLE_MS = 1000,       /* a link that was up for so long has come up well */
+    EARLY_LOSSES_MAX = 6,   /* that are counted */
+    WAITING_FIRST_MS = 3000 /* when a missing task is named in the log; doubles */
 };
 
 /* ---- states ---- */
@@ -58,7 +58,7 @@ struct mu__link *mu__link_first(const struct mu__links *links, struct mu__view t
                                 uint32_t index)
 {
     return (struct mu__link *)mu__hash_table_find(&links->index.by_key,
-                                                   mu__task_key(type, index));
+                                                  mu__task_key(type, index));
 }
 
 void mu__link_unkey(struct mu__links *links, struct mu__link *link)

@@ -19,9 +19,8 @@ static int keep_link(struct mu__links *links, const char *type, uint32_t index,
     int rv;
 
     if (link == NULL)
-        return mu__links_are_too_many(links, type, url, MU__LINK_RESTING)
-                   ? -MU_EEXHAUSTED
-                   : -MU_ENOMEM;
+        return mu__links_are_too_many(links, type, url, MU__LINK_RESTING) ? -MU_EEXHAUSTED
+                                                                          : -MU_ENOMEM;
     link->origin = origin;
     rv = mu__link_dial(links, link);
     if (rv != 0)

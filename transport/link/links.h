@@ -25,25 +25,25 @@
 struct mu__links;
 
 struct mu__links_config {
-    const char *cluster_name;   /* the strings are copied */
+    const char *cluster_name; /* the strings are copied */
     const char *task_type;
     uint32_t task_index;
-    const char *address;        /* where peers can dial this node; "": nowhere */
-    uint64_t incarnation;       /* not 0 */
-    const char *software;       /* its version; NULL: none is said. Not copied */
-    const char *host;           /* of this process, for messages; NULL: not sent */
-    uint64_t pid;               /* the same; 0: not sent */
-    uint32_t claim_ms;          /* how long another process may play this task before
-                                   `taken` is called; 0: it never is */
+    const char *address;  /* where peers can dial this node; "": nowhere */
+    uint64_t incarnation; /* not 0 */
+    const char *software; /* its version; NULL: none is said. Not copied */
+    const char *host;     /* of this process, for messages; NULL: not sent */
+    uint64_t pid;         /* the same; 0: not sent */
+    uint32_t claim_ms;    /* how long another process may play this task before
+                             `taken` is called; 0: it never is */
     uint32_t heartbeat_ms;
     uint32_t silence_ms;
-    const char *leader;         /* index 0 of this type may do what the chief may; NULL:
-                                   nobody else. Not copied */
-    const char *only;           /* task type that may link; NULL: any. Not copied */
-    const char *only_why;       /* reason for refusing others; not copied */
-    const struct mu__schema *schema;    /* of the messages that travel */
-    struct mu__pool *pool;      /* decoded messages come from here */
-    struct mu__world *world;    /* clock, random numbers and log */
+    const char *leader;   /* index 0 of this type may do what the chief may; NULL:
+                             nobody else. Not copied */
+    const char *only;     /* task type that may link; NULL: any. Not copied */
+    const char *only_why; /* reason for refusing others; not copied */
+    const struct mu__schema *schema; /* of the messages that travel */
+    struct mu__pool *pool;           /* decoded messages come from here */
+    struct mu__world *world;         /* clock, random numbers and log */
 };
 
 /* Calls to the owner of the links. None of them may call back into the links, except
@@ -55,7 +55,7 @@ struct mu__links_upcalls {
     /* `left`: the peer said goodbye. */
     void (*down)(void *owner, uint32_t node, const char *reason, bool left);
     void (*trouble)(void *owner, const char *type, uint32_t index, const char *reason);
-    void (*deliver)(void *owner, struct mu__msg *msg);  /* takes msg */
+    void (*deliver)(void *owner, struct mu__msg *msg); /* takes msg */
 
     /* A peer has refused this node for `claim_ms` because another process plays this
      * node's task; may be NULL, and is called at each further refusal by that peer. */
@@ -77,29 +77,29 @@ struct mu__links_counters {
     uint64_t messages_in;
     uint64_t bytes_out;
     uint64_t bytes_in;
-    uint64_t forbidden;         /* messages whose sender lacks the right to them */
-    uint64_t doubles;           /* HELLOs of a process whose link is up */
-    uint64_t crossed;           /* of two dials at once, those that gave way */
-    uint64_t stale_frames;      /* for another incarnation, or of a link that is down */
+    uint64_t forbidden;    /* messages whose sender lacks the right to them */
+    uint64_t doubles;      /* HELLOs of a process whose link is up */
+    uint64_t crossed;      /* of two dials at once, those that gave way */
+    uint64_t stale_frames; /* for another incarnation, or of a link that is down */
     uint32_t links_up;
 };
 
 /* Bounds. */
 enum {
-    MU__LINKS_MAX = 16384,              /* further peers are refused. So many more may be
-                                           PARTING; peers beyond these are closed without
-                                           a message */
+    MU__LINKS_MAX = 16384,               /* further peers are refused. So many more may be
+                                            PARTING; peers beyond these are closed without
+                                            a message */
     MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* with more unsent, and nothing taken for half
                                             of silence_ms, the peer does not read: link
                                             down. A single larger message may wait */
     MU__LINK_BEHIND_BYTES = 4 << 20,
     MU__LINK_CAUGHT_UP_BYTES = 1 << 20,
     MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20),
-    MU__LINK_CLIENTS_LARGE_MAX = 4,     /* so many times that may clients' unfinished
-                                           large messages have together; tasks are as
-                                           many as the cluster has, and have one each */
-    MU__LINK_OBSERVER_BYTES_MAX = 4 << 20   /* of a message whose sender may only observe:
-                                               nothing that it may say is larger */
+    MU__LINK_CLIENTS_LARGE_MAX = 4,       /* so many times that may clients' unfinished
+                                             large messages have together; tasks are as
+                                             many as the cluster has, and have one each */
+    MU__LINK_OBSERVER_BYTES_MAX = 4 << 20 /* of a message whose sender may only observe:
+                                             nothing that it may say is larger */
 };
 
 int mu__links_new(const struct mu__links_config *config,
@@ -183,13 +183,13 @@ void mu__links_counters(const struct mu__links *links,
 struct mu__link_view {
     const char *type;
     uint32_t index;
-    const char *url;        /* that is dialled */
-    const char *state;      /* "up", "dialling", "greeting", "resting" */
-    const char *why;        /* why it is not up; "": not known, or it is up */
-    bool is_taken;          /* that peer knows another process as this task */
-    uint64_t for_ms;        /* since it came up, or went missing */
-    uint32_t node;          /* while it is up; else 0 */
-    bool is_retained;       /* of mu__links_dial: this side began it */
+    const char *url;   /* that is dialled */
+    const char *state; /* "up", "dialling", "greeting", "resting" */
+    const char *why;   /* why it is not up; "": not known, or it is up */
+    bool is_taken;     /* that peer knows another process as this task */
+    uint64_t for_ms;   /* since it came up, or went missing */
+    uint32_t node;     /* while it is up; else 0 */
+    bool is_retained;  /* of mu__links_dial: this side began it */
 };
 
 /* Visit all links but those that are PARTING. `visit` calls nothing of the

@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 enum {
-    MU__LOG_PAUSE_MS = 1000,        /* from one line to the next */
-    MU__LOG_TIMEOUT_MS = 10000,     /* the same, of one address or text */
+    MU__LOG_PAUSE_MS = 1000,    /* from one line to the next */
+    MU__LOG_TIMEOUT_MS = 10000, /* the same, of one address or text */
     MU__LOG_LIMIT_SLOTS = MU__LOG_TIMEOUT_MS / MU__LOG_PAUSE_MS,
     MU__LOG_LIMIT_BYTES = 64
 };
 
 struct mu__log_limit_slot {
-    char about[MU__LOG_LIMIT_BYTES];    /* an address, or a text's hash */
+    char about[MU__LOG_LIMIT_BYTES]; /* an address, or a text's hash */
     uint64_t said_ms;
     bool used;
 };
@@ -24,7 +24,7 @@ struct mu__log_limit_slot {
 struct mu__log_limit {
     struct mu__log_limit_slot slots[MU__LOG_LIMIT_SLOTS];
     uint64_t said_ms;
-    uint64_t hidden;                    /* since then */
+    uint64_t hidden; /* since then */
     bool used;
 };
 

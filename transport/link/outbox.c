@@ -11,7 +11,7 @@
  * does not pay for the memory of a large frame. */
 enum {
     FRAME_FIRST_BYTES = 1 << 10,
-    FRAME_FULL_BYTES = 256 << 10,   /* a fuller one is closed, the next begun */
+    FRAME_FULL_BYTES = 256 << 10, /* a fuller one is closed, the next begun */
     RING_FIRST = 8
 };
 
@@ -21,8 +21,8 @@ _Static_assert((int)MU__ENCODED_BYTES_MAX <= (int)MU__FRAME_BYTES_MAX, "frames f
 struct large {
     struct mu__list_node node;
     struct mu__buf *record;
-    uint64_t offset;    /* sent so far, of mu__buf_total() */
-    struct mu__splices splices;     /* of the record */
+    uint64_t offset;            /* sent so far, of mu__buf_total() */
+    struct mu__splices splices; /* of the record */
 };
 
 /* ---- closed frames ---- */
@@ -118,7 +118,7 @@ static int large_add(struct mu__outbox *outbox, const struct mu__schema *schema,
 static struct mu__view extent_at(struct mu__buf *record, uint64_t offset,
                                  struct mu__buf **ret_holder)
 {
-    uint32_t own = 0;       /* of the record's own bytes, before the next splice */
+    uint32_t own = 0; /* of the record's own bytes, before the next splice */
 
     for (uint32_t i = 0; i < record->splices->count; i++) {
         const struct mu__splice *splice = &record->splices->items[i];
@@ -169,9 +169,8 @@ void mu__outbox_done(struct mu__outbox *outbox)
 static int close_open(struct mu__outbox *outbox, const struct mu__outbox_route *route)
 {
     struct mu__buf *frame = outbox->open;
-    const struct mu__frame_header header = {MU__FRAME_VERSION,  MU__FRAME_DATA,
-                                            route->from,        route->to,
-                                            outbox->open_count};
+    const struct mu__frame_header header = {MU__FRAME_VERSION, MU__FRAME_DATA,
+                                            route->from, route->to, outbox->open_count};
 
     if (frame == NULL)
         return 0;
@@ -231,8 +230,8 @@ static int make_frame_room(struct mu__outbox *outbox,
 {
     const struct mu__buf *open = outbox->open;
 
-    if (open != NULL && (open->size + bound > FRAME_FULL_BYTES ||
-                         mu__buf_total(open) > open->size)) {
+    if (open != NULL &&
+        (open->size + bound > FRAME_FULL_BYTES || mu__buf_total(open) > open->size)) {
         int rv = close_open(outbox, route);
 
         if (rv != 0)
@@ -285,8 +284,8 @@ int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route 
                        uint8_t type, const struct mu__msg *msg)
 {
     size_t bound = msg == NULL ? 0 : mu__encode_bound(&mu__frame_messages, msg);
-    size_t own = msg == NULL
-                     ? 0 : own_bound(route->wire, &mu__frame_messages, msg, bound);
+    size_t own =
+        msg == NULL ? 0 : own_bound(route->wire, &mu__frame_messages, msg, bound);
     const struct mu__frame_header header = {MU__FRAME_VERSION, type, route->from,
                                             route->to, msg == NULL ? 0 : 1};
     struct mu__buf *frame;
@@ -315,8 +314,8 @@ static int cut_piece(struct mu__outbox *outbox, const struct mu__outbox_route *r
     uint64_t total = mu__buf_total(large->record);
     struct mu__buf *holder;
     struct mu__view extent = extent_at(large->record, large->offset, &holder);
-    uint32_t size = extent.size > MU__LINK_PIECE_BYTES ? MU__LINK_PIECE_BYTES
-                                                       : extent.size;
+    uint32_t size =
+        extent.size > MU__LINK_PIECE_BYTES ? MU__LINK_PIECE_BYTES : extent.size;
     union {
         struct mu__msg msg;
         unsigned char bytes[sizeof(struct mu__msg) + sizeof(struct mu__piece)];
@@ -369,9 +368,8 @@ int mu__outbox_send(struct mu__outbox *outbox, const struct mu__outbox_route *ro
     return rv == -MU_EAGAIN ? 0 : rv;
 }
 
-int mu__outbox_send_early(struct mu__outbox *outbox,
-                          const struct mu__outbox_route *route, uint64_t *ret_frames,
-                          uint64_t *ret_bytes)
+int mu__outbox_send_early(struct mu__outbox *outbox, const struct mu__outbox_route *route,
+                          uint64_t *ret_frames, uint64_t *ret_bytes)
 {
     int rv = 0;
 

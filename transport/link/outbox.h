@@ -8,16 +8,16 @@
 #include "transport/wire/wire.h"
 
 struct mu__outbox {
-    struct mu__buf *open;       /* being filled; NULL when empty */
-    uint32_t open_count;        /* records in it */
-    uint32_t open_bytes_hint;   /* how large the last one became */
-    struct mu__buf **ring;      /* closed frames */
-    uint32_t ring_size;         /* a power of two, or 0 */
+    struct mu__buf *open;     /* being filled; NULL when empty */
+    uint32_t open_count;      /* records in it */
+    uint32_t open_bytes_hint; /* how large the last one became */
+    struct mu__buf **ring;    /* closed frames */
+    uint32_t ring_size;       /* a power of two, or 0 */
     uint32_t ring_first;
     uint32_t ring_count;
-    struct mu__list larges;     /* records too large for a frame, in order */
-    uint64_t waiting_bytes;     /* closed frames and large records */
-    bool blocked;               /* the wire is full; its event `writable` follows */
+    struct mu__list larges; /* records too large for a frame, in order */
+    uint64_t waiting_bytes; /* closed frames and large records */
+    bool blocked;           /* the wire is full; its event `writable` follows */
 };
 
 /* The connection of a link, and the fields of its frames' headers. */
@@ -60,9 +60,8 @@ static inline bool mu__outbox_may_send_early(const struct mu__outbox *outbox)
 }
 
 /* mu__outbox_send for closed frames only, if mu__outbox_may_send_early. */
-int mu__outbox_send_early(struct mu__outbox *outbox,
-                          const struct mu__outbox_route *route, uint64_t *ret_frames,
-                          uint64_t *ret_bytes);
+int mu__outbox_send_early(struct mu__outbox *outbox, const struct mu__outbox_route *route,
+                          uint64_t *ret_frames, uint64_t *ret_bytes);
 
 static inline bool mu__outbox_is_empty(const struct mu__outbox *outbox)
 {

@@ -54,7 +54,7 @@ static int deliver_records(struct mu__links *links, uint32_t connection,
         struct mu__msg *msg;
 
         if (link == NULL)
-            return 0;   /* went down while its messages were delivered */
+            return 0; /* went down while its messages were delivered */
         if (mu__decode(links->config.schema, links->config.pool, frame, &offset, why,
                        sizeof why, &msg) != 0) {
             bad_frame(links, connection, why);

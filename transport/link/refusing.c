@@ -65,7 +65,7 @@ static const char *describe_self(const struct mu__links *links, char *out, size_
 /* Why a process is refused. */
 struct refusal {
     const char *reason;
-    bool taken;             /* another process plays its task */
+    bool taken; /* another process plays its task */
 };
 
 /* The level of the log line: a second process of a task, which tries again every
@@ -108,10 +108,11 @@ static void log_refusal(struct mu__links *links, const struct mu__greeting *gree
     mu__view_copy(greeting->hello->type, type, sizeof type);
     (void)sender_of(greeting, refusal->taken, who, sizeof who);
     write_source_host(greeting, who, from, sizeof from);
-    mu__links_log_limited(
-        links, refusal_level(links, greeting->header->from, refusal->taken),
-        "refused /job:%s/task:%" PRIu32 "%s at %s%s: %s", type, greeting->hello->index,
-        is_client ? by_client : "", who, from, refusal->reason);
+    mu__links_log_limited(links,
+                          refusal_level(links, greeting->header->from, refusal->taken),
+                          "refused /job:%s/task:%" PRIu32 "%s at %s%s: %s", type,
+                          greeting->hello->index, is_client ? by_client : "", who, from,
+                          refusal->reason);
 }
 
 /* A link that has the connection, and nothing to do but to say why. NULL: out of memory,

@@ -111,10 +111,9 @@ static bool is_unanswered(const struct mu__links *links, const struct mu__link *
 /* The wire's error of the present attempt; NULL: nothing is known. */
 static const char *wire_words(const struct mu__links *links, const struct mu__link *link)
 {
-    const char *words =
-        link->state != MU__LINK_DIALLING
-            ? NULL
-            : links->wire->ops->last_error(links->wire, link->connection);
+    const char *words = link->state != MU__LINK_DIALLING
+                            ? NULL
+                            : links->wire->ops->last_error(links->wire, link->connection);
 
     return words == NULL && is_unanswered(links, link) ? "nothing has answered yet"
                                                        : words;

@@ -133,7 +133,7 @@ static void note_backlog(struct mu__links *links, struct mu__link *link)
 {
     uint64_t bytes = link->outbox.waiting_bytes;
     bool is_behind = bytes > (link->backlog.is_behind ? MU__LINK_CAUGHT_UP_BYTES
-                                              : MU__LINK_BEHIND_BYTES);
+                                                      : MU__LINK_BEHIND_BYTES);
 
     if (is_behind == link->backlog.is_behind || link->state != MU__LINK_UP ||
         links->upcalls.behind == NULL)

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { PARTING_MS = 1000 };     /* a PARTING link is closed after this time */
+enum { PARTING_MS = 1000 }; /* a PARTING link is closed after this time */
 
 /* All links are checked twice in a heartbeat. A link that has sent nothing for three
  * quarters of a heartbeat pings, so a peer hears from it about once in a heartbeat. */
@@ -30,9 +30,8 @@ static uint64_t alive_ms(const struct mu__link *link)
 {
     const struct mu__link_times *times = &link->times;
 
-    return link->backlog.is_unread && times->taken_ms > times->heard_ms
-               ? times->taken_ms
-               : times->heard_ms;
+    return link->backlog.is_unread && times->taken_ms > times->heard_ms ? times->taken_ms
+                                                                        : times->heard_ms;
 }
 
 /* Returns when the link is to be checked next. The link may be freed. */

@@ -1,8 +1,8 @@
 #include "transport/wire/client_hello.h"
 
 enum {
-    RECORD_HEADER_BYTES = 5,    /* type, version, length */
-    MESSAGE_HEADER_BYTES = 4,   /* kind, length */
+    RECORD_HEADER_BYTES = 5,  /* type, version, length */
+    MESSAGE_HEADER_BYTES = 4, /* kind, length */
     HANDSHAKE = 22,
     CLIENT_HELLO = 1
 };
@@ -11,7 +11,7 @@ enum {
  * be in two of them. */
 struct hello_look {
     uint8_t header[MESSAGE_HEADER_BYTES];
-    size_t taken;               /* of the message, its header included */
+    size_t taken; /* of the message, its header included */
 };
 
 static void scan_client_hello(struct hello_look *look, const uint8_t *bytes, size_t size)
@@ -23,8 +23,8 @@ static void scan_client_hello(struct hello_look *look, const uint8_t *bytes, siz
 
 static bool is_hello_over(const struct hello_look *look)
 {
-    size_t size = (size_t)look->header[1] << 16 | (size_t)look->header[2] << 8 |
-                  look->header[3];
+    size_t size =
+        (size_t)look->header[1] << 16 | (size_t)look->header[2] << 8 | look->header[3];
 
     if (look->taken > 0 && look->header[0] != CLIENT_HELLO)
         return true;

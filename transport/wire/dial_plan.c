@@ -17,8 +17,8 @@ struct choice {
 /* The next address of a family from `from` on; `count`: there is none. */
 static unsigned next_of_family(const struct choice *choice, unsigned from, bool family)
 {
-    while (from < choice->count && (choice->is_v6[from] != family ||
-                                    choice->is_tried[from] != choice->tried))
+    while (from < choice->count &&
+           (choice->is_v6[from] != family || choice->is_tried[from] != choice->tried))
         from++;
     return from;
 }

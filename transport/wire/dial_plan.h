@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 enum {
-    MU__DIAL_ADDRESSES_MAX = 16,    /* of one name, and so of attempts at a time; further
-                                       addresses are not tried */
+    MU__DIAL_ADDRESSES_MAX = 16, /* of one name, and so of attempts at a time; further
+                                    addresses are not tried */
     MU__DIAL_DELAY_MS = 250,
-    MU__DIAL_TIMEOUT_MS = 10000     /* of one address, for connection and greeting */
+    MU__DIAL_TIMEOUT_MS = 10000 /* of one address, for connection and greeting */
 };
 
 /* The order in which `count` addresses are tried: as they are, but families alternate,
@@ -25,7 +25,7 @@ void mu__dial_order(const bool *is_v6, const bool *is_tried, unsigned count,
  * Zeroed memory: none. */
 struct mu__dial_tried {
     unsigned count;
-    uint32_t numbers[MU__DIAL_ADDRESSES_MAX];    /* numbers of addresses, none 0 */
+    uint32_t numbers[MU__DIAL_ADDRESSES_MAX]; /* numbers of addresses, none 0 */
 };
 
 bool mu__dial_tried_has(const struct mu__dial_tried *tried, uint32_t number);
@@ -37,17 +37,17 @@ bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t number, unsigned 
 struct mu__dial_plan {
     uint32_t timeout_ms;
     unsigned count;
-    unsigned begun;             /* how many attempts have begun, the first ones */
-    bool is_next_due;           /* one has failed since the last began */
+    unsigned begun;   /* how many attempts have begun, the first ones */
+    bool is_next_due; /* one has failed since the last began */
     bool has_failed[MU__DIAL_ADDRESSES_MAX];
     uint64_t begun_ms[MU__DIAL_ADDRESSES_MAX];
 };
 
 enum mu__dial_move {
-    MU__DIAL_BEGIN,             /* with address `which` */
-    MU__DIAL_GIVE_UP,           /* the timeout of address `which` has passed: it failed */
-    MU__DIAL_WAIT,              /* until `until_ms`, or something fails */
-    MU__DIAL_OVER               /* all have failed */
+    MU__DIAL_BEGIN,   /* with address `which` */
+    MU__DIAL_GIVE_UP, /* the timeout of address `which` has passed: it failed */
+    MU__DIAL_WAIT,    /* until `until_ms`, or something fails */
+    MU__DIAL_OVER     /* all have failed */
 };
 
 struct mu__dial_step {

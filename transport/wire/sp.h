@@ -32,7 +32,7 @@ enum {
     MU__SP_ACCEPTS = 0x31,
     MU__SP_PREFACE_BYTES = 16,
     MU__SP_WINDOW_FRAMES = 48,
-    MU__SP_WINDOW_BYTES = 4 << 20,  /* with so many under way no frame is sent */
+    MU__SP_WINDOW_BYTES = 4 << 20, /* with so many under way no frame is sent */
     MU__SP_NOTE_FRAMES = MU__SP_WINDOW_FRAMES / 4,
     MU__SP_NOTE_BYTES = MU__SP_WINDOW_BYTES / 4
 };
@@ -42,9 +42,9 @@ void mu__sp_greeting(uint8_t *out, uint8_t protocol);
 bool mu__sp_is_greeting(const uint8_t *greeting, uint8_t protocol);
 
 struct mu__sp_preface {
-    bool counts;            /* the sender has a window, and needs notes */
-    bool is_note;           /* no frame follows */
-    uint32_t frames;        /* that it has taken; higher ones wrap to 0 */
+    bool counts;     /* the sender has a window, and needs notes */
+    bool is_note;    /* no frame follows */
+    uint32_t frames; /* that it has taken; higher ones wrap to 0 */
     uint64_t bytes;
 };
 
@@ -57,9 +57,9 @@ bool mu__sp_read(const uint8_t *in, struct mu__sp_preface *ret_preface);
 struct mu__sp_taken {
     uint32_t frames;
     uint64_t bytes;
-    uint32_t said_frames;   /* in the last preface */
+    uint32_t said_frames; /* in the last preface */
     uint64_t said_bytes;
-    bool counts;            /* the other end does */
+    bool counts; /* the other end does */
 };
 
 /* A frame has come, after this preface. */
@@ -74,7 +74,7 @@ void mu__sp_say(struct mu__sp_taken *taken, struct mu__sp_preface *ret_preface);
 
 /* The count of what was sent over a connection, and not taken yet. Zeroed memory: 0. */
 struct mu__sp_window {
-    uint32_t frames;        /* sent */
+    uint32_t frames; /* sent */
     uint64_t bytes;
     uint32_t taken_frames;
     uint64_t taken_bytes;

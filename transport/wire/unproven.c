@@ -5,7 +5,7 @@
 enum {
     GROUP = 8,
     GROUPS = MU__UNPROVEN_SOURCES / GROUP,
-    TOKEN = 1000,               /* thousandths */
+    TOKEN = 1000, /* thousandths */
     FULL = MU__UNPROVEN_BURST * TOKEN
 };
 
@@ -76,9 +76,8 @@ static void refill_tokens(struct mu__source_tokens *tokens, uint64_t now_ms)
     uint64_t more = (now_ms - tokens->at_ms) * MU__UNPROVEN_PER_SECOND;
 
     tokens->at_ms = now_ms;
-    tokens->thousandths = more >= FULL - tokens->thousandths
-                              ? FULL
-                              : tokens->thousandths + (uint32_t)more;
+    tokens->thousandths =
+        more >= FULL - tokens->thousandths ? FULL : tokens->thousandths + (uint32_t)more;
 }
 
 bool mu__unproven_admits(struct mu__unproven *unproven, const struct mu__source *source,
@@ -129,8 +128,8 @@ static void give_token_back(struct mu__unproven *unproven,
     if (tokens != NULL)
         tokens->thousandths =
             more >= FULL - tokens->thousandths ? FULL : tokens->thousandths + more;
-    unproven->spent_us -= entry->spent_us < unproven->spent_us ? entry->spent_us
-                                                               : unproven->spent_us;
+    unproven->spent_us -=
+        entry->spent_us < unproven->spent_us ? entry->spent_us : unproven->spent_us;
 }
 
 /* ---- processor time ---- */

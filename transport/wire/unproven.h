@@ -19,30 +19,30 @@
 
 enum {
     MU__UNPROVEN_MAX = 512,
-    MU__UNPROVEN_MS = 10000,        /* the longest for which one may stay so */
-    MU__UNPROVEN_BYTES_MAX = 4096,  /* read ahead of it, and of one frame: a HELLO has
-                                       some 1,000, a ClientHello at most 2,000 */
+    MU__UNPROVEN_MS = 10000,         /* the longest for which one may stay so */
+    MU__UNPROVEN_BYTES_MAX = 4096,   /* read ahead of it, and of one frame: a HELLO has
+                                        some 1,000, a ClientHello at most 2,000 */
     MU__UNPROVEN_SESSIONS_MAX = 192, /* TLS sessions: each has some 40 KiB */
 
     /* The tasks of a large machine may begin at once behind one address. Later ones
      * are few: probes of health, people's mistakes. */
     MU__UNPROVEN_BURST = 256,
     MU__UNPROVEN_PER_SECOND = 8,
-    MU__UNPROVEN_TOKEN_US = 2000,   /* of processor time also take a token */
+    MU__UNPROVEN_TOKEN_US = 2000, /* of processor time also take a token */
 
     /* Processor time that all of them may take at once, and in each second. */
     MU__UNPROVEN_BURST_US = 500000,
     MU__UNPROVEN_SECOND_US = 250000,
 
-    MU__UNPROVEN_SOURCES = 512      /* addresses that are remembered; of each group of
-                                       eight the one used last the longest ago goes */
+    MU__UNPROVEN_SOURCES = 512 /* addresses that are remembered; of each group of
+                                  eight the one used last the longest ago goes */
 };
 
 /* The source of a connection: an IPv6 address, or an IPv4 one mapped into it. */
 struct mu__source {
     uint8_t bytes[16];
-    bool is_limited;        /* false: from this machine, where whoever is hostile has
-                               better means than connections */
+    bool is_limited; /* false: from this machine, where whoever is hostile has
+                        better means than connections */
 };
 
 struct mu__unproven_entry {
@@ -50,7 +50,7 @@ struct mu__unproven_entry {
     struct mu__list_node in_session;
     struct mu__source source;
     uint64_t since_ms;
-    uint64_t spent_us;      /* of processor time */
+    uint64_t spent_us; /* of processor time */
     bool is_listed;
     bool has_session;
 };
@@ -58,17 +58,17 @@ struct mu__unproven_entry {
 struct mu__source_tokens {
     uint8_t bytes[16];
     uint64_t at_ms;
-    uint32_t thousandths;   /* of tokens */
+    uint32_t thousandths; /* of tokens */
     bool used;
 };
 
 struct mu__unproven {
-    struct mu__list entries;    /* the oldest first */
-    struct mu__list sessions;   /* those with a TLS session, the oldest session first */
+    struct mu__list entries;  /* the oldest first */
+    struct mu__list sessions; /* those with a TLS session, the oldest session first */
     unsigned count;
     unsigned sessions_count;
     uint64_t seed;
-    uint64_t spent_us;          /* of processor time, less what time has given back */
+    uint64_t spent_us; /* of processor time, less what time has given back */
     uint64_t spent_at_ms;
     struct mu__source_tokens sources[MU__UNPROVEN_SOURCES];
 };

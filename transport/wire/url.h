@@ -22,9 +22,9 @@ enum mu__scheme {
 struct mu__url {
     enum mu__scheme scheme;
     bool ipc;
-    uint16_t port;                      /* tcp; 0: any free one, to listen at */
-    char host[MU__URL_HOST_MAX + 1];    /* tcp; without brackets */
-    char path[MU__URL_PATH_MAX + 1];    /* ipc: absolute; inproc: the name */
+    uint16_t port;                   /* tcp; 0: any free one, to listen at */
+    char host[MU__URL_HOST_MAX + 1]; /* tcp; without brackets */
+    char path[MU__URL_PATH_MAX + 1]; /* ipc: absolute; inproc: the name */
 };
 
 /* What is wrong with an address, as part of a sentence; NULL when nothing is, and then

@@ -12,7 +12,7 @@
 
 enum {
     MISSING_NAMED_MAX = 3,
-    OVER_MAX = 16       /* rounds whose answers are remembered */
+    OVER_MAX = 16 /* rounds whose answers are remembered */
 };
 
 struct alive_request {
@@ -20,14 +20,14 @@ struct alive_request {
     struct member *member;
     uint64_t incarnation;
     uint64_t token;
-    uint64_t due_ms;        /* 0: it has no timeout */
+    uint64_t due_ms; /* 0: it has no timeout */
     uint64_t timeout_ms;
 };
 
 struct member {
     uint32_t slot;
-    uint32_t requests;          /* its waiting requests */
-    uint64_t last;              /* the highest token of its requests */
+    uint32_t requests; /* its waiting requests */
+    uint64_t last;     /* the highest token of its requests */
     bool connected;
 };
 
@@ -40,17 +40,17 @@ struct round {
     char *set;              /* canonical */
     struct member *members; /* in the set's order */
     uint32_t count;
-    uint32_t missing;       /* connected members without a request */
-    struct mu__map by_slot; /* slot + 1 -> member */
-    struct alive_request *request;    /* the last one first */
+    uint32_t missing;              /* connected members without a request */
+    struct mu__map by_slot;        /* slot + 1 -> member */
+    struct alive_request *request; /* the last one first */
 };
 
 struct coord_alive {
     struct round *rounds;
     uint32_t rounds_count;
     uint32_t requests_count;
-    uint64_t due_ms;        /* no timeout is over before */
-    struct round *over;     /* the last one first */
+    uint64_t due_ms;    /* no timeout is over before */
+    struct round *over; /* the last one first */
 };
 
 struct coord_alive *mu__coord_alive_new(void)
@@ -248,9 +248,8 @@ static void answer_when_complete(struct mu__ctx *ctx, struct coordination *c,
 /* The round in which this request was answered already; NULL: none. A new request has a
  * higher token than its task's former ones, so the many requests of a round are searched
  * for repeated ones only. */
-static const struct round *find_answered_round(const struct coord_alive *alive,
-                                               const struct mu__roster_task *task,
-                                               uint64_t token)
+static const struct round *find_answered_round(
+    const struct coord_alive *alive, const struct mu__roster_task *task, uint64_t token)
 {
     for (const struct round *round = alive->over; round != NULL; round = round->next) {
         const struct member *member = member_of(round, task->slot);
@@ -359,8 +358,8 @@ static int add_request(struct mu__ctx *ctx, struct coordination *c,
     if (member->requests >= MU__ALIVE_OF_TASK_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%d requests for live tasks of %s wait already, as many as "
-                            "one task may have", MU__ALIVE_OF_TASK_MAX,
-                            c->roster->tasks[member->slot]->name);
+                            "one task may have",
+                            MU__ALIVE_OF_TASK_MAX, c->roster->tasks[member->slot]->name);
     request = calloc(1, sizeof *request);
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a request");
@@ -471,9 +470,10 @@ static void time_out_alive_request(struct mu__ctx *ctx, struct coordination *c,
         return;
     (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), waits_for, round,
                               MISSING_NAMED_MAX, missing, sizeof missing);
-    (void)mu_error_set(&error, -MU_EDEADLINE, "who of %.100s is alive: after %" PRIu64
-                       " ms these are connected and have not asked: %s", round->set,
-                       request->timeout_ms, missing);
+    (void)mu_error_set(&error, -MU_EDEADLINE,
+                       "who of %.100s is alive: after %" PRIu64
+                       " ms these are connected and have not asked: %s",
+                       round->set, request->timeout_ms, missing);
     error.kind = MU_ERROR_LIMIT;
     mu__coord_answer(ctx, c, task->link.node, request->token, &error);
 }

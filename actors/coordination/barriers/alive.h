@@ -11,7 +11,7 @@ enum { MU__ALIVE_ROUNDS_MAX = 4, MU__ALIVE_REQUESTS_MAX = 64 };
 enum { MU__ALIVE_OF_TASK_MAX = 16 };
 #else
 enum { MU__ALIVE_ROUNDS_MAX = 1024, MU__ALIVE_REQUESTS_MAX = 1 << 16 };
-enum { MU__ALIVE_OF_TASK_MAX = 1 << 10 };   /* of one task in one round */
+enum { MU__ALIVE_OF_TASK_MAX = 1 << 10 }; /* of one task in one round */
 #endif
 
 struct coord_alive;

@@ -29,7 +29,7 @@
 enum {
     HELD_HERE_MS = 5 * 60 * 1000,
     HELD_LEFT_MS = 30 * 1000,
-    HELD_SETTLE_MS = 1000   /* before who waits for whom counts */
+    HELD_SETTLE_MS = 1000 /* before who waits for whom counts */
 };
 
 static bool is_of_the_time(const struct mu__barrier *barrier,

@@ -164,9 +164,9 @@ int mu__barrier_make_room(struct mu__barriers *barriers, const struct mu__barrie
                 ret_error, -MU_EEXHAUSTED,
                 "%" PRIu32 " barriers run and %" PRIu32 " were over within the last "
                 "%d s, with %" PRIu64 " places for tasks; at most %d barriers and %d "
-                "places are remembered", barriers->running.count, barriers->over.count,
-                MU__BARRIER_KEEP_MS / 1000, barriers->seats, MU__BARRIERS_MAX,
-                MU__BARRIER_SEATS_MAX);
+                "places are remembered",
+                barriers->running.count, barriers->over.count, MU__BARRIER_KEEP_MS / 1000,
+                barriers->seats, MU__BARRIERS_MAX, MU__BARRIER_SEATS_MAX);
         drop_barrier(barriers, oldest);
     }
     return 0;

@@ -131,9 +131,9 @@ void mu__coord_barrier_read_outcomes(struct mu__ctx *ctx, struct coordination *c
         if (rv == 0)
             barriers->has_former = true;
         else
-            mu__log(ctx, MU__LOG_WARN, "outcomes of barriers: key \"%.*s\" is passed "
-                    "over: %s", (int)entry.key.size, (const char *)entry.key.data,
-                    mu_strerror(rv));
+            mu__log(ctx, MU__LOG_WARN,
+                    "outcomes of barriers: key \"%.*s\" is passed over: %s",
+                    (int)entry.key.size, (const char *)entry.key.data, mu_strerror(rv));
     }
 }
 
@@ -162,8 +162,8 @@ void mu__coord_barrier_say(struct mu__ctx *ctx, struct coordination *c, uint32_t
     mu__coord_send(ctx, c, node, msg);
 }
 
-struct barrier_answer
-mu__coord_barrier_answer_of(const struct mu__barrier_outcome *outcome, uint64_t token)
+struct barrier_answer mu__coord_barrier_answer_of(
+    const struct mu__barrier_outcome *outcome, uint64_t token)
 {
     return (struct barrier_answer){
         .token = token,
@@ -205,17 +205,19 @@ const struct mu__barrier_outcome *mu__coord_barrier_finish(struct mu__ctx *ctx,
                                                            const mu_error *error)
 {
     bool was_held = barrier->held;
-    const struct mu__barrier_outcome *outcome = mu__barriers_end(
-        &c->barriers->table, barrier, error, mu__coord_next_revision(c),
-        mu__coord_clock(ctx, c));
+    const struct mu__barrier_outcome *outcome =
+        mu__barriers_end(&c->barriers->table, barrier, error, mu__coord_next_revision(c),
+                         mu__coord_clock(ctx, c));
 
     if (was_held)
-        mu__log(ctx, MU__LOG_INFO, "barrier \"%s\" was passed before the host changed: %"
-                PRIu32 " of %" PRIu32 " tasks came again, and are told", barrier->name,
-                barrier->arrived, barrier->expected);
+        mu__log(ctx, MU__LOG_INFO,
+                "barrier \"%s\" was passed before the host changed: %" PRIu32
+                " of %" PRIu32 " tasks came again, and are told",
+                barrier->name, barrier->arrived, barrier->expected);
     else if (error == NULL)
-        mu__log(ctx, MU__LOG_DEBUG, "barrier \"%s\" %" PRIu64 ": all %" PRIu32
-                " are there", barrier->name, outcome->generation, barrier->expected);
+        mu__log(ctx, MU__LOG_DEBUG,
+                "barrier \"%s\" %" PRIu64 ": all %" PRIu32 " are there", barrier->name,
+                outcome->generation, barrier->expected);
     else
         mu__log(ctx, MU__LOG_INFO, "%s", error->message);
     write_outcome(ctx, c, barrier);
@@ -250,9 +252,10 @@ static void explain_missing(struct mu__ctx *ctx, const struct coordination *c,
         (void)snprintf(first, sizeof first, ", %s first",
                        c->roster->tasks[barrier->first]->name);
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
-                       "barrier \"%.120s\": %" PRIu32 " of %" PRIu32 " tasks arrived in %"
-                       PRIu64 " ms%s; missing: %s", barrier->name, barrier->arrived,
-                       barrier->expected, after_ms, first, missing);
+                       "barrier \"%.120s\": %" PRIu32 " of %" PRIu32
+                       " tasks arrived in %" PRIu64 " ms%s; missing: %s",
+                       barrier->name, barrier->arrived, barrier->expected, after_ms,
+                       first, missing);
     ret_error->kind = MU_ERROR_LIMIT;
 }
 
@@ -281,19 +284,21 @@ void mu__coord_barrier_note_waiting(struct mu__ctx *ctx, struct coordination *c,
 }
 
 void mu__coord_barrier_explain_removed(const struct mu__barrier *barrier,
-                                    const struct mu__roster_task *task, bool failed,
-                                    mu_error *ret_error)
+                                       const struct mu__roster_task *task, bool failed,
+                                       mu_error *ret_error)
 {
     const mu_error *error = &task->failure.error;
     bool is_own = failed && task->failure.self_reported;
     int code = is_own ? error->code : -MU_EINTERNAL;
 
     if (failed)
-        (void)mu_error_set(ret_error, code, "barrier \"%.120s\" needs %s, which is in "
-                           "error: %s", barrier->name, task->name, error->message);
+        (void)mu_error_set(ret_error, code,
+                           "barrier \"%.120s\" needs %s, which is in error: %s",
+                           barrier->name, task->name, error->message);
     else
-        (void)mu_error_set(ret_error, code, "barrier \"%.120s\" needs %s, which has left "
-                           "or was reset", barrier->name, task->name);
+        (void)mu_error_set(ret_error, code,
+                           "barrier \"%.120s\" needs %s, which has left or was reset",
+                           barrier->name, task->name);
     ret_error->kind = is_own ? error->kind : MU_ERROR_WORKER;
     (void)snprintf(ret_error->task, sizeof ret_error->task, "%s",
                    is_own && error->task[0] != '\0' ? error->task : task->name);

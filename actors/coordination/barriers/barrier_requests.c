@@ -6,12 +6,12 @@
  * generation that had not ended begins anew there, since the agents repeat their
  * arrivals. */
 #include "actors/coordination/barriers/barrier_requests.h"
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/alive.h"
 #include "actors/coordination/barriers/barrier_table.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -28,9 +28,9 @@ struct arriving {
     struct coordination *c;
     struct mu__roster_task *task;
     uint32_t node;
-    uint64_t timeout_ms;          /* 0: none */
+    uint64_t timeout_ms; /* 0: none */
     struct mu__view tasks;
-    struct coord_set set;         /* of `tasks`, if it was read */
+    struct coord_set set; /* of `tasks`, if it was read */
     struct mu__barrier_arrival arrival;
 };
 
@@ -40,8 +40,8 @@ struct arriving {
 static void refuse_arrival(struct mu__ctx *ctx, struct arriving *a, int code, bool alone,
                            const char *message)
 {
-    struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
-                                                    a->arrival.name);
+    struct mu__barrier *barrier =
+        mu__barriers_find(&a->c->barriers->table, a->arrival.name);
     bool ends = !alone && barrier != NULL && barrier->running;
     struct barrier_answer answer = {
         .token = a->arrival.token,
@@ -66,8 +66,8 @@ static void refuse_arrival(struct mu__ctx *ctx, struct arriving *a, int code, bo
 
 static void refuse_order(struct mu__ctx *ctx, struct arriving *a, bool is_slow)
 {
-    const struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
-                                                          a->arrival.name);
+    const struct mu__barrier *barrier =
+        mu__barriers_find(&a->c->barriers->table, a->arrival.name);
     char message[256];
 
     (void)snprintf(message, sizeof message,
@@ -81,8 +81,8 @@ static void refuse_order(struct mu__ctx *ctx, struct arriving *a, bool is_slow)
 
 static void refuse_set(struct mu__ctx *ctx, struct arriving *a)
 {
-    const struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
-                                                          a->arrival.name);
+    const struct mu__barrier *barrier =
+        mu__barriers_find(&a->c->barriers->table, a->arrival.name);
     char message[400];
 
     (void)snprintf(message, sizeof message,
@@ -115,17 +115,16 @@ static bool names_the_same(const struct arriving *a, const struct mu__barrier *b
     if (barrier == NULL || !barrier->running ||
         mu__barrier_seat(barrier, a->task->slot) == NULL)
         return false;
-    return barrier->of_all
-               ? a->arrival.of_all
-               : !a->arrival.of_all && mu__view_is(a->tasks, barrier->set);
+    return barrier->of_all ? a->arrival.of_all
+                           : !a->arrival.of_all && mu__view_is(a->tasks, barrier->set);
 }
 
 /* The set of the arrival. A text that equals the first arrival's is not read again. */
 static int read_set(struct arriving *a, mu_error *ret_error)
 {
     const struct coord_barriers *barriers = a->c->barriers;
-    const struct mu__barrier *barrier = mu__barriers_find(&barriers->table,
-                                                          a->arrival.name);
+    const struct mu__barrier *barrier =
+        mu__barriers_find(&barriers->table, a->arrival.name);
     int rv = renew_all_tasks_text(a->c, ret_error);
 
     if (rv != 0)
@@ -151,8 +150,9 @@ static void warn_of_many(struct mu__ctx *ctx, struct coord_barriers *barriers)
     if (count <= barriers->warn_at)
         return;
     barriers->warn_at *= 2;
-    mu__log(ctx, MU__LOG_WARN, "%" PRIu32 " barriers run at once: do all tasks arrive at "
-            "all of them?", count);
+    mu__log(ctx, MU__LOG_WARN,
+            "%" PRIu32 " barriers run at once: do all tasks arrive at all of them?",
+            count);
 }
 
 /* Begin a generation with its first arrival. False: the arrival was refused. */
@@ -186,25 +186,27 @@ static bool begin_generation(struct mu__ctx *ctx, struct arriving *a)
 /* Answer an earlier call of the same task, which this arrival replaces. */
 static void send_replaced(struct mu__ctx *ctx, struct arriving *a, uint64_t token)
 {
-    const struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
-                                                          a->arrival.name);
+    const struct mu__barrier *barrier =
+        mu__barriers_find(&a->c->barriers->table, a->arrival.name);
 
-    mu__coord_barrier_say(ctx, a->c, a->node, &(struct barrier_answer){
-        .token = token,
-        .generation = barrier->generation,
-        .stays = true,
-        .code = -MU_ECANCELLED,
-        .message = mu__view_str("this task has called the same barrier again"),
-        .task = mu__view_str(a->task->name),
-    });
+    mu__coord_barrier_say(
+        ctx, a->c, a->node,
+        &(struct barrier_answer){
+            .token = token,
+            .generation = barrier->generation,
+            .stays = true,
+            .code = -MU_ECANCELLED,
+            .message = mu__view_str("this task has called the same barrier again"),
+            .task = mu__view_str(a->task->name),
+        });
 }
 
 /* The arrival has counted. With the first one, a failed participant ends the barrier. */
 static void count_arrival(struct mu__ctx *ctx, struct arriving *a, bool is_first,
                           bool is_last)
 {
-    struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
-                                                    a->arrival.name);
+    struct mu__barrier *barrier =
+        mu__barriers_find(&a->c->barriers->table, a->arrival.name);
     const struct mu__roster_task *failed =
         is_first ? mu__coord_barrier_find_failed(a->c, barrier) : NULL;
     mu_error error;
@@ -220,8 +222,8 @@ static void count_arrival(struct mu__ctx *ctx, struct arriving *a, bool is_first
 /* Who comes for a later generation has passed what is held. */
 static void end_hold_of_others(struct mu__ctx *ctx, struct arriving *a)
 {
-    struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
-                                                    a->arrival.name);
+    struct mu__barrier *barrier =
+        mu__barriers_find(&a->c->barriers->table, a->arrival.name);
 
     if (barrier != NULL && barrier->held && a->arrival.generation > barrier->generation)
         (void)mu__coord_barrier_finish(ctx, a->c, barrier, NULL);
@@ -338,9 +340,10 @@ static void explain_no_cancel(const struct mu__barrier *barrier, uint64_t genera
                            "barrier \"%.120s\": generation %" PRIu64 " is over",
                            barrier->name, generation);
     else
-        (void)mu_error_set(ret_error, -MU_EPRECONDITION,
-                           "barrier \"%.120s\": this task has not come to generation %"
-                           PRIu64, barrier->name, generation);
+        (void)mu_error_set(
+            ret_error, -MU_EPRECONDITION,
+            "barrier \"%.120s\": this task has not come to generation %" PRIu64,
+            barrier->name, generation);
 }
 
 /* Whether this is a repeated request, whose answer was lost. */
@@ -369,8 +372,8 @@ void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__ms
     barrier = mu__barriers_find(&c->barriers->table, body->name);
     if (barrier != NULL && barrier->held)
         (void)mu__coord_barrier_finish(ctx, c, barrier, NULL);
-    if (barrier != NULL && mu__barrier_may_cancel(barrier, task->slot, task->incarnation,
-                                                  body->generation))
+    if (barrier != NULL &&
+        mu__barrier_may_cancel(barrier, task->slot, task->incarnation, body->generation))
         cancel_barrier(ctx, c, barrier, task);
     else if (!was_cancelled_by(barrier, body->generation, task)) {
         explain_no_cancel(barrier, body->generation, &error);
@@ -390,8 +393,8 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
     struct mu__barrier *next;
 
     b->due_ms = UINT64_MAX;
-    for (struct mu__barrier *at = mu__barrier_first(&b->table.running);
-         at != NULL; at = next) {
+    for (struct mu__barrier *at = mu__barrier_first(&b->table.running); at != NULL;
+         at = next) {
         next = mu__barrier_next(at);
         if (at->held && mu__coord_barrier_hold_is_over(c, at, now_ms, &looks)) {
             (void)mu__coord_barrier_finish(ctx, c, at, NULL);
@@ -469,8 +472,9 @@ static int update_participant(struct mu__ctx *ctx, struct coordination *c,
 static void explain_removed(const struct mu__barrier *barrier,
                             const struct mu__roster_task *task, mu_error *ret_error)
 {
-    (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "barrier \"%.120s\" names %s, which "
-                       "was removed from the cluster", barrier->name, task->name);
+    (void)mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                       "barrier \"%.120s\" names %s, which was removed from the cluster",
+                       barrier->name, task->name);
     ret_error->kind = MU_ERROR_WORKER;
     (void)snprintf(ret_error->task, sizeof ret_error->task, "%s", task->name);
 }
@@ -484,15 +488,17 @@ void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
     int rv;
 
     barriers->all_is_old = true;
-    for (struct mu__barrier *at = mu__barrier_first(&barriers->table.running);
-         at != NULL; at = next) {
+    for (struct mu__barrier *at = mu__barrier_first(&barriers->table.running); at != NULL;
+         at = next) {
         next = mu__barrier_next(at);
         if (at->of_all) {
             rv = update_participant(ctx, c, at, task);
             if (rv == 0)
                 continue;
-            (void)mu_error_set(&error, rv, "barrier \"%.120s\": no memory to note that "
-                               "the cluster has changed", at->name);
+            (void)mu_error_set(&error, rv,
+                               "barrier \"%.120s\": no memory to note that "
+                               "the cluster has changed",
+                               at->name);
         } else if (!task->coordinated && mu__barrier_seat(at, task->slot) != NULL) {
             explain_removed(at, task, &error);
         } else {

@@ -2,9 +2,9 @@
 #ifndef MU_ACTORS_COORDINATION_BARRIER_REQUESTS_H
 #define MU_ACTORS_COORDINATION_BARRIER_REQUESTS_H
 
-#include "actors/coordination/internal.h"
 #include "actors/coordination/barriers/alive.h"
 #include "actors/coordination/barriers/barrier_table.h"
+#include "actors/coordination/internal.h"
 
 /* `task` is not CONNECTED any more: it failed, left or was reset. */
 void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
@@ -33,22 +33,22 @@ void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task);
 
 enum {
-    BARRIER_NAMED_MAX = 3,  /* tasks that are named in a message */
-    HOLD_LOOKS_MAX = 1 << 20,   /* seats that a tick looks at for what is held */
-    RUNNING_WARN = 20       /* barriers at once; with more, a warning is logged */
+    BARRIER_NAMED_MAX = 3,    /* tasks that are named in a message */
+    HOLD_LOOKS_MAX = 1 << 20, /* seats that a tick looks at for what is held */
+    RUNNING_WARN = 20         /* barriers at once; with more, a warning is logged */
 };
 
 struct coord_barriers {
     struct mu__barriers table;
-    char *all;              /* the canonical set of the coordinated jobs, */
-    bool all_is_old;        /* as it was before the cluster changed */
-    bool is_read;           /* the outcomes of former hosts, */
-    uint64_t read_ms;       /* and when, */
-    bool has_former;        /* and whether there were any */
-    uint32_t warn_at;       /* barriers at once */
-    uint64_t due_ms;        /* no timeout is over, and no note is due before */
+    char *all;        /* the canonical set of the coordinated jobs, */
+    bool all_is_old;  /* as it was before the cluster changed */
+    bool is_read;     /* the outcomes of former hosts, */
+    uint64_t read_ms; /* and when, */
+    bool has_former;  /* and whether there were any */
+    uint32_t warn_at; /* barriers at once */
+    uint64_t due_ms;  /* no timeout is over, and no note is due before */
     struct coord_alive *alive;
-    struct mu__ctx *calling;    /* for mu__coord_barrier_on_dropped */
+    struct mu__ctx *calling; /* for mu__coord_barrier_on_dropped */
     struct coordination *owner;
 };
 
@@ -56,19 +56,19 @@ struct coord_barriers {
 struct barrier_answer {
     uint64_t token;
     uint64_t generation;
-    bool stays;                 /* the task's count does not pass this generation */
+    bool stays; /* the task's count does not pass this generation */
     int code;
     int kind;
     struct mu__view message;
     struct mu__view task;
-    struct mu__buf *backing;    /* of both; NULL: they are copied */
+    struct mu__buf *backing; /* of both; NULL: they are copied */
 };
 
 /* ---- task_sets.c: sets of tasks as agents name them ---- */
 
 struct coord_set {
     struct mu__task_set set;
-    char *text;                 /* canonical */
+    char *text; /* canonical */
 };
 
 /* Read a set, which must have `task`. -MU_EINVALID, -MU_ERANGE, -MU_ENOMEM; with a
@@ -111,8 +111,8 @@ void mu__coord_barrier_on_dropped(void *user, const struct mu__barrier *barrier)
 void mu__coord_barrier_read_outcomes(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barrier_say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                            const struct barrier_answer *answer);
-struct barrier_answer
-mu__coord_barrier_answer_of(const struct mu__barrier_outcome *outcome, uint64_t token);
+struct barrier_answer mu__coord_barrier_answer_of(
+    const struct mu__barrier_outcome *outcome, uint64_t token);
 
 /* What runs ends with `error`, or success; what is held, with the success that it has. */
 const struct mu__barrier_outcome *mu__coord_barrier_finish(struct mu__ctx *ctx,
@@ -129,8 +129,8 @@ void mu__coord_barrier_note_waiting(struct mu__ctx *ctx, struct coordination *c,
 /* Why a barrier cannot go on without a task. An error that the task reported itself keeps
  * its code and kind. */
 void mu__coord_barrier_explain_removed(const struct mu__barrier *barrier,
-                                    const struct mu__roster_task *task, bool failed,
-                                    mu_error *ret_error);
+                                       const struct mu__roster_task *task, bool failed,
+                                       mu_error *ret_error);
 struct mu__roster_task *mu__coord_barrier_find_failed(const struct coordination *c,
                                                       const struct mu__barrier *barrier);
 

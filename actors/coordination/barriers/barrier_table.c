@@ -25,8 +25,8 @@ struct mu__barrier_seat *mu__barrier_seat(const struct mu__barrier *barrier,
     return seat != NULL && (seat->past & 1) != 0 ? seat : NULL;
 }
 
-const struct mu__barrier_outcome *
-mu__barrier_outcome(const struct mu__barrier *barrier, uint64_t generation)
+const struct mu__barrier_outcome *mu__barrier_outcome(const struct mu__barrier *barrier,
+                                                      uint64_t generation)
 {
     const struct mu__barrier_outcome *at = barrier->outcomes;
 
@@ -66,17 +66,16 @@ static bool is_later_incarnation(const struct mu__barrier *barrier,
 static bool is_quiet_outcome(const struct mu__barriers *barriers,
                              const struct mu__barrier_outcome *outcome)
 {
-    return barriers->quiet_revision != 0 &&
-           outcome->revision <= barriers->quiet_revision;
+    return barriers->quiet_revision != 0 && outcome->revision <= barriers->quiet_revision;
 }
 
 /* The outcome of a generation, if it is for this arrival: its task took part, in the same
  * incarnation, and has not arrived at a later generation since. A later incarnation gets
  * the outcome of the last generation only, and not when it begins anew. */
-static const struct mu__barrier_outcome *
-known_outcome(const struct mu__barriers *barriers, const struct mu__barrier *barrier,
-              const struct mu__barrier_seat *seat,
-              const struct mu__barrier_arrival *arrival, uint64_t generation)
+static const struct mu__barrier_outcome *known_outcome(
+    const struct mu__barriers *barriers, const struct mu__barrier *barrier,
+    const struct mu__barrier_seat *seat, const struct mu__barrier_arrival *arrival,
+    uint64_t generation)
 {
     const struct mu__barrier_outcome *outcome = mu__barrier_outcome(barrier, generation);
 
@@ -117,9 +116,8 @@ static uint64_t mark_of(uint64_t incarnation, uint64_t token)
 }
 
 /* The outcome that a former host had for this very arrival; NULL: none is known. */
-static const struct mu__barrier_outcome *
-joined_outcome(const struct mu__barrier *barrier,
-               const struct mu__barrier_arrival *arrival)
+static const struct mu__barrier_outcome *joined_outcome(
+    const struct mu__barrier *barrier, const struct mu__barrier_arrival *arrival)
 {
     uint64_t mark = mark_of(arrival->incarnation, arrival->token);
 
@@ -165,12 +163,10 @@ static enum mu__arrived mark_arrival(struct mu__barrier *barrier,
     return barrier->arrived == barrier->expected ? MU__ARRIVED_LAST : MU__ARRIVED_WAITS;
 }
 
-static enum mu__arrived arrive_late(const struct mu__barriers *barriers,
-                                    struct mu__barrier *barrier,
-                                    const struct mu__barrier_seat *seat,
-                                    const struct mu__barrier_arrival *arrival,
-                                    uint64_t generation,
-                                    const struct mu__barrier_outcome **ret_outcome)
+static enum mu__arrived arrive_late(
+    const struct mu__barriers *barriers, struct mu__barrier *barrier,
+    const struct mu__barrier_seat *seat, const struct mu__barrier_arrival *arrival,
+    uint64_t generation, const struct mu__barrier_outcome **ret_outcome)
 {
     const struct mu__barrier_outcome *outcome;
 
@@ -344,7 +340,8 @@ static int count_begun(struct mu__barriers *barriers, uint32_t slot, int more,
     else if (more > 0 && count == MU__BARRIERS_BEGUN_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%d barriers run that this task began, as many as one task "
-                            "may", MU__BARRIERS_BEGUN_MAX);
+                            "may",
+                            MU__BARRIERS_BEGUN_MAX);
     else if (mu__map_set(&barriers->begun, key, (void *)(count + (uintptr_t)more)) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a barrier");
     return 0;
@@ -483,11 +480,10 @@ static void store_outcome(struct mu__barrier *barrier,
 const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers,
                                                    struct mu__barrier *barrier,
                                                    const mu_error *error,
-                                                   uint64_t revision,
-                                                   uint64_t now_ms)
+                                                   uint64_t revision, uint64_t now_ms)
 {
-    struct mu__barrier_outcome *outcome = barrier->held ? barrier->outcomes
-                                                        : barrier->spare;
+    struct mu__barrier_outcome *outcome =
+        barrier->held ? barrier->outcomes : barrier->spare;
 
     assert(barrier->running && outcome != NULL);
     outcome->revision = revision;

@@ -35,24 +35,24 @@ enum { MU__BARRIERS_MAX = 16, MU__BARRIER_SEATS_MAX = 256 };
 enum { MU__BARRIERS_BEGUN_MAX = 12 };
 #else
 enum { MU__BARRIERS_MAX = 1 << 16, MU__BARRIER_SEATS_MAX = 1 << 22 };
-enum { MU__BARRIERS_BEGUN_MAX = 1 << 14 };  /* by one task, of those that run */
+enum { MU__BARRIERS_BEGUN_MAX = 1 << 14 }; /* by one task, of those that run */
 #endif
 enum {
-    MU__BARRIER_OUTCOMES_MAX = 8,   /* of one name that are remembered: the last ones */
+    MU__BARRIER_OUTCOMES_MAX = 8, /* of one name that are remembered: the last ones */
     MU__BARRIER_KEEP_MS = 60000,
-    MU__BARRIER_JOINED_MAX = 8,     /* of one generation that are remembered */
+    MU__BARRIER_JOINED_MAX = 8, /* of one generation that are remembered */
     MU__BARRIER_TEXT_MAX = MU__BARRIER_OUTCOMES_MAX * 900
 };
 
 /* The outcome of one generation, for all that took part. */
 struct mu__barrier_outcome {
-    struct mu__barrier_outcome *next;   /* of the generation before */
+    struct mu__barrier_outcome *next; /* of the generation before */
     uint64_t generation;
-    uint64_t revision;      /* of the store, with which it is stored */
-    int code;               /* 0, or negative */
-    int kind;               /* enum mu_error_kind */
+    uint64_t revision; /* of the store, with which it is stored */
+    int code;          /* 0, or negative */
+    int kind;          /* enum mu_error_kind */
     char task[64];
-    char *message;          /* NULL: none */
+    char *message; /* NULL: none */
 
     /* Marks (see mark_of) of arrivals that counted although they named another
      * generation: repeated at another host, they still belong to this one. */
@@ -62,48 +62,48 @@ struct mu__barrier_outcome {
 
 /* A task at one name, from its first generation on. */
 struct mu__barrier_seat {
-    uint64_t incarnation;   /* of its last arrival; 0: there was none */
-    uint64_t token;         /* of that arrival */
-    uint64_t awaited;       /* the generation that it named then, */
-    uint64_t generation;    /* and the one that the arrival counted for */
+    uint64_t incarnation; /* of its last arrival; 0: there was none */
+    uint64_t token;       /* of that arrival */
+    uint64_t awaited;     /* the generation that it named then, */
+    uint64_t generation;  /* and the one that the arrival counted for */
     uint32_t slot;
-    uint64_t over_end;      /* one more than the last generation that it took part in and
-                               that is over */
-    uint16_t past;          /* bit i: took part in the i-th generation before the last
-                               that began; bit 0: in that one itself */
-    bool arrived;           /* at the generation that began last */
+    uint64_t over_end; /* one more than the last generation that it took part in and
+                          that is over */
+    uint16_t past;     /* bit i: took part in the i-th generation before the last
+                          that began; bit 0: in that one itself */
+    bool arrived;      /* at the generation that began last */
 };
 
 struct mu__barrier {
-    struct mu__barrier *chain;  /* of the same hash */
-    struct mu__list_node link;  /* in `running` or `over` */
+    struct mu__barrier *chain; /* of the same hash */
+    struct mu__list_node link; /* in `running` or `over` */
     bool running;
-    bool held;                  /* runs at a generation that a former host has passed */
-    uint64_t here_ms;           /* while held: since when all missing ones are registered;
-                                   0: they are not */
-    uint64_t generation;        /* that runs, or is the next to run */
-    uint64_t read_end;          /* outcomes below it are of a former host: their
-                                   participants are not known here */
-    uint64_t read_revision;     /* of the last of these; 0: there are none */
-    struct mu__barrier_outcome *outcomes;   /* the last one first */
-    struct mu__barrier_outcome *spare;      /* for the one that runs */
+    bool held;              /* runs at a generation that a former host has passed */
+    uint64_t here_ms;       /* while held: since when all missing ones are registered;
+                               0: they are not */
+    uint64_t generation;    /* that runs, or is the next to run */
+    uint64_t read_end;      /* outcomes below it are of a former host: their
+                               participants are not known here */
+    uint64_t read_revision; /* of the last of these; 0: there are none */
+    struct mu__barrier_outcome *outcomes; /* the last one first */
+    struct mu__barrier_outcome *spare;    /* for the one that runs */
     struct mu__barrier_seat *seats;
     uint32_t seats_count;
     uint32_t seats_size;
-    struct mu__map by_slot;     /* slot + 1 -> index among the seats + 1 */
-    uint32_t expected;          /* participants of the generation that began last, */
-    uint32_t arrived;           /* and how many of them have arrived */
-    uint32_t first;             /* the slot of the first that arrived */
-    uint32_t beginner;          /* while it runs: the slot that it is counted for */
-    char *set;                  /* canonical, as it was when it began last; NULL: not
-                                   known */
-    bool of_all;                /* the first arrival named no tasks: the participants
-                                   change with the cluster */
-    uint64_t since_ms;          /* when that generation began; or when it was over */
-    uint64_t timeout_ms;        /* 0: none */
-    uint64_t note_ms;           /* when the next note on missing tasks is due */
+    struct mu__map by_slot; /* slot + 1 -> index among the seats + 1 */
+    uint32_t expected;      /* participants of the generation that began last, */
+    uint32_t arrived;       /* and how many of them have arrived */
+    uint32_t first;         /* the slot of the first that arrived */
+    uint32_t beginner;      /* while it runs: the slot that it is counted for */
+    char *set;              /* canonical, as it was when it began last; NULL: not
+                               known */
+    bool of_all;            /* the first arrival named no tasks: the participants
+                               change with the cluster */
+    uint64_t since_ms;      /* when that generation began; or when it was over */
+    uint64_t timeout_ms;    /* 0: none */
+    uint64_t note_ms;       /* when the next note on missing tasks is due */
     uint32_t name_size;
-    char name[];                /* with a zero */
+    char name[]; /* with a zero */
 };
 
 struct mu__barrier_list {
@@ -112,14 +112,14 @@ struct mu__barrier_list {
 };
 
 struct mu__barriers {
-    struct mu__map names;       /* hash -> the first of a chain */
-    uint64_t secret;            /* of the hash: agents choose names */
+    struct mu__map names; /* hash -> the first of a chain */
+    uint64_t secret;      /* of the hash: agents choose names */
     struct mu__barrier_list running;
-    struct mu__barrier_list over;       /* longest first */
-    struct mu__map begun;       /* slot + 1 -> how many run that this task began */
-    uint64_t seats;             /* of all names */
-    uint64_t quiet_revision;    /* outcomes up to it are not given to younger processes;
-                                   0: there are none */
+    struct mu__barrier_list over; /* longest first */
+    struct mu__map begun;         /* slot + 1 -> how many run that this task began */
+    uint64_t seats;               /* of all names */
+    uint64_t quiet_revision;      /* outcomes up to it are not given to younger processes;
+                                     0: there are none */
 
     /* A name is about to be dropped; may be NULL. */
     void (*dropped)(void *user, const struct mu__barrier *barrier);
@@ -129,27 +129,27 @@ struct mu__barriers {
 struct mu__barrier_arrival {
     struct mu__view name;
     uint64_t generation;
-    const char *set;        /* canonical; the task is in it */
-    bool of_all;            /* it names no tasks, and means all */
-    const char *all;        /* the canonical set of all, now */
+    const char *set; /* canonical; the task is in it */
+    bool of_all;     /* it names no tasks, and means all */
+    const char *all; /* the canonical set of all, now */
     uint32_t slot;
     bool recoverable;
-    bool anew;              /* an incarnation does not continue a former one: a client */
-    bool is_held;           /* the last outcome is held back from it; see is_late */
-    uint64_t since;         /* outcomes with a lower revision were over before this
-                               incarnation began */
-    uint64_t incarnation;   /* not 0 */
+    bool anew;            /* an incarnation does not continue a former one: a client */
+    bool is_held;         /* the last outcome is held back from it; see is_late */
+    uint64_t since;       /* outcomes with a lower revision were over before this
+                             incarnation began */
+    uint64_t incarnation; /* not 0 */
     uint64_t token;
 };
 
 enum mu__arrived {
-    MU__ARRIVED_FIRST,      /* no generation runs: mu__barriers_begin, then again */
+    MU__ARRIVED_FIRST, /* no generation runs: mu__barriers_begin, then again */
     MU__ARRIVED_WAITS,
-    MU__ARRIVED_LAST,       /* all have arrived: mu__barriers_end */
-    MU__ARRIVED_AGAIN,      /* for a generation that is over, with ret_outcome */
-    MU__ARRIVED_SLOW,       /* out of order, or (DIFFERENT) with other tasks than the
-                               first arrival: the generation that runs must end for all.
-                               When none runs, this arrival alone is wrong */
+    MU__ARRIVED_LAST,  /* all have arrived: mu__barriers_end */
+    MU__ARRIVED_AGAIN, /* for a generation that is over, with ret_outcome */
+    MU__ARRIVED_SLOW,  /* out of order, or (DIFFERENT) with other tasks than the
+                          first arrival: the generation that runs must end for all.
+                          When none runs, this arrival alone is wrong */
     MU__ARRIVED_QUICK,
     MU__ARRIVED_DIFFERENT
 };
@@ -194,8 +194,7 @@ void mu__barrier_renew(struct mu__barrier *barrier, uint64_t revision);
 const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers,
                                                    struct mu__barrier *barrier,
                                                    const mu_error *error,
-                                                   uint64_t revision,
-                                                   uint64_t now_ms);
+                                                   uint64_t revision, uint64_t now_ms);
 
 /* A task that has arrived is waited for again. False: it had not. */
 bool mu__barrier_uncount(struct mu__barrier *barrier, uint32_t slot);
@@ -217,8 +216,8 @@ bool mu__barrier_may_cancel(const struct mu__barrier *barrier, uint32_t slot,
                             uint64_t incarnation, uint64_t generation);
 
 /* The outcome of a generation; NULL: it is not over, or not remembered. */
-const struct mu__barrier_outcome *
-mu__barrier_outcome(const struct mu__barrier *barrier, uint64_t generation);
+const struct mu__barrier_outcome *mu__barrier_outcome(const struct mu__barrier *barrier,
+                                                      uint64_t generation);
 
 /* All outcomes of a name as text, for a store; its size. And back, for an unknown name.
  * -MU_EINVALID (text of another form), -MU_EEXHAUSTED, -MU_ENOMEM. */

@@ -49,8 +49,8 @@ int mu__coord_key_sum(const struct mu__key_value *before, int64_t by, mu_error *
     int64_t number = 0;
 
     if (before != NULL && !parse_counter(before->value, &number))
-        return mu__coord_key_error(ret_error, -MU_EPRECONDITION, entry->key, "has no "
-                                   "decimal number of 64 bits to increment");
+        return mu__coord_key_error(ret_error, -MU_EPRECONDITION, entry->key,
+                                   "has no decimal number of 64 bits to increment");
     if (!sum_fits(number, by))
         return mu__coord_key_error(ret_error, -MU_ERANGE, entry->key,
                                    "would exceed 64 bits");

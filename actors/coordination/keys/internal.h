@@ -2,8 +2,8 @@
 #ifndef MU_ACTORS_COORDINATION_KEYS_INTERNAL_H
 #define MU_ACTORS_COORDINATION_KEYS_INTERNAL_H
 
-#include "actors/coordination/request_results.h"
 #include "actors/coordination/internal.h"
+#include "actors/coordination/request_results.h"
 #include "runtime/base/map.h"
 
 #ifdef MUSTER_TINY
@@ -17,17 +17,17 @@ enum {
 };
 #else
 enum {
-    COORD_WAITS_MAX = 1 << 16,  /* waiting gets and watches of one node */
-    COORD_HELD_MAX = 1 << 16,   /* reads, while the store may not be read */
-    COORD_PAGE_ITEMS = 1000,    /* of a list */
-    COORD_PAGE_BYTES = 1 << 20, /* of its keys and values; one item may have more */
-    COORD_SNAPSHOT_ITEMS = 1000,    /* sent to one watch in one tick */
+    COORD_WAITS_MAX = 1 << 16,   /* waiting gets and watches of one node */
+    COORD_HELD_MAX = 1 << 16,    /* reads, while the store may not be read */
+    COORD_PAGE_ITEMS = 1000,     /* of a list */
+    COORD_PAGE_BYTES = 1 << 20,  /* of its keys and values; one item may have more */
+    COORD_SNAPSHOT_ITEMS = 1000, /* sent to one watch in one tick */
     COORD_SNAPSHOT_BYTES = 1 << 18
 };
 #endif
 enum {
-    COORD_SNAPSHOT_PAGES = 8,   /* of all watches in one tick, */
-    COORD_SNAPSHOT_LOOKS = 64   /* after looking at so many */
+    COORD_SNAPSHOT_PAGES = 8, /* of all watches in one tick, */
+    COORD_SNAPSHOT_LOOKS = 64 /* after looking at so many */
 };
 
 struct coord_wait;
@@ -38,13 +38,13 @@ struct coord_keys {
     struct mu__results *results;
     struct coord_reads *reads;
     struct mu__pool *pool;
-    struct mu__msg *change;     /* reused for each record, so that writing one takes no */
-    struct mu__msg *result;     /* memory */
+    struct mu__msg *change; /* reused for each record, so that writing one takes no */
+    struct mu__msg *result; /* memory */
 
-    struct mu__map unproved;    /* owners of leases that were read from the store, and
-                                   have not registered here yet */
+    struct mu__map unproved; /* owners of leases that were read from the store, and
+                                have not registered here yet */
     bool proving;
-    uint64_t prove_ms;          /* by mu__coord_clock: their deadline to register */
+    uint64_t prove_ms; /* by mu__coord_clock: their deadline to register */
 };
 
 /* -MU_EEXHAUSTED when too many messages wait for the store. */
@@ -73,9 +73,8 @@ void mu__coord_reads_try_within(struct mu__ctx *ctx, struct coordination *c,
                                 uint64_t delay_ms);
 
 /* The CONNECTED task at the other end of a link; NULL with an error: there is none. */
-struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
-                                                struct coordination *c, uint32_t node,
-                                                mu_error *ret_error);
+struct mu__roster_task *mu__coord_key_requester(
+    struct mu__ctx *ctx, struct coordination *c, uint32_t node, mu_error *ret_error);
 
 /* Refuse a request with KEY_DONE. */
 void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -104,7 +103,7 @@ int mu__coord_key_check(struct mu__view key, mu_error *error);
 /* Increase the number that a key has (`before`; NULL: it is not there, which counts as
  * 0): the entry, which has the key, gets value and owner. The value is in `text`.
  * -MU_EPRECONDITION, -MU_ERANGE with a message. */
-enum { MU__NUMBER_BYTES = 20 };     /* "-9223372036854775808" */
+enum { MU__NUMBER_BYTES = 20 }; /* "-9223372036854775808" */
 int mu__coord_key_sum(const struct mu__key_value *before, int64_t by, mu_error *ret_error,
                       char text[MU__NUMBER_BYTES], struct mu__key_value *entry,
                       int64_t *ret_sum);
@@ -158,7 +157,7 @@ struct subject {
 /* A node with waits. */
 struct key_reader {
     uint32_t node;
-    struct mu__map waits;       /* by token */
+    struct mu__map waits; /* by token */
 };
 
 /* A get that waits, or a watch. */
@@ -167,24 +166,24 @@ struct coord_wait {
     enum wait_kind kind;
     struct key_reader *reader;
     struct subject *subject;
-    struct mu__list_node link;          /* in the subject's list of the kind */
-    struct mu__list_node page_link;     /* in `pages`, while it has a cursor */
-    char *cursor;                       /* the last key of the snapshot that was sent;
-                                           NULL: all were */
+    struct mu__list_node link;      /* in the subject's list of the kind */
+    struct mu__list_node page_link; /* in `pages`, while it has a cursor */
+    char *cursor;                   /* the last key of the snapshot that was sent;
+                                       NULL: all were */
     uint32_t cursor_size;
 };
 
 struct coord_reads {
     struct mu__pool *pool;
-    uint64_t secret;                    /* agents choose tokens */
-    struct mu__key_values *subjects;    /* a value is a pointer to a struct subject */
-    struct mu__map readers;             /* by node + 1 */
+    uint64_t secret;                 /* agents choose tokens */
+    struct mu__key_values *subjects; /* a value is a pointer to a struct subject */
+    struct mu__map readers;          /* by node + 1 */
     uint64_t counts[WAIT_KINDS];
-    struct mu__list pages;              /* watches with an unfinished snapshot */
-    struct mu__msg *held;               /* reads that wait for the store */
+    struct mu__list pages; /* watches with an unfinished snapshot */
+    struct mu__msg *held;  /* reads that wait for the store */
     struct mu__msg **held_end;
     uint32_t held_count;
-    uint64_t again_ms;                  /* when pages and held reads are tried again */
+    uint64_t again_ms; /* when pages and held reads are tried again */
 };
 
 /* ---- key_waits.c ---- */

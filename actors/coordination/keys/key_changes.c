@@ -7,13 +7,13 @@
  * hold the store: the refusal must then wait for a commit, as a change does.
  *
  * Reads are in key_reads.c and key_watches.c. */
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/request_results.h"
 #include "actors/coordination/roster.h"
+#include "actors/coordination/tasks.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 
 enum {
     EPOCH_SHIFT = 24,
-    RECORD_BYTES = 128      /* of a record beside its key and value, at most, about */
+    RECORD_BYTES = 128 /* of a record beside its key and value, at most, about */
 };
 
 /* A rewritten store begins with a deletion of this key, whose record carries the present
@@ -35,8 +35,9 @@ enum {
 int mu__coord_key_error(mu_error *error, int code, struct mu__view key,
                         const char *reason)
 {
-    return mu_error_set(error, code, "key \"%.*s\" %s", key.size > 200 ? 200 :
-                        (int)key.size, (const char *)key.data, reason);
+    return mu_error_set(error, code, "key \"%.*s\" %s",
+                        key.size > 200 ? 200 : (int)key.size, (const char *)key.data,
+                        reason);
 }
 
 int mu__coord_key_admit(const struct coordination *c, mu_error *ret_error)
@@ -73,9 +74,8 @@ void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t 
     mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
 }
 
-struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
-                                                struct coordination *c, uint32_t node,
-                                                mu_error *ret_error)
+struct mu__roster_task *mu__coord_key_requester(
+    struct mu__ctx *ctx, struct coordination *c, uint32_t node, mu_error *ret_error)
 {
     struct mu__roster_task *task = mu__coord_requester(ctx, c, node, 0);
 
@@ -91,8 +91,8 @@ struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
         (void)mu_error_set(ret_error, -MU_EABORTED, "this task is in error: %s",
                            task->failure.error.message);
     else
-        (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "this task is not registered at "
-                           "%s", c->config.task);
+        (void)mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                           "this task is not registered at %s", c->config.task);
     return NULL;
 }
 
@@ -163,8 +163,8 @@ int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c,
 static int check_change_room(struct mu__ctx *ctx, struct coordination *c,
                              const struct mu__key_value *entry, struct coord_change *a)
 {
-    return mu__coord_key_check_room(ctx, c, a->task, (uint64_t)entry->key.size +
-                                    entry->value.size, &a->error);
+    return mu__coord_key_check_room(
+        ctx, c, a->task, (uint64_t)entry->key.size + entry->value.size, &a->error);
 }
 
 void mu__coord_key_changed(struct mu__ctx *ctx, struct coordination *c,
@@ -199,7 +199,7 @@ void mu__coord_key_delete(struct mu__ctx *ctx, struct coordination *c,
 {
     char copy[MU__KEY_MAX];
     struct mu__key_value removed = {.revision = mu__coord_next_revision(c),
-                                 .key = {copy, entry->key.size}};
+                                    .key = {copy, entry->key.size}};
 
     assert(entry->key.size <= sizeof copy);
     memcpy(copy, entry->key.data, entry->key.size);
@@ -334,13 +334,15 @@ void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
 int mu__coord_key_check(struct mu__view key, mu_error *error)
 {
     if (key.size == 0 || !mu__key_is_normal(key))
-        return mu_error_set(error, -MU_EINVALID, "a key is not in its normal form: it is "
+        return mu_error_set(error, -MU_EINVALID,
+                            "a key is not in its normal form: it is "
                             "empty, too long, has slashes too many or control "
                             "characters");
     if (!mu__view_is(key, MU__KEYS_OWN) &&
         !mu__key_is_below(key, mu__view_str(MU__KEYS_OWN)))
         return 0;
-    return mu__coord_key_error(error, -MU_EPERMISSION, key, "is the service's own: keys "
+    return mu__coord_key_error(error, -MU_EPERMISSION, key,
+                               "is the service's own: keys "
                                "below " MU__KEYS_OWN " are for reading");
 }
 
@@ -367,8 +369,8 @@ static int make_put(struct mu__ctx *ctx, struct coordination *c,
     bool exists;
 
     if (rv == 0 && body->value.size > MU__KEY_VALUE_MAX)
-        rv = mu__coord_key_error(&a->error, -MU_EEXHAUSTED, body->key, "has a value of "
-                                 "more than 1 MiB");
+        rv = mu__coord_key_error(&a->error, -MU_EEXHAUSTED, body->key,
+                                 "has a value of more than 1 MiB");
     if (rv != 0)
         return rv;
     exists = mu__key_values_find(c->keys->kv, body->key, &entry);
@@ -381,8 +383,7 @@ static int make_put(struct mu__ctx *ctx, struct coordination *c,
     entry.owner = (body->flags & MU__PUT_LEASE) != 0 ? a->task->incarnation : 0;
     rv = check_change_room(ctx, c, &entry, a);
     if (rv == 0)
-        rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c),
-                               &a->error);
+        rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c), &a->error);
     if (rv == 0)
         a->result.revision = entry.revision;
     return rv;
@@ -423,8 +424,7 @@ static int make_increment(struct mu__ctx *ctx, struct coordination *c,
     if (rv == 0)
         rv = check_change_room(ctx, c, &entry, a);
     if (rv == 0)
-        rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c),
-                               &a->error);
+        rv = mu__coord_key_put(ctx, c, &entry, mu__coord_next_revision(c), &a->error);
     if (rv != 0)
         return rv;
     a->result.revision = entry.revision;
@@ -468,8 +468,7 @@ void mu__coord_on_key_delete(struct mu__ctx *ctx, void *state, struct mu__msg *m
 
 /* ---- Leases ---- */
 
-void mu__coord_key_end_leases(struct mu__ctx *ctx, struct coordination *c,
-                              uint64_t owner)
+void mu__coord_key_end_leases(struct mu__ctx *ctx, struct coordination *c, uint64_t owner)
 {
     struct mu__key_value entry;
 
@@ -583,8 +582,9 @@ static int visit_result(struct coordination *c, const struct mu__store_result *b
     if (mu__results_find(agent, body->token, &known) == MU__REQUEST_NEW) {
         rv = mu__results_reserve(agent, NULL);
         if (rv == 0)
-            mu__results_add(agent, &(struct mu__request_result){
-                body->token, body->revision, body->number, -(int)body->code});
+            mu__results_add(agent,
+                            &(struct mu__request_result){body->token, body->revision,
+                                                         body->number, -(int)body->code});
     }
     (void)mu__results_agent_closed(results, body->agent, UINT32_MAX);
     return rv;
@@ -638,8 +638,10 @@ int mu__coord_keys_rewrite(struct mu__ctx *ctx, struct coordination *c)
     struct mu__key_values *kv = c->keys->kv;
     struct mu__key_value entry;
     bool more = mu__key_values_next(kv, mu__view_str(""), false, &entry);
-    int rv = write_change(ctx, c, &(struct mu__key_value){
-        .revision = c->revision, .key = mu__view_str(KEY_REVISION)}, true);
+    int rv = write_change(ctx, c,
+                          &(struct mu__key_value){.revision = c->revision,
+                                                  .key = mu__view_str(KEY_REVISION)},
+                          true);
 
     while (more && rv == 0) {
         rv = write_change(ctx, c, &entry, false);

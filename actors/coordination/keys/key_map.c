@@ -23,32 +23,32 @@
 #include <string.h>
 
 enum {
-    VALUE_ROOM_MIN = 24,    /* so that numbers stay in place when they grow */
+    VALUE_ROOM_MIN = 24, /* so that numbers stay in place when they grow */
     DIGIT_BITS = 9,
-    POSITION_SHIFT = 4      /* a position: the byte's offset, then its bit's number */
+    POSITION_SHIFT = 4 /* a position: the byte's offset, then its bit's number */
 };
 
 /* Fields that each operation reads are in one piece with the key. */
 struct key_entry {
-    struct key_entry *child[2];     /* of the node that is in it */
-    struct key_entry *owned_next;   /* of the same owner */
+    struct key_entry *child[2];   /* of the node that is in it */
+    struct key_entry *owned_next; /* of the same owner */
     struct key_entry *owned_before;
     struct key_entry *same_hash;
-    struct mu__buf *value;          /* NULL when empty */
+    struct mu__buf *value; /* NULL when empty */
     uint64_t hash;
     uint64_t revision;
     uint64_t owner;
-    uint32_t position;              /* of the node that is in it; 0: unused */
+    uint32_t position; /* of the node that is in it; 0: unused */
     uint32_t key_size;
     uint8_t key[];
 };
 
 struct mu__key_values {
-    struct mu__map hashes;      /* -> the first entry of a chain */
-    struct mu__map owners;      /* -> the first entry of its list */
+    struct mu__map hashes; /* -> the first entry of a chain */
+    struct mu__map owners; /* -> the first entry of its list */
     struct key_entry *root;
-    struct key_entry *found;        /* last, which is often put next; NULL: none */
-    struct key_entry **memory;      /* &found, to set it in a const map */
+    struct key_entry *found;   /* last, which is often put next; NULL: none */
+    struct key_entry **memory; /* &found, to set it in a const map */
     uint64_t secret;
     uint64_t count;
     uint64_t bytes;
@@ -72,15 +72,15 @@ int mu__key_normalize(struct mu__view key, bool may_be_empty, mu_error *ret_erro
 
     for (uint32_t i = 0; i < key.size; i++) {
         if (from[i] < 32)
-            return refuse_key(ret_error, "may have no control characters; there is one "
-                              "at byte", i);
+            return refuse_key(ret_error,
+                              "may have no control characters; there is one at byte", i);
         if (from[i] == '/') {
             slash = size > 0;
             continue;
         }
         if (size + slash >= MU__KEY_MAX)
-            return refuse_key(ret_error, "may have so many bytes, and this one has more:",
-                              MU__KEY_MAX);
+            return refuse_key(
+                ret_error, "may have so many bytes, and this one has more:", MU__KEY_MAX);
         if (slash)
             out[size++] = '/';
         out[size++] = (char)from[i];
@@ -110,7 +110,7 @@ static bool are_bytes_plain(const uint8_t *at)
 bool mu__key_is_normal(struct mu__view key)
 {
     const uint8_t *at = key.data;
-    bool slash = true;          /* one more is wrong here */
+    bool slash = true; /* one more is wrong here */
 
     if (key.size > MU__KEY_MAX)
         return false;
@@ -344,7 +344,7 @@ static const struct key_entry *find_first_behind(const struct mu__key_values *kv
                                                  struct mu__view key, uint32_t position)
 {
     const struct key_entry *at = kv->root;
-    const struct key_entry *turn = NULL;    /* the last node where the key goes left */
+    const struct key_entry *turn = NULL; /* the last node where the key goes left */
     uint32_t last = 0;
 
     while (at->position > last && (position == 0 || at->position < position)) {
@@ -477,8 +477,8 @@ static struct key_entry *make_entry(uint64_t hash, const struct mu__key_value *f
 
     if (entry == NULL)
         return NULL;
-    *entry = (struct key_entry){.hash = hash, .revision = from->revision,
-                            .key_size = from->key.size};
+    *entry = (struct key_entry){
+        .hash = hash, .revision = from->revision, .key_size = from->key.size};
     if (from->key.size > 0)
         memcpy(entry->key, from->key.data, from->key.size);
     if (room_for(entry, from->value.size, &room) != 0) {
@@ -494,9 +494,10 @@ static int check_key_bytes(const struct mu__key_values *kv, uint64_t less, uint6
 {
     if (kv->bytes - less + more <= kv->bytes_max)
         return 0;
-    return mu_error_set(error, -MU_EEXHAUSTED, "keys and values have %" PRIu64 " bytes, "
-                        "and may have %" PRIu64 ": there is no room for %" PRIu64
-                        " more", kv->bytes, kv->bytes_max, more - less);
+    return mu_error_set(error, -MU_EEXHAUSTED,
+                        "keys and values have %" PRIu64 " bytes, "
+                        "and may have %" PRIu64 ": there is no room for %" PRIu64 " more",
+                        kv->bytes, kv->bytes_max, more - less);
 }
 
 static int refuse_key_memory(mu_error *error)
@@ -535,8 +536,9 @@ static int add_key_entry(struct mu__key_values *kv, uint64_t hash,
     if (rv != 0)
         return rv;
     if (kv->count >= kv->keys_max)
-        return mu_error_set(error, -MU_EEXHAUSTED, "there are %" PRIu64 " keys, as many "
-                            "as there may be", kv->count);
+        return mu_error_set(error, -MU_EEXHAUSTED,
+                            "there are %" PRIu64 " keys, as many as there may be",
+                            kv->count);
     entry = make_entry(hash, from);
     if (entry == NULL)
         return refuse_key_memory(error);
@@ -688,8 +690,9 @@ int mu__key_values_check_last_eighth(const struct mu__key_values *kv, mu_error *
     if (kv->count < kv->keys_max - kv->keys_max / 8 &&
         kv->bytes < kv->bytes_max - kv->bytes_max / 8)
         return 0;
-    return mu_error_set(ret_error, -MU_EEXHAUSTED, "there are %" PRIu64 " keys of %"
-                        PRIu64 " that there may be, and %" PRIu64 " bytes of %" PRIu64
-                        ": the last eighth is kept for tasks", kv->count, kv->keys_max,
-                        kv->bytes, kv->bytes_max);
+    return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                        "there are %" PRIu64 " keys of %" PRIu64
+                        " that there may be, and %" PRIu64 " bytes of %" PRIu64
+                        ": the last eighth is kept for tasks",
+                        kv->count, kv->keys_max, kv->bytes, kv->bytes_max);
 }

@@ -13,15 +13,15 @@ enum { MU__KEYS_MAX = 256 };
 #else
 enum { MU__KEYS_MAX = 1 << 20 };
 #endif
-#define MU__KEY_BYTES_MAX (UINT64_C(1) << 30)   /* of all keys and values together */
+#define MU__KEY_BYTES_MAX (UINT64_C(1) << 30) /* of all keys and values together */
 
 struct mu__key_value {
     uint64_t revision;
-    uint64_t owner;         /* incarnation of the task whose lease it is; 0: none */
+    uint64_t owner; /* incarnation of the task whose lease it is; 0: none */
     struct mu__view key;
     struct mu__view value;
-    struct mu__buf *backing;    /* of a found value, which a reference keeps as it is;
-                                   NULL when it is empty. Not read by put */
+    struct mu__buf *backing; /* of a found value, which a reference keeps as it is;
+                                NULL when it is empty. Not read by put */
 };
 
 struct mu__key_values;

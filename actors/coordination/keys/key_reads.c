@@ -187,7 +187,8 @@ static int check_read(struct mu__ctx *ctx, struct coordination *c,
         return error->code;
     if (mu__key_is_normal(head.key) && (head.key.size > 0 || kind->may_be_empty))
         return 0;
-    return mu_error_set(error, -MU_EINVALID, "a key is not in its normal form: it is "
+    return mu_error_set(error, -MU_EINVALID,
+                        "a key is not in its normal form: it is "
                         "empty, too long, has slashes too many or control characters");
 }
 
@@ -217,8 +218,9 @@ static void hold_read(struct mu__ctx *ctx, struct coordination *c, struct mu__ms
     mu_error error;
 
     if (r->held_count >= COORD_HELD_MAX) {
-        (void)mu_error_set(&error, -MU_EEXHAUSTED, "%d reads wait until it is certain "
-                           "that %s holds its store", COORD_HELD_MAX, c->config.task);
+        (void)mu_error_set(&error, -MU_EEXHAUSTED,
+                           "%d reads wait until it is certain that %s holds its store",
+                           COORD_HELD_MAX, c->config.task);
         get_read_kind(msg)->refuse(ctx, c, msg->from.node, head_of(msg).token, &error);
         return;
     }

@@ -5,18 +5,18 @@
  * fail, are made first, in memory alone, and undone when one of them fails. Then the
  * store and the readers are told of them, and deletions, which cannot fail, come last. No
  * key is changed twice, so the order of the list does not matter. */
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/keys/txn.h"
+#include "actors/coordination/tasks.h"
 
 #include <stdlib.h>
 
 /* A put or an increment. */
 struct planned {
-    struct mu__key_value entry;     /* to be put */
-    struct mu__key_value before;    /* if `exists`, with a reference to its backing */
+    struct mu__key_value entry;  /* to be put */
+    struct mu__key_value before; /* if `exists`, with a reference to its backing */
     bool exists;
     char number[MU__NUMBER_BYTES];
 };
@@ -24,11 +24,11 @@ struct planned {
 struct txn_plan {
     const struct mu__txn *txn;
     struct planned *puts;
-    unsigned count;             /* of `puts` */
-    unsigned made;              /* of these, in memory */
-    uint64_t revision;          /* of the service, before the first */
-    uint64_t bytes;             /* of their keys and values */
-    int64_t sum;                /* of the first increment */
+    unsigned count;    /* of `puts` */
+    unsigned made;     /* of these, in memory */
+    uint64_t revision; /* of the service, before the first */
+    uint64_t bytes;    /* of their keys and values */
+    int64_t sum;       /* of the first increment */
     bool has_sum;
 };
 

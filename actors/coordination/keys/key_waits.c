@@ -151,7 +151,8 @@ int mu__coord_key_add_wait(struct coord_reads *r, uint32_t node, uint64_t token,
     if (mu__map_get(&reader->waits, token) != NULL)
         return -MU_EEXISTS;
     if (reader->waits.count >= COORD_WAITS_MAX)
-        return mu_error_set(error, -MU_EEXHAUSTED, "this task waits for keys %d times, "
+        return mu_error_set(error, -MU_EEXHAUSTED,
+                            "this task waits for keys %d times, "
                             "gets and watches together, as often as it may",
                             COORD_WAITS_MAX);
     if (make_wait(r, reader, token, kind, key, ret_wait) != 0)

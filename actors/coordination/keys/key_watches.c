@@ -159,7 +159,7 @@ static void send_subject(struct mu__ctx *ctx, struct coordination *c,
 {
     struct coord_wait *next;
 
-    subject->count++;       /* keeps it during the walk */
+    subject->count++; /* keeps it during the walk */
     for (struct coord_wait *wait =
              MU__LIST_FIRST(&subject->waits[kind], struct coord_wait, link);
          wait != NULL; wait = next) {
@@ -312,8 +312,8 @@ static void next_page(struct mu__ctx *ctx, struct coordination *c,
 {
     struct coord_reads *r = c->keys->reads;
     struct mu__view last;
-    int rv = send_page(ctx, c, wait,
-                       (struct mu__view){wait->cursor, wait->cursor_size}, &last);
+    int rv = send_page(ctx, c, wait, (struct mu__view){wait->cursor, wait->cursor_size},
+                       &last);
 
     if (rv < 0) {
         end_overflowed_watch(ctx, c, wait);
@@ -337,9 +337,10 @@ bool mu__coord_key_next_pages(struct mu__ctx *ctx, struct coordination *c)
     const struct mu__list_node *at = NULL;
     unsigned pages = 0;
 
-    for (unsigned looks = 0; looks < COORD_SNAPSHOT_LOOKS &&
-                             pages < COORD_SNAPSHOT_PAGES && at != last &&
-                             !mu__list_is_empty(&r->pages); looks++) {
+    for (unsigned looks = 0;
+         looks < COORD_SNAPSHOT_LOOKS && pages < COORD_SNAPSHOT_PAGES && at != last &&
+         !mu__list_is_empty(&r->pages);
+         looks++) {
         struct coord_wait *wait = MU__LIST_FIRST(&r->pages, struct coord_wait, page_link);
 
         at = &wait->page_link;

@@ -24,7 +24,7 @@ static void note_queue_head(const mu_value *item, uint64_t revision,
 }
 
 static void note_queue_key(const mu_value *item, const char *directory, uint64_t ours,
-                       struct mu__lock_queue *queue)
+                           struct mu__lock_queue *queue)
 {
     const char *key = NULL;
     size_t size = 0;

@@ -115,7 +115,7 @@ static void drop_leases(struct mu__ctx *ctx, struct coordination *c)
 struct dropping {
     struct mu__ctx *ctx;
     struct coordination *c;
-    uint64_t agent;         /* of the last result */
+    uint64_t agent; /* of the last result */
 };
 
 static int drop_results_of(void *user, uint64_t agent, uint64_t done,

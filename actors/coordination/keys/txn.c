@@ -92,10 +92,11 @@ static int validate_pairs(const struct mu__txn *txn, mu_error *error)
     for (unsigned i = 0; i < txn->changes_count; i++)
         for (unsigned j = 0; j < i; j++)
             if (changes_collide(&txn->changes[j], &txn->changes[i]))
-                return mu_error_set(error, -MU_EINVALID, "changes %u and %u of the "
+                return mu_error_set(error, -MU_EINVALID,
+                                    "changes %u and %u of the "
                                     "transaction are of the same key \"%.*s\", or one "
-                                    "deletes what the other changes", j + 1, i + 1,
-                                    get_shown_size(txn->changes[i].key),
+                                    "deletes what the other changes",
+                                    j + 1, i + 1, get_shown_size(txn->changes[i].key),
                                     (const char *)txn->changes[i].key.data);
     return 0;
 }
@@ -110,9 +111,10 @@ static int validate_bytes(const struct mu__txn *txn, mu_error *error)
         bytes += (uint64_t)txn->changes[i].key.size + txn->changes[i].value.size;
     if (bytes <= MU_KV_TRANSACTION_BYTES_MAX)
         return 0;
-    return mu_error_set(error, -MU_EEXHAUSTED, "a transaction has %" PRIu64 " bytes of "
-                        "keys and values, and may have %d", bytes,
-                        MU_KV_TRANSACTION_BYTES_MAX);
+    return mu_error_set(error, -MU_EEXHAUSTED,
+                        "a transaction has %" PRIu64 " bytes of "
+                        "keys and values, and may have %d",
+                        bytes, MU_KV_TRANSACTION_BYTES_MAX);
 }
 
 int mu__txn_validate(const struct mu__txn *txn, mu_error *ret_error)
@@ -214,8 +216,7 @@ static bool read_view(const mu_value *list, size_t at, struct mu__view *ret_view
     const void *data;
     size_t size;
 
-    if (mu_value_get_bytes(mu_value_at(list, at), &data, &size) != 0 ||
-        size > UINT32_MAX)
+    if (mu_value_get_bytes(mu_value_at(list, at), &data, &size) != 0 || size > UINT32_MAX)
         return false;
     *ret_view = (struct mu__view){data, (uint32_t)size};
     return true;
@@ -252,8 +253,7 @@ static bool read_txn_change(const mu_value *item, struct mu__txn_change *ret_cha
 
 static int refuse_txn_shape(mu_error *error, const char *what)
 {
-    return mu_error_set(error, -MU_EINVALID, "malformed transaction: %s",
-                        what);
+    return mu_error_set(error, -MU_EINVALID, "malformed transaction: %s", what);
 }
 
 static int read_txn_parts(struct mu__txn *txn, mu_error *error)
@@ -263,7 +263,8 @@ static int read_txn_parts(struct mu__txn *txn, mu_error *error)
 
     if (mu_value_count(checks) > MU_KV_TRANSACTION_MAX ||
         mu_value_count(changes) > MU_KV_TRANSACTION_MAX)
-        return mu_error_set(error, -MU_EEXHAUSTED, "a transaction has %zu comparisons "
+        return mu_error_set(error, -MU_EEXHAUSTED,
+                            "a transaction has %zu comparisons "
                             "and %zu changes, and may have %d of each",
                             mu_value_count(checks), mu_value_count(changes),
                             MU_KV_TRANSACTION_MAX);
@@ -328,9 +329,10 @@ static int compare_revision(const struct mu__txn_check *check, uint64_t revision
 {
     if (check->revision == revision)
         return 0;
-    return mu_error_set(error, -MU_EPRECONDITION, "key \"%.*s\" has revision %" PRIu64
-                        ", expected %" PRIu64, get_shown_size(check->key),
-                        (const char *)check->key.data, revision, check->revision);
+    return mu_error_set(error, -MU_EPRECONDITION,
+                        "key \"%.*s\" has revision %" PRIu64 ", expected %" PRIu64,
+                        get_shown_size(check->key), (const char *)check->key.data,
+                        revision, check->revision);
 }
 
 int mu__txn_compare(const struct mu__txn_check *check, const struct mu__key_value *entry,

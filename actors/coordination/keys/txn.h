@@ -11,15 +11,15 @@
 #include "runtime/message/message.h"
 
 struct mu__txn_check {
-    int type;               /* enum mu_kv_check_type */
+    int type; /* enum mu_kv_check_type */
     struct mu__view key;
     uint64_t revision;
     struct mu__view value;
 };
 
 struct mu__txn_change {
-    int operation;          /* MU_KV_PUT, MU_KV_INCREMENT or MU_KV_DELETE */
-    unsigned flags;         /* MU_KV_LEASE */
+    int operation;  /* MU_KV_PUT, MU_KV_INCREMENT or MU_KV_DELETE */
+    unsigned flags; /* MU_KV_LEASE */
     struct mu__view key;
     struct mu__view value;
     int64_t by;
@@ -31,7 +31,7 @@ struct mu__txn {
     struct mu__txn_change changes[MU_KV_TRANSACTION_MAX];
     unsigned checks_count;
     unsigned changes_count;
-    mu_value *content;      /* of a transaction that was read; else NULL */
+    mu_value *content; /* of a transaction that was read; else NULL */
 };
 
 /* Check a transaction: keys in normal form, none of them changed twice or below a deleted

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OP_BYTES = 128 };    /* of a request, beside key and value */
+enum { OP_BYTES = 128 }; /* of a request, beside key and value */
 
 /* ---- Batches ---- */
 
@@ -178,10 +178,10 @@ struct result {
 
 /* The results of MU__ETCD_BUCKET tokens of an agent, which share a key. */
 struct bucket {
-    struct bucket *next;        /* of the agent, in order of tokens */
+    struct bucket *next; /* of the agent, in order of tokens */
     struct bucket *next_dirty;
     uint64_t agent;
-    uint64_t number;            /* its first token / MU__ETCD_BUCKET */
+    uint64_t number; /* its first token / MU__ETCD_BUCKET */
     struct result *results;
     size_t count;
     size_t capacity;
@@ -380,8 +380,7 @@ static void drop_if_empty(struct mu__etcd_results *results, struct bucket *bucke
     bucket_free(bucket);
 }
 
-int mu__etcd_results_write(struct mu__etcd_results *results,
-                           struct mu__etcd_batch *batch)
+int mu__etcd_results_write(struct mu__etcd_results *results, struct mu__etcd_batch *batch)
 {
     while (results->dirty != NULL) {
         struct bucket *bucket = results->dirty;

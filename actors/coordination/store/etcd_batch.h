@@ -14,12 +14,12 @@ enum { MU__ETCD_TXN_OPS = 6, MU__ETCD_TXN_BYTES = 1280 << 10 };
 enum { MU__ETCD_TXN_OPS = 120, MU__ETCD_TXN_BYTES = 1280 << 10 };
 #endif
 
-enum { MU__ETCD_BUCKET = 256 };     /* tokens of an agent whose results share a key */
+enum { MU__ETCD_BUCKET = 256 }; /* tokens of an agent whose results share a key */
 
 struct mu__etcd_op {
-    struct mu__view key;    /* below the cluster's prefix; in one allocation with */
-    struct mu__view value;  /* the value. Empty: the key is deleted; no empty value is
-                               ever put */
+    struct mu__view key;   /* below the cluster's prefix; in one allocation with */
+    struct mu__view value; /* the value. Empty: the key is deleted; no empty value is
+                              ever put */
 };
 
 struct mu__etcd_batch {
@@ -27,13 +27,13 @@ struct mu__etcd_batch {
     struct mu__etcd_op *ops;
     size_t count;
     size_t capacity;
-    size_t bytes;           /* about what they take in a request */
-    uint64_t sequence;      /* of the commit that ended it */
+    size_t bytes;      /* about what they take in a request */
+    uint64_t sequence; /* of the commit that ended it */
 };
 
 /* NULL: out of memory. */
 struct mu__etcd_batch *mu__etcd_batch_new(void);
-void mu__etcd_batch_free(struct mu__etcd_batch *batch);     /* NULL is fine */
+void mu__etcd_batch_free(struct mu__etcd_batch *batch); /* NULL is fine */
 
 /* Put (or, with an empty value, delete) a key; both are copied. -MU_ENOMEM. */
 int mu__etcd_batch_add(struct mu__etcd_batch *batch, struct mu__view key,
@@ -59,8 +59,8 @@ void mu__etcd_results_free(struct mu__etcd_results *results);
 
 /* Add a packed record of an agent's result, and forget those with tokens below `done`,
  * possibly itself. -MU_EINVALID: agent 0. -MU_ENOMEM: all results are void. */
-int mu__etcd_results_add(struct mu__etcd_results *results, uint64_t agent,
-                         uint64_t token, uint64_t done, struct mu__view packed);
+int mu__etcd_results_add(struct mu__etcd_results *results, uint64_t agent, uint64_t token,
+                         uint64_t done, struct mu__view packed);
 
 /* Add the keys that have changed since the last time. -MU_ENOMEM: the same. */
 int mu__etcd_results_write(struct mu__etcd_results *results,

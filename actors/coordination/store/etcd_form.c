@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { GATEWAY_MS = 10000 };    /* how long the gateway is used then */
+enum { GATEWAY_MS = 10000 }; /* how long the gateway is used then */
 
 static void json_end(struct mu__build *body, struct mu__view leader)
 {

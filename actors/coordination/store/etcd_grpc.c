@@ -3,7 +3,7 @@
 #include "actors/coordination/store/etcd_grpc.h"
 
 enum {
-    FRAME_HEAD = 5,             /* not compressed, and the size of the message */
+    FRAME_HEAD = 5, /* not compressed, and the size of the message */
     VARINT_MAX = 10,
     WIRE_NUMBER = 0,
     WIRE_64 = 1,
@@ -19,7 +19,7 @@ enum {
     COMPARE_KEY = 3,
     OP_PUT = 2,
     OP_DELETE = 3,
-    KEY = 1,                    /* of a put and of a delete */
+    KEY = 1, /* of a put and of a delete */
     PUT_VALUE = 2,
     PUT_LEASE = 3,
     DELETE_END = 2,
@@ -118,8 +118,8 @@ static void open_operation(struct mu__build *body, unsigned field, size_t size)
     open_field(body, field, size);
 }
 
-void mu__etcd_grpc_put(struct mu__build *body, struct mu__view key,
-                       struct mu__view value, uint64_t lease)
+void mu__etcd_grpc_put(struct mu__build *body, struct mu__view key, struct mu__view value,
+                       uint64_t lease)
 {
     open_operation(body, OP_PUT,
                    bytes_size(key) + bytes_size(value) + number_size(lease));

@@ -16,8 +16,8 @@
 void mu__etcd_grpc_begin(struct mu__build *body);
 void mu__etcd_grpc_compare(struct mu__build *body, enum mu__etcd_target target,
                            struct mu__view key, uint64_t number);
-void mu__etcd_grpc_put(struct mu__build *body, struct mu__view key,
-                       struct mu__view value, uint64_t lease);
+void mu__etcd_grpc_put(struct mu__build *body, struct mu__view key, struct mu__view value,
+                       uint64_t lease);
 void mu__etcd_grpc_delete(struct mu__build *body, struct mu__view key,
                           struct mu__view end);
 void mu__etcd_grpc_end(struct mu__build *body);

@@ -271,8 +271,9 @@ static int survey_entry(struct etcd_store *store, const struct mu__etcd_entry *e
     uint64_t *number;
 
     if (!rest_of(store, "meta/", entry, &name))
-        return mu_error_set(ret_error, -MU_EDATALOSS, "etcd shows another key than one "
-                            "below %s/meta/", store->prefix);
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd shows another key than one below %s/meta/",
+                            store->prefix);
     if (mu__view_is(name, "number"))
         number = &store->content.number;
     else if (mu__view_is(name, "staged"))
@@ -335,8 +336,9 @@ static int gather_entry(struct etcd_store *store, const struct mu__etcd_entry *e
     struct mu__view key;
 
     if (!rest_of(store, "staged/", entry, &key) || key.size == 0)
-        return mu_error_set(ret_error, -MU_EDATALOSS, "etcd shows another key than one "
-                            "below %s/staged/", store->prefix);
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd shows another key than one below %s/staged/",
+                            store->prefix);
     if (store->queue.work.batch == NULL)
         store->queue.work.batch = mu__etcd_batch_new();
     if (store->queue.work.batch == NULL ||
@@ -424,8 +426,8 @@ static int visit_next_record(struct etcd_store *store, struct mu__buf *value,
     struct mu__msg *record = NULL;
     size_t begin = *offset;
     char why[128] = "";
-    int rv = mu__decode(store->schema, store->pool, value, offset, why, sizeof why,
-                        &record);
+    int rv =
+        mu__decode(store->schema, store->pool, value, offset, why, sizeof why, &record);
 
     if (rv == 0 && record == NULL)
         return 0;

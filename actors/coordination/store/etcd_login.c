@@ -52,7 +52,7 @@ bool mu__etcd_token_ended(struct etcd_store *store, const struct etcd_flight *fl
     if (code == 0 || !mu__etcd_needs_new_token(code, error))
         return false;
     if (flight->token_number != login->token_number)
-        return true;            /* there is another one by now */
+        return true; /* there is another one by now */
     is_fresh = !login->token_works;
     login->token[0] = '\0';
     login->token_works = false;

@@ -19,14 +19,14 @@
 enum {
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 1000,
-    HEADERS_MAX = 4,            /* of a request, with the NULL */
-    LIMIT_MIN_MS = 300,         /* timeout of a request */
+    HEADERS_MAX = 4,    /* of a request, with the NULL */
+    LIMIT_MIN_MS = 300, /* timeout of a request */
     LEASE_MIN_MS = 100
 };
 
 static struct etcd_store *store_of(struct mu__store *base)
 {
-    return (struct etcd_store *)base;   /* the base is its first member */
+    return (struct etcd_store *)base; /* the base is its first member */
 }
 
 /* ---- Keys ---- */
@@ -262,9 +262,8 @@ static void endpoint_works(struct etcd_store *store, struct mu__ctx *ctx,
 /* Whether it is useless to repeat a request. */
 static bool is_for_good(int code)
 {
-    static const int codes[] = {-MU_EINVALID,      -MU_ENOTFOUND,
-                                -MU_EPERMISSION,   -MU_EEXHAUSTED,
-                                -MU_EPRECONDITION, -MU_ERANGE,
+    static const int codes[] = {-MU_EINVALID,       -MU_ENOTFOUND,       -MU_EPERMISSION,
+                                -MU_EEXHAUSTED,     -MU_EPRECONDITION,   -MU_ERANGE,
                                 -MU_EUNIMPLEMENTED, -MU_EUNAUTHENTICATED};
 
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
@@ -277,7 +276,7 @@ static void on_request_refused(struct etcd_store *store, struct mu__ctx *ctx,
                                const mu_error *error)
 {
     if (store->phase == ETCD_DROPPING) {
-        store->lease.id = 0;       /* it has ended already */
+        store->lease.id = 0; /* it has ended already */
         mu__build_done(&store->main.body);
         store->phase = ETCD_RESTING;
         store->retry.due_ms = mu__now_ms(ctx) + store->lease_ms / 8;
@@ -394,10 +393,10 @@ static void on_keep(struct etcd_store *store, struct mu__ctx *ctx)
     }
 }
 
-static bool
-handle_flight_answer(struct etcd_store *store, struct mu__ctx *ctx,
-                     struct etcd_flight *flight, struct mu__http_request *request,
-                     void (*heard)(struct etcd_store *store, struct mu__ctx *ctx))
+static bool handle_flight_answer(
+    struct etcd_store *store, struct mu__ctx *ctx, struct etcd_flight *flight,
+    struct mu__http_request *request,
+    void (*heard)(struct etcd_store *store, struct mu__ctx *ctx))
 {
     if (&flight->http != request || !flight->busy)
         return &flight->http == request;
@@ -593,8 +592,7 @@ static void init_etcd_store(struct etcd_store *store,
     store->http = config->http;
     store->access = config->access;
     store->up = config->up;
-    store->lease_ms =
-        config->lease_ms < LEASE_MIN_MS ? LEASE_MIN_MS : config->lease_ms;
+    store->lease_ms = config->lease_ms < LEASE_MIN_MS ? LEASE_MIN_MS : config->lease_ms;
     store->incarnation = config->incarnation;
     store->retry.backoff_ms = BACKOFF_FIRST_MS;
     store->queue.end = &store->queue.first;
@@ -614,8 +612,9 @@ static int etcd_open(const struct mu__store_config *config, mu_error *ret_error,
     if (rv == 0)
         rv = set_prefix(store, config->cluster_name, ret_error);
     if (rv == 0 && config->http == NULL)
-        rv = mu_error_set(ret_error, -MU_EINVALID, "store \"etcd:%s\" needs HTTP, which "
-                          "this program has not", config->location);
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "store \"etcd:%s\" needs HTTP, which this program has not",
+                          config->location);
     if (rv != 0) {
         free(store);
         return rv;

@@ -138,7 +138,7 @@ static void put_etcd_number(struct etcd_store *store, const char *name, uint64_t
 
     (void)snprintf(text, sizeof text, "%" PRIu64, number);
     mu__etcd_form(store)->put(&store->main.body, mu__etcd_key(store, name, key),
-                     mu__view_str(text), 0);
+                              mu__view_str(text), 0);
 }
 
 static void build_pointing(struct etcd_store *store)
@@ -154,9 +154,8 @@ static void build_clearing(struct etcd_store *store)
     char end[ETCD_KEY_MAX + 1];
 
     form->remove(body, mu__etcd_key(store, "staged/", key),
-                        mu__etcd_key(store, "staged0", end));
-    form->remove(body, mu__etcd_key(store, "meta/staged", key),
-                        (struct mu__view){"", 0});
+                 mu__etcd_key(store, "staged0", end));
+    form->remove(body, mu__etcd_key(store, "meta/staged", key), (struct mu__view){"", 0});
     if (store->content.is_new)
         put_etcd_number(store, "meta/number", store->content.number);
 }
@@ -164,8 +163,8 @@ static void build_clearing(struct etcd_store *store)
 /* Each stage, and its successor. */
 static const struct write_stage {
     void (*build)(struct etcd_store *store);
-    bool is_in_parts;       /* may take several transactions */
-    bool is_safe;           /* from here on the batch counts */
+    bool is_in_parts; /* may take several transactions */
+    bool is_safe;     /* from here on the batch counts */
     bool is_last;
     enum etcd_stage next;
 } stages[] = {

@@ -20,7 +20,7 @@ enum {
     ETCD_URL_MAX = 255,
     ETCD_PREFIX_MAX = 256,
     ETCD_KEY_MAX = ETCD_PREFIX_MAX + 16 + MU__KEY_MAX,
-    ETCD_TOKEN_MAX = 4096,      /* bytes; a JWT has some hundreds */
+    ETCD_TOKEN_MAX = 4096, /* bytes; a JWT has some hundreds */
     ETCD_LEADER_MAX = 128
 };
 
@@ -32,14 +32,14 @@ struct etcd_flight {
     size_t endpoint;
     uint64_t sent_ms;
     bool busy;
-    bool grpc;              /* the body is a transaction for etcd's gRPC interface */
-    bool void_answer;       /* the request was abandoned while it was busy */
-    unsigned token_number;  /* of the token that it was sent with; 0: none */
+    bool grpc;             /* the body is a transaction for etcd's gRPC interface */
+    bool void_answer;      /* the request was abandoned while it was busy */
+    unsigned token_number; /* of the token that it was sent with; 0: none */
 };
 
 struct etcd_endpoint {
     char url[ETCD_URL_MAX + 1];
-    bool bad;               /* it failed the last time, and that was logged */
+    bool bad; /* it failed the last time, and that was logged */
 };
 
 /* See the table in etcd_hold.c. */
@@ -61,49 +61,49 @@ struct etcd_endpoints {
     struct etcd_endpoint list[ETCD_ENDPOINTS_MAX];
     size_t count;
     size_t next;
-    char failure[ETCD_REASON_MAX];  /* which one failed last, and why; "": one has
-                                       answered since */
+    char failure[ETCD_REASON_MAX]; /* which one failed last, and why; "": one has
+                                      answered since */
 };
 
 /* When a failed request is repeated. */
 struct etcd_retry {
-    uint64_t due_ms;                /* nothing is sent before */
+    uint64_t due_ms; /* nothing is sent before */
     uint32_t backoff_ms;
 };
 
 /* A user's token. */
 struct etcd_login {
     struct etcd_flight flight;
-    char token[ETCD_TOKEN_MAX];     /* "Authorization: ..."; "": none */
-    unsigned token_number;          /* of the last one that there was */
-    bool token_works;               /* etcd has taken it */
-    bool has_no_users;              /* authentication is off in etcd: no token is
-                                       needed */
+    char token[ETCD_TOKEN_MAX]; /* "Authorization: ..."; "": none */
+    unsigned token_number;      /* of the last one that there was */
+    bool token_works;           /* etcd has taken it */
+    bool has_no_users;          /* authentication is off in etcd: no token is
+                                   needed */
     uint64_t due_ms;
 };
 
 /* The lease of the leader's key, which is kept alive in every phase. */
 struct etcd_lease {
-    uint64_t id;                    /* 0: none */
+    uint64_t id; /* 0: none */
     uint32_t ttl_ms;
-    uint64_t sent_ms;               /* when the last successful keep-alive was sent */
+    uint64_t sent_ms; /* when the last successful keep-alive was sent */
     struct etcd_flight keeping;
-    uint64_t due_ms;                /* when the next one is due */
+    uint64_t due_ms; /* when the next one is due */
 };
 
 /* The leader's key, when it is this node's. */
 struct etcd_leader {
     uint64_t created;
     uint64_t version;
-    uint64_t writes;                /* number of the transaction that is built next */
-    char value[ETCD_LEADER_MAX];    /* the last one that was put */
+    uint64_t writes;             /* number of the transaction that is built next */
+    char value[ETCD_LEADER_MAX]; /* the last one that was put */
 };
 
 /* The content of etcd. */
 struct etcd_content {
     uint64_t number;
-    bool is_new;                    /* the number is not written yet */
-    uint64_t staged;                /* how many changes a former holder has staged */
+    bool is_new;     /* the number is not written yet */
+    uint64_t staged; /* how many changes a former holder has staged */
 };
 
 /* Reading, page by page. */
@@ -111,13 +111,13 @@ struct etcd_pages {
     size_t section;
     char from[ETCD_KEY_MAX + 1];
     uint32_t from_size;
-    uint64_t entries;               /* of a page, at most */
+    uint64_t entries; /* of a page, at most */
 };
 
 /* The last log lines, each of which is logged once. */
 struct etcd_logged {
     char trouble[ETCD_REASON_MAX];
-    char leader[ETCD_LEADER_MAX];   /* another holder */
+    char leader[ETCD_LEADER_MAX]; /* another holder */
 };
 
 struct etcd_store {
@@ -125,16 +125,16 @@ struct etcd_store {
     const struct mu__schema *schema;
     struct mu__pool *pool;
     struct mu__http *http;
-    const struct mu__store_access *access;  /* may be NULL */
+    const struct mu__store_access *access; /* may be NULL */
     struct mu__store_upcalls up;
-    uint32_t lease_ms;              /* requested */
+    uint32_t lease_ms; /* requested */
     uint64_t incarnation;
     char task[64];
     char prefix[ETCD_PREFIX_MAX];
     bool started;
-    bool hearing;                   /* an answer is being handled: nothing is sent */
+    bool hearing; /* an answer is being handled: nothing is sent */
     enum etcd_phase phase;
-    struct etcd_flight main;        /* the request of that phase */
+    struct etcd_flight main; /* the request of that phase */
     struct etcd_retry retry;
     struct etcd_endpoints endpoints;
     struct etcd_login login;
@@ -143,7 +143,7 @@ struct etcd_store {
     struct etcd_content content;
     struct etcd_pages pages;
     struct etcd_queue queue;
-    uint64_t grpc_due_ms;           /* before that, all goes through the gateway */
+    uint64_t grpc_due_ms; /* before that, all goes through the gateway */
     struct etcd_logged logged;
 };
 
@@ -197,7 +197,7 @@ const char *mu__etcd_advice(const struct etcd_store *store, int code,
  * gives a negative code with a message and changes nothing: the request is repeated. */
 struct etcd_phase_row {
     const char *path;
-    const char *reason;      /* "cannot ..." */
+    const char *reason; /* "cannot ..." */
     void (*build)(struct etcd_store *store);
     int (*answered)(struct etcd_store *store, struct mu__ctx *ctx,
                     const struct mu__etcd_answer *answer, mu_error *ret_error);

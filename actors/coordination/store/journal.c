@@ -16,8 +16,8 @@ enum {
     HEAD_BYTES = MU__JOURNAL_HEAD_BYTES,
     FOOT_BYTES = MU__JOURNAL_FOOT_BYTES,
     GAP_BYTES = 2 * MU__TAIL_ALIGN,
-    RECORD_RETAINED_MAX = 1 << 16,  /* a larger buffer is not kept for the next record */
-    NEW_BYTES_FIRST = 1 << 12   /* of a rewrite; doubles */
+    RECORD_RETAINED_MAX = 1 << 16, /* a larger buffer is not kept for the next record */
+    NEW_BYTES_FIRST = 1 << 12      /* of a rewrite; doubles */
 };
 
 /* ---- The new content ---- */
@@ -172,9 +172,9 @@ static int pack_record(struct mu__journal *journal, const struct mu__msg *msg,
 
 static int refuse_full(const struct mu__journal *journal, mu_error *error)
 {
-    return mu_error_set(error, -MU_EEXHAUSTED, "%s: the journal is full: %" PRIu64
-                        " bytes of %" PRIu32, journal->storage->name, journal->bytes,
-                        UINT32_MAX);
+    return mu_error_set(error, -MU_EEXHAUSTED,
+                        "%s: the journal is full: %" PRIu64 " bytes of %" PRIu32,
+                        journal->storage->name, journal->bytes, UINT32_MAX);
 }
 
 int mu__journal_reserve(struct mu__journal *journal, uint64_t bytes, mu_error *ret_error)
@@ -183,8 +183,9 @@ int mu__journal_reserve(struct mu__journal *journal, uint64_t bytes, mu_error *r
 
     if (journal->bytes + bytes > UINT32_MAX)
         return refuse_full(journal, ret_error);
-    return storage->ops->reserve == NULL ? 0 : storage->ops->reserve(storage, bytes,
-                                                                     ret_error);
+    return storage->ops->reserve == NULL
+               ? 0
+               : storage->ops->reserve(storage, bytes, ret_error);
 }
 
 static int add_to_storage(struct mu__journal *journal, const void *data, size_t size,
@@ -213,8 +214,10 @@ static int add_to_renewal(struct mu__journal *journal, uint8_t *record, size_t s
     if (journal->renew_error.code != 0)
         return journal->renew_error.code;
     if (journal->renew_bytes + size > UINT32_MAX)
-        return mu_error_set(&journal->renew_error, -MU_EEXHAUSTED, "%s: there is more "
-                            "than %" PRIu32 " bytes to keep", storage->name, UINT32_MAX);
+        return mu_error_set(&journal->renew_error, -MU_EEXHAUSTED,
+                            "%s: there is more "
+                            "than %" PRIu32 " bytes to keep",
+                            storage->name, UINT32_MAX);
     mu__journal_put_frame(&journal->crc, record, journal->content_number,
                           (uint32_t)(size - HEAD_BYTES - FOOT_BYTES));
     rv = storage->ops->renew_append(storage, record, size, &journal->renew_error);
@@ -238,7 +241,7 @@ static int append_message(struct mu__journal *journal, const struct mu__msg *msg
     if (!journal->rewriting) {
         rv = add_to_storage(journal, record, size, error);
         if (journal->renewing)
-            (void)add_to_renewal(journal, record, size);    /* its commit fails */
+            (void)add_to_renewal(journal, record, size); /* its commit fails */
         return rv;
     }
     rv = add_to_content(journal, record, size);
@@ -299,8 +302,10 @@ int mu__journal_rewrite_commit(struct mu__journal *journal, mu_error *ret_error)
 
     assert(journal->rewriting);
     if (rv != 0)
-        (void)mu_error_set(ret_error, rv, "%s: a message could not be written anew: %s; "
-                           "the old journal stays", storage->name, mu_strerror(rv));
+        (void)mu_error_set(ret_error, rv,
+                           "%s: a message could not be written anew: %s; "
+                           "the old journal stays",
+                           storage->name, mu_strerror(rv));
     else
         rv = storage->ops->replace(storage, content->data, content->size, ret_error);
     if (rv == 0) {

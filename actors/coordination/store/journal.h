@@ -49,9 +49,9 @@ struct mu__journal_step {
 };
 
 struct mu__journal_progress {
-    uint64_t records;           /* so many were visited, */
-    uint64_t bytes;             /* of so many bytes, */
-    uint64_t bytes_all;         /* of a file of so many */
+    uint64_t records;   /* so many were visited, */
+    uint64_t bytes;     /* of so many bytes, */
+    uint64_t bytes_all; /* of a file of so many */
 };
 
 int mu__journal_read_begin(struct mu__storage *storage, const struct mu__schema *schema,
@@ -60,17 +60,17 @@ int mu__journal_read_begin(struct mu__storage *storage, const struct mu__schema 
 int mu__journal_read_step(struct mu__journal_reading *reading,
                           const struct mu__journal_step *step, mu_error *ret_error,
                           uint64_t *ret_cut, struct mu__journal **ret_journal);
-struct mu__journal_progress
-mu__journal_read_progress(const struct mu__journal_reading *reading);
+struct mu__journal_progress mu__journal_read_progress(
+    const struct mu__journal_reading *reading);
 
 /* End a reading that has not ended. NULL is fine. */
 void mu__journal_read_drop(struct mu__journal_reading *reading);
 
 /* The writer of a journal. */
 enum mu__journal_use {
-    MU__JOURNAL_OF_CHIEF,   /* MU__JOURNAL_BEGIN to MU__JOURNAL_REMOVED, and
-                               MU__JOURNAL_BODY */
-    MU__JOURNAL_OF_STORE,   /* MU__STORE_BEGIN to MU__STORE_COMMIT */
+    MU__JOURNAL_OF_CHIEF, /* MU__JOURNAL_BEGIN to MU__JOURNAL_REMOVED, and
+                             MU__JOURNAL_BODY */
+    MU__JOURNAL_OF_STORE, /* MU__STORE_BEGIN to MU__STORE_COMMIT */
     MU__JOURNAL_USES
 };
 

@@ -10,17 +10,17 @@ struct mu__journal {
     struct mu__storage *storage;
     const struct mu__schema *schema;
     struct mu__pool *pool;
-    struct mu__buf *record;     /* the buffer for packing one */
-    struct mu__buf *content;    /* of the rewrite under way */
-    int rewrite_rv;             /* why it cannot be committed */
+    struct mu__buf *record;  /* the buffer for packing one */
+    struct mu__buf *content; /* of the rewrite under way */
+    int rewrite_rv;          /* why it cannot be committed */
     bool rewriting;
     bool renewing;
-    mu_error renew_error;       /* code 0: none */
-    uint64_t renew_bytes;       /* of the renewal */
+    mu_error renew_error; /* code 0: none */
+    uint64_t renew_bytes; /* of the renewal */
     bool unflushed;
     uint64_t bytes;
-    uint64_t number;            /* of the next record */
-    uint64_t content_number;    /* the same of the rewrite, or of the renewal */
+    uint64_t number;         /* of the next record */
+    uint64_t content_number; /* the same of the rewrite, or of the renewal */
     uint64_t skipped;
     struct mu__crc32c crc;
 };

@@ -19,14 +19,14 @@ enum { PART_BYTES = 1 << 20 };
 
 struct parts {
     struct mu__storage *storage;
-    struct mu__buf *part;           /* NULL: the storage is empty, or ends here */
+    struct mu__buf *part; /* NULL: the storage is empty, or ends here */
     struct mu__journal_scan scan;
 };
 
 static int load_part(struct parts *parts, uint64_t offset, size_t needed, mu_error *error)
 {
     struct mu__storage *storage = parts->storage;
-    uint32_t bytes_max = needed <= PART_BYTES ? PART_BYTES
+    uint32_t bytes_max = needed <= PART_BYTES  ? PART_BYTES
                          : needed < UINT32_MAX ? (uint32_t)needed
                                                : UINT32_MAX;
     struct mu__buf *part;
@@ -69,8 +69,8 @@ static int next_piece(struct parts *parts, struct mu__journal_piece *ret_piece,
         rv = load_part(parts, ret_piece->offset, ret_piece->bytes, error);
         if (rv != 0)
             return rv;
-        mu__journal_scan_move(&parts->scan, parts->part == NULL ? NULL
-                                                                : parts->part->data,
+        mu__journal_scan_move(&parts->scan,
+                              parts->part == NULL ? NULL : parts->part->data,
                               parts->part == NULL ? 0 : parts->part->size,
                               parts->scan.has_more);
     }
@@ -95,7 +95,7 @@ struct mu__journal_reading {
     struct mu__journal *journal;
     mu__journal_visit_fn visit;
     void *owner;
-    mu_error *error;        /* of the step that is being taken */
+    mu_error *error; /* of the step that is being taken */
     struct parts parts;
     bool is_empty;
     uint64_t records;
@@ -279,8 +279,8 @@ void mu__journal_read_drop(struct mu__journal_reading *reading)
     free(reading);
 }
 
-struct mu__journal_progress
-mu__journal_read_progress(const struct mu__journal_reading *reading)
+struct mu__journal_progress mu__journal_read_progress(
+    const struct mu__journal_reading *reading)
 {
     struct mu__storage *storage = reading->parts.storage;
 
@@ -311,9 +311,9 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
 /* ---- Verifying ---- */
 
 struct use {
-    uint16_t first;     /* kinds of messages */
+    uint16_t first; /* kinds of messages */
     uint16_t last;
-    uint16_t beside;    /* one more; 0: none */
+    uint16_t beside; /* one more; 0: none */
     const char *what;
 };
 
@@ -338,9 +338,10 @@ static int check_use(const struct mu__journal_piece *piece, enum mu__journal_use
 
     for (unsigned i = 0; i < MU__JOURNAL_USES; i++)
         if (i != use && is_kind_of_use(&uses[i], kind))
-            return mu_error_set(error, -MU_EINVALID, "%s: expected %s, and this is %s: "
-                                "each of them has a file of its own", name,
-                                uses[use].what, uses[i].what);
+            return mu_error_set(error, -MU_EINVALID,
+                                "%s: expected %s, and this is %s: "
+                                "each of them has a file of its own",
+                                name, uses[use].what, uses[i].what);
     return 0;
 }
 
@@ -356,7 +357,8 @@ static int verify_parts(struct parts *parts, enum mu__journal_use use, uint64_t 
             rv = check_use(&piece, use, parts->storage->name, error);
     } while (rv == 0 && piece.kind == MU__JOURNAL_RECORD && piece.offset < bytes_max);
     return rv == 0 && piece.kind == MU__JOURNAL_DAMAGED
-               ? refuse_damage(parts, &piece, error) : rv;
+               ? refuse_damage(parts, &piece, error)
+               : rv;
 }
 
 int mu__journal_verify(struct mu__storage *storage, enum mu__journal_use use,

@@ -12,9 +12,9 @@
 #include <string.h>
 
 enum {
-    OLD_HEAD_BYTES = 8,         /* size and sum */
-    OLD_ZEROS_MIN = 512,        /* so many zeros at the end, a sector, are no record's */
-    MESSAGE_BYTES_MIN = 8,      /* the two sizes of the codec */
+    OLD_HEAD_BYTES = 8,    /* size and sum */
+    OLD_ZEROS_MIN = 512,   /* so many zeros at the end, a sector, are no record's */
+    MESSAGE_BYTES_MIN = 8, /* the two sizes of the codec */
     TAIL_ALIGN = 16
 };
 
@@ -86,7 +86,7 @@ void mu__journal_put_frame(const struct mu__crc32c *crc, uint8_t *record, uint64
 /* The head of a record, whose sum is right. */
 struct head {
     uint64_t number;
-    size_t bytes;           /* of the whole record; may reach beyond the file */
+    size_t bytes; /* of the whole record; may reach beyond the file */
     size_t message_bytes;
 };
 
@@ -141,8 +141,8 @@ static bool is_old_whole(const struct mu__journal_scan *scan, size_t at, size_t 
     tail = load_little32(bytes + 4);
     if (tail > 0)
         message = (message + TAIL_ALIGN - 1) / TAIL_ALIGN * TAIL_ALIGN + tail;
-    return message == size && load_little32(record + 4) == old_sum(scan, at,
-                                                                   (uint32_t)size);
+    return message == size &&
+           load_little32(record + 4) == old_sum(scan, at, (uint32_t)size);
 }
 
 static bool is_old_record(const struct mu__journal_scan *scan, size_t at)
@@ -159,8 +159,8 @@ static bool is_old_record(const struct mu__journal_scan *scan, size_t at)
 static size_t find_record(const struct mu__journal_scan *scan, size_t from)
 {
     for (size_t at = from; at + MU__JOURNAL_HEAD_BYTES <= scan->size; at++) {
-        const uint8_t *next = memchr(scan->data + at, (int)(MU__JOURNAL_MARK & 0xFF),
-                                     scan->size - at);
+        const uint8_t *next =
+            memchr(scan->data + at, (int)(MU__JOURNAL_MARK & 0xFF), scan->size - at);
         struct head head;
         uint32_t sum;
 
@@ -206,8 +206,9 @@ static void set_record_piece(struct mu__journal_scan *scan,
 static void set_disorder_piece(struct mu__journal_scan *scan,
                                struct mu__journal_piece *piece, const struct head *head)
 {
-    (void)snprintf(piece->what, sizeof piece->what, "expected record %" PRIu64
-                   ", found record %" PRIu64, scan->number, head->number);
+    (void)snprintf(piece->what, sizeof piece->what,
+                   "expected record %" PRIu64 ", found record %" PRIu64, scan->number,
+                   head->number);
     if (head->number < scan->number) {
         set_piece(scan, piece, MU__JOURNAL_DAMAGED, head->bytes);
         return;
@@ -235,8 +236,8 @@ static void next_with_head(struct mu__journal_scan *scan, struct mu__journal_pie
         set_record_piece(scan, piece, MU__JOURNAL_HEAD_BYTES, head->message_bytes,
                          head->bytes);
     } else if (scan->has_more) {
-        set_more_piece(piece, head->number == scan->number && !is_next ? head->bytes
-                                                                       : SIZE_MAX);
+        set_more_piece(piece,
+                       head->number == scan->number && !is_next ? head->bytes : SIZE_MAX);
     } else if (head->number > scan->number) {
         set_disorder_piece(scan, piece, head);
     } else if (head->bytes > left) {
@@ -247,8 +248,9 @@ static void next_with_head(struct mu__journal_scan *scan, struct mu__journal_pie
                scan->size - scan->zeros_from >= MU__JOURNAL_FOOT_BYTES) {
         set_piece(scan, piece, MU__JOURNAL_TORN, left);
     } else {
-        (void)snprintf(piece->what, sizeof piece->what, "its %zu bytes have the sum %08"
-                       PRIx32 ", expected %08" PRIx32, head->message_bytes, sum,
+        (void)snprintf(piece->what, sizeof piece->what,
+                       "its %zu bytes have the sum %08" PRIx32 ", expected %08" PRIx32,
+                       head->message_bytes, sum,
                        load_little32(scan->data + scan->at + 20));
         piece->records = 1;
         scan->number++;
@@ -263,12 +265,14 @@ static void describe_bad_head(const struct mu__journal_scan *scan,
 
     if (scan->size - scan->at < MU__JOURNAL_HEAD_BYTES ||
         load_little32(head) != MU__JOURNAL_MARK)
-        (void)snprintf(piece->what, sizeof piece->what, "no record begins here, expected "
-                       "the mark %08" PRIx32, MU__JOURNAL_MARK);
+        (void)snprintf(piece->what, sizeof piece->what,
+                       "no record begins here, expected "
+                       "the mark %08" PRIx32,
+                       MU__JOURNAL_MARK);
     else
-        (void)snprintf(piece->what, sizeof piece->what, "its head has the sum %08" PRIx32
-                       ", expected %08" PRIx32, mu__crc32c_add(&scan->crc, 0, head, 16),
-                       load_little32(head + 16));
+        (void)snprintf(piece->what, sizeof piece->what,
+                       "its head has the sum %08" PRIx32 ", expected %08" PRIx32,
+                       mu__crc32c_add(&scan->crc, 0, head, 16), load_little32(head + 16));
 }
 
 static void next_without_head(struct mu__journal_scan *scan,
@@ -322,10 +326,11 @@ static void scan_old_record(struct mu__journal_scan *scan,
         set_piece(scan, piece, MU__JOURNAL_TORN, left);
         return;
     }
-    (void)snprintf(piece->what, sizeof piece->what, "no whole record is here: its size "
+    (void)snprintf(piece->what, sizeof piece->what,
+                   "no whole record is here: its size "
                    "would be %" PRIu32 ", or its sum is wrong",
                    left < 4 ? 0 : load_little32(scan->data + scan->at));
-    scan->number++;     /* at least one */
+    scan->number++; /* at least one */
     set_piece(scan, piece, MU__JOURNAL_DAMAGED, next - scan->at);
 }
 
@@ -361,15 +366,19 @@ int mu__journal_scan_begin(struct mu__journal_scan *scan, const void *data, size
     if (is_header_part(data, size))
         return 0;
     if (size < MU__JOURNAL_HEADER_BYTES || memcmp(data, magic, sizeof magic) != 0)
-        return mu_error_set(ret_error, -MU_EDATALOSS, "%s: expected a journal of muster, "
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "%s: expected a journal of muster, "
                             "found something else, which is left as it is: name another "
-                            "file, or move this one away", name);
+                            "file, or move this one away",
+                            name);
     scan->format = load_little32(scan->data + MU__JOURNAL_MAGIC_BYTES);
     if (scan->format < MU__JOURNAL_FORMAT_MIN || scan->format > MU__JOURNAL_FORMAT)
-        return mu_error_set(ret_error, -MU_EDATALOSS, "%s: a journal of format %" PRIu32
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "%s: a journal of format %" PRIu32
                             ", expected %d to %d: it is of a newer muster, or damaged; "
-                            "it is left as it is", name, scan->format,
-                            (int)MU__JOURNAL_FORMAT_MIN, (int)MU__JOURNAL_FORMAT);
+                            "it is left as it is",
+                            name, scan->format, (int)MU__JOURNAL_FORMAT_MIN,
+                            (int)MU__JOURNAL_FORMAT);
     scan->at = MU__JOURNAL_HEADER_BYTES;
     return 0;
 }
@@ -443,10 +452,11 @@ void mu__journal_scan_refuse(struct mu__journal_scan *scan,
         mu__journal_scan_next(scan, &piece);
         whole += piece.kind == MU__JOURNAL_RECORD;
     } while (piece.kind != MU__JOURNAL_END);
-    (void)mu_error_set(ret_error, -MU_EDATALOSS, "%s: record %" PRIu64 " at byte %zu is "
+    (void)mu_error_set(ret_error, -MU_EDATALOSS,
+                       "%s: record %" PRIu64 " at byte %zu is "
                        "damaged: %s; %" PRIu64 " whole records stand behind it. The file "
                        "is left as it is: \"muster journal check FILE\" shows the "
                        "damage, \"muster journal repair FILE\" keeps a copy and goes on "
-                       "without what is damaged", name, damage->number, damage->offset,
-                       damage->what, whole);
+                       "without what is damaged",
+                       name, damage->number, damage->offset, damage->what, whole);
 }

@@ -44,9 +44,9 @@ enum {
 
 enum mu__journal_piece_kind {
     MU__JOURNAL_RECORD,
-    MU__JOURNAL_TORN,       /* up to the end of the file; never flushed */
-    MU__JOURNAL_DAMAGED,    /* the next piece is behind the damage */
-    MU__JOURNAL_MORE,       /* of a part: `bytes` are needed from `offset` on, or all */
+    MU__JOURNAL_TORN,    /* up to the end of the file; never flushed */
+    MU__JOURNAL_DAMAGED, /* the next piece is behind the damage */
+    MU__JOURNAL_MORE,    /* of a part: `bytes` are needed from `offset` on, or all */
     MU__JOURNAL_END
 };
 
@@ -59,18 +59,18 @@ struct mu__journal_piece {
     uint64_t records;       /* damaged: how many are lost; 0: unknown */
     const uint8_t *message; /* record: within the file's bytes */
     size_t message_bytes;
-    char what[MU__JOURNAL_WHAT_BYTES];  /* damaged: what was expected and found */
+    char what[MU__JOURNAL_WHAT_BYTES]; /* damaged: what was expected and found */
 };
 
 struct mu__journal_scan {
-    const uint8_t *data;    /* borrowed: the file, or a part of it */
+    const uint8_t *data; /* borrowed: the file, or a part of it */
     size_t size;
-    size_t base;            /* where the part begins in the file */
-    bool has_more;          /* the file goes on behind it */
-    size_t zeros_from;      /* the file is zero from here on */
-    size_t at;              /* where the next piece begins; 0: the header is torn */
-    uint64_t number;        /* of the next record */
-    uint32_t format;        /* 0: the header is torn */
+    size_t base;       /* where the part begins in the file */
+    bool has_more;     /* the file goes on behind it */
+    size_t zeros_from; /* the file is zero from here on */
+    size_t at;         /* where the next piece begins; 0: the header is torn */
+    uint64_t number;   /* of the next record */
+    uint32_t format;   /* 0: the header is torn */
     struct mu__crc32c crc;
 };
 

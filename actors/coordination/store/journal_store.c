@@ -33,9 +33,9 @@ enum { REWRITE_BYTES_MIN = 1 << 20, SPARE_BYTES = 1 << 18 };
 enum {
     RETRY_MS = 1000,
     REASON_BYTES = 512,
-    CHANGE_BYTES = 512      /* of a change and its result, beside the key and the value */
+    CHANGE_BYTES = 512 /* of a change and its result, beside the key and the value */
 };
-#define REWRITE_BYTES_MAX (UINT64_C(3) << 30)   /* of the 4 GiB that a journal may have */
+#define REWRITE_BYTES_MAX (UINT64_C(3) << 30) /* of the 4 GiB that a journal may have */
 
 struct file {
     struct mu__store base;
@@ -44,30 +44,30 @@ struct file {
     struct mu__pool *pool;
     struct mu__store_upcalls up;
 
-    struct mu__journal *journal;    /* while it is held, or being opened */
-    uint64_t number;                /* of the content */
+    struct mu__journal *journal; /* while it is held, or being opened */
+    uint64_t number;             /* of the content */
     uint64_t epoch;
-    uint64_t records;               /* in the file */
-    uint64_t rewrite_above;         /* bytes of the file: twice those after a rewrite */
+    uint64_t records;       /* in the file */
+    uint64_t rewrite_above; /* bytes of the file: twice those after a rewrite */
     bool rewriting;
-    bool is_full;                   /* the last change had no room */
-    uint64_t full_rewrite_ms;       /* a full file is not rewritten again before this */
-    uint64_t now_ms;                /* of the last tick */
+    bool is_full;             /* the last change had no room */
+    uint64_t full_rewrite_ms; /* a full file is not rewritten again before this */
+    uint64_t now_ms;          /* of the last tick */
 
     bool started;
-    bool failed;                    /* `lost` is to be called */
-    uint64_t try_ms;                /* when the next open is tried */
-    char reason[REASON_BYTES];      /* of the last failure that was logged */
+    bool failed;               /* `lost` is to be called */
+    uint64_t try_ms;           /* when the next open is tried */
+    char reason[REASON_BYTES]; /* of the last failure that was logged */
 
     /* While it is read. */
-    struct mu__msg *waiting;        /* records whose COMMIT has not come */
+    struct mu__msg *waiting; /* records whose COMMIT has not come */
     struct mu__msg **waiting_end;
     uint64_t read_number;
 };
 
 static struct file *journal_file_of(struct mu__store *base)
 {
-    return (struct file *)base;     /* the base is its first member */
+    return (struct file *)base; /* the base is its first member */
 }
 
 /* ---- Reading ---- */
@@ -148,8 +148,9 @@ static int read_journal_file(struct mu__ctx *ctx, struct file *file, mu_error *e
                           file, error, &cut, &file->journal);
     drop_waiting(file);
     if (rv == 0 && cut > 0)
-        mu__log(ctx, MU__LOG_WARN, "%s: %" PRIu64 " torn or damaged bytes at its end "
-                "were cut off", file->storage->name, cut);
+        mu__log(ctx, MU__LOG_WARN,
+                "%s: %" PRIu64 " torn or damaged bytes at its end were cut off",
+                file->storage->name, cut);
     return rv;
 }
 
@@ -223,8 +224,9 @@ static int file_reserve_room(struct mu__store *base, struct mu__ctx *ctx, uint64
         return 0;
     }
     if (!was_full)
-        mu__log(ctx, MU__LOG_ERROR, "%s; changes are refused until there is room, reads "
-                "and deletions go on", error.message);
+        mu__log(ctx, MU__LOG_ERROR,
+                "%s; changes are refused until there is room, reads and deletions go on",
+                error.message);
     return mu_error_set(ret_error, rv, "the store is full: %.400s", error.message);
 }
 
@@ -240,7 +242,7 @@ static int file_write(struct mu__store *base, struct mu__ctx *ctx,
     assert(file->journal != NULL);
     rv = append_journal_record(file, record, &error);
     if (rv == 0 || file->rewriting)
-        return 0;       /* the commit of a rewrite fails instead */
+        return 0; /* the commit of a rewrite fails instead */
     fail_journal_file(file, ctx, &error);
     return rv;
 }
@@ -320,7 +322,7 @@ static void file_rewrite(struct mu__store *base, struct mu__ctx *ctx)
     file->rewriting = true;
     file->records = 0;
     mu__journal_rewrite_begin(file->journal);
-    (void)append_begin(file, NULL);     /* a failure comes again at the end */
+    (void)append_begin(file, NULL); /* a failure comes again at the end */
 }
 
 /* ---- start and end ---- */

@@ -12,7 +12,7 @@ struct memory {
 
 static struct memory *memory_of(struct mu__store *base)
 {
-    return (struct memory *)base;   /* the base is its first member */
+    return (struct memory *)base; /* the base is its first member */
 }
 
 static void memory_start(struct mu__store *base, struct mu__ctx *ctx)

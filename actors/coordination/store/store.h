@@ -53,23 +53,23 @@ struct mu__store_upcalls {
 
 /* TLS and credentials for a store that is reached over HTTP. */
 struct mu__store_access {
-    struct mu__http_tls tls;    /* for https */
-    const char *user;           /* NULL: none */
+    struct mu__http_tls tls; /* for https */
+    const char *user;        /* NULL: none */
     const char *password;
     size_t password_size;
 };
 
 struct mu__store_config {
-    const char *location;           /* behind the name of the kind: "", a path, URLs */
+    const char *location; /* behind the name of the kind: "", a path, URLs */
     const char *cluster_name;
-    const char *task;               /* "/job:chief/task:0", shown as the holder */
-    uint64_t incarnation;           /* of this node: random, not 0 */
+    const char *task;     /* "/job:chief/task:0", shown as the holder */
+    uint64_t incarnation; /* of this node: random, not 0 */
     const struct mu__schema *schema;
     struct mu__pool *pool;
-    struct mu__storage *storage;    /* journal: its file, open */
-    struct mu__http *http;          /* etcd */
-    const struct mu__store_access *access;  /* etcd; may be NULL. Outlives the store */
-    uint32_t lease_ms;              /* etcd: a leader silent for so long is replaced */
+    struct mu__storage *storage;           /* journal: its file, open */
+    struct mu__http *http;                 /* etcd */
+    const struct mu__store_access *access; /* etcd; may be NULL. Outlives the store */
+    uint32_t lease_ms; /* etcd: a leader silent for so long is replaced */
     struct mu__store_upcalls up;
 };
 
@@ -120,9 +120,9 @@ struct mu__store_ops {
 /* A kind of store, by name. */
 struct mu__store_kind {
     const char *name;
-    bool has_location;  /* "NAME:LOCATION" */
-    bool shared;        /* several tasks may stand for election; else it has one host */
-    bool lasting;       /* persistent: the content survives its holder */
+    bool has_location; /* "NAME:LOCATION" */
+    bool shared;       /* several tasks may stand for election; else it has one host */
+    bool lasting;      /* persistent: the content survives its holder */
     int (*open)(const struct mu__store_config *config, mu_error *ret_error,
                 struct mu__store **ret_store);
 };

@@ -38,7 +38,8 @@ int mu__store_run_check_name(const char *name, mu_error *ret_error)
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID,
                         "the name of a run is \"%.80s\", expected 1 to %d letters, "
-                        "digits, '.', '_' and '-'", name, MU__RUN_NAME_MAX);
+                        "digits, '.', '_' and '-'",
+                        name, MU__RUN_NAME_MAX);
 }
 
 /* ---- as text: "STATE STARTED ENDED QUIET CODE NAME MESSAGE" ---- */
@@ -130,13 +131,13 @@ static enum mu__store_run_choice refuse_own_run(const struct mu__store_run *pres
 {
     (void)mu_error_set(ret_error, -MU_EABORTED,
                        "this process belongs to run %" PRIu64 " of the job, and the "
-                       "store is in run %" PRIu64 ", \"%s\": start it again", own,
-                       present->number, present->name);
+                       "store is in run %" PRIu64 ", \"%s\": start it again",
+                       own, present->number, present->name);
     return MU__RUN_REFUSE;
 }
 
-static enum mu__store_run_choice
-choose_by_name(struct mu__store_runs *runs, const char *requested, mu_error *ret_error)
+static enum mu__store_run_choice choose_by_name(
+    struct mu__store_runs *runs, const char *requested, mu_error *ret_error)
 {
     const struct mu__store_run *present = mu__store_runs_present(runs);
     const struct mu__store_run *known = mu__store_runs_find(runs, requested);

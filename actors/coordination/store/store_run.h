@@ -14,8 +14,8 @@
 
 enum {
     MU__RUN_NAME_MAX = 63,
-    MU__RUN_HISTORY_MAX = 16,       /* runs that are over and remembered */
-    MU__RUN_TEXT_MAX = 512          /* of one as text */
+    MU__RUN_HISTORY_MAX = 16, /* runs that are over and remembered */
+    MU__RUN_TEXT_MAX = 512    /* of one as text */
 };
 
 enum mu__store_run_state {
@@ -29,15 +29,15 @@ enum mu__store_run_state {
 };
 
 struct mu__store_run {
-    uint64_t number;            /* ascending, from 1; 0: there is no run */
+    uint64_t number; /* ascending, from 1; 0: there is no run */
     char name[MU__RUN_NAME_MAX + 1];
     enum mu__store_run_state state;
-    uint64_t started_ms;        /* since 1970 */
-    uint64_t ended_ms;          /* 0: it has not ended */
-    uint64_t quiet_revision;    /* of the store when the host was closed: outcomes up to
-                                   it are only for processes of that time */
-    int code;                   /* of FAILED, negative */
-    char message[256];          /* of FAILED or ENDED */
+    uint64_t started_ms;     /* since 1970 */
+    uint64_t ended_ms;       /* 0: it has not ended */
+    uint64_t quiet_revision; /* of the store when the host was closed: outcomes up to
+                                it are only for processes of that time */
+    int code;                /* of FAILED, negative */
+    char message[256];       /* of FAILED or ENDED */
 };
 
 /* In ascending order. */
@@ -69,9 +69,9 @@ void mu__store_runs_remove(struct mu__store_runs *runs, uint64_t number);
 
 /* What a host does when it has come to hold the store. */
 enum mu__store_run_choice {
-    MU__RUN_CONTINUE,       /* the present run goes on */
-    MU__RUN_BEGIN,          /* another one begins */
-    MU__RUN_REFUSE          /* this process may not host it; with a message */
+    MU__RUN_CONTINUE, /* the present run goes on */
+    MU__RUN_BEGIN,    /* another one begins */
+    MU__RUN_REFUSE    /* this process may not host it; with a message */
 };
 
 /* `own`: the number of the run that this process takes part in; 0: none yet. `requested`:

@@ -9,17 +9,17 @@
 
 enum {
     MU__BACKUPS_MAX = 1024,
-    MU__BACKUP_AFTER_MS = 100,      /* a shorter run is no straggler */
-    MU__BACKUP_SAMPLES = 5          /* runs of a function before its mean is believed */
+    MU__BACKUP_AFTER_MS = 100, /* a shorter run is no straggler */
+    MU__BACKUP_SAMPLES = 5     /* runs of a function before its mean is believed */
 };
 
 /* Zeroed memory is empty. */
 struct backups {
-    uint64_t timer;         /* of the next look for stragglers; 0: none */
-    uint64_t *closures;     /* the ids of those with a backup attempt */
+    uint64_t timer;     /* of the next look for stragglers; 0: none */
+    uint64_t *closures; /* the ids of those with a backup attempt */
     uint32_t count;
     uint32_t size;
-    uint64_t runs;          /* backups ever sent */
+    uint64_t runs; /* backups ever sent */
 };
 
 void mu__backups_done(struct backups *backups);

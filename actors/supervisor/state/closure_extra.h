@@ -10,13 +10,13 @@ enum { MU__EXTRAS_CHUNK = 256 };
 
 /* What its client asked for. */
 struct closure_options {
-    uint32_t flags;             /* enum mu__closure_flag */
-    uint32_t run_timeout_ms;    /* of one attempt; 0: none */
-    uint32_t worker;            /* the only one: task index + 1; 0: any */
-    uint32_t not_worker;        /* one to avoid, the same way; 0: none */
-    uint16_t attempts_max;      /* 0: the cluster's */
+    uint32_t flags;          /* enum mu__closure_flag */
+    uint32_t run_timeout_ms; /* of one attempt; 0: none */
+    uint32_t worker;         /* the only one: task index + 1; 0: any */
+    uint32_t not_worker;     /* one to avoid, the same way; 0: none */
+    uint16_t attempts_max;   /* 0: the cluster's */
     uint8_t priority;
-    uint8_t role;               /* of the workers that may run it, + 1; 0: any */
+    uint8_t role; /* of the workers that may run it, + 1; 0: any */
 };
 
 /* The numbers of the pinned results and per-worker values that it uses. */
@@ -24,14 +24,14 @@ struct closure_inputs {
     union {
         uint64_t one;
         uint64_t *many;
-    };                          /* see mu__closure_extra_inputs */
+    }; /* see mu__closure_extra_inputs */
     uint16_t count;
-    uint16_t missing;           /* held until they are there */
+    uint16_t missing; /* held until they are there */
     bool has_many;
 };
 
 struct backup_attempt {
-    uint32_t worker;            /* number; 0: there is no backup attempt */
+    uint32_t worker; /* number; 0: there is no backup attempt */
     uint32_t started_ms;
     uint16_t attempt;
     bool begun;
@@ -39,26 +39,26 @@ struct backup_attempt {
 
 /* Each closure with a function of Python has an input, so this is kept small. */
 struct closure_extra {
-    uint64_t closure;           /* its id; 0: free */
+    uint64_t closure; /* its id; 0: free */
     union {
-        uint64_t timer;         /* for the next of the times below; 0: none */
-        uint32_t next_free;     /* while it is free: index + 1; 0 ends the list */
+        uint64_t timer;     /* for the next of the times below; 0: none */
+        uint32_t next_free; /* while it is free: index + 1; 0 ends the list */
     };
-    uint64_t deadline_ms;       /* on the kernel's clock; 0: none */
-    uint64_t held_until_ms;     /* the same clock; 0: not held for a time */
-    uint64_t effect;            /* its number; 0: none yet */
-    uint64_t number;            /* in the journal; 0: not there */
+    uint64_t deadline_ms;   /* on the kernel's clock; 0: none */
+    uint64_t held_until_ms; /* the same clock; 0: not held for a time */
+    uint64_t effect;        /* its number; 0: none yet */
+    uint64_t number;        /* in the journal; 0: not there */
     struct closure_inputs inputs;
-    char *name;                 /* NULL: none */
-    char *failed_task;          /* of the attempt that failed last; NULL: none */
+    char *name;        /* NULL: none */
+    char *failed_task; /* of the attempt that failed last; NULL: none */
     struct closure_options options;
     struct backup_attempt backup;
-    uint16_t returns;           /* attempts that a worker gave back */
-    uint16_t processes_lost;    /* of its runs, while the worker lived on */
-    uint16_t avoided;           /* number of a worker that is cut off from a server of
-                                   the closure's; 0: none */
-    uint8_t failed_code;        /* of the attempt that failed last, for status requests */
-    uint8_t stuck;              /* of its runs, given up at their limit; at most 255 */
+    uint16_t returns;        /* attempts that a worker gave back */
+    uint16_t processes_lost; /* of its runs, while the worker lived on */
+    uint16_t avoided;        /* number of a worker that is cut off from a server of
+                                the closure's; 0: none */
+    uint8_t failed_code;     /* of the attempt that failed last, for status requests */
+    uint8_t stuck;           /* of its runs, given up at their limit; at most 255 */
 };
 
 _Static_assert(sizeof(struct closure_extra) <= 120, "a queued closure of Python has one");
@@ -80,7 +80,7 @@ static inline const uint64_t *mu__closure_extra_inputs(const struct closure_extr
 struct closure_extras {
     struct closure_extra **chunks;
     uint32_t chunks_count;
-    uint32_t free;              /* index + 1 */
+    uint32_t free; /* index + 1 */
 };
 
 /* NULL when there is no such entry. */

@@ -6,15 +6,12 @@
 #include <stdalign.h>
 #include <string.h>
 
-enum {
-    EFFECTS_BLOCK = 1 << 16,
-    BODY_MAX = 256
-};
+enum { EFFECTS_BLOCK = 1 << 16, BODY_MAX = 256 };
 
 /* A smaller journal does not become too large. */
 enum { COMPACT_BYTES_MIN = 64 << 20 };
 
-enum { STEP_RECORDS = 1000 };   /* of a compaction: 1 to 3 ms */
+enum { STEP_RECORDS = 1000 }; /* of a compaction: 1 to 3 ms */
 
 /* To the new file of a compaction alone, or to the journal. */
 enum target { TO_JOURNAL, TO_NEW_FILE };
@@ -84,8 +81,8 @@ static int write_body(struct closure_journal *journal, enum target target,
     const struct compaction *compaction = &journal->compaction;
     struct mu__journal_body record = {.number = number};
     struct sent_body *body = journal->content(journal->owner, number, &record);
-    bool is_new = compaction->runs && body->is_listed &&
-                  body->compaction == compaction->number;
+    bool is_new =
+        compaction->runs && body->is_listed && body->compaction == compaction->number;
     bool is_whole = target == TO_NEW_FILE || body->is_written;
     int rv;
 
@@ -95,7 +92,7 @@ static int write_body(struct closure_journal *journal, enum target target,
                        &record, sizeof record, ret_error);
     if (rv == 0)
         mu__sent_bodies_add(&journal->bodies, body, compaction->number, !is_whole);
-    return target == TO_JOURNAL && is_whole ? 0 : rv;   /* the compaction fails */
+    return target == TO_JOURNAL && is_whole ? 0 : rv; /* the compaction fails */
 }
 
 static int write_bodies(struct closure_journal *journal, enum target target,
@@ -127,9 +124,9 @@ static int write_named(struct closure_journal *journal, enum target target,
         record.flags |= MU__JOURNAL_LATE;
         rv = write_bodies(journal, target, record.inputs, ret_error);
     }
-    return rv != 0 ? rv
-                   : write_scheduled(journal, target, &record, named->function,
-                                     ret_error);
+    return rv != 0
+               ? rv
+               : write_scheduled(journal, target, &record, named->function, ret_error);
 }
 
 static int write_finished(struct closure_journal *journal, enum target target,

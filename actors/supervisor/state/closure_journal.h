@@ -12,8 +12,8 @@
 
 #include "actors/coordination/store/journal.h"
 #include "actors/supervisor/state/finished_closures.h"
-#include "actors/supervisor/state/sent_bodies.h"
 #include "actors/supervisor/state/named_closures.h"
+#include "actors/supervisor/state/sent_bodies.h"
 #include "runtime/base/id_window.h"
 
 /* Among the flags of a SCHEDULED record. Without `inputs`: it is of a closure that no
@@ -23,11 +23,11 @@
 
 /* The numbering of the supervisor's effects, as servers know it. */
 struct effect_numbers {
-    uint64_t origin;            /* of the supervisor; servers apply only the effects of
-                                   the last one that fenced them */
+    uint64_t origin; /* of the supervisor; servers apply only the effects of
+                        the last one that fenced them */
     uint64_t epoch;
-    uint64_t last;              /* given out */
-    struct mu__id_window window;    /* the settled ones */
+    uint64_t last;               /* given out */
+    struct mu__id_window window; /* the settled ones */
 };
 
 /* Fills in what closure `id` asks for: args, effect, flags and so on. */
@@ -44,16 +44,16 @@ typedef struct sent_body *(*mu__journal_content_fn)(void *owner, uint64_t number
  * renewal. */
 struct compaction {
     bool runs;
-    bool is_requested;             /* once more, since something was forgotten */
-    uint32_t number;            /* of this one, or the last one */
+    bool is_requested; /* once more, since something was forgotten */
+    uint32_t number;   /* of this one, or the last one */
     mu__finished_ref at;
     mu__finished_ref end;
-    uint64_t timer;             /* of the next step, or the next one's begin; 0: none */
+    uint64_t timer; /* of the next step, or the next one's begin; 0: none */
     uint64_t begun_ms;
 };
 
 struct closure_journal {
-    struct mu__journal *file;   /* NULL: there is no journal */
+    struct mu__journal *file; /* NULL: there is no journal */
     struct named_closures named;
     struct finished_closures finished;
     struct sent_bodies bodies;
@@ -61,15 +61,15 @@ struct closure_journal {
     struct effect_numbers *effects;
     mu__journal_describe_fn describe;
     mu__journal_content_fn content;
-    void *owner;                /* for describe and content */
-    uint64_t number_last;       /* the highest number of a closure so far */
-    uint64_t effects_end;       /* numbers of effects below are reserved in the file */
-    uint64_t compact_bytes;     /* the file is compacted when it has grown so large */
-    uint64_t timer;             /* flushes what was scheduled in this turn; 0: none */
-    bool is_dirty;              /* something was appended, and not flushed */
-    bool is_behind;             /* it lacks a record: it is to be compacted, */
-    char error[256];            /* why it cannot be written, as reported to clients; "":
-                                   it can */
+    void *owner;            /* for describe and content */
+    uint64_t number_last;   /* the highest number of a closure so far */
+    uint64_t effects_end;   /* numbers of effects below are reserved in the file */
+    uint64_t compact_bytes; /* the file is compacted when it has grown so large */
+    uint64_t timer;         /* flushes what was scheduled in this turn; 0: none */
+    bool is_dirty;          /* something was appended, and not flushed */
+    bool is_behind;         /* it lacks a record: it is to be compacted, */
+    char error[256];        /* why it cannot be written, as reported to clients; "":
+                               it can */
 };
 
 /* All return 0 or the error of the file. */

@@ -121,8 +121,8 @@ struct mu__closure *mu__closures_add(struct mu__closures *closures)
         return NULL;
     closure = get_linked_closure(closures, closures->free_first);
     closures->free_first = closure->next;
-    *closure = (struct mu__closure){.index = closure->index,
-                                    .generation = closure->generation};
+    *closure =
+        (struct mu__closure){.index = closure->index, .generation = closure->generation};
     link_closure_last(closures, closure, MU__LIST_QUEUE);
     closures->count++;
     return closure;

@@ -10,36 +10,36 @@
 #include "actors/worker_types.h"
 
 struct mu__closure {
-    uint32_t next;          /* in its list; index + 1, 0 ends it */
+    uint32_t next; /* in its list; index + 1, 0 ends it */
     uint32_t prev;
-    uint32_t index;         /* where it lives; with the generation, its id */
+    uint32_t index; /* where it lives; with the generation, its id */
     uint32_t generation;
-    uint32_t list;          /* which list it is in; MU__LIST_NONE when it is free */
-    uint32_t function;      /* the supervisor's number for the name */
-    uint16_t client;        /* index of the client that scheduled it */
-    uint16_t cost;          /* in flight: what its worker is charged for it, as in
-                               struct mu__function_time */
-    uint32_t started_ms;    /* low bits of when the attempt was sent, or is known to have
-                               begun */
-    uint16_t attempt;       /* the present or last one, from 1; 0: not run yet */
-    uint8_t marks;          /* MU__MARK_... */
-    uint8_t crashes;        /* workers that were lost under it; stays at 255 */
-    uint32_t head_offset;   /* of the arguments, in `backing` */
-    uint64_t token;         /* the client's */
-    struct mu__buf *backing;    /* holds the arguments; NULL: there are none */
+    uint32_t list;           /* which list it is in; MU__LIST_NONE when it is free */
+    uint32_t function;       /* the supervisor's number for the name */
+    uint16_t client;         /* index of the client that scheduled it */
+    uint16_t cost;           /* in flight: what its worker is charged for it, as in
+                                struct mu__function_time */
+    uint32_t started_ms;     /* low bits of when the attempt was sent, or is known to have
+                                begun */
+    uint16_t attempt;        /* the present or last one, from 1; 0: not run yet */
+    uint8_t marks;           /* MU__MARK_... */
+    uint8_t crashes;         /* workers that were lost under it; stays at 255 */
+    uint32_t head_offset;    /* of the arguments, in `backing` */
+    uint64_t token;          /* the client's */
+    struct mu__buf *backing; /* holds the arguments; NULL: there are none */
     uint32_t tail_offset;
     uint32_t head_size;
     uint32_t tail_size;
-    uint32_t extra;         /* number of its closure_extra; 0: none */
+    uint32_t extra; /* number of its closure_extra; 0: none */
 };
 
 enum mu__mark {
-    MU__MARK_DROP_RESULT = 1,   /* its client does not want the result */
-    MU__MARK_CANCELLED = 2,     /* in flight, and not to be run again */
-    MU__MARK_UNWANTED = 4,      /* the same, and its result is not looked at */
-    MU__MARK_RESOLVED = 8,      /* its client was answered, and its result is pinned */
-    MU__MARK_BEGUN = 16,        /* in flight, and its worker has said that it runs; */
-    MU__MARK_LONG = 32,         /* and nobody knows how much longer */
+    MU__MARK_DROP_RESULT = 1, /* its client does not want the result */
+    MU__MARK_CANCELLED = 2,   /* in flight, and not to be run again */
+    MU__MARK_UNWANTED = 4,    /* the same, and its result is not looked at */
+    MU__MARK_RESOLVED = 8,    /* its client was answered, and its result is pinned */
+    MU__MARK_BEGUN = 16,      /* in flight, and its worker has said that it runs; */
+    MU__MARK_LONG = 32,       /* and nobody knows how much longer */
     MU__MARKS_RUNNING = MU__MARK_BEGUN | MU__MARK_LONG
 };
 
@@ -55,7 +55,7 @@ enum {
     MU__LIST_UNREAD,                /* their client does not read its results for now */
     MU__LIST_ROLES,                 /* the first queue of the first role */
     MU__LIST_PINNED =               /* done; the result is pinned */
-        MU__LIST_ROLES + MU__PRIORITIES * MU__WORKER_TYPES_MAX,
+    MU__LIST_ROLES + MU__PRIORITIES * MU__WORKER_TYPES_MAX,
     MU__LIST_WORKERS = MU__LIST_PINNED + 1
 };
 #define MU__LIST_NONE UINT32_MAX
@@ -91,7 +91,7 @@ static inline uint32_t mu__list_worker(uint32_t list)
 }
 
 struct mu__closure_list {
-    uint32_t first;     /* index + 1, 0: empty */
+    uint32_t first; /* index + 1, 0: empty */
     uint32_t last;
     uint32_t count;
 };
@@ -99,11 +99,11 @@ struct mu__closure_list {
 struct mu__closures {
     struct mu__closure **chunks;
     uint32_t chunks_count;
-    uint32_t free_first;            /* index + 1, 0: none */
+    uint32_t free_first; /* index + 1, 0: none */
     struct mu__closure_list *lists;
     uint32_t lists_count;
-    uint32_t count;                 /* in any list */
-    uint32_t urgent;                /* all queues before this one are empty */
+    uint32_t count;  /* in any list */
+    uint32_t urgent; /* all queues before this one are empty */
 };
 
 int mu__closures_init(struct mu__closures *closures);

@@ -12,16 +12,16 @@
 enum {
     UNIT = 8,
     CHUNK_UNITS_BITS = 13,
-    CHUNK_UNITS = 1 << CHUNK_UNITS_BITS,    /* 64 KiB */
-    SEGMENT = 1024,             /* buckets */
+    CHUNK_UNITS = 1 << CHUNK_UNITS_BITS, /* 64 KiB */
+    SEGMENT = 1024,                      /* buckets */
     RESULT_INLINE_MAX = 1024,
-    AGE_PARTS = 8       /* a chunk's closures finished in such a part of the age */
+    AGE_PARTS = 8 /* a chunk's closures finished in such a part of the age */
 };
 
 struct finished_chunk {
-    uint64_t first_ms;          /* when the first and the last of it finished */
+    uint64_t first_ms; /* when the first and the last of it finished */
     uint64_t last_ms;
-    uint32_t units;             /* used */
+    uint32_t units; /* used */
     uint64_t content[CHUNK_UNITS];
 };
 
@@ -394,9 +394,8 @@ void mu__finished_sweep(struct finished_closures *f, unsigned max)
     }
 }
 
-const struct finished_closure *mu__finished_walk(const struct finished_closures *f,
-                                                 mu__finished_ref *at,
-                                                 mu__finished_ref end)
+const struct finished_closure *mu__finished_walk(
+    const struct finished_closures *f, mu__finished_ref *at, mu__finished_ref end)
 {
     if ((int32_t)(f->known - *at) > 0)
         *at = f->known;
@@ -423,8 +422,8 @@ void mu__finished_done(struct finished_closures *f)
         at = get_next_ref(f, at);
     }
     for (uint32_t i = 0; i < count; i++)
-        mu__free_array(f->chunks[((f->head >> CHUNK_UNITS_BITS) + i) &
-                                 (f->chunks_size - 1)]);
+        mu__free_array(
+            f->chunks[((f->head >> CHUNK_UNITS_BITS) + i) & (f->chunks_size - 1)]);
     mu__free_array(f->chunks);
     for (uint32_t i = 0; i < f->buckets / SEGMENT + (f->buckets % SEGMENT != 0); i++)
         mu__free_array(f->segments[i]);

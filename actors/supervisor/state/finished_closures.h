@@ -19,38 +19,38 @@ typedef uint32_t mu__finished_ref;
 
 /* In a chunk; valid until it is swept. */
 struct finished_closure {
-    uint64_t number;            /* in the journal */
-    mu__finished_ref next;      /* of the same bucket */
+    uint64_t number;       /* in the journal */
+    mu__finished_ref next; /* of the same bucket */
     uint32_t hash;
-    uint32_t function;          /* held in `functions` */
+    uint32_t function; /* held in `functions` */
     uint16_t name_size;
-    uint8_t is_large;           /* behind the name: a struct large_result */
+    uint8_t is_large; /* behind the name: a struct large_result */
     uint8_t is_removed;
-    uint32_t result_size;       /* of the head, which is behind the name; no tail */
-    char bytes[];               /* the name, then the result */
+    uint32_t result_size; /* of the head, which is behind the name; no tail */
+    char bytes[];         /* the name, then the result */
 };
 
 /* `functions` is set before use and outlives the table; all else zeroed is empty. */
 struct finished_closures {
     struct mu__names *functions;
-    uint64_t count;             /* that can be found */
+    uint64_t count;                 /* that can be found */
     struct finished_chunk **chunks; /* a ring, by number modulo its size */
-    uint32_t chunks_size;       /* a power of two */
-    mu__finished_ref head;      /* the oldest, which may be forgotten already */
-    mu__finished_ref known;     /* those before are forgotten, and not yet freed */
-    mu__finished_ref tail;      /* where the next one goes */
-    uint32_t **segments;        /* of buckets */
+    uint32_t chunks_size;           /* a power of two */
+    mu__finished_ref head;          /* the oldest, which may be forgotten already */
+    mu__finished_ref known;         /* those before are forgotten, and not yet freed */
+    mu__finished_ref tail;          /* where the next one goes */
+    uint32_t **segments;            /* of buckets */
     uint32_t segments_size;
     uint32_t buckets;
-    uint32_t level;             /* the highest power of two up to `buckets` */
+    uint32_t level; /* the highest power of two up to `buckets` */
 };
 
 /* Their functions are not released. */
 void mu__finished_done(struct finished_closures *finished);
 
 /* NULL: there is none. */
-const struct finished_closure *
-mu__finished_find(const struct finished_closures *finished, struct mu__view name);
+const struct finished_closure *mu__finished_find(const struct finished_closures *finished,
+                                                 struct mu__view name);
 
 /* The name is not in it. Times do not decrease. -MU_ENOMEM. */
 int mu__finished_add(struct finished_closures *finished, uint64_t number,
@@ -88,8 +88,7 @@ static inline bool mu__finished_has_forgotten(const struct finished_closures *fi
 /* From the oldest to the youngest: the first one at `at` or behind it, and where to go
  * on. NULL: there is none before `end`, a former `tail`. What was swept meanwhile is left
  * out. */
-const struct finished_closure *
-mu__finished_walk(const struct finished_closures *finished, mu__finished_ref *at,
-                  mu__finished_ref end);
+const struct finished_closure *mu__finished_walk(
+    const struct finished_closures *finished, mu__finished_ref *at, mu__finished_ref end);
 
 #endif

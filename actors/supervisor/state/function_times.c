@@ -3,8 +3,8 @@
 #include "actors/packing.h"
 
 enum {
-    SURE_AFTER = 12,        /* runs after which the cost is the mean */
-    WEIGHT = 8              /* the mean moves by 1 / WEIGHT of a run's difference */
+    SURE_AFTER = 12, /* runs after which the cost is the mean */
+    WEIGHT = 8       /* the mean moves by 1 / WEIGHT of a run's difference */
 };
 
 void mu__function_times_done(struct mu__function_times *times)
@@ -48,7 +48,7 @@ void mu__function_times_change(struct mu__function_times *times, uint32_t functi
     if (time->count < MU__TIMES_COUNT_MAX)
         time->count++;
     weight = time->count < WEIGHT ? time->count : WEIGHT;
-    time->mean_us = (uint32_t)(time->mean_us +
-                               ((int64_t)ran_us - (int64_t)time->mean_us) / weight);
+    time->mean_us =
+        (uint32_t)(time->mean_us + ((int64_t)ran_us - (int64_t)time->mean_us) / weight);
     time->cost = cost_of(time);
 }

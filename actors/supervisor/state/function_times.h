@@ -7,16 +7,16 @@
 #include <stdint.h>
 
 enum {
-    MU__WINDOW_TIME_US = 4000,      /* work that each thread of a worker may have ahead */
+    MU__WINDOW_TIME_US = 4000, /* work that each thread of a worker may have ahead */
     MU__COST_UNIT_US = 16,
-    MU__COST_UNKNOWN = UINT16_MAX,  /* of these units: about a second */
+    MU__COST_UNKNOWN = UINT16_MAX, /* of these units: about a second */
     MU__TIMES_COUNT_MAX = 100
 };
 
 struct mu__function_time {
-    uint32_t count;         /* runs that were noted; stays at 100 */
-    uint32_t mean_us;       /* the last ones count most */
-    uint16_t cost;          /* what the next one is taken to cost */
+    uint32_t count;   /* runs that were noted; stays at 100 */
+    uint32_t mean_us; /* the last ones count most */
+    uint16_t cost;    /* what the next one is taken to cost */
 };
 
 struct mu__function_times {

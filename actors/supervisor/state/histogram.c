@@ -3,8 +3,7 @@
 #include <stddef.h>
 
 /* The last bucket has no upper limit. */
-static const double limits_s[MU__HISTOGRAM_BUCKETS - 1] = {0.001, 0.01, 0.1,
-                                                           1,     10,   100};
+static const double limits_s[MU__HISTOGRAM_BUCKETS - 1] = {0.001, 0.01, 0.1, 1, 10, 100};
 
 void mu__histogram_add(struct mu__histogram *histogram, double seconds)
 {
@@ -36,8 +35,8 @@ static mu_value *bucket_value(const struct mu__histogram *histogram, size_t buck
         return NULL;
     }
     if (mu_value_set(map, "up_to_s", limit) == 0 &&
-        mu_value_set(map, "count",
-                     mu_value_int((int64_t)histogram->buckets[bucket])) == 0)
+        mu_value_set(map, "count", mu_value_int((int64_t)histogram->buckets[bucket])) ==
+            0)
         return map;
     mu_value_free(map);
     return NULL;

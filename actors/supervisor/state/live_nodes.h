@@ -12,9 +12,9 @@ struct live_node {
     uint64_t since_ms;
     char type[16];
     char address[256];
-    bool is_refused;            /* as a worker: REGISTER_REFUSED was sent */
-    uint64_t status_cost;       /* of what it has asked for, less what time gives back */
-    uint64_t status_ms;         /* when that was last */
+    bool is_refused;      /* as a worker: REGISTER_REFUSED was sent */
+    uint64_t status_cost; /* of what it has asked for, less what time gives back */
+    uint64_t status_ms;   /* when that was last */
 };
 
 /* In no order. Zeroed memory is empty. */
@@ -22,7 +22,7 @@ struct live_nodes {
     struct live_node *items;
     uint32_t count;
     uint32_t size;
-    struct mu__map by_node;     /* node to index in `items` + 1 */
+    struct mu__map by_node; /* node to index in `items` + 1 */
 };
 
 void mu__live_nodes_done(struct live_nodes *nodes);

@@ -7,7 +7,7 @@
 
 enum {
     LOOKS_MAX = 64,
-    REFILL_FROM = 16            /* a smaller window is refilled one by one */
+    REFILL_FROM = 16 /* a smaller window is refilled one by one */
 };
 
 void mu__membership_done(struct mu__membership *members)
@@ -154,8 +154,8 @@ uint32_t mu__membership_pick(struct mu__membership *members)
 struct roles {
     uint32_t first;
     uint32_t end;
-    uint32_t lowest;        /* load of their workers, */
-    uint32_t size;          /* and one more than the highest */
+    uint32_t lowest; /* load of their workers, */
+    uint32_t size;   /* and one more than the highest */
 };
 
 static struct roles roles_of(const struct mu__membership *members, uint32_t role)
@@ -311,9 +311,8 @@ static uint32_t new_number(struct mu__membership *members, struct mu__worker_id 
         map_set(&members->by_id, make_worker_key(id), number) != 0)
         return 0;
     members->unknown = number + 1;
-    members->workers[number] =
-        (struct mu__member_worker){.known = true, .number = number, .role = id.role,
-                                   .index = id.index};
+    members->workers[number] = (struct mu__member_worker){
+        .known = true, .number = number, .role = id.role, .index = id.index};
     return number;
 }
 
@@ -380,8 +379,8 @@ void mu__membership_remove(struct mu__membership *members, uint32_t number)
 {
     leave_load_list(members, &members->workers[number]);
     members->load -= members->workers[number].load;
-    members->crowded -= members->workers[number].load >
-                        mu__member_threads(&members->workers[number]);
+    members->crowded -=
+        members->workers[number].load > mu__member_threads(&members->workers[number]);
     (void)mu__map_remove(&members->by_node, members->workers[number].node);
     members->workers[number].present = false;
     members->count--;

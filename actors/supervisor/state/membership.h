@@ -25,8 +25,8 @@ enum { MU__WINDOW_MAX = 65536 };
 
 /* Which task a worker is. */
 struct mu__worker_id {
-    uint32_t role;          /* of its type: the place in struct mu__worker_types */
-    uint32_t index;         /* task index */
+    uint32_t role;  /* of its type: the place in struct mu__worker_types */
+    uint32_t index; /* task index */
 };
 
 /* Why a worker that is present gets nothing. */
@@ -40,54 +40,54 @@ enum mu__hold {
 
 /* How far an attempt is, as far as the supervisor knows. */
 enum mu__stage {
-    MU__STAGE_SENT,         /* it may have begun */
-    MU__STAGE_BEGUN,        /* it runs as long as was expected */
-    MU__STAGE_LASTING       /* it runs, and nobody knows how much longer */
+    MU__STAGE_SENT,   /* it may have begun */
+    MU__STAGE_BEGUN,  /* it runs as long as was expected */
+    MU__STAGE_LASTING /* it runs, and nobody knows how much longer */
 };
 
 /* What an attempt adds to the load of its worker. */
 struct mu__charge {
-    uint32_t cost_us;       /* what it is expected to take still; 0 if it is LASTING */
+    uint32_t cost_us; /* what it is expected to take still; 0 if it is LASTING */
     enum mu__stage stage;
 };
 
 struct mu__member_worker {
-    bool known;             /* the number is taken; by one that may be away */
+    bool known; /* the number is taken; by one that may be away */
     bool present;
-    bool waiting;           /* in the list of its load: it has room */
-    uint8_t holds;          /* enum mu__hold */
+    bool waiting;  /* in the list of its load: it has room */
+    uint8_t holds; /* enum mu__hold */
     uint32_t number;
     uint32_t node;
-    uint32_t role;          /* as in struct mu__worker_id */
+    uint32_t role; /* as in struct mu__worker_id */
     uint32_t index;
     uint32_t threads;
-    uint32_t window;        /* most closures in flight */
-    uint32_t time_us;       /* work that each thread may have; 0: not measured by time */
-    bool full;              /* filled, and not half empty since, */
-    uint64_t filled_turn;   /* in this turn */
-    uint32_t load;          /* closures in flight, */
-    uint32_t begun;         /* of these, known to run for some time already, */
-    uint32_t lasting;       /* and of these, for longer than was expected */
-    uint64_t load_us;       /* what all but the last are expected to take still */
-    uint64_t load_bytes;    /* the size of the arguments of all */
+    uint32_t window;      /* most closures in flight */
+    uint32_t time_us;     /* work that each thread may have; 0: not measured by time */
+    bool full;            /* filled, and not half empty since, */
+    uint64_t filled_turn; /* in this turn */
+    uint32_t load;        /* closures in flight, */
+    uint32_t begun;       /* of these, known to run for some time already, */
+    uint32_t lasting;     /* and of these, for longer than was expected */
+    uint64_t load_us;     /* what all but the last are expected to take still */
+    uint64_t load_bytes;  /* the size of the arguments of all */
     uint64_t finished;
     uint64_t failed;
-    uint64_t since_ms;      /* when it joined */
-    uint32_t next;          /* in the list of its load; number, 0 ends it */
+    uint64_t since_ms; /* when it joined */
+    uint32_t next;     /* in the list of its load; number, 0 ends it */
     uint32_t prev;
 };
 
 /* The workers of one role that have room, by load. */
 struct mu__load_lists {
-    uint32_t *first;        /* [load]: number of a worker; 0: none */
+    uint32_t *first; /* [load]: number of a worker; 0: none */
     uint32_t size;
-    uint32_t lowest;        /* no worker with room has a lower load */
+    uint32_t lowest; /* no worker with room has a lower load */
 };
 
 struct mu__membership {
-    struct mu__member_worker *workers;  /* [0] is not used */
+    struct mu__member_worker *workers; /* [0] is not used */
     uint32_t workers_size;
-    uint64_t turn;          /* of the last unload; its owner sets it */
+    uint64_t turn; /* of the last unload; its owner sets it */
     uint32_t count;
     uint64_t load;          /* closures in flight at all of them */
     uint32_t crowded;       /* workers with more in flight than threads */
@@ -96,7 +96,7 @@ struct mu__membership {
     struct mu__map by_node; /* present workers: node to number */
     struct mu__map by_id;   /* a worker's id to the number known under it last */
     struct mu__load_lists by_role[MU__WORKER_TYPES_MAX];
-    uint32_t roles;         /* no worker has had a higher role than this - 1 */
+    uint32_t roles; /* no worker has had a higher role than this - 1 */
 };
 
 /* Arguments in flight at one worker: above this it gets nothing more until one is

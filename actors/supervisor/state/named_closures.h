@@ -20,16 +20,16 @@ struct joined_client {
 
 struct named_closure {
     struct named_closure *next;
-    struct mu__list_node node;  /* in `all` */
+    struct mu__list_node node; /* in `all` */
     uint64_t number;
-    uint64_t closure;           /* its id; 0 while the journal is read: there is none */
-    uint32_t function;          /* held in `functions`, or MU__NAME_NONE */
+    uint64_t closure;  /* its id; 0 while the journal is read: there is none */
+    uint32_t function; /* held in `functions`, or MU__NAME_NONE */
     uint32_t hash;
-    uint32_t compaction;        /* the last one whose new file has it */
-    bool is_late;               /* written down when it has finished, and not before */
+    uint32_t compaction; /* the last one whose new file has it */
+    bool is_late;        /* written down when it has finished, and not before */
     struct joined_client *joined;
     uint32_t name_size;
-    char name[];                /* with a NUL */
+    char name[]; /* with a NUL */
 };
 
 /* `functions` is set before use and outlives the table; all else zeroed is empty. */
@@ -37,8 +37,8 @@ struct named_closures {
     struct mu__names *functions;
     struct named_closure **buckets;
     uint32_t size;
-    struct named_closure **former;  /* half as many buckets, while they are moved; NULL */
-    uint32_t former_moved;          /* so many of them are, from the first on */
+    struct named_closure **former; /* half as many buckets, while they are moved; NULL */
+    uint32_t former_moved;         /* so many of them are, from the first on */
     uint32_t count;
     struct mu__list all;
     struct mu__map by_number;

@@ -53,9 +53,8 @@ static struct mu__name *add_interned_name(struct mu__names *names, struct mu__vi
     struct mu__name *name;
 
     if (names->used >= MU__NAMES_MAX ||
-        (names->free_count == 0 &&
-         !mu__grow_for_one((void **)&names->names, &names->size, names->count,
-                           sizeof *names->names)))
+        (names->free_count == 0 && !mu__grow_for_one((void **)&names->names, &names->size,
+                                                     names->count, sizeof *names->names)))
         return NULL;
     name = malloc(sizeof *name + text.size);
     if (name == NULL)

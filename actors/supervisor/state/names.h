@@ -13,13 +13,13 @@
 
 enum {
     MU__NAMES_MAX = 1 << 24,
-    MU__NAMES_IDLE_MAX = 4096   /* names without a holder that are remembered */
+    MU__NAMES_IDLE_MAX = 4096 /* names without a holder that are remembered */
 };
 #define MU__NAME_NONE UINT32_MAX
 
 struct mu__name {
-    struct mu__hash_node node;      /* first: in by_text */
-    struct mu__list_node idle;      /* while it has no holder */
+    struct mu__hash_node node; /* first: in by_text */
+    struct mu__list_node idle; /* while it has no holder */
     uint32_t number;
     uint32_t holders;
     uint32_t size;
@@ -28,19 +28,19 @@ struct mu__name {
 
 /* Zeroed memory is an empty table. */
 struct mu__names {
-    struct mu__name **names;    /* by number; NULL: free */
-    uint32_t count;             /* numbers that were given out, free ones included */
+    struct mu__name **names; /* by number; NULL: free */
+    uint32_t count;          /* numbers that were given out, free ones included */
     uint32_t size;
-    uint32_t used;              /* not free */
+    uint32_t used; /* not free */
     struct mu__hash_table by_text;
-    uint64_t secret;            /* of the hash, where peers choose names */
-    uint32_t last;              /* the number that was given out last */
-    uint32_t *free;             /* numbers */
+    uint64_t secret; /* of the hash, where peers choose names */
+    uint32_t last;   /* the number that was given out last */
+    uint32_t *free;  /* numbers */
     uint32_t free_count;
     uint32_t free_size;
-    struct mu__list idle;       /* the one released longest ago first */
+    struct mu__list idle; /* the one released longest ago first */
     uint32_t idle_count;
-    bool added;                 /* the last mu__names_take found it unknown */
+    bool added; /* the last mu__names_take found it unknown */
 };
 
 void mu__names_done(struct mu__names *names);

@@ -32,9 +32,8 @@ struct pinned_result *mu__pinned_results_find(const struct pinned_results *resul
     return mu__map_get(&results->by_number, number);
 }
 
-struct pinned_result *mu__pinned_results_add(struct pinned_results *results,
-                                             uint64_t number, mu__pid client,
-                                             uint32_t holder)
+struct pinned_result *mu__pinned_results_add(
+    struct pinned_results *results, uint64_t number, mu__pid client, uint32_t holder)
 {
     struct pinned_result *result = NULL;
 

@@ -16,30 +16,30 @@ struct pinned_fetch {
 };
 
 struct pinned_result {
-    uint64_t number;            /* the id of its closure */
+    uint64_t number; /* the id of its closure */
     mu__pid client;
-    uint32_t holder;            /* number of the worker that has it; 0: none */
-    uint32_t users;             /* closures that have it among their inputs */
-    bool released;              /* by its client */
-    bool computing;             /* its closure is queued or in flight */
+    uint32_t holder; /* number of the worker that has it; 0: none */
+    uint32_t users;  /* closures that have it among their inputs */
+    bool released;   /* by its client */
+    bool computing;  /* its closure is queued or in flight */
     bool pulling;
-    bool is_unused;             /* in the list of them */
+    bool is_unused; /* in the list of them */
     struct pinned_result *next_unused;
-    struct mu__buf *backing;    /* of the content that was pulled; NULL: none */
+    struct mu__buf *backing; /* of the content that was pulled; NULL: none */
     struct mu__packed content;
     struct pinned_fetch *fetches;
-    uint64_t *waiting;          /* ids of closures; some may have ended */
+    uint64_t *waiting; /* ids of closures; some may have ended */
     uint32_t waiting_count;
     uint32_t waiting_size;
-    uint32_t *sent;             /* nodes that got the content as an INPUT */
+    uint32_t *sent; /* nodes that got the content as an INPUT */
     uint32_t sent_count;
     uint32_t sent_size;
 };
 
 /* Zeroed memory is empty. */
 struct pinned_results {
-    struct mu__map by_number;           /* closure id -> struct pinned_result */
-    struct pinned_result *unused;       /* to be removed after the batch of messages */
+    struct mu__map by_number;     /* closure id -> struct pinned_result */
+    struct pinned_result *unused; /* to be removed after the batch of messages */
 };
 
 /* Frees all. */
@@ -50,9 +50,8 @@ struct pinned_result *mu__pinned_results_find(const struct pinned_results *resul
                                               uint64_t number);
 
 /* NULL: out of memory. */
-struct pinned_result *mu__pinned_results_add(struct pinned_results *results,
-                                             uint64_t number, mu__pid client,
-                                             uint32_t holder);
+struct pinned_result *mu__pinned_results_add(
+    struct pinned_results *results, uint64_t number, mu__pid client, uint32_t holder);
 void mu__pinned_results_remove(struct pinned_results *results,
                                struct pinned_result *result);
 

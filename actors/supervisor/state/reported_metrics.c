@@ -44,9 +44,8 @@ static struct reported_metric *oldest_of_many(struct reported_metrics *metrics,
     return found;
 }
 
-struct reported_metric *mu__reported_metrics_take(struct reported_metrics *metrics,
-                                                  struct mu__view name, uint32_t node,
-                                                  char *replaced)
+struct reported_metric *mu__reported_metrics_take(
+    struct reported_metrics *metrics, struct mu__view name, uint32_t node, char *replaced)
 {
     struct reported_metric *metric = mu__reported_metrics_find(metrics, name);
 

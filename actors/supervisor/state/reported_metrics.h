@@ -6,7 +6,7 @@
 
 enum {
     MU__METRICS_MAX = 256,
-    MU__METRICS_OF_NODE_MAX = 64,   /* of one node, when there are MU__METRICS_MAX */
+    MU__METRICS_OF_NODE_MAX = 64, /* of one node, when there are MU__METRICS_MAX */
     MU__METRIC_NAME_MAX = 63
 };
 
@@ -14,7 +14,7 @@ struct reported_metric {
     double number;
     uint64_t step;
     uint64_t at_ms;
-    uint32_t node;              /* that reported it last */
+    uint32_t node; /* that reported it last */
     char name[MU__METRIC_NAME_MAX + 1];
 };
 

@@ -16,11 +16,11 @@ enum { MU__SENT_BODIES_MAX = 4096 };
 /* Part of a value. Zeroed: the journal does not have it. */
 struct sent_body {
     struct mu__list_node node;
-    uint64_t bytes;             /* of its content */
-    uint32_t users;             /* closures that use it */
-    uint32_t compaction;        /* the last one whose new file has it */
-    bool is_listed;             /* the file has it, or the new file of a compaction */
-    bool is_written;            /* the file has it */
+    uint64_t bytes;      /* of its content */
+    uint32_t users;      /* closures that use it */
+    uint32_t compaction; /* the last one whose new file has it */
+    bool is_listed;      /* the file has it, or the new file of a compaction */
+    bool is_written;     /* the file has it */
 };
 
 /* Zeroed is empty. */

@@ -32,26 +32,26 @@
 #include <stdint.h>
 
 struct mu__share {
-    uint64_t granted;       /* what it may hold, as it was told last */
-    uint64_t allowed;       /* that, or an earlier grant until it has answered */
-    uint64_t held;          /* what it has */
-    uint64_t need;          /* size of a next piece that exceeds its grant; 0: none */
-    uint64_t need_order;    /* the lower, the older the need */
-    uint64_t target;        /* what it should be granted; for mu__shares_divide */
-    bool hungry;            /* it waits for more */
-    bool is_fresh;          /* without a grant yet: an equal part is due to it */
-    bool may_take;          /* its need has waited long enough */
-    bool awaits_ack;        /* it has not answered: its grant stays until then */
+    uint64_t granted;    /* what it may hold, as it was told last */
+    uint64_t allowed;    /* that, or an earlier grant until it has answered */
+    uint64_t held;       /* what it has */
+    uint64_t need;       /* size of a next piece that exceeds its grant; 0: none */
+    uint64_t need_order; /* the lower, the older the need */
+    uint64_t target;     /* what it should be granted; for mu__shares_divide */
+    bool hungry;         /* it waits for more */
+    bool is_fresh;       /* without a grant yet: an equal part is due to it */
+    bool may_take;       /* its need has waited long enough */
+    bool awaits_ack;     /* it has not answered: its grant stays until then */
 };
 
 struct mu__shares {
     uint64_t max;
-    uint64_t reserved;      /* the sum over all shares, also those of owners that have
-                               left */
-    uint32_t rotation;      /* the share that is first when there is less than one for
-                               each */
-    bool is_short;          /* a hungry share has less than its target */
-    bool must_rotate;       /* more shares are hungry than there is to divide */
+    uint64_t reserved; /* the sum over all shares, also those of owners that have
+                          left */
+    uint32_t rotation; /* the share that is first when there is less than one for
+                          each */
+    bool is_short;     /* a hungry share has less than its target */
+    bool must_rotate;  /* more shares are hungry than there is to divide */
 };
 
 static inline uint64_t mu__share_reserved(const struct mu__share *share)

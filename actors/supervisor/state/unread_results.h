@@ -10,8 +10,8 @@ enum { MU__UNREAD_BYTES = 64 << 20 };
 struct mu__unread_results {
     struct mu__msg *first;
     struct mu__msg *last;
-    uint64_t bytes;         /* that they take */
-    bool is_full;           /* from MU__UNREAD_BYTES on, until half of that is left */
+    uint64_t bytes; /* that they take */
+    bool is_full;   /* from MU__UNREAD_BYTES on, until half of that is left */
 };
 
 /* Takes a RESOLVED or a FETCHED. */

@@ -24,20 +24,20 @@ struct drain_requester {
 };
 
 struct worker_state {
-    uint64_t timer;             /* present: staggered start; away: end of recovery_ms */
-    uint64_t lost_ms;           /* away: since when */
-    bool was_here;              /* it has been present before */
-    uint32_t round_trip_ms;     /* the least that was seen; UINT32_MAX: none was */
-    uint64_t estimate_us;       /* mean time of a function here; for the status */
+    uint64_t timer;         /* present: staggered start; away: end of recovery_ms */
+    uint64_t lost_ms;       /* away: since when */
+    bool was_here;          /* it has been present before */
+    uint32_t round_trip_ms; /* the least that was seen; UINT32_MAX: none was */
+    uint64_t estimate_us;   /* mean time of a function here; for the status */
     bool has_estimate;
-    uint64_t recalled_ms;       /* when a RECALL was sent that is not answered; or 0 */
-    uint64_t build_timer;       /* for builds that take long */
+    uint64_t recalled_ms; /* when a RECALL was sent that is not answered; or 0 */
+    uint64_t build_timer; /* for builds that take long */
     struct abandoned_attempt *abandoned;
     uint32_t abandoned_count;
     uint32_t abandoned_size;
     bool drained_by_itself;
-    uint32_t cut_off_server;    /* that it reported last, task index + 1; 0: none */
-    uint64_t cut_off_ms;        /* when */
+    uint32_t cut_off_server; /* that it reported last, task index + 1; 0: none */
+    uint64_t cut_off_ms;     /* when */
     struct drain_requester drain_requesters[MU__DRAIN_REQUESTERS_MAX];
 };
 
@@ -45,9 +45,9 @@ struct worker_state {
 struct worker_states {
     struct worker_state *items;
     uint32_t size;
-    bool job_is_done;           /* workers leave, and are not expected back */
-    char none_left[320];        /* why no worker is left, nor waited for; "": there is
-                                   one, or it is not known that none comes */
+    bool job_is_done;    /* workers leave, and are not expected back */
+    char none_left[320]; /* why no worker is left, nor waited for; "": there is
+                            one, or it is not known that none comes */
 };
 
 /* The size that the table needs to hold `number`; at least its present one. */

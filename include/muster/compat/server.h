@@ -19,15 +19,15 @@ typedef struct mu_server mu_server;
 
 /* Configuration that a strategy gives to the nodes its program runs on. */
 typedef struct mu_session_config {
-    size_t size;                /* set by mu_session_config_init */
-    unsigned inter_op_threads;  /* functions that run at a time: the node's executor
-                                   threads; 0: those of the node's options */
-    unsigned intra_op_threads;  /* threads that one function may use: the node's setting
-                                   "intra_op_threads"; 0: not set */
-    const char *const *device_filters;  /* tasks whose devices are used: "/job:ps",
-                                           "/job:worker/task:1"; the node's setting
-                                           "device_filters", separated by commas */
-    size_t device_filters_count;        /* 0: all tasks */
+    size_t size;               /* set by mu_session_config_init */
+    unsigned inter_op_threads; /* functions that run at a time: the node's executor
+                                  threads; 0: those of the node's options */
+    unsigned intra_op_threads; /* threads that one function may use: the node's setting
+                                  "intra_op_threads"; 0: not set */
+    const char *const *device_filters; /* tasks whose devices are used: "/job:ps",
+                                          "/job:worker/task:1"; the node's setting
+                                          "device_filters", separated by commas */
+    size_t device_filters_count;       /* 0: all tasks */
 } mu_session_config;
 
 /* Fill in the defaults: all 0. */
@@ -36,18 +36,18 @@ MU_EXPORT void mu_session_config_init_sized(mu_session_config *config, size_t si
     mu_session_config_init_sized(config, sizeof(mu_session_config))
 
 typedef struct mu_server_options {
-    size_t size;                /* set by mu_server_options_init */
+    size_t size;                 /* set by mu_server_options_init */
     const mu_node_options *node; /* cluster, task_type, task_index (-1: not known), and
                                     the other options. Without a cluster its resolver
                                     finds one, and may provide RPC layer and environment;
                                     without a resolver, and with a bind_address, the
                                     server waits for an assigned cluster. Default NULL:
                                     those of a node, without a task */
-    const char *rpc_layer;      /* scheme of targets; default "grpc", "": none */
-    const char *environment;    /* "" (default), or "google": servers are managed
-                                   elsewhere, and this one has no node */
-    const mu_session_config *config;    /* default NULL: none */
-    int64_t timeout_ms;         /* of waiting for a cluster; default -1 */
+    const char *rpc_layer;       /* scheme of targets; default "grpc", "": none */
+    const char *environment;     /* "" (default), or "google": servers are managed
+                                    elsewhere, and this one has no node */
+    const mu_session_config *config; /* default NULL: none */
+    int64_t timeout_ms;              /* of waiting for a cluster; default -1 */
 } mu_server_options;
 
 /* Fill in the defaults. */
@@ -67,8 +67,8 @@ MU_EXPORT int mu_server_start(const mu_server_options *options, mu_error *ret_er
 /* The same with cluster, task, rpc_layer and environment of TF_CONFIG, or, when that has
  * no cluster, of the resolver in `options`; and with the node options of
  * mu_node_options_from_environment. `options` NULL: the defaults. */
-MU_EXPORT int mu_server_start_from_environment(const mu_server_options *options,
-                                          mu_error *ret_error, mu_server **ret_server);
+MU_EXPORT int mu_server_start_from_environment(
+    const mu_server_options *options, mu_error *ret_error, mu_server **ret_server);
 
 /* 1 when the server has the same cluster, task, RPC layer, environment and config as
  * these options. */

@@ -23,32 +23,32 @@ extern "C" {
 typedef struct mu_session mu_session;
 
 typedef struct mu_session_options {
-    size_t size;                /* set by mu_session_options_init */
+    size_t size; /* set by mu_session_options_init */
 
     /* The program's functions for a session. Each may be NULL. They return 0, or a
      * negative code with ret_error set, and run on the thread that opens the session. */
     int (*init)(mu_node *node, void *user, mu_error *ret_error);
     int (*restore)(mu_node *node, const char *path, void *user,
-                   mu_error *ret_error);    /* NULL: mu_checkpoint_restore of all */
+                   mu_error *ret_error); /* NULL: mu_checkpoint_restore of all */
     int (*ready)(mu_node *node, void *user,
-                 mu_error *ret_error);      /* 0, or why the parameters are not ready */
+                 mu_error *ret_error); /* 0, or why the parameters are not ready */
     int (*local_init)(mu_node *node, void *user,
                       mu_error *ret_error); /* on each task, after the parameters are
                                                initialized or restored */
     void *user;
 
-    const char *name;           /* part of the key; chief and workers use the same: 1 to
-                                   200 bytes, default "session" */
-    const char *checkpoint_dir;     /* directory whose newest checkpoint, if any, is
-                                       restored */
-    const char *checkpoint_name;    /* its name; default "model" */
-    const char *checkpoint_file;    /* a checkpoint that must exist; not together with
-                                       checkpoint_dir */
-    const mu_session_config *config;    /* of the strategy, as mu_session_get_config
-                                           returns it; default NULL: none */
-    unsigned recovery_wait_ms;  /* between two calls of `ready`, and two lines in the log;
-                                   default 30000 */
-    int64_t timeout_ms;         /* of opening the session; default 7200000 */
+    const char *name;            /* part of the key; chief and workers use the same: 1 to
+                                    200 bytes, default "session" */
+    const char *checkpoint_dir;  /* directory whose newest checkpoint, if any, is
+                                    restored */
+    const char *checkpoint_name; /* its name; default "model" */
+    const char *checkpoint_file; /* a checkpoint that must exist; not together with
+                                    checkpoint_dir */
+    const mu_session_config *config; /* of the strategy, as mu_session_get_config
+                                        returns it; default NULL: none */
+    unsigned recovery_wait_ms; /* between two calls of `ready`, and two lines in the log;
+                                  default 30000 */
+    int64_t timeout_ms;        /* of opening the session; default 7200000 */
 } mu_session_options;
 
 /* Fill in the defaults. */

@@ -20,8 +20,8 @@ extern "C" {
 typedef struct mu_tpu mu_tpu;
 
 enum {
-    MU_TPU_NODES_MAX = 256,         /* of one handle */
-    MU_TPU_WAIT_MS = 1200000,       /* defaults of mu_tpu_wait_healthy */
+    MU_TPU_NODES_MAX = 256,   /* of one handle */
+    MU_TPU_WAIT_MS = 1200000, /* defaults of mu_tpu_wait_healthy */
     MU_TPU_INTERVAL_MS = 30000
 };
 
@@ -31,17 +31,17 @@ typedef struct mu_tpu_state {
     char name[128];
     char project[128];
     char zone[128];
-    char state[32];                 /* "READY" */
-    char health[32];                /* "HEALTHY" */
+    char state[32];  /* "READY" */
+    char health[32]; /* "HEALTHY" */
     char health_description[256];
-    char accelerator_type[64];      /* "v2-8" */
+    char accelerator_type[64]; /* "v2-8" */
     char runtime_version[128];
-    char topology[32];              /* "2x2x1" */
-    int endpoints;                  /* hosts */
-    int recoverable;                /* 1: it is usable, perhaps after some time; 0: it was
-                                       terminated or preempted, or ran out of memory in
-                                       the last 90 seconds */
-    char why[256];                  /* why it is not recoverable */
+    char topology[32]; /* "2x2x1" */
+    int endpoints;     /* hosts */
+    int recoverable;   /* 1: it is usable, perhaps after some time; 0: it was
+                          terminated or preempted, or ran out of memory in
+                          the last 90 seconds */
+    char why[256];     /* why it is not recoverable */
 } mu_tpu_state;
 
 /* Make a handle, without settings. On success the caller frees *ret_tpu. */

@@ -18,12 +18,12 @@ int mu__ckpt_refuse(const struct mu__ckpt_reader *reader, const char *file,
 {
     return mu_error_set(ret_error, -MU_EDATALOSS,
                         "\"%.200s\" is no checkpoint that was saved: %s%s%s",
-                        reader->path, file == NULL ? "" : file,
-                        file == NULL ? "" : ": ", why);
+                        reader->path, file == NULL ? "" : file, file == NULL ? "" : ": ",
+                        why);
 }
 
-int mu__ckpt_explain(const struct mu__ckpt_reader *reader, const char *file,
-                     int rv, const mu_error *error, mu_error *ret_error)
+int mu__ckpt_explain(const struct mu__ckpt_reader *reader, const char *file, int rv,
+                     const mu_error *error, mu_error *ret_error)
 {
     if (rv == 0)
         return 0;
@@ -116,9 +116,9 @@ int mu__ckpt_read_header(const struct mu__ckpt_reader *reader, int fd, const cha
     uint8_t prefix[MU__SAFETENSORS_SIZE_BYTES] = {0};
     mu_error error = {0};
     size_t size;
-    int rv = mu__ckpt_read_bytes(reader, fd, file, prefix,
-                                 bytes < sizeof prefix ? bytes : sizeof prefix, 0,
-                                 ret_error);
+    int rv =
+        mu__ckpt_read_bytes(reader, fd, file, prefix,
+                            bytes < sizeof prefix ? bytes : sizeof prefix, 0, ret_error);
 
     if (rv != 0)
         return rv;
@@ -133,8 +133,8 @@ int mu__ckpt_read_header(const struct mu__ckpt_reader *reader, int fd, const cha
 
 struct mu__shape mu__ckpt_shape(const struct mu__manifest_variable *variable)
 {
-    struct mu__shape shape = {.dtype = variable->dtype, .rank = variable->rank,
-                              .shards = variable->shards};
+    struct mu__shape shape = {
+        .dtype = variable->dtype, .rank = variable->rank, .shards = variable->shards};
 
     memcpy(shape.dims, variable->dims, sizeof shape.dims);
     return shape;

@@ -85,10 +85,10 @@ static int locate_part(const struct mu__ckpt_reader *reader,
     const struct mu__safetensor *found;
 
     mu__manifest_tensor(variable, part, &expected);
-    found = header->count == 0 ? NULL
-                               : bsearch(&expected, header->tensors, header->count,
-                                         sizeof *header->tensors,
-                                         compare_tensors_by_name);
+    found = header->count == 0
+                ? NULL
+                : bsearch(&expected, header->tensors, header->count,
+                          sizeof *header->tensors, compare_tensors_by_name);
     if (found == NULL)
         return mu__ckpt_refuse_tensor(reader, file, expected.name, "is missing",
                                       ret_error);
@@ -148,9 +148,9 @@ static int locate_parts(struct mu__ckpt_reader *reader, const struct filed_part 
     size_t located = 0;
 
     for (; (*filed)->file == number; (*filed)++) {
-        int rv = locate_part(reader, &reader->manifest.variables[(*filed)->variable],
-                             &reader->manifest.parts[(*filed)->part], file, header,
-                             ret_error);
+        int rv =
+            locate_part(reader, &reader->manifest.variables[(*filed)->variable],
+                        &reader->manifest.parts[(*filed)->part], file, header, ret_error);
 
         if (rv != 0)
             return rv;
@@ -158,8 +158,9 @@ static int locate_parts(struct mu__ckpt_reader *reader, const struct filed_part 
     }
     return located == header->count
                ? 0
-               : mu__ckpt_refuse(reader, file, "it has tensors that the manifest does "
-                                                 "not have", ret_error);
+               : mu__ckpt_refuse(reader, file,
+                                 "it has tensors that the manifest does not have",
+                                 ret_error);
 }
 
 static int check_file(struct mu__ckpt_reader *reader, int folder, uint32_t number,
@@ -261,8 +262,8 @@ static int read_packed_value(struct mu__ckpt_reader *reader, int fd, mu_error *r
 {
     static const char file[] = MU__MANIFEST_VALUES_FILE;
     const struct mu__manifest *manifest = &reader->manifest;
-    uint64_t bytes = mu__manifest_packed_bytes(manifest->head_bytes,
-                                               manifest->tail_bytes);
+    uint64_t bytes =
+        mu__manifest_packed_bytes(manifest->head_bytes, manifest->tail_bytes);
     uint64_t content_at = manifest->packed.bytes - bytes;
     uint8_t *content = malloc((size_t)bytes + 1);
     uint32_t sum = 0;
@@ -272,8 +273,8 @@ static int read_packed_value(struct mu__ckpt_reader *reader, int fd, mu_error *r
         rv = add_up_bytes(reader, fd, file, content_at, 0, ret_error, &sum);
     if (rv == 0)
         rv = mu__ckpt_read_bytes(reader, fd, file, content, bytes, content_at, ret_error);
-    if (rv == 0 && mu__crc32c_add(&reader->crc, sum, content, (size_t)bytes) !=
-                       manifest->packed.crc)
+    if (rv == 0 &&
+        mu__crc32c_add(&reader->crc, sum, content, (size_t)bytes) != manifest->packed.crc)
         rv = mu__ckpt_refuse(reader, file, "it is damaged", ret_error);
     if (rv == 0)
         rv = unpack_saved_value(reader, content, bytes, ret_error);

@@ -2,7 +2,7 @@
  * all of it is on the disk; one that goes is renamed before its files are deleted. So
  * there is a whole one under a checkpoint's name, or none. Each such directory is locked
  * (flock) by whoever writes it. */
-#define _GNU_SOURCE     /* renameat2() */
+#define _GNU_SOURCE /* renameat2() */
 #include "node/files/checkpoint/ckpt_folder.h"
 
 #include "actors/packing.h"
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum {
-    TRIES_MAX = 1000,       /* names that others use */
+    TRIES_MAX = 1000, /* names that others use */
     NAME_BYTES_MAX = 63
 };
 
@@ -135,8 +135,9 @@ int mu__ckpt_steps(const char *directory, const char *name, mu_error *ret_error,
         return mu__file_error(directory, "read", errno, ret_error);
     rv = collect_steps(opened, name, ret_steps, ret_count);
     (void)closedir(opened);
-    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "no memory to read \"%.200s\"",
-                                      directory);
+    return rv == 0
+               ? 0
+               : mu_error_set(ret_error, rv, "no memory to read \"%.200s\"", directory);
 }
 
 /* ---- making directories ---- */
@@ -340,8 +341,7 @@ static int replace_checkpoint(const char *under, const char *path)
         delete_path(under);
         return 0;
     }
-    return errno == EINVAL || errno == ENOSYS ? replace_in_two_steps(under, path)
-                                              : errno;
+    return errno == EINVAL || errno == ENOSYS ? replace_in_two_steps(under, path) : errno;
 }
 
 int mu__ckpt_folder_publish(const char *under, int fd, const char *path)

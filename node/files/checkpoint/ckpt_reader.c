@@ -44,15 +44,17 @@ static int adopt_tensors(struct mu__ckpt_reader *reader, uint32_t number,
         if (strlen(tensor->name) > MU__MANIFEST_NAME_MAX)
             return mu__ckpt_refuse_tensor(reader, file, tensor->name,
                                           "has too long a name", ret_error);
-        variables[at] = (struct mu__manifest_variable){
-            .dtype = tensor->dtype, .rank = tensor->rank, .shards = 1, .parts_count = 1,
-            .parts_from = at};
+        variables[at] = (struct mu__manifest_variable){.dtype = tensor->dtype,
+                                                       .rank = tensor->rank,
+                                                       .shards = 1,
+                                                       .parts_count = 1,
+                                                       .parts_from = at};
         memcpy(variables[at].name, tensor->name, strlen(tensor->name));
         memcpy(variables[at].dims, tensor->dims, sizeof tensor->dims);
-        parts[at] = (struct mu__manifest_part){
-            .file = number,
-            .end_row = tensor->rank == 0 ? 1 : tensor->dims[0],
-            .offset = header->contents_at + tensor->offset};
+        parts[at] =
+            (struct mu__manifest_part){.file = number,
+                                       .end_row = tensor->rank == 0 ? 1 : tensor->dims[0],
+                                       .offset = header->contents_at + tensor->offset};
         manifest->parts_count++;
     }
     return 0;
@@ -143,9 +145,11 @@ static int open_without_manifest(struct mu__ckpt_reader *reader, int folder,
 
     if (count < 0)
         return mu__file_error(reader->path, "read", errno, ret_error);
-    rv = count == 0 ? mu__ckpt_refuse(reader, NULL, "it has neither " MU__MANIFEST_FILE
-                                                      " nor *.safetensors", ret_error)
-                    : adopt_files(reader, folder, names, (uint32_t)count, ret_error);
+    rv = count == 0
+             ? mu__ckpt_refuse(reader, NULL,
+                               "it has neither " MU__MANIFEST_FILE " nor *.safetensors",
+                               ret_error)
+             : adopt_files(reader, folder, names, (uint32_t)count, ret_error);
     for (int i = 0; i < count; i++)
         free(names[i]);
     free(names);
@@ -249,8 +253,8 @@ void mu__ckpt_reader_close(struct mu__ckpt_reader *reader)
 
 /* ---- what is in it ---- */
 
-const struct mu__manifest_variable *
-mu__ckpt_reader_find(const struct mu__ckpt_reader *reader, const char *name)
+const struct mu__manifest_variable *mu__ckpt_reader_find(
+    const struct mu__ckpt_reader *reader, const char *name)
 {
     struct mu__manifest_variable expected;
 

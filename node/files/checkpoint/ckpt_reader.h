@@ -10,9 +10,9 @@
 struct mu__ckpt_reader {
     char *path;
     struct mu__crc32c crc;
-    struct mu__manifest manifest;   /* of other programs' files: made of their headers */
-    bool has_sums;                  /* false: they are another program's */
-    int *fds;                       /* of the files */
+    struct mu__manifest manifest; /* of other programs' files: made of their headers */
+    bool has_sums;                /* false: they are another program's */
+    int *fds;                     /* of the files */
 };
 
 /* Read manifest and headers, and all contents once, to see that they are whole. The files
@@ -25,8 +25,8 @@ int mu__ckpt_reader_open(const char *path, mu_error *ret_error,
 struct mu__shape mu__ckpt_shape(const struct mu__manifest_variable *variable);
 
 /* NULL when there is none. */
-const struct mu__manifest_variable *
-mu__ckpt_reader_find(const struct mu__ckpt_reader *reader, const char *name);
+const struct mu__manifest_variable *mu__ckpt_reader_find(
+    const struct mu__ckpt_reader *reader, const char *name);
 
 /* The content of a variable, its checksums checked again; the caller frees it with
  * free(). */

@@ -17,7 +17,7 @@
 
 enum {
     PARTS_FIRST = 16,
-    VALUES_JSON_MAX = 1 << 20   /* larger ones are packed */
+    VALUES_JSON_MAX = 1 << 20 /* larger ones are packed */
 };
 
 _Static_assert((int)MU__VARIABLE_NAME_MAX == (int)MU__MANIFEST_NAME_MAX,
@@ -32,16 +32,16 @@ struct written_part {
 
 struct mu__ckpt_writer {
     char path[MU__CKPT_PATH_BYTES];
-    char under[MU__CKPT_PATH_BYTES];    /* where it is written */
-    int folder;                         /* -1: finished */
+    char under[MU__CKPT_PATH_BYTES]; /* where it is written */
+    int folder;                      /* -1: finished */
     struct mu__crc32c crc;
     struct mu__manifest manifest;
-    struct written_part *parts;         /* beside those of the manifest */
+    struct written_part *parts; /* beside those of the manifest */
     size_t parts_room;
     size_t manifest_parts_room;
     size_t variables_room;
-    int *fds;                           /* of the files; NULL before the first content */
-    struct mu__build values;            /* JSON; size 0: none */
+    int *fds;                /* of the files; NULL before the first content */
+    struct mu__build values; /* JSON; size 0: none */
 };
 
 static int no_memory_to_write(mu_error *ret_error)
@@ -300,8 +300,8 @@ static int check_tensor_names(const struct mu__ckpt_writer *writer, mu_error *re
                     sizeof expected, compare_variables_by_name) != NULL)
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "\"%.200s\" cannot be written: variable \"%.100s\" has "
-                                "the name of rows of another one", writer->path,
-                                expected.name);
+                                "the name of rows of another one",
+                                writer->path, expected.name);
     }
     return 0;
 }

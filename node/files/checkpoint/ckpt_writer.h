@@ -12,7 +12,7 @@
 struct mu__ckpt_part {
     uint32_t partition;
     const char *name;
-    const struct mu__shape *shape;  /* of the whole variable */
+    const struct mu__shape *shape; /* of the whole variable */
     uint64_t first_row;
     uint64_t end_row;
 };

@@ -32,9 +32,9 @@ int mu__ckpt_make_fds(struct mu__ckpt_reader *reader, uint32_t count,
 
 /* What the header of a data file says. */
 struct mu__ckpt_header {
-    const uint32_t *expected_crc;       /* NULL: there is none */
+    const uint32_t *expected_crc; /* NULL: there is none */
     uint64_t contents_at;
-    struct mu__safetensor *tensors;     /* by name */
+    struct mu__safetensor *tensors; /* by name */
     size_t count;
 };
 

@@ -7,26 +7,26 @@
 #include <string.h>
 
 enum kind {
-    CHECK_FUNCTION,     /* a function has what the tuple `expected` has: its code,
-                           defaults, defaults of keywords and __dict__ */
-    CHECK_CELL,         /* a cell has this content; expected NULL: it is empty */
-    CHECK_ATTRIBUTE,    /* `holder` has this attribute; expected NULL: it has not */
-    CHECK_ITEM,         /* the dict `holder` has this item; expected NULL: it has not */
-    CHECK_LIST,         /* the list has the items of the tuple `expected` */
-    CHECK_DICT,         /* the dict has the keys and values of the tuple `expected` */
-    CHECK_SET,          /* the set has the items of the tuple `expected` */
-    CHECK_ARRAY,        /* the array, at the address and of the type that the dict
-                           `expected` tells, has these bytes */
+    CHECK_FUNCTION,  /* a function has what the tuple `expected` has: its code,
+                        defaults, defaults of keywords and __dict__ */
+    CHECK_CELL,      /* a cell has this content; expected NULL: it is empty */
+    CHECK_ATTRIBUTE, /* `holder` has this attribute; expected NULL: it has not */
+    CHECK_ITEM,      /* the dict `holder` has this item; expected NULL: it has not */
+    CHECK_LIST,      /* the list has the items of the tuple `expected` */
+    CHECK_DICT,      /* the dict has the keys and values of the tuple `expected` */
+    CHECK_SET,       /* the set has the items of the tuple `expected` */
+    CHECK_ARRAY,     /* the array, at the address and of the type that the dict
+                        `expected` tells, has these bytes */
     CHECK_KINDS
 };
 
 struct check {
     enum kind kind;
-    bool is_weak;           /* `expected` is a weak reference to what is expected */
-    PyObject *holder;       /* of an array: a weak reference */
+    bool is_weak;     /* `expected` is a weak reference to what is expected */
+    PyObject *holder; /* of an array: a weak reference */
     PyObject *key;
     PyObject *expected;
-    uint64_t hash;          /* of the bytes of an array */
+    uint64_t hash; /* of the bytes of an array */
 };
 
 struct content {
@@ -37,11 +37,10 @@ struct content {
 
 enum { FUNCTION_PARTS = 4 };
 
-static const char *const part_names[FUNCTION_PARTS] = {
-    "__code__", "__defaults__", "__kwdefaults__", "__dict__",
-};
+static const char *const part_names[FUNCTION_PARTS] = {"__code__", "__defaults__",
+                                                       "__kwdefaults__", "__dict__"};
 static PyTypeObject *content_type;
-static PyObject *function_type;     /* types.FunctionType, types.CellType */
+static PyObject *function_type; /* types.FunctionType, types.CellType */
 static PyObject *cell_type;
 static PyObject *interface_name;
 static PyObject *contents_name;
@@ -49,7 +48,7 @@ static PyObject *part_keys[FUNCTION_PARTS];
 
 /* Of every CPython since 3.0, but not in its stable ABI: found when the module is loaded.
  * NULL: the attribute is read instead, which takes ten times as long. */
-static PyObject *(*get_part[FUNCTION_PARTS - 1])(PyObject *function);   /* borrowed */
+static PyObject *(*get_part[FUNCTION_PARTS - 1])(PyObject *function); /* borrowed */
 static PyObject *(*get_dict)(PyObject *object, void *context);
 static PyObject *(*get_cell)(PyObject *cell);
 
@@ -137,7 +136,7 @@ static int is_expected_value(const struct check *check, PyObject *value)
 
     if (check->is_weak) {
         expected = PyObject_CallFunctionObjArgs(expected, NULL);
-        Py_XDECREF(expected);       /* compared by its address alone */
+        Py_XDECREF(expected); /* compared by its address alone */
     }
     same = value == expected && !(check->is_weak && expected == Py_None);
     Py_XDECREF(value);
@@ -180,7 +179,7 @@ static int cell_holds(const struct check *check)
                           : PyObject_GenericGetAttr(check->holder, contents_name);
 
     if (value == NULL)
-        PyErr_Clear();      /* it is empty */
+        PyErr_Clear(); /* it is empty */
     return is_expected_value(check, value);
 }
 
@@ -242,7 +241,7 @@ static int set_holds(PyObject *set, PyObject *expected)
     if (items == NULL)
         return -1;
     while (i < count && (item = PyIter_Next(items)) != NULL) {
-        Py_DECREF(item);    /* only compared as an address, which the set owns */
+        Py_DECREF(item); /* only compared as an address, which the set owns */
         if (item != PyTuple_GetItem(expected, i))
             break;
         i++;
@@ -294,7 +293,7 @@ bool mupy_content_holds(PyObject *object)
         int same = check_holds(&self->checks[i]);
 
         if (same < 0)
-            PyErr_Clear();      /* what cannot be looked at has changed */
+            PyErr_Clear(); /* what cannot be looked at has changed */
         if (same != 1)
             return false;
     }
@@ -451,8 +450,7 @@ static PyObject *content_holds(PyObject *object, PyObject *unused)
 static void find_functions(void)
 {
     static const char *const names[FUNCTION_PARTS - 1] = {
-        "PyFunction_GetCode", "PyFunction_GetDefaults", "PyFunction_GetKwDefaults",
-    };
+        "PyFunction_GetCode", "PyFunction_GetDefaults", "PyFunction_GetKwDefaults"};
 
     for (int i = 0; i < FUNCTION_PARTS - 1; i++)
         *(void **)&get_part[i] = dlsym(RTLD_DEFAULT, names[i]);

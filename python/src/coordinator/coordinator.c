@@ -109,8 +109,8 @@ static void run_coordinator_open(struct mupy_call *call)
 {
     mu_coordinator *coordinator = NULL;
 
-    call->rv = mu_coordinator_open(call->object, call->timeout_ms, &call->error,
-                                   &coordinator);
+    call->rv =
+        mu_coordinator_open(call->object, call->timeout_ms, &call->error, &coordinator);
     call->made = coordinator;
 }
 
@@ -384,8 +384,9 @@ static PyObject *coordinator_explain(PyObject *object, PyObject *args, PyObject 
     else if (PyObject_TypeCheck(value, mupy_remote_value_type))
         call->other = ((struct mupy_remote_value *)value)->value;
     else
-        PyErr_Format(PyExc_TypeError, "explain() takes a RemoteValue or the name of a "
-                     "closure, got %R", value);
+        PyErr_Format(PyExc_TypeError,
+                     "explain() takes a RemoteValue or the name of a closure, got %R",
+                     value);
     if (PyErr_Occurred()) {
         mupy_call_free(call);
         return NULL;
@@ -428,8 +429,8 @@ static void run_forget(struct mupy_call *call)
 
 static void run_wait_for_chief(struct mupy_call *call)
 {
-    call->rv = mu_coordinator_wait_for_chief(call->object, call->timeout_ms,
-                                             &call->error);
+    call->rv =
+        mu_coordinator_wait_for_chief(call->object, call->timeout_ms, &call->error);
 }
 
 static PyObject *call_coordinator_timed(PyObject *object, PyObject *args,

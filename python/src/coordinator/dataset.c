@@ -7,7 +7,7 @@
 
 struct dataset {
     PyObject_HEAD
-    struct mupy_handle handle;      /* of a mu_dataset */
+    struct mupy_handle handle; /* of a mu_dataset */
     PyObject *coordinator;
 };
 
@@ -56,8 +56,8 @@ static int set_dataset(struct dataset *self, PyObject *coordinator, int rv,
 
 static int dataset_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"coordinator", "shards", "epochs", "seed", "records",
-                            "path", NULL};
+    static char *names[] = {"coordinator", "shards", "epochs", "seed",
+                            "records",     "path",   NULL};
     PyObject *coordinator;
     mu_dataset_options options;
     unsigned long long seed = 0;
@@ -281,9 +281,8 @@ int mupy_dataset_init(PyObject *module)
          "which shard; path: continue from a file of save()."},
         {0, NULL},
     };
-    static PyType_Spec spec = {
-        "muster._muster.ShardedDataset", sizeof(struct dataset), 0,
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+    static PyType_Spec spec = {"muster._muster.ShardedDataset", sizeof(struct dataset), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
     return mupy_add_type(module, &spec) == NULL ? -1 : 0;
 }

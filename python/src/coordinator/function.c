@@ -21,7 +21,7 @@ PyTypeObject *mupy_function_type;
 
 /* State of pickling on this thread. */
 struct encoder {
-    PyObject *references;   /* list; a pickle refers to item n by the number n */
+    PyObject *references; /* list; a pickle refers to item n by the number n */
     PyObject *coordinator;
 };
 
@@ -58,7 +58,7 @@ void mupy_function_name(const char *registered, const char *name, char *out, siz
     if (length > room)
         name += length - room;
     while (length > room && ((unsigned char)*name & 0xc0) == 0x80)
-        name++;     /* skip a partial UTF-8 character */
+        name++; /* skip a partial UTF-8 character */
     (void)snprintf(out, size, "%s:%s", registered, name);
 }
 
@@ -186,8 +186,9 @@ PyObject *mupy_reduce(PyObject *object)
     Py_ssize_t number;
 
     if (encoder == NULL)
-        return PyErr_Format(PyExc_TypeError, "%R can be pickled among the arguments of a "
-                            "closure only", object);
+        return PyErr_Format(PyExc_TypeError,
+                            "%R can be pickled among the arguments of a closure only",
+                            object);
     number = PyList_Size(encoder->references);
     for (Py_ssize_t i = number > 16 ? number - 16 : 0; i < number; i++)
         if (PyList_GetItem(encoder->references, i) == object)
@@ -320,8 +321,7 @@ static mu_value *encode_pickled(struct mupy_function *function, PyObject *args,
     mu_value *list = mu_value_list();
     int rv = -1;
 
-    if (list == NULL ||
-        mu_value_append(list, mu_value_ref(function->reference)) != 0)
+    if (list == NULL || mu_value_append(list, mu_value_ref(function->reference)) != 0)
         PyErr_NoMemory();
     else if (both != NULL)
         rv = mupy_encode_any(list, both, coordinator);
@@ -438,7 +438,7 @@ static PyObject *find_referenced(PyObject *module, PyObject *number)
     value = decoder == NULL ? NULL : mu_value_at(decoder->references, i);
     if (value == NULL)
         return mupy_fail(-MU_EPRECONDITION, "a remote value was pickled outside of the "
-                         "arguments of a closure");
+                                            "arguments of a closure");
     return mupy_decode_result(value, false, decoder->run);
 }
 
@@ -453,7 +453,7 @@ PyObject *mupy_decode_result(const mu_value *value, bool writable, mu_run *run)
         if (object != NULL)
             return object;
         return mupy_fail(-MU_EINVALID, "a per-worker value was made by a function in C: "
-                         "Python functions cannot read it");
+                                       "Python functions cannot read it");
     }
     if (value == NULL || mu_value_type(value) != MU_VALUE_MAP)
         return mupy_from_value(value, writable);
@@ -515,8 +515,8 @@ static int split_pair(PyObject *pair, PyObject **ret_args, PyObject **ret_kwargs
     return 0;
 }
 
-int mupy_decode_call(const mu_value *args, size_t first, mu_run *run,
-                     PyObject **ret_args, PyObject **ret_kwargs)
+int mupy_decode_call(const mu_value *args, size_t first, mu_run *run, PyObject **ret_args,
+                     PyObject **ret_kwargs)
 {
     int64_t form = -1;
     PyObject *pair;
@@ -531,7 +531,7 @@ int mupy_decode_call(const mu_value *args, size_t first, mu_run *run,
     }
     if (form != 1 || mu_value_count(args) != first + 4) {
         (void)mupy_fail(-MU_EINVALID, "arguments of a form that this version of muster "
-                        "does not know");
+                                      "does not know");
         return -1;
     }
     pair = unpickle_value(mu_value_at(args, first + 1), mu_value_at(args, first + 2),
@@ -568,8 +568,8 @@ int mupy_function_init(PyObject *module)
         {Py_tp_doc, "A Python function that was sent to workers."},
         {0, NULL},
     };
-    static PyType_Spec spec = {"muster._muster.Function", sizeof(struct mupy_function),
-                               0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Spec spec = {"muster._muster.Function", sizeof(struct mupy_function), 0,
+                               Py_TPFLAGS_DEFAULT, slots};
 
     mupy_function_type = mupy_add_type(module, &spec);
     if (mupy_function_type == NULL || PyModule_AddFunctions(module, methods) != 0)

@@ -8,7 +8,6 @@ static struct mupy_per_worker *as_per_worker(PyObject *self)
     return (struct mupy_per_worker *)self;
 }
 
-
 static void run_per_worker_open(struct mupy_call *call)
 {
     mu_per_worker *made = NULL;
@@ -168,7 +167,8 @@ static PyObject *per_worker_iterate(PyObject *object)
 static PyObject *next_here(PyObject *object)
 {
     (void)object;
-    return PyErr_Format(PyExc_TypeError, "an iterator over per-worker values is for "
+    return PyErr_Format(PyExc_TypeError,
+                        "an iterator over per-worker values is for "
                         "closures: pass it among the arguments of schedule(), where "
                         "next() takes an element");
 }
@@ -205,9 +205,9 @@ int mupy_per_worker_init(PyObject *module)
                     "arguments gets the value\nof the worker that it runs on."},
         {0, NULL},
     };
-    static PyType_Spec spec = {
-        "muster._muster.PerWorkerValues", sizeof(struct mupy_per_worker), 0,
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+    static PyType_Spec spec = {"muster._muster.PerWorkerValues",
+                               sizeof(struct mupy_per_worker), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
     mupy_per_worker_type = mupy_add_type(module, &spec);
     return mupy_per_worker_type == NULL ? -1 : 0;

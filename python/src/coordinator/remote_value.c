@@ -147,8 +147,8 @@ static void run_fetch(struct mupy_call *call)
 {
     mu_value *result = NULL;
 
-    call->rv = mu_remote_value_fetch(call->object, call->timeout_ms, &call->error,
-                                     &result);
+    call->rv =
+        mu_remote_value_fetch(call->object, call->timeout_ms, &call->error, &result);
     call->made = result;
 }
 

@@ -14,13 +14,13 @@
 struct thread {
     PyThreadState *state;
     PyGILState_STATE before;
-    bool is_python;         /* a thread of the interpreter, which has its own state */
+    bool is_python; /* a thread of the interpreter, which has its own state */
 };
 
 static _Thread_local struct thread own;
 static pthread_key_t ends;
 static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
-static sigset_t process_mask;   /* of the thread that imported the module */
+static sigset_t process_mask; /* of the thread that imported the module */
 
 static int is_python_finalizing(void)
 {
@@ -83,14 +83,14 @@ void mupy_leave(void)
 
 struct mupy_run {
     PyObject_HEAD
-    mu_run *run;            /* NULL once it has ended */
+    mu_run *run; /* NULL once it has ended */
 };
 
 static PyTypeObject *run_type;
 static _Thread_local mu_run *current;
 static _Thread_local struct mupy_run *current_object;
-static _Thread_local bool has_written;  /* to variables; only a failure discards these
-                                           writes */
+static _Thread_local bool has_written; /* to variables; only a failure discards these
+                                          writes */
 
 struct mupy_outer mupy_run_begin(mu_run *run)
 {
@@ -120,7 +120,8 @@ static PyObject *current_run(PyObject *module, PyObject *unused)
     if (current == NULL && mupy_process_runs())
         return mupy_process_run();
     if (current == NULL)
-        return mupy_fail(-MU_EPRECONDITION, "there is no run: current_run() is for "
+        return mupy_fail(-MU_EPRECONDITION,
+                         "there is no run: current_run() is for "
                          "functions that a worker runs, on the thread that runs them");
     if (current_object == NULL) {
         current_object = PyObject_New(struct mupy_run, run_type);
@@ -287,7 +288,7 @@ static int run_python_call(mu_run *run, void *user)
         result = mupy_run_call(run, function, list, shard_args);
     else
         (void)mupy_fail(-MU_EINVALID, "the first argument of python.call is a function "
-                        "that python.load has made");
+                                      "that python.load has made");
     rv = user != NULL ? finish_try(run, result) : finish_python_run(run, result, false);
     mupy_run_end(outer);
     mupy_leave();
@@ -366,8 +367,7 @@ int mupy_run_build(mu_run *run, void *user)
     return run_making(run, build_held_object);
 }
 
-PyObject *mupy_run_call_registered(mu_run *run, PyObject *function,
-                                   const mu_value *value)
+PyObject *mupy_run_call_registered(mu_run *run, PyObject *function, const mu_value *value)
 {
     PyObject *object = mupy_decode_named(value, run);
     PyObject *args = NULL;
@@ -456,7 +456,7 @@ static mu_run *run_of(PyObject *object)
         (void)mupy_fail(-MU_EPRECONDITION, "the run has ended");
     else if (run != current)
         (void)mupy_fail(-MU_EPRECONDITION, "a run is for the thread that runs its "
-                        "function");
+                                           "function");
     return run == current ? run : NULL;
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static PyObject *function_type;     /* types.FunctionType */
+static PyObject *function_type; /* types.FunctionType */
 static PyObject *empty_tuple;
 
 static struct mupy_coordinator *as_scheduler(PyObject *self)
@@ -14,15 +14,18 @@ static struct mupy_coordinator *as_scheduler(PyObject *self)
 /* ---- options of one closure ---- */
 
 enum key {
+    /* clang-format off */
     KEY_FN, KEY_ARGS, KEY_KWARGS, KEY_NAME, KEY_PRIORITY, KEY_DEADLINE, KEY_RUN_TIMEOUT,
     KEY_ATTEMPTS, KEY_WORKER, KEY_NOT_WORKER, KEY_WORKER_TYPE, KEY_EFFECT_ONCE, KEY_KEEP,
     KEY_NO_BACKUP, KEY_OWN_ERROR, KEY_TIMEOUT, KEY_RESULT, KEYS
+    /* clang-format on */
 };
 
 static const char *const key_names[KEYS] = {
-    "fn", "args", "kwargs", "name", "priority", "deadline", "run_timeout", "attempts",
-    "worker", "not_worker", "worker_type", "effect_once", "pin_result", "no_backup",
-    "raise_on_fetch", "timeout", "result",
+    "fn",          "args",        "kwargs",     "name",      "priority",
+    "deadline",    "run_timeout", "attempts",   "worker",    "not_worker",
+    "worker_type", "effect_once", "pin_result", "no_backup", "raise_on_fetch",
+    "timeout",     "result",
 };
 static PyObject *key_objects[KEYS];
 
@@ -156,8 +159,8 @@ static int set_keywords(struct parsed *parsed, PyObject *const *values, PyObject
         int key = find_option_key(name);
 
         if (key < 0) {
-            PyErr_Format(PyExc_TypeError, "schedule() got an unexpected keyword argument "
-                         "%R", name);
+            PyErr_Format(PyExc_TypeError,
+                         "schedule() got an unexpected keyword argument %R", name);
             return -1;
         }
         if (set_key(parsed, key, values[i]) != 0)
@@ -173,8 +176,10 @@ int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names
     parsed->timeout_ms = -1;
     parsed->returns_value = true;
     if (count > 3) {
-        PyErr_Format(PyExc_TypeError, "schedule() takes fn, args and kwargs; options are "
-                     "keywords; got %zd positional arguments", count);
+        PyErr_Format(PyExc_TypeError,
+                     "schedule() takes fn, args and kwargs; options are "
+                     "keywords; got %zd positional arguments",
+                     count);
         return -1;
     }
     if (names != NULL && PyTuple_Size(names) > 0)
@@ -187,7 +192,7 @@ int mupy_schedule_parse(PyObject *const *args, Py_ssize_t count, PyObject *names
     if (parsed->function != NULL)
         return 0;
     PyErr_SetString(PyExc_TypeError, "schedule() has no fn: expected a function, or the "
-                    "name of one");
+                                     "name of one");
     return -1;
 }
 
@@ -247,7 +252,7 @@ static mu_value *named_args(const struct parsed *parsed)
     if (parsed->kwargs != NULL && parsed->kwargs != Py_None) {
         if (parsed->args != NULL && parsed->args != Py_None) {
             PyErr_SetString(PyExc_TypeError, "a function by name has args or kwargs, not "
-                            "both");
+                                             "both");
             return NULL;
         }
         return mupy_to_value(parsed->kwargs, MUPY_REFERENCES);
@@ -271,8 +276,9 @@ static mu_value *call_args(struct mupy_coordinator *self, const struct parsed *p
     if (PyTuple_Check(args))
         return mupy_encode_call(function, args, kwargs, (PyObject *)self);
     if (!PyList_Check(args)) {
-        PyErr_Format(PyExc_TypeError, "args is %R, expected a tuple or a list of the "
-                     "function's arguments", args);
+        PyErr_Format(PyExc_TypeError,
+                     "args is %R, expected a tuple or a list of the function's arguments",
+                     args);
         return NULL;
     }
     args = PySequence_Tuple(args);

@@ -159,9 +159,8 @@ static PyObject *future_share(PyObject *object, PyObject *unused)
 /* ---- settling ---- */
 
 /* The result: a new reference; or NULL, and *ret_exception is a new reference. */
-static PyObject *get_remote_outcome(mu_remote_value *remote,
-                                    const struct mupy_future *self,
-                                    PyObject **ret_exception)
+static PyObject *get_remote_outcome(
+    mu_remote_value *remote, const struct mupy_future *self, PyObject **ret_exception)
 {
     mu_value *value = NULL;
     PyObject *result;
@@ -169,9 +168,8 @@ static PyObject *get_remote_outcome(mu_remote_value *remote,
 
     *ret_exception = NULL;
     if (mu_remote_value_fetch(remote, 0, &error, &value) != 0) {
-        *ret_exception =
-            mupy_exception_with(&error, mupy_function_text(self->function),
-                                mu_remote_value_error_data(remote));
+        *ret_exception = mupy_exception_with(&error, mupy_function_text(self->function),
+                                             mu_remote_value_error_data(remote));
         return NULL;
     }
     result = mupy_decode_result(value, true, NULL);
@@ -576,8 +574,9 @@ static PyObject *input_count(PyObject *object, void *closure)
 }
 
 static PyGetSetDef getset[] = {
-    {"_inputs", input_count, NULL, "The number of remote and per-worker values among the "
-     "arguments of its closure.", NULL},
+    {"_inputs", input_count, NULL,
+     "The number of remote and per-worker values among the arguments of its closure.",
+     NULL},
     {"_state", get_state, set_state_alone, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

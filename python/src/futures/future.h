@@ -7,29 +7,33 @@
 #include <stdatomic.h>
 
 enum mupy_future_state {
-    MUPY_PENDING, MUPY_RUNNING, MUPY_FINISHED, MUPY_CANCELLED_AND_NOTIFIED,
-    MUPY_CANCELLED, MUPY_FUTURE_STATES
+    MUPY_PENDING,
+    MUPY_RUNNING,
+    MUPY_FINISHED,
+    MUPY_CANCELLED_AND_NOTIFIED,
+    MUPY_CANCELLED,
+    MUPY_FUTURE_STATES
 };
 
 struct mupy_future {
     PyObject_HEAD
-    PyObject *state;            /* a str */
+    PyObject *state; /* a str */
     PyObject *result;
     PyObject *exception;
-    PyObject *source;           /* the value it stands for, until it is done; NULL */
-    mu_value *packed;           /* arguments of its closure, until it is done; NULL */
-    PyObject *owner;            /* muster.futures.Owner */
-    PyObject *function;         /* the mupy_function of its closure; NULL */
-    mu_remote_value *remote;    /* of the closure that was sent; NULL */
+    PyObject *source;        /* the value it stands for, until it is done; NULL */
+    mu_value *packed;        /* arguments of its closure, until it is done; NULL */
+    PyObject *owner;         /* muster.futures.Owner */
+    PyObject *function;      /* the mupy_function of its closure; NULL */
+    mu_remote_value *remote; /* of the closure that was sent; NULL */
     _Atomic(struct mupy_waiter *) link; /* the waiter of the thread that settles it;
                                            `READY`: the result has come */
     struct mupy_waiter *sleeper;        /* the waiter that is notified when it is done;
                                            NULL */
     struct mupy_notice notice;
-    struct mupy_future *next;   /* in the queue of its sender */
-    struct mupy_future *flight[2];      /* before and after it in the list of the futures
-                                           whose closures are on their way */
-    char is_shared;             /* it has a condition, which other threads may wait on */
+    struct mupy_future *next;      /* in the queue of its sender */
+    struct mupy_future *flight[2]; /* before and after it in the list of the futures
+                                      whose closures are on their way */
+    char is_shared; /* it has a condition, which other threads may wait on */
 };
 
 /* Futures and senders are used by one thread at a time: by the GIL, or without it in one
@@ -37,15 +41,15 @@ struct mupy_future {
  * waits. MUPY_ALONE makes `name_alone` of a method `name` of two arguments. */
 extern PyObject *mupy_futures_lock;
 
-#define MUPY_ALONE(name)                                                                 \
-    static PyObject *name##_alone(PyObject *object, PyObject *argument)                  \
-    {                                                                                    \
-        PyObject *result;                                                                \
-                                                                                         \
-        MUPY_LOCK(mupy_futures_lock)                                                     \
-        result = name(object, argument);                                                 \
-        MUPY_UNLOCK()                                                                    \
-        return result;                                                                   \
+#define MUPY_ALONE(name)                                                \
+    static PyObject *name##_alone(PyObject *object, PyObject *argument) \
+    {                                                                   \
+        PyObject *result;                                               \
+                                                                        \
+        MUPY_LOCK(mupy_futures_lock)                                    \
+        result = name(object, argument);                                \
+        MUPY_UNLOCK()                                                   \
+        return result;                                                  \
     }
 
 /* Make a future: a new reference. NULL with an exception. */

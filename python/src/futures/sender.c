@@ -8,29 +8,29 @@
 enum {
     OPTIONS_MAX = 16,
     WINDOW_MAX = 16384,
-    WINDOW_MS = 20,     /* the window is what the cluster runs in this time */
-    MEASURE_COUNT = 32  /* least number of closures to compute a rate */
+    WINDOW_MS = 20,    /* the window is what the cluster runs in this time */
+    MEASURE_COUNT = 32 /* least number of closures to compute a rate */
 };
 
 struct sender {
     PyObject_HEAD
     PyObject *coordinator;
-    PyObject *type;             /* class of its futures */
-    PyObject *plain;            /* a function that is scheduled without a wrapper; NULL */
-    PyObject *names;            /* tuple: names of the options of its closures; NULL */
+    PyObject *type;  /* class of its futures */
+    PyObject *plain; /* a function that is scheduled without a wrapper; NULL */
+    PyObject *names; /* tuple: names of the options of its closures; NULL */
     PyObject *options[OPTIONS_MAX];
-    struct mupy_future *first;  /* queue of futures to be sent; holds a reference to
-                                   each */
+    struct mupy_future *first; /* queue of futures to be sent; holds a reference to
+                                  each */
     struct mupy_future *last;
     struct mupy_future *flying; /* the futures whose closures are on their way */
     Py_ssize_t in_flight;
     Py_ssize_t window;
     Py_ssize_t capacity;
-    Py_ssize_t landed;          /* ended since `measured_ms` */
+    Py_ssize_t landed; /* ended since `measured_ms` */
     uint64_t measured_ms;
-    char is_fixed;              /* the window is the capacity */
-    char is_held;               /* sending is paused */
-    char is_shut;               /* new futures are refused */
+    char is_fixed; /* the window is the capacity */
+    char is_held;  /* sending is paused */
+    char is_shut;  /* new futures are refused */
     char is_pumping;
 };
 
@@ -88,8 +88,8 @@ static PyObject *wrap_call(struct sender *self, PyObject *const *call)
         Py_INCREF(instead);
         return instead;
     }
-    instead = PyObject_CallMethod((PyObject *)self, "_wrap", "OOO", call[0], call[1],
-                                  call[2]);
+    instead =
+        PyObject_CallMethod((PyObject *)self, "_wrap", "OOO", call[0], call[1], call[2]);
     if (instead == Py_None) {
         before = self->plain;
         Py_INCREF(call[0]);
@@ -185,11 +185,11 @@ static PyObject *submit_future(PyObject *object, PyObject *const *args, Py_ssize
     if (future == NULL)
         return NULL;
     is_packed = pack_future(self, future, args) == 0;
-    if (!is_packed && !PyErr_ExceptionMatches(PyExc_Exception)) {   /* Ctrl-C */
+    if (!is_packed && !PyErr_ExceptionMatches(PyExc_Exception)) { /* Ctrl-C */
         Py_DECREF(future);
         return NULL;
     }
-    if (is_packed && self->is_shut) {   /* by another thread, or by a pickled object */
+    if (is_packed && self->is_shut) { /* by another thread, or by a pickled object */
         Py_DECREF(future);
         return PyObject_CallMethod(object, "_refuse", NULL);
     }
@@ -227,8 +227,8 @@ static void measure_rate(struct sender *self)
 {
     uint64_t now = mupy_now_ms();
     uint64_t passed_ms = now > self->measured_ms ? now - self->measured_ms : 1;
-    Py_ssize_t window = self->capacity + 2 +
-                        (Py_ssize_t)((uint64_t)self->landed * WINDOW_MS / passed_ms);
+    Py_ssize_t window =
+        self->capacity + 2 + (Py_ssize_t)((uint64_t)self->landed * WINDOW_MS / passed_ms);
 
     self->landed = 0;
     self->measured_ms = now;

@@ -132,7 +132,7 @@ static PyObject *node_main(PyObject *self, PyObject *unused)
 static void run_finish_job(struct mupy_call *call)
 {
     call->rv = mu_node_finish_job(call->object, (int)call->real, call->text,
-                                call->timeout_ms, &call->error);
+                                  call->timeout_ms, &call->error);
 }
 
 static PyObject *finish_job(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -280,7 +280,7 @@ static PyObject *register_function(PyObject *self, PyObject *args)
         return PyErr_Format(PyExc_TypeError, "a function is callable, got %R", function);
     if (PyList_Append(((struct mupy_node *)self)->functions, function) != 0)
         return NULL;
-    Py_INCREF(function);    /* never released: the library refers to it */
+    Py_INCREF(function); /* never released: the library refers to it */
     rv = mupy_run_register_function(node, name, function);
     if (rv == 0)
         Py_RETURN_NONE;

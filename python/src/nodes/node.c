@@ -50,8 +50,10 @@ bool mupy_node_is_forked(PyObject *object)
 
     if (object == NULL || self->node == NULL || self->forks == forks)
         return false;
-    (void)mupy_fail(-MU_ECLOSED, "this process was forked after %s was opened: the node "
-                    "is that of its parent alone", mu_node_task(self->node));
+    (void)mupy_fail(-MU_ECLOSED,
+                    "this process was forked after %s was opened: the node "
+                    "is that of its parent alone",
+                    mu_node_task(self->node));
     return true;
 }
 
@@ -149,8 +151,8 @@ static void drop_opened_node(struct mupy_call *call)
 {
     mu_node *node = call->made;
 
-    Py_BEGIN_ALLOW_THREADS
-    (void)mu_node_close(node, 0, NULL);
+    Py_BEGIN_ALLOW_THREADS(void)
+    mu_node_close(node, 0, NULL);
     Py_END_ALLOW_THREADS
 }
 
@@ -201,8 +203,8 @@ static int find_node_spec(PyObject **cluster, PyObject **kwargs)
 {
     static PyObject *find;
     PyObject *options = *kwargs == NULL ? PyDict_New() : PyDict_Copy(*kwargs);
-    PyObject *resolver = options == NULL ? NULL
-                                         : PyDict_GetItemString(options, "resolver");
+    PyObject *resolver =
+        options == NULL ? NULL : PyDict_GetItemString(options, "resolver");
     PyObject *place = NULL;
 
     if (options != NULL && resolver != NULL && resolver != Py_None) {
@@ -276,7 +278,7 @@ static PyObject *wrap_new_node(mu_node *node)
         Py_DECREF(self);
         return NULL;
     }
-    Py_INCREF(self);    /* never released */
+    Py_INCREF(self); /* never released */
     return (PyObject *)self;
 }
 
@@ -295,7 +297,7 @@ PyObject *mupy_node_wrap(mu_node *node)
 void mupy_node_unwrap(PyObject *node)
 {
     if (node != NULL && detach_node(as_node(node)) != NULL)
-        Py_DECREF(node);    /* the reference that mupy_node_wrap keeps */
+        Py_DECREF(node); /* the reference that mupy_node_wrap keeps */
 }
 
 static void run_node_close(struct mupy_call *call)
@@ -321,7 +323,7 @@ PyObject *mupy_node_close(PyObject *object, PyObject *args, PyObject *kwargs)
         return NULL;
     if (!self->owned)
         return mupy_fail(-MU_EPRECONDITION, "the node belongs to the program that runs "
-                         "it: it is closed when that ends");
+                                            "it: it is closed when that ends");
     call = mupy_call_new(run_node_close);
     if (call == NULL)
         return NULL;
@@ -353,12 +355,12 @@ static void node_dealloc(PyObject *object)
     unlist_node(self);
     node = detach_node(self);
     if (node != NULL && self->owned) {
-        Py_BEGIN_ALLOW_THREADS
-        (void)mu_node_close(node, 1000, NULL);
+        Py_BEGIN_ALLOW_THREADS(void)
+        mu_node_close(node, 1000, NULL);
         Py_END_ALLOW_THREADS
     }
     Py_CLEAR(self->functions);
-    Py_CLEAR(self->resolver);   /* after the node, which used it */
+    Py_CLEAR(self->resolver); /* after the node, which used it */
     mu_node_unref(self->held);
     release(object);
     Py_DECREF(type);
@@ -380,7 +382,7 @@ PyObject *mupy_node_leave(PyObject *self, PyObject *args)
 
     (void)args;
     if (mupy_node_is_forked(self)) {
-        PyErr_Clear();      /* in a forked child that unwinds its parent's stack */
+        PyErr_Clear(); /* in a forked child that unwinds its parent's stack */
         Py_RETURN_NONE;
     }
     none = PyTuple_New(0);

@@ -16,24 +16,20 @@ static const struct {
 } options[] = {
 #define FIELD(field, kind) {#field, kind, offsetof(mu_node_options, field)},
 /* `backups` is a count, which is at most 1 for now. */
-#define IS_FLAG(field, most)                                                         \
-    ((most) == 1 &&                                                                  \
+#define IS_FLAG(field, most) \
+    ((most) == 1 &&          \
      offsetof(mu_node_options, field) != offsetof(mu_node_options, backups))
-#define NUMBER_FIELD(name, field, value, least, most)                                \
-    FIELD(field, IS_FLAG(field, most) ? FLAG                                         \
-                 : sizeof(((mu_node_options *)NULL)->field) == sizeof(uint64_t)      \
-                     ? UNSIGNED64                                                    \
+#define NUMBER_FIELD(name, field, value, least, most)                           \
+    FIELD(field, IS_FLAG(field, most) ? FLAG                                    \
+                 : sizeof(((mu_node_options *)NULL)->field) == sizeof(uint64_t) \
+                     ? UNSIGNED64                                               \
                      : UNSIGNED)
-#define COMPUTED_FIELD(name, field, value, words, least, most)                       \
+#define COMPUTED_FIELD(name, field, value, words, least, most) \
     NUMBER_FIELD(name, field, value, least, most)
 #define TEXT_FIELD(name, field, value) FIELD(field, TEXT)
-    MU_NODE_OPTIONS(NUMBER_FIELD, COMPUTED_FIELD, TEXT_FIELD)
-    FIELD(task_type, TEXT)
-    FIELD(task_index, INTEGER)
-    FIELD(bind_address, TEXT)
-    FIELD(advertise_address, TEXT)
-    FIELD(log_level, INTEGER)
-};
+    MU_NODE_OPTIONS(NUMBER_FIELD, COMPUTED_FIELD, TEXT_FIELD) FIELD(task_type, TEXT)
+        FIELD(task_index, INTEGER) FIELD(bind_address, TEXT)
+            FIELD(advertise_address, TEXT) FIELD(log_level, INTEGER)};
 
 enum { OPTIONS = sizeof options / sizeof options[0], NAME_BYTES = 32 };
 
@@ -105,8 +101,8 @@ static int set_node_option(mu_node_options *out, size_t i, PyObject *value)
         text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
         if (text == NULL) {
             if (!PyErr_Occurred())
-                PyErr_Format(PyExc_TypeError, "option %s is %R, expected a str",
-                             names[i], value);
+                PyErr_Format(PyExc_TypeError, "option %s is %R, expected a str", names[i],
+                             value);
             return -1;
         }
         *(const char **)at = text;
@@ -132,10 +128,9 @@ int mupy_node_options(mu_node_options *out, PyObject *kwargs)
 
         while (i < OPTIONS && PyUnicode_CompareWithASCIIString(key, names[i]) != 0)
             i++;
-        if (i == OPTIONS &&
-            (PyUnicode_CompareWithASCIIString(key, "resolver") == 0 ||
-             PyUnicode_CompareWithASCIIString(key, "processes") == 0))
-            continue;   /* see mupy_setup_new */
+        if (i == OPTIONS && (PyUnicode_CompareWithASCIIString(key, "resolver") == 0 ||
+                             PyUnicode_CompareWithASCIIString(key, "processes") == 0))
+            continue; /* see mupy_setup_new */
         if (i == OPTIONS) {
             PyErr_Format(PyExc_TypeError, "Node() got an unexpected keyword argument %R",
                          key);
@@ -151,8 +146,8 @@ static const char *type_of(size_t i)
 {
     return options[i].kind == TEXT   ? "str"
            : options[i].kind == FLAG ? "bool"
-           : is_time_option(i)              ? "float"
-                                            : "int";
+           : is_time_option(i)       ? "float"
+                                     : "int";
 }
 
 PyObject *mupy_node_option_table(void)

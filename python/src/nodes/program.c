@@ -44,6 +44,6 @@ PyObject *mupy_node_program(PyObject *self, PyObject *args)
     if (rv != 0)
         return mupy_fail(rv, "no program can be set for \"%.60s\": %s", type,
                          mu_strerror(rv));
-    Py_INCREF(function);    /* never released */
+    Py_INCREF(function); /* never released */
     Py_RETURN_NONE;
 }

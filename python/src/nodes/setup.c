@@ -59,7 +59,7 @@ static int set_processes(struct mupy_setup *setup, PyObject *kwargs)
     }
     if (count > 0 && given != NULL && threads != NULL && threads != Py_None) {
         PyErr_SetString(PyExc_ValueError, "threads and processes were given: a worker "
-                        "has one thread for each of its processes");
+                                          "has one thread for each of its processes");
         return -1;
     }
     setup->processes = (unsigned)count;

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 /* The state of the thread that runs functions. */
-static _Thread_local int worker = -1;   /* the socket */
+static _Thread_local int worker = -1; /* the socket */
 static _Thread_local bool runs;
-static pid_t pid;                       /* of this process, to recognise forked
-                                           children */
+static pid_t pid; /* of this process, to recognise forked
+                     children */
 static _Thread_local PyObject *run_object;
 
 bool mupy_process_runs(void)
@@ -33,7 +33,7 @@ PyObject *mupy_process_object(int64_t number)
 
     if (number == 0)
         return mupy_fail(-MU_EINVALID, "a per-worker value was made by a function in C: "
-                         "Python functions cannot read it");
+                                       "Python functions cannot read it");
     if (mupy_import(&object_of, "muster._process", "object_of") == NULL)
         return NULL;
     return PyObject_CallFunction(object_of, "L", (long long)number);
@@ -108,7 +108,7 @@ static PyObject *request_from_worker(PyObject *module, PyObject *args, PyObject 
     (void)module;
     if (!mupy_process_runs())
         return mupy_fail(-MU_EPRECONDITION, "a run is for the thread that runs its "
-                         "function, until it ends");
+                                            "function, until it ends");
     if (send_worker_request(args, kwargs) != 0)
         return NULL;
     if (receive_message(&message, &shared) != 0)

@@ -13,7 +13,7 @@
 static char shared_key[64];
 static char object_key[64];
 
-enum { PAGE = 65536 };    /* the largest page size of any machine */
+enum { PAGE = 65536 }; /* the largest page size of any machine */
 
 /* ---- writing ---- */
 
@@ -218,8 +218,8 @@ void mupy_frame_value(struct mupy_frame *frame, const mu_value *value, mu_run *r
 struct reader {
     const unsigned char *at;
     const unsigned char *end;
-    int shared;             /* the memory from which arrays are copied; negative: they
-                               stay maps */
+    int shared; /* the memory from which arrays are copied; negative: they
+                   stay maps */
 };
 
 static const void *read_frame_bytes(struct reader *reader, size_t size)
@@ -271,8 +271,7 @@ static mu_value *read_tensor(struct reader *reader)
         fine = read_tagged_count(reader, &dims[i]);
     if (fine && read_frame_bytes(reader, 1) != NULL)
         data = read_sized_bytes(reader, &size);
-    return data == NULL ? NULL
-                        : mu_value_tensor((int)dtype, (unsigned)rank, dims, data);
+    return data == NULL ? NULL : mu_value_tensor((int)dtype, (unsigned)rank, dims, data);
 }
 
 /* The position of an array in shared memory, in a map with the shared key; false: it is

@@ -7,15 +7,15 @@
 
 #include "extension.h"
 
-enum { MUPY_SHARED_BYTES = 1 << 16 };   /* least bytes of an array in shared memory */
+enum { MUPY_SHARED_BYTES = 1 << 16 }; /* least bytes of an array in shared memory */
 
 struct mupy_frame {
     unsigned char *data;
     size_t size;
     size_t room;
-    int shared;             /* memfd of the large arrays; -1: none yet */
+    int shared; /* memfd of the large arrays; -1: none yet */
     uint64_t shared_bytes;
-    bool failed;            /* out of memory */
+    bool failed; /* out of memory */
 };
 
 /* Keys of maps with one item that stand for an array in shared memory, and for an object

@@ -17,21 +17,21 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 100,          /* interval of checks whether a run is cancelled */
-    CANCEL_MS = 5000,       /* for a cancelled function to end */
-    LEAVE_MS = 1000,        /* for a process to end by itself */
+    LOOK_MS = 100,    /* interval of checks whether a run is cancelled */
+    CANCEL_MS = 5000, /* for a cancelled function to end */
+    LEAVE_MS = 1000,  /* for a process to end by itself */
     MAKE_ATTEMPTS = 3,
-    CHILD_SOCKET = 3        /* descriptor number in the process */
+    CHILD_SOCKET = 3 /* descriptor number in the process */
 };
 
 /* The process of an executor thread that has run Python functions. */
 struct child {
     struct child *next;
-    pid_t pid;              /* 0: there is none */
+    pid_t pid; /* 0: there is none */
     int socket;
-    unsigned long tasks;    /* functions that it has run */
-    int64_t *dropped;       /* numbers of dropped objects to be sent; guarded by
-                               children_lock */
+    unsigned long tasks; /* functions that it has run */
+    int64_t *dropped;    /* numbers of dropped objects to be sent; guarded by
+                            children_lock */
     size_t dropped_count;
     size_t dropped_room;
 };
@@ -58,7 +58,7 @@ static void note_dropped_object(struct child *child, int64_t number)
         int64_t *numbers = realloc(child->dropped, room * sizeof *numbers);
 
         if (numbers == NULL)
-            return;     /* out of memory: the process keeps the object */
+            return; /* out of memory: the process keeps the object */
         child->dropped = numbers;
         child->dropped_room = room;
     }
@@ -323,7 +323,8 @@ static int fail_lost_child(mu_run *run, pid_t pid, int status, bool killed)
     if (killed)
         (void)snprintf(error.message, sizeof error.message,
                        "its process was killed: it was cancelled and did not end within "
-                       "%d s", CANCEL_MS / 1000);
+                       "%d s",
+                       CANCEL_MS / 1000);
     else if (status >= 0 && WIFSIGNALED(status))
         (void)snprintf(error.message, sizeof error.message,
                        "its process was killed by signal %d (%s)", WTERMSIG(status),
@@ -348,7 +349,7 @@ static int not_started(mu_run *run, int number)
 /* The wait for this thread's process. */
 struct watched {
     mu_run *run;
-    uint64_t cancelled_ms;  /* when the cancellation was noticed; 0: not yet */
+    uint64_t cancelled_ms; /* when the cancellation was noticed; 0: not yet */
     bool killed;
 };
 
@@ -358,7 +359,7 @@ static bool is_child_awaited(void *user)
 {
     struct watched *watched = user;
 
-    if (has_child_ended(own->pid))    /* a child that it forked may hold its socket */
+    if (has_child_ended(own->pid)) /* a child that it forked may hold its socket */
         return false;
     if (!mu_run_cancelled(watched->run))
         return true;
@@ -506,8 +507,8 @@ static int make_in_child(mu_run *run, const char *kind)
     mupy_drop_now();
     pickle = mupy_from_value(mu_value_at(args, 0), false);
     name = mupy_from_value(mu_value_at(args, 1), false);
-    held = pickle == NULL || name == NULL ? NULL
-                                          : hold_source(kind, pickle, name, &number);
+    held =
+        pickle == NULL || name == NULL ? NULL : hold_source(kind, pickle, name, &number);
     Py_XDECREF(pickle);
     Py_XDECREF(name);
     PyErr_Clear();
@@ -543,8 +544,8 @@ static int process_build(mu_run *run, void *user)
 struct registered {
     PyObject *function;
     PyObject *name;
-    int64_t number;         /* guarded by the GIL; 0: before its first run; -1: it cannot
-                               be pickled, and runs in the worker's threads */
+    int64_t number; /* guarded by the GIL; 0: before its first run; -1: it cannot
+                       be pickled, and runs in the worker's threads */
 };
 
 static int64_t get_registered_number(struct registered *registered)

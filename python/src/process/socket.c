@@ -82,7 +82,8 @@ static ssize_t receive_first_part(int socket, const struct mupy_patience *patien
 {
     union control control;
     struct iovec part = {data, room};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1,
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
                              .msg_control = control.room,
                              .msg_controllen = sizeof control.room};
     struct cmsghdr *header;
@@ -145,7 +146,7 @@ int mupy_frame_receive(int socket, const struct mupy_patience *patience,
     }
     if (rv == 0)
         rv = mupy_frame_read(data + sizeof header, header.size,
-                        ret_shared == NULL ? shared : -1, ret_value);
+                             ret_shared == NULL ? shared : -1, ret_value);
     if (data != first)
         free(data);
     if (rv == 0 && ret_shared != NULL)

@@ -251,7 +251,6 @@ static void agent_error_dealloc(PyObject *object)
 
 enum question { STATES, WAIT, ALIVE, DEVICES };
 
-
 static void run_tasks(struct mupy_call *call)
 {
     mu_value *value = NULL;
@@ -393,7 +392,7 @@ static PyObject *reset_task(PyObject *module, PyObject *args)
 static void run_notice(struct mupy_call *call)
 {
     call->rv = mu_preemption_notify(call->object, call->data, (int64_t)call->number,
-                                 call->timeout_ms, &call->error);
+                                    call->timeout_ms, &call->error);
 }
 
 /* preempt_notice(node, reason, grace, timeout) */
@@ -463,7 +462,7 @@ static void run_preempt_wait(struct mupy_call *call)
     struct preempt_request *request = call->other;
 
     call->rv = mu_preemption_wait(call->object, request->round, request->agreed,
-                               call->timeout_ms, &call->error, &request->preemption);
+                                  call->timeout_ms, &call->error, &request->preemption);
 }
 
 /* preempt_wait(node, round, agreed, timeout) ->

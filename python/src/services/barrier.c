@@ -13,8 +13,8 @@ static void run_barrier_wait(struct mupy_call *call)
 {
     struct barrier_request *request = call->other;
 
-    call->rv = mu_barrier_wait(call->object, request->name, &request->options,
-                               &call->error);
+    call->rv =
+        mu_barrier_wait(call->object, request->name, &request->options, &call->error);
 }
 
 static int read_barrier_options(unsigned threads, mu_barrier_options *options)
@@ -74,7 +74,7 @@ struct passed {
 static PyTypeObject *passed_type;
 
 struct pending {
-    struct mupy_notice *notice;     /* its argument is `passed` */
+    struct mupy_notice *notice; /* its argument is `passed` */
     struct passed *passed;
 };
 
@@ -166,8 +166,8 @@ static void passed_dealloc(PyObject *object)
 
 static void run_cancel(struct mupy_call *call)
 {
-    call->rv = mu_barrier_cancel(call->object, call->data, call->timeout_ms,
-                                 &call->error);
+    call->rv =
+        mu_barrier_cancel(call->object, call->data, call->timeout_ms, &call->error);
 }
 
 /* barrier_cancel(node, name, timeout) */

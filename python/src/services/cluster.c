@@ -117,7 +117,8 @@ static PyObject *cluster_tasks(PyObject *object, PyObject *unused)
 
     (void)unused;
     for (size_t i = 0; list != NULL && mu_cluster_task_at(as_cluster(object), i, &type,
-                                                          &index, &address) == 0; i++) {
+                                                          &index, &address) == 0;
+         i++) {
         PyObject *task = Py_BuildValue("sis", type, index, address);
 
         if (task == NULL || PyList_Append(list, task) != 0)
@@ -187,9 +188,9 @@ static PyObject *collective_leader(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "|z:collective_leader", &type))
         return NULL;
-    return make_leader_text(
-        mu_cluster_collective_leader(as_cluster(object), type, &error, task), &error,
-        task);
+    return make_leader_text(mu_cluster_collective_leader(as_cluster(object), type, &error,
+                                                         task),
+                            &error, task);
 }
 
 static PyObject *coordination_leader(PyObject *object, PyObject *unused)

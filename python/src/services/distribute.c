@@ -13,7 +13,7 @@ enum { FILTERS_MAX = 64 };
 
 struct context {
     PyObject_HEAD
-    mu_context *context;        /* NULL once the call has ended */
+    mu_context *context; /* NULL once the call has ended */
 };
 
 static PyTypeObject *context_type;
@@ -36,8 +36,14 @@ static void context_dealloc(PyObject *object)
 }
 
 enum flag {
-    IS_CHIEF, DISTRIBUTED, EVALUATES, SHOULD_INIT, SHOULD_CHECKPOINT, SHOULD_SAVE_SUMMARY,
-    HAS_BARRIER, FLAGS
+    IS_CHIEF,
+    DISTRIBUTED,
+    EVALUATES,
+    SHOULD_INIT,
+    SHOULD_CHECKPOINT,
+    SHOULD_SAVE_SUMMARY,
+    HAS_BARRIER,
+    FLAGS
 };
 
 static PyObject *get_flag(PyObject *object, void *closure)
@@ -215,8 +221,8 @@ static int finish_call(mu_context *context, PyObject *result)
     PyObject *object = NULL;
     mu_value *value = NULL;
 
-    if (result == NULL || !PyArg_ParseTuple(result, "iOss", &error.code, &object, &words,
-                                            &task)) {
+    if (result == NULL ||
+        !PyArg_ParseTuple(result, "iOss", &error.code, &object, &words, &task)) {
         PyErr_WriteUnraisable(NULL);
         error.code = -MU_EUNKNOWN;
         words = "the function could not be called";
@@ -224,7 +230,7 @@ static int finish_call(mu_context *context, PyObject *result)
     if (error.code == 0) {
         value = mupy_encode_result(object);
         if (value == NULL)
-            PyErr_Clear();  /* a result that cannot be pickled stays in its process */
+            PyErr_Clear(); /* a result that cannot be pickled stays in its process */
         mu_context_return(context, value == NULL ? mu_value_nil() : value);
         Py_XDECREF(result);
         return 0;
@@ -271,8 +277,8 @@ static int set_exception_error(const char *what, mu_error *ret_error)
     text = value == NULL ? NULL : PyObject_Str(value);
     if (text != NULL)
         words = PyUnicode_AsUTF8AndSize(text, NULL);
-    rv = mu_error_set(ret_error, -MU_EINVALID, "%s: %s", what,
-                      words == NULL ? "" : words);
+    rv =
+        mu_error_set(ret_error, -MU_EINVALID, "%s: %s", what, words == NULL ? "" : words);
     PyErr_Clear();
     Py_XDECREF(text);
     Py_XDECREF(type);
@@ -304,7 +310,7 @@ static int register_run_functions(mu_node *node, void *user, mu_error *ret_error
 
 /* A strategy's copy for a task, with its configuration. */
 struct copy {
-    PyObject *object;           /* (copy, inter, intra, filters, init, ...) */
+    PyObject *object; /* (copy, inter, intra, filters, init, ...) */
     int should_init;
     int should_checkpoint;
     int should_save_summary;
@@ -325,8 +331,8 @@ static int read_copy(PyObject *object, struct copy *copy)
         return -1;
     copy->config.device_filters = copy->filters;
     for (Py_ssize_t i = 0; i < PyTuple_Size(filters) && i < FILTERS_MAX; i++) {
-        copy->filters[i] = mupy_text_needed(PyTuple_GetItem(filters, i),
-                                            "a device filter");
+        copy->filters[i] =
+            mupy_text_needed(PyTuple_GetItem(filters, i), "a device filter");
         if (copy->filters[i] == NULL)
             return -1;
         copy->config.device_filters_count++;
@@ -535,8 +541,7 @@ static PyObject *results_object(const mu_value *results)
                             value == NULL ? mupy_str(NULL)
                                           : mupy_decode_result(value, true, NULL),
                             words, task);
-        if (row == NULL ||
-            PyDict_SetItemString(all, mu_value_key(results, i), row) != 0)
+        if (row == NULL || PyDict_SetItemString(all, mu_value_key(results, i), row) != 0)
             Py_CLEAR(all);
         Py_XDECREF(row);
     }

@@ -186,8 +186,8 @@ static void run_list(struct mupy_call *call)
 {
     mu_value *items = NULL;
 
-    call->rv = mu_kv_list(call->object, call->data, call->timeout_ms, &call->error,
-                          &items);
+    call->rv =
+        mu_kv_list(call->object, call->data, call->timeout_ms, &call->error, &items);
     call->made = items;
 }
 
@@ -214,7 +214,7 @@ static PyObject *kv_list(PyObject *module, PyObject *args)
 
 struct answer {
     PyObject_HEAD
-    bool came;              /* set before the notice is posted */
+    bool came; /* set before the notice is posted */
     int code;
     mu_error error;
     char *value;
@@ -271,7 +271,7 @@ static PyObject *kv_answer_number(PyObject *object, void *closure)
 }
 
 struct pending {
-    struct mupy_notice *notice;     /* its argument is the answer */
+    struct mupy_notice *notice; /* its argument is the answer */
     struct answer *answer;
 };
 
@@ -369,8 +369,8 @@ static PyObject *kv_begin(PyObject *module, PyObject *args)
         return NULL;
     rv = mu_kv_request_async(opened, &ask, on_kv_answer, pending, &number);
     (void)mu_error_set(&error, rv, "the request for key \"%.100s\" was not begun: %s",
-                       ask.key, rv == -MU_EAGAIN ? "too many are under way"
-                                                 : mu_strerror(rv));
+                       ask.key,
+                       rv == -MU_EAGAIN ? "too many are under way" : mu_strerror(rv));
     return finish_kv_begin(pending, rv, &error, number);
 }
 
@@ -444,9 +444,11 @@ static int read_transaction(PyObject *checks, PyObject *changes,
 {
     if (PyTuple_Size(checks) > MU_KV_TRANSACTION_MAX ||
         PyTuple_Size(changes) > MU_KV_TRANSACTION_MAX) {
-        (void)mupy_fail(-MU_EEXHAUSTED, "a transaction of %zd comparisons and %zd "
-                        "changes: at most %d of each", PyTuple_Size(checks),
-                        PyTuple_Size(changes), MU_KV_TRANSACTION_MAX);
+        (void)mupy_fail(-MU_EEXHAUSTED,
+                        "a transaction of %zd comparisons and %zd "
+                        "changes: at most %d of each",
+                        PyTuple_Size(checks), PyTuple_Size(changes),
+                        MU_KV_TRANSACTION_MAX);
         return -1;
     }
     if (read_checks(checks, transaction) != 0)
@@ -564,12 +566,18 @@ static int add_numbers(PyObject *module)
         const char *name;
         long number;
     } rows[] = {
-        {"KV_OVERWRITE", MU_KV_OVERWRITE},     {"KV_COMPARE", MU_KV_COMPARE},
-        {"KV_LEASE", MU_KV_LEASE},             {"KV_PUT", MU_KV_PUT},
-        {"KV_GET", MU_KV_GET},                 {"KV_TRY_GET", MU_KV_TRY_GET},
-        {"KV_INCREMENT", MU_KV_INCREMENT},     {"KV_DELETE", MU_KV_DELETE},
-        {"KV_IF_REVISION", MU_KV_IF_REVISION}, {"KV_IF_ABSENT", MU_KV_IF_ABSENT},
-        {"KV_IF_PRESENT", MU_KV_IF_PRESENT},   {"KV_IF_VALUE", MU_KV_IF_VALUE},
+        {"KV_OVERWRITE", MU_KV_OVERWRITE},
+        {"KV_COMPARE", MU_KV_COMPARE},
+        {"KV_LEASE", MU_KV_LEASE},
+        {"KV_PUT", MU_KV_PUT},
+        {"KV_GET", MU_KV_GET},
+        {"KV_TRY_GET", MU_KV_TRY_GET},
+        {"KV_INCREMENT", MU_KV_INCREMENT},
+        {"KV_DELETE", MU_KV_DELETE},
+        {"KV_IF_REVISION", MU_KV_IF_REVISION},
+        {"KV_IF_ABSENT", MU_KV_IF_ABSENT},
+        {"KV_IF_PRESENT", MU_KV_IF_PRESENT},
+        {"KV_IF_VALUE", MU_KV_IF_VALUE},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -7,15 +7,15 @@
 
 struct resolver {
     PyObject_HEAD
-    mu_resolver *resolver;      /* NULL once a union, or a node, has taken it */
-    PyObject *keep;             /* tuple of objects that it needs, or NULL */
-    struct source *source;      /* of a resolver written in Python; NULL */
+    mu_resolver *resolver; /* NULL once a union, or a node, has taken it */
+    PyObject *keep;        /* tuple of objects that it needs, or NULL */
+    struct source *source; /* of a resolver written in Python; NULL */
 };
 
 /* A resolver written in Python, for the library. It is never freed: its function may be
  * called after the resolver was freed, and then finds `object` NULL. */
 struct source {
-    PyObject *object;           /* guarded by the GIL */
+    PyObject *object; /* guarded by the GIL */
 };
 
 static PyTypeObject *resolver_type;
@@ -93,8 +93,8 @@ static PyObject *resolver_fixed(PyObject *type, PyObject *args)
     if (!PyArg_ParseTuple(args, "O|zzi:fixed", &spec, &master, &task_type, &task_index) ||
         mupy_cluster_of(spec, &cluster) != 0)
         return NULL;
-    rv = mu_resolver_new_static(cluster, master, task_type, task_index, &error,
-                                &resolver);
+    rv =
+        mu_resolver_new_static(cluster, master, task_type, task_index, &error, &resolver);
     mu_cluster_free(cluster);
     return rv != 0 ? mupy_raise(&error, NULL) : wrap_resolver(resolver);
 }
@@ -269,8 +269,8 @@ static mu_resolver *new_of_source(struct source *source, const char *class_name)
 {
     static unsigned long made;
     mu_resolver *resolver = NULL;
-    mu_resolver_kind kind = {.summary = "written in Python", .user = source,
-                             .resolve = resolve_source};
+    mu_resolver_kind kind = {
+        .summary = "written in Python", .user = source, .resolve = resolve_source};
     char name[64];
     mu_error error;
 
@@ -440,16 +440,18 @@ static PyObject *kinds_of(const mu_resolution *resolution)
          i++) {
         PyObject *count = PyLong_FromLong(resolution->accelerators_set[i].count);
 
-        rv = count == NULL ? -1 : PyDict_SetItemString(
-            kinds, resolution->accelerators_set[i].kind, count);
+        rv = count == NULL
+                 ? -1
+                 : PyDict_SetItemString(kinds, resolution->accelerators_set[i].kind,
+                                        count);
         Py_XDECREF(count);
     }
     if (kinds != NULL && rv == 0 && resolution->accelerator[0] != '\0' &&
         PyDict_Size(kinds) == 0 && resolution->accelerators >= 0) {
         PyObject *count = PyLong_FromLong(resolution->accelerators);
 
-        rv = count == NULL ? -1 : PyDict_SetItemString(kinds, resolution->accelerator,
-                                                       count);
+        rv = count == NULL ? -1
+                           : PyDict_SetItemString(kinds, resolution->accelerator, count);
         Py_XDECREF(count);
     }
     if (rv != 0)
@@ -466,14 +468,14 @@ static PyObject *resolution_object(mu_resolution *resolution)
     resolution->cluster = NULL;
     if (cluster == NULL)
         return NULL;
-    return Py_BuildValue(
-        "{sNsssisssssssssssisNssss}", "cluster", cluster, "task_type",
-        resolution->task_type, "task_index", resolution->task_index, "rpc_layer",
-        resolution->rpc_layer, "environment", resolution->environment, "master",
-        resolution->master, "bind_address", resolution->bind_address, "visible_devices",
-        resolution->visible_devices, "partition", resolution->partition, "accelerators",
-        kinds_of(resolution), "source", resolution->source, "cluster_name",
-        resolution->cluster_name);
+    return Py_BuildValue("{sNsssisssssssssssisNssss}", "cluster", cluster, "task_type",
+                         resolution->task_type, "task_index", resolution->task_index,
+                         "rpc_layer", resolution->rpc_layer, "environment",
+                         resolution->environment, "master", resolution->master,
+                         "bind_address", resolution->bind_address, "visible_devices",
+                         resolution->visible_devices, "partition", resolution->partition,
+                         "accelerators", kinds_of(resolution), "source",
+                         resolution->source, "cluster_name", resolution->cluster_name);
 }
 
 static PyObject *resolver_resolve(PyObject *self, PyObject *args)
@@ -551,10 +553,10 @@ static void run_accelerators(struct mupy_call *call)
 {
     mu_value *counts = NULL;
 
-    call->rv = mu_resolver_accelerators(
-        call->object, (mu_node *)(uintptr_t)call->data,
-        call->text[0] == '\0' ? NULL : call->text, (int)call->real, call->timeout_ms,
-        &call->error, &counts);
+    call->rv = mu_resolver_accelerators(call->object, (mu_node *)(uintptr_t)call->data,
+                                        call->text[0] == '\0' ? NULL : call->text,
+                                        (int)call->real, call->timeout_ms, &call->error,
+                                        &counts);
     call->made = counts;
 }
 

@@ -8,9 +8,9 @@
 
 struct server {
     PyObject_HEAD
-    mu_server *server;          /* NULL: not started */
-    PyObject *node;             /* a Node, or NULL with environment "google" */
-    PyObject *resolver;         /* used by the node until it has stopped; NULL: none */
+    mu_server *server;  /* NULL: not started */
+    PyObject *node;     /* a Node, or NULL with environment "google" */
+    PyObject *resolver; /* used by the node until it has stopped; NULL: none */
 };
 
 static PyTypeObject *server_type;

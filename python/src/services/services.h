@@ -61,8 +61,8 @@ void mupy_request_end(struct mupy_call *call);
 struct mupy_setup {
     mu_node_options options;
     mu_cluster *cluster;
-    PyObject *resolver;     /* owns options.resolver; NULL: none */
-    unsigned processes;     /* see mupy_process_count(); 0: none */
+    PyObject *resolver; /* owns options.resolver; NULL: none */
+    unsigned processes; /* see mupy_process_count(); 0: none */
 };
 
 /* NULL with an exception. */

@@ -97,13 +97,14 @@ static void run_describe_call(struct mupy_call *call)
 
 static PyObject *state_object(const mu_tpu_state *state)
 {
-    return Py_BuildValue(
-        "{sssssssssssssssssssisNss}", "name", state->name, "project", state->project,
-        "zone", state->zone, "state", state->state, "health", state->health,
-        "health_description", state->health_description, "accelerator_type",
-        state->accelerator_type, "runtime_version", state->runtime_version, "topology",
-        state->topology, "endpoints", state->endpoints, "recoverable",
-        PyBool_FromLong(state->recoverable), "why", state->why);
+    return Py_BuildValue("{sssssssssssssssssssisNss}", "name", state->name, "project",
+                         state->project, "zone", state->zone, "state", state->state,
+                         "health", state->health, "health_description",
+                         state->health_description, "accelerator_type",
+                         state->accelerator_type, "runtime_version",
+                         state->runtime_version, "topology", state->topology, "endpoints",
+                         state->endpoints, "recoverable",
+                         PyBool_FromLong(state->recoverable), "why", state->why);
 }
 
 static PyObject *tpu_describe(PyObject *self, PyObject *args)
@@ -187,7 +188,7 @@ static PyObject *wait_healthy(PyObject *self, PyObject *args)
     if (call == NULL)
         return NULL;
     if (call->timeout_ms == 0)
-        call->timeout_ms = 1;   /* 0 would mean the default */
+        call->timeout_ms = 1; /* 0 would mean the default */
     call->number = (uint64_t)(interval * 1000 + 0.999);
     return mupy_call_finish(call);
 }

@@ -7,7 +7,7 @@
 
 struct watch {
     PyObject_HEAD
-    mu_kv_watch *watch;         /* guarded by `lock`; so is that of a held lock below */
+    mu_kv_watch *watch; /* guarded by `lock`; so is that of a held lock below */
     mu_lock *held;
     PyObject *node;
     pthread_mutex_t lock;
@@ -198,8 +198,8 @@ static void run_acquire(struct mupy_call *call)
 {
     mu_lock *lock = NULL;
 
-    call->rv = mu_lock_acquire(call->object, call->data, call->timeout_ms, &call->error,
-                               &lock);
+    call->rv =
+        mu_lock_acquire(call->object, call->data, call->timeout_ms, &call->error, &lock);
     call->made = lock;
 }
 
@@ -208,8 +208,8 @@ static void drop_acquired(struct mupy_call *call)
 {
     mu_lock *lock = call->made;
 
-    Py_BEGIN_ALLOW_THREADS
-    (void)mu_lock_release(lock, 0, NULL);
+    Py_BEGIN_ALLOW_THREADS(void)
+    mu_lock_release(lock, 0, NULL);
     Py_END_ALLOW_THREADS
 }
 
@@ -294,8 +294,8 @@ static void lock_dealloc(PyObject *object)
     mu_lock *lock = as_watch(object)->held;
 
     if (lock != NULL) {
-        Py_BEGIN_ALLOW_THREADS
-        (void)mu_lock_release(lock, 0, NULL);
+        Py_BEGIN_ALLOW_THREADS(void)
+        mu_lock_release(lock, 0, NULL);
         Py_END_ALLOW_THREADS
     }
     object_free(object);

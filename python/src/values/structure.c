@@ -12,7 +12,7 @@ static int collect_items(PyObject *items, PyObject *found, int depth)
 
     if (depth > 200) {
         PyErr_SetString(PyExc_RecursionError, "a structure to fetch is nested more than "
-                        "200 deep, or contains itself");
+                                              "200 deep, or contains itself");
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++)

@@ -12,9 +12,9 @@ struct owner {
 };
 
 static PyTypeObject *owner_type;
-static PyObject *ndarray_type;      /* NULL until numpy was imported by the program */
+static PyObject *ndarray_type; /* NULL until numpy was imported by the program */
 static PyObject *numpy_name;
-static PyObject *interface_name;    /* "__array_interface__" */
+static PyObject *interface_name; /* "__array_interface__" */
 static PyObject *typestr_name;
 static PyObject *shape_name;
 static PyObject *data_name;
@@ -56,10 +56,10 @@ static bool is_numpy_array(PyObject *object)
         PyObject *module = PyImport_GetModule(numpy_name);
 
         if (module != NULL)
-            type = mupy_keep_first(&ndarray_type,
-                                   PyObject_GetAttrString(module, "ndarray"));
+            type =
+                mupy_keep_first(&ndarray_type, PyObject_GetAttrString(module, "ndarray"));
         Py_XDECREF(module);
-        PyErr_Clear();      /* numpy is just being imported */
+        PyErr_Clear(); /* numpy is just being imported */
     }
     return (PyObject *)Py_TYPE(object) == type;
 }
@@ -98,13 +98,14 @@ int mupy_dtype_of(PyObject *object)
 
 int mupy_shape_of(PyObject *object, uint64_t *ret_dims, unsigned *ret_rank)
 {
-    PyObject *shape = PyLong_Check(object) ? PyTuple_Pack(1, object)
-                                           : PySequence_Tuple(object);
+    PyObject *shape =
+        PyLong_Check(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
     Py_ssize_t rank = shape == NULL ? -1 : PyTuple_Size(shape);
 
     if (rank > MU_TENSOR_RANK_MAX) {
-        PyErr_Format(PyExc_ValueError, "shape %R has %zd dimensions, at most %d are "
-                     "supported", shape, rank, (int)MU_TENSOR_RANK_MAX);
+        PyErr_Format(PyExc_ValueError,
+                     "shape %R has %zd dimensions, at most %d are supported", shape, rank,
+                     (int)MU_TENSOR_RANK_MAX);
         rank = -1;
     }
     for (Py_ssize_t i = 0; i < rank; i++) {
@@ -170,17 +171,20 @@ int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array)
         return rv;
     convert = get_numpy_attribute("require");
     if (convert != NULL)
-        ret_array->keep = PyObject_CallFunction(
-            convert, "Ozs", object, dtype == MU_DTYPE_NONE ? NULL : typestr_of(dtype),
-            "CAE");
+        ret_array->keep =
+            PyObject_CallFunction(convert, "Ozs", object,
+                                  dtype == MU_DTYPE_NONE ? NULL : typestr_of(dtype),
+                                  "CAE");
     Py_XDECREF(convert);
     if (ret_array->keep == NULL)
         return -1;
     rv = read_interface(ret_array->keep, ret_array);
     if (rv == 1)
-        PyErr_Format(PyExc_TypeError,
-                     "an array of this dtype or rank cannot be converted: expected "
-                     DTYPE_NAMES ", and at most %d dimensions", (int)MU_TENSOR_RANK_MAX);
+        PyErr_Format(
+            PyExc_TypeError,
+            "an array of this dtype or rank cannot be converted: expected " DTYPE_NAMES
+            ", and at most %d dimensions",
+            (int)MU_TENSOR_RANK_MAX);
     if (rv != 0)
         Py_CLEAR(ret_array->keep);
     return rv == 0 ? 0 : -1;
@@ -420,9 +424,11 @@ static mu_value *to_value(PyObject *object, unsigned flags, int depth);
 
 static mu_value *refuse_type(PyObject *object)
 {
-    PyErr_Format(PyExc_TypeError, "a value of type %R cannot be passed to a function by "
+    PyErr_Format(PyExc_TypeError,
+                 "a value of type %R cannot be passed to a function by "
                  "name: expected None, bool, int, float, str, bytes, list, tuple, dict "
-                 "with str keys, or a numpy array", Py_TYPE(object));
+                 "with str keys, or a numpy array",
+                 Py_TYPE(object));
     return NULL;
 }
 
@@ -457,8 +463,9 @@ static int add_map_item(mu_value *map, PyObject *key, PyObject *item, unsigned f
 
     if (text == NULL || strlen(text) != (size_t)size) {
         if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError, "a dict's key is %R, expected a str without a "
-                         "zero character", key);
+            PyErr_Format(PyExc_TypeError,
+                         "a dict's key is %R, expected a str without a zero character",
+                         key);
         return -1;
     }
     value = to_value(item, flags, depth + 1);
@@ -514,7 +521,7 @@ static mu_value *int_to_value(PyObject *object)
 
     if (value == NULL && !PyErr_Occurred())
         PyErr_Format(PyExc_OverflowError, "an int has at most 64 bits here, got one of "
-                     "more");
+                                          "more");
     return value;
 }
 
@@ -523,8 +530,10 @@ static mu_value *string_to_value(PyObject *object)
     mu_value *value = exact_string(object);
 
     if (value == NULL && !PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "a str with a zero character or an unpaired "
-                     "surrogate cannot be passed: %.60R", object);
+        PyErr_Format(PyExc_ValueError,
+                     "a str with a zero character or an unpaired "
+                     "surrogate cannot be passed: %.60R",
+                     object);
     return value;
 }
 
@@ -547,8 +556,10 @@ static mu_value *to_value(PyObject *object, unsigned flags, int depth)
     mu_value *value;
 
     if (depth > MU_VALUE_DEPTH_MAX - 2) {
-        PyErr_Format(PyExc_ValueError, "lists and dicts are nested more than %d deep, or "
-                     "contain themselves", (int)MU_VALUE_DEPTH_MAX - 2);
+        PyErr_Format(PyExc_ValueError,
+                     "lists and dicts are nested more than %d deep, or "
+                     "contain themselves",
+                     (int)MU_VALUE_DEPTH_MAX - 2);
         return NULL;
     }
     if (PyList_Check(object) || PyTuple_Check(object))

@@ -6,7 +6,7 @@ const char mupy_variable_key[] = "muster.variable";
 
 static const char dtype_key[] = "dtype";
 static const char shape_key[] = "shape";
-static const char same_key[] = "same";      /* left out when it is false */
+static const char same_key[] = "same"; /* left out when it is false */
 
 static mu_value *make_dims_value(const struct mupy_variable *variable)
 {
@@ -32,8 +32,8 @@ mu_value *mupy_variable_value(PyObject *object)
     map = mu_value_map();
     if (map != NULL &&
         mu_value_set(map, mupy_variable_key, mupy_to_exact(variable->name)) == 0 &&
-        mu_value_set(map, dtype_key,
-                     mu_value_string(mu_dtype_name(variable->dtype))) == 0 &&
+        mu_value_set(map, dtype_key, mu_value_string(mu_dtype_name(variable->dtype))) ==
+            0 &&
         mu_value_set(map, shape_key, make_dims_value(variable)) == 0 &&
         (!variable->same || mu_value_set(map, same_key, mu_value_bool(1)) == 0))
         return map;
@@ -55,7 +55,7 @@ static PyObject *reopen_variable(PyObject *parts)
 
     if (name == NULL || dtype == NULL || shape == NULL)
         return mupy_fail(-MU_EINVALID, "a variable among arguments has a name, a dtype "
-                         "and a shape");
+                                       "and a shape");
     shape = PySequence_Tuple(shape);
     if (shape != NULL &&
         mupy_import(&open_variable, "muster._worker", "open_variable") != NULL)

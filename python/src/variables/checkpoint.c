@@ -122,8 +122,7 @@ static PyObject *checkpoint_latest(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS
     if (rv != 0)
         return mupy_raise(&error, NULL);
-    pair = Py_BuildValue("NK", PyUnicode_DecodeFSDefault(path),
-                         (unsigned long long)step);
+    pair = Py_BuildValue("NK", PyUnicode_DecodeFSDefault(path), (unsigned long long)step);
     free(path);
     return pair;
 }

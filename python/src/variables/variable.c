@@ -56,8 +56,9 @@ static void refuse_array_shape(const struct mupy_variable *self, PyObject *given
     PyObject *other = PyObject_GetAttrString(given, "shape");
 
     if (own != NULL && other != NULL)
-        PyErr_Format(PyExc_ValueError, "variable %R has the shape %R, got an array of "
-                     "shape %R", self->name, own, other);
+        PyErr_Format(PyExc_ValueError,
+                     "variable %R has the shape %R, got an array of shape %R", self->name,
+                     own, other);
     Py_XDECREF(own);
     Py_XDECREF(other);
 }
@@ -85,7 +86,7 @@ static int read_array(const struct mupy_variable *self, PyObject *value, bool in
     PyObject *whole;
     int rv;
 
-    if (value == Py_None) {     /* NumPy would convert it to NaN */
+    if (value == Py_None) { /* NumPy would convert it to NaN */
         (void)PyErr_Format(PyExc_TypeError, "variable %R: None is no value", self->name);
         return -1;
     }
@@ -159,8 +160,9 @@ static int open_variable_object(struct mupy_variable *self, PyObject *node,
 {
     const char *name = PyUnicode_AsUTF8AndSize(self->name, NULL);
     mu_variable_spec *spec =
-        name == NULL ? NULL : spec_of(self, name, flags,
-                                      initial->keep == NULL ? NULL : initial->data);
+        name == NULL
+            ? NULL
+            : spec_of(self, name, flags, initial->keep == NULL ? NULL : initial->data);
     struct mupy_call *call = spec == NULL ? NULL : mupy_call_new(run_variable_open);
     int rv;
 
@@ -219,8 +221,9 @@ static int describe_variable(struct mupy_variable *self, PyObject *initial,
 
 static int variable_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"node", "name", "initial_value", "shape", "dtype", "shards",
-                            "existing", "recreate", "same", "timeout", NULL};
+    static char *names[] = {"node",   "name",     "initial_value", "shape", "dtype",
+                            "shards", "existing", "recreate",      "same",  "timeout",
+                            NULL};
     struct mupy_variable *self = as_variable(object);
     PyObject *node;
     PyObject *name;
@@ -301,8 +304,8 @@ static void run_read(struct mupy_call *call)
 
 static void run_version(struct mupy_call *call)
 {
-    call->rv = mu_variable_version(call->object, call->timeout_ms, &call->error,
-                                   &call->number);
+    call->rv =
+        mu_variable_version(call->object, call->timeout_ms, &call->error, &call->number);
 }
 
 static void run_assign(struct mupy_call *call)
@@ -493,10 +496,9 @@ static PyObject *apply_variable_gradient(PyObject *object, PyObject *args,
     PyObject *gradient;
     PyObject *timeout = NULL;
 
-    if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "Od|dO:apply_gradient", names,
-                                     &gradient, &optimizer.rate, &optimizer.momentum,
-                                     &timeout))
+    if (self == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "Od|dO:apply_gradient",
+                                                     names, &gradient, &optimizer.rate,
+                                                     &optimizer.momentum, &timeout))
         return NULL;
     return write_value(self, gradient, timeout, &optimizer, run_apply);
 }
@@ -602,8 +604,7 @@ int mupy_variable_init(PyObject *module)
          "assign_add(value, timeout=None)\n--\n\n"
          "Add element by element; a scalar is added to all. UnavailableError: a server "
          "was lost,\nand it is unknown whether it added. Immediately, also in a "
-         "function: see "
-         "Run.add()."},
+         "function: see Run.add()."},
         {"assign_sub", MUPY_METHOD(assign_sub), METH_VARARGS | METH_KEYWORDS,
          "assign_sub(value, timeout=None)\n--\n\nSubtract, like assign_add()."},
         {"apply_gradient", MUPY_METHOD(apply_variable_gradient),

@@ -6,10 +6,10 @@
 
 struct mupy_variable {
     PyObject_HEAD
-    mu_variable *variable;  /* freed with this object, since another thread may use it
-                               while it is closed */
+    mu_variable *variable; /* freed with this object, since another thread may use it
+                              while it is closed */
     bool closed;
-    bool same;              /* MU_VARIABLE_SAME */
+    bool same; /* MU_VARIABLE_SAME */
     PyObject *node;
     PyObject *name;
     int dtype;

@@ -43,8 +43,8 @@ static mu_value *call(mu_coordinator *coordinator, const char *function, mu_valu
     mu_remote_value *remote = NULL;
     mu_value *value = NULL;
     mu_error error = {0};
-    int rv = mu_coordinator_schedule(coordinator, function, args, TIMEOUT_MS, &error,
-                                     &remote);
+    int rv =
+        mu_coordinator_schedule(coordinator, function, args, TIMEOUT_MS, &error, &remote);
 
     mu_value_free(args);
     if (rv == 0)
@@ -53,7 +53,7 @@ static mu_value *call(mu_coordinator *coordinator, const char *function, mu_valu
         printf("%s %s failed: %s | %s\n", mu_err_name(rv), error.function, error.message,
                error.kind == MU_ERROR_FUNCTION ? "function" : "other");
     mu_remote_value_free(remote);
-    if (rv != 0)    /* it is the coordinator's first error, too */
+    if (rv != 0) /* it is the coordinator's first error, too */
         (void)mu_coordinator_join(coordinator, TIMEOUT_MS, NULL);
     return rv == 0 ? value : NULL;
 }
@@ -91,8 +91,8 @@ static void call_with_an_array(mu_coordinator *coordinator)
 {
     const uint64_t dims[] = {2, 3};
     const double data[] = {1, 2, 3, 4, 5, 6};
-    mu_value *value = call(coordinator, "py.double",
-                           mu_value_tensor(MU_F64, 2, dims, data));
+    mu_value *value =
+        call(coordinator, "py.double", mu_value_tensor(MU_F64, 2, dims, data));
     mu_tensor tensor;
 
     if (value != NULL && mu_value_get_tensor(value, &tensor) == 0)

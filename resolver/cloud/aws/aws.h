@@ -9,8 +9,8 @@
 #include <cjson/cJSON.h>
 
 enum {
-    MU__SAGEMAKER_GROUPS_MAX = 16,  /* SageMaker has 5 at most */
-    MU__SAGEMAKER_PARTS_MAX = 8     /* of the setting groups */
+    MU__SAGEMAKER_GROUPS_MAX = 16, /* SageMaker has 5 at most */
+    MU__SAGEMAKER_PARTS_MAX = 8    /* of the setting groups */
 };
 
 /* The settings, in the order of their table. */
@@ -24,12 +24,12 @@ enum {
 #define MU__SAGEMAKER_CONFIG "/opt/ml/input/config/resourceconfig.json"
 
 struct mu__sagemaker_groups {
-    const char *source;         /* static, for messages */
+    const char *source; /* static, for messages */
     cJSON *root;
     struct mu__sagemaker_group {
-        const char *name;       /* owned by `root` */
+        const char *name;           /* owned by `root` */
         struct mu__host_list hosts; /* sorted */
-        size_t taken;           /* how many of the hosts are already in a job */
+        size_t taken;               /* how many of the hosts are already in a job */
     } items[MU__SAGEMAKER_GROUPS_MAX];
     size_t count;
 };

@@ -140,14 +140,16 @@ static int add_tasks(const struct mu__pass *pass, const struct plan *plan, size_
                      mu_error *ret_error, mu_resolution *resolution)
 {
     struct mu__layout layout = {0};
-    struct mu__ranks ranks = {.source = plan->source, .hosts = plan->hosts,
-                              .layout = &layout, .jobs = &plan->jobs,
+    struct mu__ranks ranks = {.source = plan->source,
+                              .hosts = plan->hosts,
+                              .layout = &layout,
+                              .jobs = &plan->jobs,
                               .rank = (unsigned)own};
     int rv = mu__rank_port(pass, MU__SAGEMAKER_SET_PORT, 0, 1, ret_error, &ranks.port);
 
     if (rv == 0)
-        rv = mu__layout_listed(plan->hosts, plan->hosts, plan->source, ret_error,
-                               &layout);
+        rv =
+            mu__layout_listed(plan->hosts, plan->hosts, plan->source, ret_error, &layout);
     if (rv == 0)
         rv = mu__ranks_add(&ranks, ret_error, resolution);
     if (rv == 0 && own == plan->hosts->count)

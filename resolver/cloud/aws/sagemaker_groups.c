@@ -20,7 +20,8 @@ int mu__sagemaker_hosts(const cJSON *list, const char *source, mu_error *ret_err
     size_t i = 0;
     int rv;
 
-    cJSON_ArrayForEach(item, list) {
+    cJSON_ArrayForEach(item, list)
+    {
         if (!cJSON_IsString(item) || strlen(item->valuestring) > MU__HOST_BYTES_MAX)
             return mu__json_refuse(ret_error, -MU_EINVALID, item,
                                    "%s[%zu]: expected a host's name of at most %d bytes",
@@ -30,8 +31,8 @@ int mu__sagemaker_hosts(const cJSON *list, const char *source, mu_error *ret_err
                                    "%s[%zu]: expected the name of a host", source, i);
         rv = mu__host_list_add(hosts, item->valuestring);
         if (rv != 0)
-            return mu_error_set(ret_error, rv, "%s[%zu]: more hosts than memory or the "
-                                               "limit of %d",
+            return mu_error_set(ret_error, rv,
+                                "%s[%zu]: more hosts than memory or the limit of %d",
                                 source, i, (int)MU_CLUSTER_TASKS_MAX);
         i++;
     }
@@ -50,16 +51,15 @@ int mu__sagemaker_sort(struct mu__host_list *hosts, const char *source,
         qsort(hosts->names, hosts->count, sizeof *hosts->names, compare_hosts);
     for (size_t i = 1; i < hosts->count; i++)
         if (strcmp(hosts->names[i - 1], hosts->names[i]) == 0)
-            return mu_error_set(ret_error, -MU_EEXISTS,
-                                "%s: \"%.80s\" appears twice", source,
-                                hosts->names[i]);
+            return mu_error_set(ret_error, -MU_EEXISTS, "%s: \"%.80s\" appears twice",
+                                source, hosts->names[i]);
     return 0;
 }
 
 /* ---- Reading ---- */
 
-static struct mu__sagemaker_group *
-find_instance_group(struct mu__sagemaker_groups *groups, const char *name, size_t size)
+static struct mu__sagemaker_group *find_instance_group(
+    struct mu__sagemaker_groups *groups, const char *name, size_t size)
 {
     for (size_t i = 0; i < groups->count; i++)
         if (strlen(groups->items[i].name) == size &&
@@ -87,8 +87,7 @@ static int read_instance_group(const cJSON *item, const char *name, mu_error *re
                             (int)MU__SAGEMAKER_GROUPS_MAX);
     if (!cJSON_IsArray(hosts))
         return mu__json_refuse(ret_error, -MU_EINVALID, item,
-                               "%s: expected an object with \"hosts\", a list",
-                               location);
+                               "%s: expected an object with \"hosts\", a list", location);
     if (name == NULL && !cJSON_IsString(own))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: expected \"instance_group_name\", a text", location);
@@ -114,8 +113,7 @@ static int check_group_hosts(const struct mu__sagemaker_groups *groups,
         for (size_t j = 0; rv == 0 && j < groups->items[i].hosts.count; j++)
             rv = mu__host_list_add(&all, groups->items[i].hosts.names[j]);
     if (rv != 0)
-        (void)mu_error_set(ret_error, rv,
-                           "%s: more hosts than memory or the limit of %d",
+        (void)mu_error_set(ret_error, rv, "%s: more hosts than memory or the limit of %d",
                            groups->source, (int)MU_CLUSTER_TASKS_MAX);
     else
         rv = mu__sagemaker_sort(&all, groups->source, ret_error);
@@ -131,7 +129,8 @@ static int read_groups(const cJSON *all, mu_error *ret_error,
     const cJSON *item;
     int rv;
 
-    cJSON_ArrayForEach(item, all) {
+    cJSON_ArrayForEach(item, all)
+    {
         rv = read_instance_group(item, is_list ? NULL : item->string, ret_error, groups);
         if (rv != 0)
             return rv;
@@ -198,7 +197,7 @@ void mu__sagemaker_groups_done(struct mu__sagemaker_groups *groups)
 struct part {
     char type[16];
     const struct mu__sagemaker_group *group;
-    size_t first;               /* of its hosts */
+    size_t first; /* of its hosts */
     size_t count;
 };
 

@@ -14,7 +14,7 @@ enum { UNBROKEN_MAX = 24 }; /* bytes without a blank: longer words may be secret
 /* ---- Members ---- */
 
 static int get_credential(const struct mu__google_file *file, const char *key,
-                              mu_error *ret_error, const char **ret_text)
+                          mu_error *ret_error, const char **ret_text)
 {
     const char *text = NULL;
     int rv = mu__google_text(file->root, key, file->what, ret_error, &text);
@@ -29,7 +29,7 @@ static int get_credential(const struct mu__google_file *file, const char *key,
 }
 
 static int member_url(const struct mu__google_file *file, const char *key,
-                          const char *initial, mu_error *ret_error, char *ret_url)
+                      const char *initial, mu_error *ret_error, char *ret_url)
 {
     const char *text = NULL;
     mu_error inner;
@@ -74,15 +74,14 @@ static int refuse_credential(const struct mu__answer *answer, const char *what,
     rv = answer->status == 400 ? -MU_EUNAUTHENTICATED : rv != 0 ? rv : -MU_EINVALID;
     (void)mu__google_json(answer, "", &inner, &root);
     return mu_error_set(ret_error, rv,
-                        "%s: the token server answers with status %d: %s "
-                        "%s",
-                        what, answer->status, get_oauth_error_text(root, "error"),
+                        "%s: the token server answers with status %d: %s %s", what,
+                        answer->status, get_oauth_error_text(root, "error"),
                         get_oauth_error_text(root, "error_description"));
 }
 
 static int exchange_form(const struct mu__google_file *file, const char *url,
-                             const struct mu__build *form, mu_error *ret_error,
-                             char **ret_token)
+                         const struct mu__build *form, mu_error *ret_error,
+                         char **ret_token)
 {
     static const char *const headers[] = {
         "Content-Type: application/x-www-form-urlencoded", "Accept: application/json",

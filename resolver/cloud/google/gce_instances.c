@@ -6,8 +6,8 @@
  * would be as many requests as there are instances. */
 #include "resolver/cloud/google/gce.h"
 
-#include "runtime/base/build.h"
 #include "runtime/base/array.h"
+#include "runtime/base/build.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,12 +241,12 @@ static int list_members(const struct mu__gce_location *location,
                    location->group);
     rv = walk_pages(location,
                     &(struct paged_list){.url = url,
-                             .method = "POST",
-                             .body = "{\"instanceState\":\"RUNNING\"}",
-                             .what = location->what,
-                             .take = take_member,
-                             .user = &members,
-                             .refused = &all->refused},
+                                         .method = "POST",
+                                         .body = "{\"instanceState\":\"RUNNING\"}",
+                                         .what = location->what,
+                                         .take = take_member,
+                                         .user = &members,
+                                         .refused = &all->refused},
                     ret_error);
     if (rv == 0 && all->count == 0)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
@@ -318,8 +318,7 @@ static int take_address(void *user, const cJSON *item, size_t number, mu_error *
         return rv;
     if (key.name == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: name is missing", what);
-    found = bsearch(&key, members->all->items, members->all->count, sizeof key,
-                    by_zone);
+    found = bsearch(&key, members->all->items, members->all->count, sizeof key, by_zone);
     return found == NULL ? 0
                          : read_instance_address(location, item, found->name, ret_error,
                                                  &found->address);
@@ -362,14 +361,15 @@ static int list_addresses(const struct mu__gce_location *location,
         int rv;
 
         i = build_filter(location, all, i, &url);
-        rv = !mu__build_whole(&url) ? mu_error_set(ret_error, -MU_ENOMEM, "out of memory")
-                                    : walk_pages(location,
-                                                 &(struct paged_list){.url = url.text,
-                                                          .what = location->what,
-                                                          .take = take_address,
-                                                          .user = &members,
-                                                          .refused = &all->refused},
-                                                 ret_error);
+        rv = !mu__build_whole(&url)
+                 ? mu_error_set(ret_error, -MU_ENOMEM, "out of memory")
+                 : walk_pages(location,
+                              &(struct paged_list){.url = url.text,
+                                                   .what = location->what,
+                                                   .take = take_address,
+                                                   .user = &members,
+                                                   .refused = &all->refused},
+                              ret_error);
         mu__build_done(&url);
         if (rv != 0)
             return rv;

@@ -148,8 +148,7 @@ int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
                              mu__setting(pass, MU__GCE_SET_API_ENDPOINT), ret_error,
                              location->base, sizeof location->base);
     if (rv == 0)
-        rv = mu__google_project(&location->google,
-                                mu__setting(pass, MU__GCE_SET_PROJECT), ret_error,
-                                location->project);
+        rv = mu__google_project(&location->google, mu__setting(pass, MU__GCE_SET_PROJECT),
+                                ret_error, location->project);
     return rv != 0 ? rv : find_gce_group(location, ret_error);
 }

@@ -75,17 +75,17 @@ static int request_metadata(struct mu__requests *requests, const char *path, boo
     if (rv != 0)
         return rv;
     (void)snprintf(url, sizeof url, "http://%s/computeMetadata/v1/%.200s", host, path);
-    answer = mu__requests_get(
-        requests, &(struct mu__request){
-                      .kind = MU__REQUEST_HTTP,
-                      .name = url,
-                      .again = again,
-                      .headers = headers,
-                      .header = FLAVOR,
-                      .timeout_ms = probes ? PROBE_TIMEOUT_MS : METADATA_TIMEOUT_MS,
-                      .tries = probes ? 1 : METADATA_TRIES,
-                      .bytes_max = METADATA_BYTES_MAX,
-                  });
+    answer = mu__requests_get(requests, &(struct mu__request){
+                                            .kind = MU__REQUEST_HTTP,
+                                            .name = url,
+                                            .again = again,
+                                            .headers = headers,
+                                            .header = FLAVOR,
+                                            .timeout_ms = probes ? PROBE_TIMEOUT_MS
+                                                                 : METADATA_TIMEOUT_MS,
+                                            .tries = probes ? 1 : METADATA_TRIES,
+                                            .bytes_max = METADATA_BYTES_MAX,
+                                        });
     rv = check_metadata(answer, host, path, ret_error);
     if (rv == 0)
         *ret_answer = answer;

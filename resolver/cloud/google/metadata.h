@@ -11,34 +11,35 @@
 #include <cjson/cJSON.h>
 
 enum {
-    MU__GOOGLE_NAME_BYTES = 128,    /* of a project, zone, instance or TPU */
-    MU__GOOGLE_HOST_BYTES = 280     /* of an address */
+    MU__GOOGLE_NAME_BYTES = 128, /* of a project, zone, instance or TPU */
+    MU__GOOGLE_HOST_BYTES = 280  /* of an address */
 };
 
 /* How requests are made. Texts are borrowed and may be NULL. */
 struct mu__google {
     const struct mu__pass *pass;
-    const char *credentials;        /* a file's path; "none": no token at all; NULL or
-                                       "default": see mu__google_token */
+    const char *credentials; /* a file's path; "none": no token at all; NULL or
+                                "default": see mu__google_token */
     const char *access_token;
     const char *access_token_file;
     const char *token_command;
-    const char *ca_file;            /* trusted instead of the system's authorities */
+    const char *ca_file; /* trusted instead of the system's authorities */
 };
 
 /* The settings that say this, in this order, as rows of a resolver's table from number
  * `first` on; their variables have the PREFIX "GCE" or "TPU". */
-#define MU__GOOGLE_SETTINGS(first, PREFIX)                                              \
-    MU__SETTING((first), "credentials", NULL, "default",                                \
-                "a file of credentials, \"default\" or \"none\""),                      \
-    MU__SETTING((first) + 1, "access_token", "CLOUDSDK_AUTH_ACCESS_TOKEN", NULL,        \
-                "a token, in place of credentials"),                                    \
-    MU__SETTING((first) + 2, "access_token_file", "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",    \
-                NULL, "a file with a token, in place of credentials"),                  \
-    MU__SETTING((first) + 3, "token_command", "MUSTER_" PREFIX "_TOKEN_COMMAND", NULL,  \
-                "a command that prints a token: gcloud auth print-access-token"),       \
-    MU__SETTING((first) + 4, "ca_file", "MUSTER_" PREFIX "_CA_FILE", NULL,              \
-                "certificates (PEM) that are trusted in place of the system's")
+#define MU__GOOGLE_SETTINGS(first, PREFIX)                                               \
+    MU__SETTING((first), "credentials", NULL, "default",                                 \
+                "a file of credentials, \"default\" or \"none\""),                       \
+        MU__SETTING((first) + 1, "access_token", "CLOUDSDK_AUTH_ACCESS_TOKEN", NULL,     \
+                    "a token, in place of credentials"),                                 \
+        MU__SETTING((first) + 2, "access_token_file", "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", \
+                    NULL, "a file with a token, in place of credentials"),               \
+        MU__SETTING((first) + 3, "token_command", "MUSTER_" PREFIX "_TOKEN_COMMAND",     \
+                    NULL,                                                                \
+                    "a command that prints a token: gcloud auth print-access-token"),    \
+        MU__SETTING((first) + 4, "ca_file", "MUSTER_" PREFIX "_CA_FILE", NULL,           \
+                    "certificates (PEM) that are trusted in place of the system's")
 
 void mu__google_init(const struct mu__pass *pass, unsigned first,
                      struct mu__google *ret_google);
@@ -103,12 +104,12 @@ int mu__google_quota_project(const struct mu__google *google, mu_error *ret_erro
  * -MU_EINVALID. */
 struct mu__google_request {
     const char *url;
-    const char *method;     /* NULL: GET */
+    const char *method; /* NULL: GET */
     const char *body;
     const char *what;
-    unsigned tries;         /* as in struct mu__request */
-    unsigned *refused;      /* how many tokens were refused by requests before this one
-                               in the same pass, 0 at first; NULL: none */
+    unsigned tries;    /* as in struct mu__request */
+    unsigned *refused; /* how many tokens were refused by requests before this one
+                          in the same pass, 0 at first; NULL: none */
 };
 int mu__google_send(const struct mu__google *google,
                     const struct mu__google_request *request, mu_error *ret_error,

@@ -295,7 +295,7 @@ static int64_t get_seconds_since_oom(const cJSON *symptom, int64_t now_s)
          strcmp(type->valuestring, "HBM_OUT_OF_MEMORY") != 0) ||
         mu__date_parse(time->valuestring, &then) != 0)
         return -1;
-    return now_s < then ? 0 : now_s - then;     /* the API's clock may be ahead */
+    return now_s < then ? 0 : now_s - then; /* the API's clock may be ahead */
 }
 
 bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
@@ -325,7 +325,7 @@ bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
  * per_device: how many of these are one device; per_chip: how many devices a chip has. */
 static const struct {
     const char *generation;
-    const char *chip;           /* in acceleratorConfig */
+    const char *chip; /* in acceleratorConfig */
     unsigned per_device;
     unsigned per_chip;
 } generations[] = {

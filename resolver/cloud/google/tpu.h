@@ -9,12 +9,12 @@
 #include <muster/compat/tpu.h>
 
 enum {
-    MU__TPU_PORT = 8470,            /* of a TPU's own server */
-    MU__TPU_HOST_PORT = 8482,       /* of a task on a TPU's host, as in JAX */
-    MU__TPU_VERSION_PORT = 8475,    /* where versions are requested */
-    MU__TPU_OOM_S = 90,             /* for so long a node is not used after a lack of
-                                       memory */
-    MU__TPU_NODES_MAX = 256,        /* in one session */
+    MU__TPU_PORT = 8470,         /* of a TPU's own server */
+    MU__TPU_HOST_PORT = 8482,    /* of a task on a TPU's host, as in JAX */
+    MU__TPU_VERSION_PORT = 8475, /* where versions are requested */
+    MU__TPU_OOM_S = 90,          /* for so long a node is not used after a lack of
+                                    memory */
+    MU__TPU_NODES_MAX = 256,     /* in one session */
     MU__TPU_ENDPOINTS_MAX = 16384
 };
 
@@ -42,13 +42,13 @@ int mu__tpu_endpoint_add(struct mu__tpu_endpoints *endpoints, const char *text,
 /* Texts are owned by the answer, "" when absent. */
 struct mu__tpu_node {
     const char *name;
-    const char *state;              /* "READY" */
-    const char *health;             /* "HEALTHY" */
+    const char *state;  /* "READY" */
+    const char *health; /* "HEALTHY" */
     const char *health_description;
-    const char *accelerator_type;   /* "v2-8" */
+    const char *accelerator_type; /* "v2-8" */
     const char *runtime_version;
-    const char *topology;           /* "2x2x1" */
-    const char *chip;               /* "V4" */
+    const char *topology; /* "2x2x1" */
+    const char *chip;     /* "V4" */
     const cJSON *root;
 };
 
@@ -83,21 +83,21 @@ int mu__tpu_chip_devices(const char *chip, const char *topology, size_t tasks);
 /* ---- Choice of TPUs ---- */
 
 enum mu__tpu_source {
-    MU__TPU_NONCLOUD,       /* "", "local", "localhost:...", "/bns...": used as it is */
-    MU__TPU_LIST,           /* names and addresses */
-    MU__TPU_HOSTS,          /* hosts of the slice that this task is on */
-    MU__TPU_METADATA        /* the same, from the metadata server */
+    MU__TPU_NONCLOUD, /* "", "local", "localhost:...", "/bns...": used as it is */
+    MU__TPU_LIST,     /* names and addresses */
+    MU__TPU_HOSTS,    /* hosts of the slice that this task is on */
+    MU__TPU_METADATA  /* the same, from the metadata server */
 };
 
 struct mu__tpu_choice {
     enum mu__tpu_source source;
-    const char *text;       /* owned by the requests or settings, or `name` */
-    char origin[128];       /* "TPU_NAME" */
+    const char *text; /* owned by the requests or settings, or `name` */
+    char origin[128]; /* "TPU_NAME" */
     char name[MU__GOOGLE_NAME_BYTES * 3];
-    char project[MU__GOOGLE_NAME_BYTES];    /* of TPU_CONFIG; "": it has none */
+    char project[MU__GOOGLE_NAME_BYTES]; /* of TPU_CONFIG; "": it has none */
     char zone[MU__GOOGLE_NAME_BYTES];
-    char *expanded;         /* see mu__tpu_expand */
-    unsigned refused;       /* tokens refused so far in this pass */
+    char *expanded;   /* see mu__tpu_expand */
+    unsigned refused; /* tokens refused so far in this pass */
 };
 
 /* Find out which TPUs are to be used. -MU_EPRECONDITION: nothing names any.
@@ -132,11 +132,11 @@ bool mu__tpu_next(const char **at, struct mu__tpu_entry *entry);
 
 struct mu__tpu_location {
     struct mu__google google;
-    unsigned *refused;      /* that of the choice */
+    unsigned *refused; /* that of the choice */
     char name[MU__GOOGLE_NAME_BYTES];
     char project[MU__GOOGLE_NAME_BYTES];
     char zone[MU__GOOGLE_NAME_BYTES];
-    char what[512];         /* TPU "a" (project p, zone z) */
+    char what[512]; /* TPU "a" (project p, zone z) */
 };
 
 /* The node of an entry that is a name, or a full one
@@ -186,8 +186,8 @@ enum {
 extern const struct mu__setting_spec mu__tpu_settings[];
 
 /* The error when nothing names a TPU. */
-#define MU__TPU_UNTOLD                                                       \
-    "neither the setting tpu nor KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS, "          \
+#define MU__TPU_UNTOLD                                              \
+    "neither the setting tpu nor KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS, " \
     "TPU_WORKER_HOSTNAMES, TPU_NAME or TPU_CONFIG says which TPU"
 
 /* ---- State of TPUs: tpu_state.c; api/tpu_calls.c runs these as resolvers ---- */

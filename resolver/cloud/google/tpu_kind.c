@@ -15,11 +15,11 @@ struct tpu_run {
     const struct mu__pass *pass;
     struct mu__tpu_choice choice;
     struct mu__tpu_endpoints endpoints;
-    const char *accelerator_type;   /* of all nodes; NULL: not known */
-    const char *chip;               /* with `topology` in place of a type that is "" */
+    const char *accelerator_type; /* of all nodes; NULL: not known */
+    const char *chip;             /* with `topology` in place of a type that is "" */
     const char *topology;
     size_t nodes;
-    int own;                        /* index of this task's endpoint; -1: none */
+    int own; /* index of this task's endpoint; -1: none */
 };
 
 static const char *get_tpu_setting(const struct tpu_run *found, unsigned number)
@@ -276,8 +276,8 @@ static int add_metadata(struct tpu_run *found, mu_error *ret_error)
     rv = check_single_slice(slices, ret_error);
     if (rv == 0)
         rv = add_metadata_hosts(found, texts[0], ret_error);
-    return rv != 0 ? rv : take_own(found, "metadata agent-worker-number", texts[1],
-                                   ret_error);
+    return rv != 0 ? rv
+                   : take_own(found, "metadata agent-worker-number", texts[1], ret_error);
 }
 
 /* ---- The coordinator ---- */

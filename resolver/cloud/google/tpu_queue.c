@@ -72,9 +72,8 @@ static int add_name(struct names *names, const char *name, mu_error *ret_error)
         return rv;
     if (names->count++ == MU__TPU_NODES_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "%s: more than %d TPUs are too "
-                            "many",
-                            names->what, MU__TPU_NODES_MAX);
+                            "%s: more than %d TPUs are too many", names->what,
+                            MU__TPU_NODES_MAX);
     mu__build_format(names->text, "%sprojects/%s/locations/%s/nodes/%s",
                      names->text->size == 0 ? "" : ",", names->location->project,
                      names->location->zone, name);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NEAR_MAX = 3 };          /* edit distance of a name that is suggested */
+enum { NEAR_MAX = 3 }; /* edit distance of a name that is suggested */
 
 /* ---- Choice of TPUs ---- */
 
@@ -285,7 +285,7 @@ static void build_discovery_url(struct mu__build *url, const char *template,
             mu__build_escaped(url, version);
             template += sizeof api_version - 1;
         } else {
-            mu__build_bytes(url, template++, 1);
+            mu__build_bytes(url, template ++, 1);
         }
     }
 }

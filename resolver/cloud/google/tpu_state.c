@@ -222,10 +222,11 @@ static int request_from(const struct mu__pass *pass,
 
     if (rv != 0)
         return rv;
-    answer = mu__requests_get(
-        pass->requests,
-        &(struct mu__request){
-            .kind = MU__REQUEST_HTTP, .name = url, .method = "POST", .body = ""});
+    answer =
+        mu__requests_get(pass->requests, &(struct mu__request){.kind = MU__REQUEST_HTTP,
+                                                               .name = url,
+                                                               .method = "POST",
+                                                               .body = ""});
     (void)snprintf(what, sizeof what, "TPU host %s", endpoint->host);
     if (answer->code == 0 && answer->status == 404)
         return mu_error_set(ret_error, -MU_ENOTFOUND,

@@ -205,5 +205,5 @@ const struct mu__resolver_kind mu__resolver_tpu = {
     .detect = detect_tpu,
     .resolve = resolve_tpu,
     .master_is_first_task = true,
-    .watch_ms = 300000,     /* a TPU may be recreated under the same name */
+    .watch_ms = 300000, /* a TPU may be recreated under the same name */
 };

@@ -10,7 +10,7 @@
 
 #define VARIABLE(name) "MUSTER_KUBERNETES_JOB_" name
 
-enum { WATCH_MS = 30000 };      /* addresses change with their pods */
+enum { WATCH_MS = 30000 }; /* addresses change with their pods */
 
 /* ---- kubernetes ---- */
 

@@ -58,8 +58,8 @@ static int set_content(struct mu__kube_content *content, const char *path,
         return access_no_memory(ret_error);
     free(content->text);
     free(content->path);
-    *content = (struct mu__kube_content){path != NULL ? NULL : copy,
-                                         path != NULL ? copy : NULL};
+    *content =
+        (struct mu__kube_content){path != NULL ? NULL : copy, path != NULL ? copy : NULL};
     return 0;
 }
 
@@ -388,7 +388,7 @@ int mu__kubernetes_access(const struct mu__pass *pass, unsigned again,
     if (strcmp(mu__setting(pass, MU__KUBE_SET_LOCATION), "auto") == 0 &&
         (mu__setting(pass, MU__KUBE_SET_KUBECONFIG) != NULL ||
          mu__setting(pass, MU__KUBE_SET_CONTEXT) != NULL))
-        access.within = false;  /* a kubeconfig that is set counts in a pod, too */
+        access.within = false; /* a kubeconfig that is set counts in a pod, too */
     if (rv == 0 && access.within)
         rv = from_within(pass->requests, ret_error, &access);
     else if (rv == 0 && mu__setting(pass, MU__KUBE_SET_API_SERVER) == NULL)

@@ -110,8 +110,7 @@ static int read_own_job_name(const struct mu__pass *pass,
             pass, number,
             plan->mode == MU__KUBE_MODE_JOB_SET
                 ? "the name of the replicated job"
-                : "the name of the Job or StatefulSet (HOSTNAME is not NAME-INDEX "
-                  "here)",
+                : "the name of the Job or StatefulSet (HOSTNAME is not NAME-INDEX here)",
             ret_error);
     (void)snprintf(ret_name, MU__KUBE_JOB_NAME_BYTES, "%.*s", (int)size, name);
     return 0;
@@ -133,8 +132,7 @@ int mu__kube_job_one_group(const struct mu__pass *pass, mu_error *ret_error,
     if (group->tasks == 0)
         return mu__setting_refuse(
             pass, MU__KUBE_JOB_TASKS,
-            "how many pods there are (the Job's completions, the StatefulSet's "
-            "replicas)",
+            "how many pods there are (the Job's completions, the StatefulSet's replicas)",
             ret_error);
     plan->groups_count = 1;
     return plan->mode == MU__KUBE_MODE_SERVICE

@@ -5,8 +5,8 @@
  *
  *     Indexed Job, StatefulSet    NAME-INDEX.SERVICE
  *     JobSet                      JOBSET-REPLICATED_JOB-JOB_INDEX-INDEX.SERVICE */
-#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/kubernetes/job_kind.h"
+#include "resolver/cloud/resolvers.h"
 #include "runtime/base/text.h"
 
 #include <muster/resolver.h>
@@ -14,9 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    WAIT_MS = 10000
-};
+enum { WAIT_MS = 10000 };
 
 /* ---- Names ---- */
 
@@ -74,9 +72,9 @@ static int look_up_pod(struct mu__requests *requests, const char *host,
     const struct mu__answer *answer = mu__requests_get(requests, &request);
 
     if (answer->code == -MU_ENOTFOUND || (answer->code == 0 && answer->size == 0))
-        return no_such_host(host, answer->code == 0 ? "the answer is empty"
-                                                    : answer->error.message,
-                            ret_error);
+        return no_such_host(
+            host, answer->code == 0 ? "the answer is empty" : answer->error.message,
+            ret_error);
     if (answer->code != 0)
         return mu__answer_check(answer, host, ret_error);
     *ret_lines = answer->data;
@@ -131,8 +129,8 @@ static int add_job_pod(struct mu__requests *requests,
     if (plan->by_ip)
         (void)snprintf(ip, sizeof ip, "%.*s", (int)strcspn(lines, "\n"), lines);
     cursor->rank++;
-    return mu__resolution_add_host(resolution, host, type, index,
-                                   plan->by_ip ? ip : host, plan->port, ret_error);
+    return mu__resolution_add_host(resolution, host, type, index, plan->by_ip ? ip : host,
+                                   plan->port, ret_error);
 }
 
 /* Request all names that are needed, before waiting for the first. */
@@ -250,7 +248,8 @@ static int add_service(const struct mu__pass *pass, const struct mu__kube_job_pl
                         mu__setting_origin(pass, MU__KUBE_JOB_JOBS), found, ret_error,
                         &jobs);
     return rv == 0 ? add_lines(lines, own_addresses(pass->requests), &jobs, plan,
-                               ret_error, resolution) : rv;
+                               ret_error, resolution)
+                   : rv;
 }
 
 int mu__kube_job_resolve(const struct mu__pass *pass, mu_error *ret_error,

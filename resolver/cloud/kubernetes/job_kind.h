@@ -8,7 +8,7 @@
 
 enum {
     MU__KUBE_JOB_GROUPS_MAX = 8,
-    MU__KUBE_JOB_NAME_BYTES = 64,   /* a DNS label and a zero */
+    MU__KUBE_JOB_NAME_BYTES = 64, /* a DNS label and a zero */
     MU__KUBE_JOB_HOST_BYTES = 256
 };
 
@@ -37,17 +37,17 @@ extern const struct mu__setting_spec mu__kube_job_settings[];
 
 /* Pods that are numbered together. */
 struct mu__kube_job_group {
-    char type[16];              /* "": the types are those of the setting jobs */
+    char type[16];                      /* "": the types are those of the setting jobs */
     char name[MU__KUBE_JOB_NAME_BYTES]; /* of the Job, replicated job or StatefulSet */
-    unsigned replicas;          /* Jobs of a JobSet's replicated job; else 1 */
-    unsigned tasks;             /* pods of each replica */
+    unsigned replicas;                  /* Jobs of a JobSet's replicated job; else 1 */
+    unsigned tasks;                     /* pods of each replica */
 };
 
 enum mu__kube_job_mode {
     MU__KUBE_MODE_JOB,
     MU__KUBE_MODE_JOB_SET,
     MU__KUBE_MODE_STATEFUL_SET,
-    MU__KUBE_MODE_SERVICE       /* all addresses behind a headless service */
+    MU__KUBE_MODE_SERVICE /* all addresses behind a headless service */
 };
 
 struct mu__kube_job_plan {
@@ -55,11 +55,11 @@ struct mu__kube_job_plan {
     struct mu__kube_job_group groups[MU__KUBE_JOB_GROUPS_MAX];
     size_t groups_count;
     const char *jobset;
-    char suffix[MU__KUBE_JOB_HOST_BYTES];   /* ".service.namespace.svc.domain" */
+    char suffix[MU__KUBE_JOB_HOST_BYTES]; /* ".service.namespace.svc.domain" */
     unsigned port;
     bool by_ip;
-    unsigned waits_for;         /* so many names, from the first on, need addresses */
-    size_t own_group;           /* groups_count: this process is in none */
+    unsigned waits_for; /* so many names, from the first on, need addresses */
+    size_t own_group;   /* groups_count: this process is in none */
     unsigned own_replica;
     unsigned own_index;
 };

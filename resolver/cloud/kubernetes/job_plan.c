@@ -53,8 +53,8 @@ const char *mu__kube_job_host_name(struct mu__requests *requests)
 static int read_mode(const struct mu__pass *pass, mu_error *ret_error,
                      enum mu__kube_job_mode *ret_mode)
 {
-    static const char *const words[] = {"job", "jobset", "statefulset", "service",
-                                        "auto", NULL};
+    static const char *const words[] = {"job",     "jobset", "statefulset",
+                                        "service", "auto",   NULL};
     unsigned position = 0;
     size_t size;
     int index;

@@ -16,8 +16,8 @@
  * "cluster". */
 struct named_part {
     const struct mu__kubeconfig_file *file;
-    const cJSON *body;          /* NULL: the context names none */
-    char where[200];            /* "FILE: user "name"" */
+    const cJSON *body; /* NULL: the context names none */
+    char where[200];   /* "FILE: user "name"" */
 };
 
 int mu__kubeconfig_parse(const char *text, size_t size, const char *path,
@@ -55,15 +55,15 @@ static int kubeconfig_no_memory(mu_error *ret_error)
 /* A text by its key; absent, null and "" are NULL. The error does not quote a value of
  * another type: it may be a token without quotes. */
 static int get_kubeconfig_text(const cJSON *body, const char *where, const char *key,
-                                   mu_error *ret_error, const char **ret_text)
+                               mu_error *ret_error, const char **ret_text)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(body, key);
 
     if (item != NULL && !cJSON_IsNull(item) && !cJSON_IsString(item))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: %s: expected a text", where,
                             key);
-    *ret_text = cJSON_IsString(item) && item->valuestring[0] != '\0' ? item->valuestring
-                                                                     : NULL;
+    *ret_text =
+        cJSON_IsString(item) && item->valuestring[0] != '\0' ? item->valuestring : NULL;
     return 0;
 }
 
@@ -152,7 +152,8 @@ static int find_in(const cJSON *root, const char *list, const char *kind,
 
     if (!cJSON_IsArray(items))
         return 0;
-    cJSON_ArrayForEach(item, items) {
+    cJSON_ArrayForEach(item, items)
+    {
         const cJSON *of = cJSON_GetObjectItemCaseSensitive(item, "name");
         const cJSON *body = cJSON_GetObjectItemCaseSensitive(item, kind);
 
@@ -179,9 +180,8 @@ static int find_named_part(const struct mu__kubeconfig_file *files, size_t count
         const cJSON *body = NULL;
 
         if (find_in(files[i].root, list, kind, name, &body) != 0)
-            return mu_error_set(ret_error, -MU_EEXISTS,
-                                "%.200s: %s %s appears twice", files[i].path, kind,
-                                shown);
+            return mu_error_set(ret_error, -MU_EEXISTS, "%.200s: %s %s appears twice",
+                                files[i].path, kind, shown);
         if (body == NULL)
             continue;
         *ret_part = (struct named_part){.file = &files[i], .body = body};
@@ -202,7 +202,7 @@ static int find_current(const struct mu__kubeconfig_file *files, size_t count,
 
     for (size_t i = 0; i < count && context == NULL && rv == 0; i++)
         rv = get_kubeconfig_text(files[i].root, files[i].path, "current-context",
-                                            ret_error, &context);
+                                 ret_error, &context);
     if (rv != 0)
         return rv;
     if (context == NULL)
@@ -282,9 +282,9 @@ static int read_kubeconfig_cluster(const struct named_part *part, mu_error *ret_
         rv = copy_part_text(part, "tls-server-name", ret_error, &access->server_name);
     if (rv == 0 && access->server_name != NULL &&
         !mu__address_is_host(access->server_name))
-        rv = mu_error_set(ret_error, -MU_EINVALID,
-                          "%s: tls-server-name: expected the name of a host",
-                          part->where);
+        rv =
+            mu_error_set(ret_error, -MU_EINVALID,
+                         "%s: tls-server-name: expected the name of a host", part->where);
     if (rv == 0)
         rv = get_content(part, "certificate-authority", ret_error, &access->ca);
     if (rv != 0)

@@ -22,7 +22,7 @@ struct mu__kube_content {
 /* Access to an API as the files describe it. All texts are owned, and freed by
  * mu__kube_access_done. NULL: not given. */
 struct mu__kube_access {
-    char *server;               /* "https://host:6443", without slashes at the end */
+    char *server; /* "https://host:6443", without slashes at the end */
     char *name_space;
     char *server_name;
     bool insecure;

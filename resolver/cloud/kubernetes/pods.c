@@ -33,9 +33,8 @@ static int get_index(const cJSON *labels, const char *key)
     const cJSON *item = get_pod_member(labels, key);
     int index;
 
-    return cJSON_IsString(item) && mu__index_parse(item->valuestring, &index) == 0
-               ? index
-               : -1;
+    return cJSON_IsString(item) && mu__index_parse(item->valuestring, &index) == 0 ? index
+                                                                                   : -1;
 }
 
 static int read_pod_index(const cJSON *metadata)
@@ -52,7 +51,8 @@ static const char *read_controller(const cJSON *metadata)
 {
     const cJSON *owner;
 
-    cJSON_ArrayForEach(owner, get_pod_member(metadata, "ownerReferences")) {
+    cJSON_ArrayForEach(owner, get_pod_member(metadata, "ownerReferences"))
+    {
         if (cJSON_IsTrue(get_pod_member(owner, "controller")))
             return get_pod_text(owner, "uid");
     }
@@ -63,7 +63,8 @@ static const char *waiting_reason(const cJSON *statuses)
 {
     const cJSON *status;
 
-    cJSON_ArrayForEach(status, statuses) {
+    cJSON_ArrayForEach(status, statuses)
+    {
         const char *reason = get_pod_text(
             get_pod_member(get_pod_member(status, "state"), "waiting"), "reason");
 
@@ -121,8 +122,10 @@ static int read_ports(const cJSON *containers, struct mu__pod *pod)
     const cJSON *port;
     int rv = 0;
 
-    cJSON_ArrayForEach(container, containers) {
-        cJSON_ArrayForEach(port, get_pod_member(container, "ports")) {
+    cJSON_ArrayForEach(container, containers)
+    {
+        cJSON_ArrayForEach(port, get_pod_member(container, "ports"))
+        {
             if (rv == 0)
                 rv = read_pod_port(port, pod);
         }
@@ -218,8 +221,8 @@ static int read_pod_list(const cJSON *root, const char *source, mu_error *ret_er
     return pods->next != NULL ? 0 : pods_no_memory(source, ret_error);
 }
 
-int mu__pods_parse(const char *text, size_t size, const char *source,
-                   mu_error *ret_error, struct mu__pods **ret_pods)
+int mu__pods_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
+                   struct mu__pods **ret_pods)
 {
     struct mu__pods *pods = calloc(1, sizeof *pods);
     cJSON *root = NULL;

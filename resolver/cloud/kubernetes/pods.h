@@ -17,8 +17,8 @@ struct mu__pod_port {
 /* One pod, as far as it is read. Texts are "" when absent. */
 struct mu__pod {
     const char *name;
-    const char *phase;          /* "Running" */
-    const char *reason;         /* why it is not: "ContainerCreating", "Evicted" */
+    const char *phase;  /* "Running" */
+    const char *reason; /* why it is not: "ContainerCreating", "Evicted" */
     const char *pod_ip;
     const char *host_ip;
     const char *host_name;      /* when its specification sets one */
@@ -28,7 +28,7 @@ struct mu__pod {
     bool deleted;               /* it is being deleted */
     struct mu__pod_port *ports; /* of its containers, then of its init containers */
     size_t ports_count;
-    char *texts;                /* the block of all texts above */
+    char *texts; /* the block of all texts above */
 };
 
 /* One page of a list. */
@@ -36,13 +36,13 @@ struct mu__pods {
     struct mu__pod *items;
     size_t count;
     size_t room;
-    char *next;                 /* token of the next page; "": this is the last one */
+    char *next; /* token of the next page; "": this is the last one */
 };
 
 /* Parse a PodList. `source` is where it came from, for messages. On success the caller
  * frees *ret_pods. -MU_EINVALID naming the place and what was expected, -MU_ENOMEM. */
-int mu__pods_parse(const char *text, size_t size, const char *source,
-                   mu_error *ret_error, struct mu__pods **ret_pods);
+int mu__pods_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
+                   struct mu__pods **ret_pods);
 
 /* Takes a struct mu__pods as void, so that it can be kept with an answer. NULL is
  * fine. */
@@ -50,11 +50,11 @@ void mu__pods_free(void *pods);
 
 /* How the pods of one selector become tasks. */
 struct mu__pods_rule {
-    const char *source;         /* for messages: "pods of namespace a with x=y" */
-    const char *type;           /* "worker" */
-    bool host;                  /* addresses of hosts instead of pods */
+    const char *source; /* for messages: "pods of namespace a with x=y" */
+    const char *type;   /* "worker" */
+    bool host;          /* addresses of hosts instead of pods */
     unsigned port;
-    const char *port_name;      /* a named port of its containers instead; NULL */
+    const char *port_name; /* a named port of its containers instead; NULL */
 };
 
 /* Order the pods of one selector, leave out those that others have replaced, and add the

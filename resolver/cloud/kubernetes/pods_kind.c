@@ -16,10 +16,10 @@ enum {
     SELECTORS_MAX = 32,
     SELECTOR_BYTES = 512,
     PAGE_PODS = 500,
-    PAGES_MAX = 200,                /* of one selector */
+    PAGES_MAX = 200, /* of one selector */
     PAGE_BYTES_MAX = 32 << 20,
-    LIST_BYTES_MAX = 256 << 20,     /* all pages of a selector together */
-    ROUNDS_MAX = 3,                 /* a list that expires is begun anew so often */
+    LIST_BYTES_MAX = 256 << 20, /* all pages of a selector together */
+    ROUNDS_MAX = 3,             /* a list that expires is begun anew so often */
     URL_BYTES = 8192
 };
 
@@ -28,7 +28,7 @@ enum {
 struct selector {
     char type[16];
     char labels[SELECTOR_BYTES];
-    char source[300];           /* for messages */
+    char source[300]; /* for messages */
 };
 
 /* The settings of a query, and its access to the API. */
@@ -69,8 +69,8 @@ static int read_selector(const char *origin, size_t position, const char *text,
     rv = mu__task_type_read(text, type, ret_error, selector->type, "%s: at %zu", origin,
                             position);
     if (rv == 0)
-        (void)snprintf(selector->labels, sizeof selector->labels, "%.*s",
-                       (int)labels - 1, text + type + 1);
+        (void)snprintf(selector->labels, sizeof selector->labels, "%.*s", (int)labels - 1,
+                       text + type + 1);
     return rv;
 }
 
@@ -377,7 +377,7 @@ static int read_whole_pod_list(struct mu__requests *requests,
 /* One way to recognise the own pod. */
 struct self {
     const char *text;
-    size_t offset;              /* of the text in struct mu__pod that has to be equal */
+    size_t offset; /* of the text in struct mu__pod that has to be equal */
 };
 
 static bool is_self(const struct mu__pod *pod, const struct self *self)
@@ -461,8 +461,10 @@ static int add_pod_lists(struct mu__requests *requests, const struct pods_query 
 {
     for (size_t i = 0; i < plan->selectors_count; i++) {
         const struct mu__pods_rule rule = {
-            .source = plan->selectors[i].source, .type = plan->selectors[i].type,
-            .host = plan->host, .port = (unsigned)plan->port,
+            .source = plan->selectors[i].source,
+            .type = plan->selectors[i].type,
+            .host = plan->host,
+            .port = (unsigned)plan->port,
             .port_name = plan->port_name,
         };
         size_t count = lists[i].count;

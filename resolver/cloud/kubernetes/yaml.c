@@ -14,8 +14,8 @@ struct yaml_reader {
     const char *source;
     mu_error *error;
     struct {
-        cJSON *container;       /* owned by the one before it, the first by `root` */
-        char *key;              /* in a mapping, whose value comes next; owned */
+        cJSON *container; /* owned by the one before it, the first by `root` */
+        char *key;        /* in a mapping, whose value comes next; owned */
         yaml_mark_t start;
     } open[MU__YAML_DEPTH_MAX];
     unsigned depth;
@@ -161,8 +161,8 @@ static int open_container(struct yaml_reader *r, const yaml_event_t *event,
 static int on_yaml_start(struct yaml_reader *r, const yaml_event_t *event)
 {
     bool mapping = event->type == YAML_MAPPING_START_EVENT;
-    const yaml_char_t *tag = mapping ? event->data.mapping_start.tag
-                                     : event->data.sequence_start.tag;
+    const yaml_char_t *tag =
+        mapping ? event->data.mapping_start.tag : event->data.sequence_start.tag;
 
     if (expects_key(r))
         return refuse_yaml(r, &event->start_mark, -MU_EINVALID,

@@ -10,9 +10,9 @@
 #include <cjson/cJSON.h>
 
 enum {
-    MU__YAML_BYTES_MAX = 4 << 20,   /* of a text */
-    MU__YAML_EVENTS_MAX = 400000,   /* scalars, begins and ends of containers */
-    MU__YAML_DEPTH_MAX = 32         /* mappings and sequences inside each other */
+    MU__YAML_BYTES_MAX = 4 << 20, /* of a text */
+    MU__YAML_EVENTS_MAX = 400000, /* scalars, begins and ends of containers */
+    MU__YAML_DEPTH_MAX = 32       /* mappings and sequences inside each other */
 };
 
 /* Parse a text; `source` names where it came from, for messages. A text without a

@@ -14,17 +14,17 @@ struct mu__curl_pool;
 /* One request with libcurl. */
 struct mu__curl_job {
     struct mu__curl_job *next;
-    struct mu__curl_job **link;         /* the pointer to this job in its list */
-    struct mu__curl_pool *pool;         /* whose connections it uses */
-    struct mu__http_request *request;   /* NULL: it was answered */
-    struct mu__msg *done;               /* its HTTP_DONE */
+    struct mu__curl_job **link;       /* the pointer to this job in its list */
+    struct mu__curl_pool *pool;       /* whose connections it uses */
+    struct mu__http_request *request; /* NULL: it was answered */
+    struct mu__msg *done;             /* its HTTP_DONE */
     CURL *easy;
     struct curl_slist *headers;
     struct curl_slist *connect_to;
     struct mu__buf *answer;
     size_t answer_max;
     size_t head_bytes;
-    int refused;                        /* code with which a callback has ended it; 0 */
+    int refused; /* code with which a callback has ended it; 0 */
     char words[CURL_ERROR_SIZE];
 };
 

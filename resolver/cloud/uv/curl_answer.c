@@ -12,7 +12,7 @@ enum {
     TOO_LARGE = 100,            /* CURLE_TOO_LARGE, since 8.6 */
     HEAD_BYTES_MAX = 256 << 10, /* all header lines of one answer */
     RETRY_AFTER_MAX_S = 86400,
-    SHOWN_BYTES = 240           /* of a url in a message */
+    SHOWN_BYTES = 240 /* of a url in a message */
 };
 
 static const struct {
@@ -103,7 +103,8 @@ static void set_error(const struct mu__curl_job *job, int code, CURLcode result)
         mu__curl_set_words(job->request, code, words);
     else
         mu__curl_set_words(job->request, code,
-                  job->words[0] != '\0' ? job->words : curl_easy_strerror(result));
+                           job->words[0] != '\0' ? job->words
+                                                 : curl_easy_strerror(result));
 }
 
 /* "Application/JSON; charset=utf-8" is "application/json". */
@@ -130,9 +131,10 @@ static void take_head(const struct mu__curl_job *job)
     (void)curl_easy_getinfo(job->easy, CURLINFO_RETRY_AFTER, &seconds);
     job->request->status = (int)status;
     job->request->retry_after_ms =
-        seconds <= 0 ? 0
-                     : (uint32_t)(seconds > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S
-                                                              : seconds) * 1000;
+        seconds <= 0
+            ? 0
+            : (uint32_t)(seconds > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : seconds) *
+                  1000;
     take_content_type(job);
 }
 

@@ -30,7 +30,7 @@ static int set_body(struct mu__curl_job *job, const struct mu__http_request *req
     if (request->body == NULL && strcmp(request->method, "GET") == 0)
         return 0;
     rv = curl_easy_setopt(job->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                              (curl_off_t)request->body_size);
+                          (curl_off_t)request->body_size);
     if (rv == CURLE_OK)
         rv = curl_easy_setopt(job->easy, how, body);
     return rv == CURLE_OK ? 0 : -MU_ENOMEM;
@@ -56,13 +56,13 @@ static void set_plain(struct mu__curl_job *job, const struct mu__http_request *r
     (void)curl_easy_setopt(job->easy, CURLOPT_HEADERFUNCTION, mu__curl_on_header);
     (void)curl_easy_setopt(job->easy, CURLOPT_HEADERDATA, job);
     (void)curl_easy_setopt(job->easy, CURLOPT_MAXFILESIZE_LARGE,
-                               (curl_off_t)job->answer_max);
+                           (curl_off_t)job->answer_max);
     (void)curl_easy_setopt(job->easy, CURLOPT_TIMEOUT_MS,
-                               timeout_ms > 0 ? timeout_ms : 1L);
+                           timeout_ms > 0 ? timeout_ms : 1L);
     (void)curl_easy_setopt(job->easy, CURLOPT_FOLLOWLOCATION, 0L);
     (void)curl_easy_setopt(job->easy, CURLOPT_HTTP_VERSION,
-                               request->http2 ? (long)CURL_HTTP_VERSION_2TLS
-                                              : (long)CURL_HTTP_VERSION_1_1);
+                           request->http2 ? (long)CURL_HTTP_VERSION_2TLS
+                                          : (long)CURL_HTTP_VERSION_1_1);
     (void)curl_easy_setopt(job->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     (void)curl_easy_setopt(job->easy, CURLOPT_NOSIGNAL, 1L);
     (void)curl_easy_setopt(job->easy, CURLOPT_QUICK_EXIT, 1L);

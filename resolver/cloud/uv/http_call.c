@@ -1,7 +1,7 @@
 /* One request by libcurl on the calling thread, which waits for its answer. */
 #include "resolver/cloud/uv/curl.h"
 
-enum { TICK_MS = 50 };  /* how often it is looked whether the request is still wanted */
+enum { TICK_MS = 50 }; /* how often it is looked whether the request is still wanted */
 
 /* Until the transfer has ended, or is not wanted any more. */
 static CURLcode wait_for_transfer(CURLM *multi, const atomic_bool *cancelled)

@@ -20,11 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    MEMORY_RETRY_MS = 20,
-    IDLE_CONNECTIONS_MAX = 8,
-    ORIGIN_BYTES = 320
-};
+enum { MEMORY_RETRY_MS = 20, IDLE_CONNECTIONS_MAX = 8, ORIGIN_BYTES = 320 };
 
 /* One socket of libcurl's. */
 struct watch {
@@ -37,22 +33,22 @@ struct watch {
  * HTTP/2 over an idle connection that has begun with HTTP/1.1. */
 struct mu__curl_pool {
     struct mu__http_client *http;
-    CURLM *multi;                       /* NULL until the first request */
-    uv_timer_t timer;                   /* libcurl's */
-    char origin[ORIGIN_BYTES];          /* see set_version; "": none */
+    CURLM *multi;              /* NULL until the first request */
+    uv_timer_t timer;          /* libcurl's */
+    char origin[ORIGIN_BYTES]; /* see set_version; "": none */
 };
 
-enum { POOLS = 2 };                     /* HTTP/1.1, HTTP/2 */
+enum { POOLS = 2 }; /* HTTP/1.1, HTTP/2 */
 
 struct mu__http_client {
-    struct mu__http door;               /* first: operations cast */
+    struct mu__http door; /* first: operations cast */
     struct mu__http_client_config config;
     struct mu__curl_pool pools[POOLS];
     struct mu__curl_job *jobs;
     unsigned jobs_count;
-    void *failed_allocations;           /* requests, linked by `own` */
-    uv_timer_t memory;                  /* retries failed_allocations */
-    unsigned handles;                   /* of the loop that are not closed yet */
+    void *failed_allocations; /* requests, linked by `own` */
+    uv_timer_t memory;        /* retries failed_allocations */
+    unsigned handles;         /* of the loop that are not closed yet */
     bool closing;
     void (*closed)(void *arg);
     void *closed_arg;
@@ -175,7 +171,7 @@ static void take_finished_transfers(struct mu__curl_pool *pool)
     int left;
 
     while ((news = curl_multi_info_read(pool->multi, &left)) != NULL) {
-        CURLcode result = news->data.result;    /* news goes with the handle */
+        CURLcode result = news->data.result; /* news goes with the handle */
         char *own = NULL;
         struct mu__curl_job *job;
 
@@ -212,7 +208,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         flags |= CURL_CSELECT_IN;
     if (events & UV_WRITABLE)
         flags |= CURL_CSELECT_OUT;
-    run_curl(watch->pool, watch->socket, flags);   /* the watch may be closing then */
+    run_curl(watch->pool, watch->socket, flags); /* the watch may be closing then */
 }
 
 static void on_curl_timer(uv_timer_t *timer)
@@ -420,7 +416,7 @@ static void on_memory(uv_timer_t *timer)
 }
 
 static bool out_of_memory_take_out(struct mu__http_client *http,
-                             struct mu__http_request *request)
+                                   struct mu__http_request *request)
 {
     void **at = &http->failed_allocations;
 
@@ -493,7 +489,7 @@ static const struct mu__http_ops ops = {
 /* ---- Opening and closing ---- */
 
 int mu__curl_open(const struct mu__http_client_config *config,
-                       struct mu__http_client **ret_http)
+                  struct mu__http_client **ret_http)
 {
     struct mu__http_client *http = calloc(1, sizeof *http);
 

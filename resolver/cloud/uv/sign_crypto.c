@@ -98,6 +98,6 @@ int mu__crypto_sign_rs256(const char *key, const void *data, size_t size,
         EVP_MD_CTX_free(context);
         EVP_PKEY_free(read);
     }
-    ERR_clear_error();   /* the thread's queue, which other code reads, too */
+    ERR_clear_error(); /* the thread's queue, which other code reads, too */
     return rv;
 }

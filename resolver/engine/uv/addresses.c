@@ -142,8 +142,7 @@ int mu__work_names(struct mu__request_work *work)
     int rv;
 
     if (look_up.name[0] == '\0')
-        return mu__work_fail(work, -MU_EINVALID,
-                             "expected a name to look up, got none");
+        return mu__work_fail(work, -MU_EINVALID, "expected a name to look up, got none");
     if (strlen(look_up.name) > NAME_BYTES_MAX)
         return fail_address_look_up(&look_up, -MU_EINVALID,
                                     "expected a name of at most 255 bytes");

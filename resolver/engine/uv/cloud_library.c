@@ -23,7 +23,7 @@ static int load_cloud_library(mu_error *ret_error, const struct mu__cloud **ret_
 
     if (symbol == NULL)
         return no_library(dlerror(), ret_error);
-    memcpy(&open, &symbol, sizeof open);    /* a cast that C does not have, but POSIX */
+    memcpy(&open, &symbol, sizeof open); /* a cast that C does not have, but POSIX */
     *ret_cloud = open(mu__cloud_layout());
     return *ret_cloud != NULL
                ? 0
@@ -84,7 +84,7 @@ int mu__sign_rs256(const char *key, const void *data, size_t size, mu_error *ret
     const struct mu__cloud *cloud;
     int rv = mu__cloud_load(ret_error, &cloud);
 
-    return rv != 0 ? rv
-                   : cloud->sign_rs256(key, data, size, ret_error, ret_signature,
-                                       ret_size);
+    return rv != 0
+               ? rv
+               : cloud->sign_rs256(key, data, size, ret_error, ret_signature, ret_size);
 }

@@ -26,8 +26,8 @@ enum {
     PORT = 53,
     FIRST_TRY_MS = 1000,
     TRIES = 6,
-    TICK_MS = 100,      /* how often the look-up's end is checked */
-    QUERIES_MAX = 2,    /* of one request: A and AAAA */
+    TICK_MS = 100,   /* how often the look-up's end is checked */
+    QUERIES_MAX = 2, /* of one request: A and AAAA */
     NS_PER_MS = 1000000
 };
 
@@ -132,8 +132,7 @@ static bool is_answered(int status)
     return status == ARES_SUCCESS || status == ARES_ENODATA || status == ARES_ENOTFOUND;
 }
 
-static void describe_servers(const struct dns_look_up *look_up, char *out,
-                             size_t size)
+static void describe_servers(const struct dns_look_up *look_up, char *out, size_t size)
 {
     struct ares_addr_node *servers = NULL;
     char address[INET6_ADDRSTRLEN] = "";
@@ -229,8 +228,8 @@ static int conclude_dns_look_up(struct dns_look_up *look_up)
         int status = look_up->queries[i].status;
 
         exists |= status == ARES_SUCCESS || status == ARES_ENODATA;
-        if (!is_answered(status) && (i == 0 || look_up->records.count == 0 ||
-                                     status == ARES_ENOMEM))
+        if (!is_answered(status) &&
+            (i == 0 || look_up->records.count == 0 || status == ARES_ENOMEM))
             return fail_status(look_up, status, server);
     }
     return has_none(&look_up->records) ? fail_not_found(look_up, exists, server)
@@ -368,12 +367,11 @@ static void process_dns_sockets(struct dns_look_up *look_up)
     (void)poll(fds, count, get_dns_tick_ms(look_up));
     for (nfds_t i = 0; i < count; i++)
         if (fds[i].revents != 0)
-            ares_process_fd(look_up->ares,
-                            (fds[i].revents & ~POLLOUT) != 0 ? fds[i].fd
-                                                             : ARES_SOCKET_BAD,
-                            (fds[i].revents & POLLOUT) != 0 ? fds[i].fd
-                                                            : ARES_SOCKET_BAD);
-    ares_process_fd(look_up->ares, ARES_SOCKET_BAD, ARES_SOCKET_BAD);   /* timeouts */
+            ares_process_fd(
+                look_up->ares,
+                (fds[i].revents & ~POLLOUT) != 0 ? fds[i].fd : ARES_SOCKET_BAD,
+                (fds[i].revents & POLLOUT) != 0 ? fds[i].fd : ARES_SOCKET_BAD);
+    ares_process_fd(look_up->ares, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* timeouts */
 }
 
 static int wait_for_dns(struct dns_look_up *look_up)

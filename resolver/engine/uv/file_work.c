@@ -171,8 +171,8 @@ int mu__work_write(struct mu__request_work *work)
     const struct mu__request *request = &work->request;
 
     return nothing_to_report(work, mu__file_write(request->name, request->body,
-                                                request->body_size, request->new_only,
-                                                &work->answer.error));
+                                                  request->body_size, request->new_only,
+                                                  &work->answer.error));
 }
 
 int mu__work_remove(struct mu__request_work *work)

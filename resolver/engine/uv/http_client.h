@@ -11,12 +11,12 @@ struct mu__http_client;
 #ifdef MUSTER_TINY
 enum { MU__HTTP_REQUESTS_MAX = 8 };
 #else
-enum { MU__HTTP_REQUESTS_MAX = 256 };   /* under way; one more is -MU_EEXHAUSTED */
+enum { MU__HTTP_REQUESTS_MAX = 256 }; /* under way; one more is -MU_EEXHAUSTED */
 #endif
 
 struct mu__http_client_config {
     uv_loop_t *loop;
-    uint16_t done_kind;     /* HTTP_DONE: a message whose body is the request's pointer */
+    uint16_t done_kind; /* HTTP_DONE: a message whose body is the request's pointer */
 
     /* Sends HTTP_DONE to the owner: as mu__world_uv_post, so that it arrives in another
      * round of the loop and a turn follows. Takes msg when it returns 0. */

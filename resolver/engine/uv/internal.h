@@ -16,26 +16,26 @@ struct mu__work_kind {
 
     /* Write work->answer, and return its code. */
     int (*run)(struct mu__request_work *work);
-    bool names_itself;  /* its errors name the request */
-    bool has_timeout;   /* it ends by itself at the request's timeout */
-    bool is_awaited;    /* left behind, it is waited for before the end */
+    bool names_itself; /* its errors name the request */
+    bool has_timeout;  /* it ends by itself at the request's timeout */
+    bool is_awaited;   /* left behind, it is waited for before the end */
 };
 
 /* A request as a blocking job. The waiting thread does not touch what is the job's while
  * it runs, but for is_cancelled. */
 struct mu__request_work {
-    struct mu__blocking_job blocking;   /* first: jobs cast */
+    struct mu__blocking_job blocking; /* first: jobs cast */
     struct mu__sources_uv *sources;
-    struct mu__exchange *exchange;      /* NULL: it was left behind */
+    struct mu__exchange *exchange; /* NULL: it was left behind */
     const struct mu__work_kind *kind;
-    struct mu__list_node node;          /* of the sources' works, or of those left */
+    struct mu__list_node node; /* of the sources' works, or of those left */
     uint64_t due_ms;
 
     /* The job's. */
-    struct mu__request request;         /* a copy */
+    struct mu__request request; /* a copy */
     struct mu__answer answer;
-    size_t room;                        /* of answer.data */
-    atomic_bool is_cancelled;           /* the result is not wanted any more */
+    size_t room;              /* of answer.data */
+    atomic_bool is_cancelled; /* the result is not wanted any more */
 };
 
 /* For the functions of jobs: set the error and return its code; make room for `size`

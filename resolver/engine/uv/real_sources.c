@@ -21,9 +21,9 @@
 
 enum {
     WORDS_BYTES = 256,
-    ACTIVE_MAX = 64,    /* of a batch at a time */
-    GRACE_MS = 500,     /* for what ends by itself at its timeout */
-    END_MS = 5000,      /* for what ends soon once it is cancelled */
+    ACTIVE_MAX = 64, /* of a batch at a time */
+    GRACE_MS = 500,  /* for what ends by itself at its timeout */
+    END_MS = 5000,   /* for what ends soon once it is cancelled */
     NS_PER_MS = 1000000
 };
 
@@ -34,11 +34,11 @@ struct shared_cache {
 };
 
 struct mu__sources_uv {
-    struct mu__sources base;    /* first: operations cast */
+    struct mu__sources base; /* first: operations cast */
     struct mu__blocking_jobs *jobs;
-    struct mu__list works;      /* struct mu__request_work: they are waited for */
-    unsigned active;            /* how many */
-    struct mu__list left; /* struct mu__request_work: nobody waits for them any more */
+    struct mu__list works; /* struct mu__request_work: they are waited for */
+    unsigned active;       /* how many */
+    struct mu__list left;  /* struct mu__request_work: nobody waits for them any more */
     struct shared_cache own;
     struct shared_cache *cache;
     atomic_bool is_stopped;
@@ -348,7 +348,7 @@ static void fail_late_work(struct mu__request_work *work)
 }
 
 static struct mu__request_work *work_new(struct mu__sources_uv *sources,
-                                 struct mu__exchange *exchange)
+                                         struct mu__exchange *exchange)
 {
     struct mu__request_work *work = calloc(1, sizeof *work);
 
@@ -576,7 +576,7 @@ void mu__sources_uv_free(struct mu__sources_uv *sources)
     if (sources == NULL)
         return;
     assert(sources->active == 0);
-    mu__blocking_wait(sources->jobs, 0);    /* those that have run meanwhile */
+    mu__blocking_wait(sources->jobs, 0); /* those that have run meanwhile */
     while (mu__sources_uv_has_left(sources))
         drop_left(sources, get_first_work(&sources->left));
     mu__blocking_close(sources->jobs, NULL, NULL);

@@ -26,19 +26,19 @@
 #endif
 
 enum {
-    TICK_MS = 20,               /* how often the end of the program is checked */
+    TICK_MS = 20, /* how often the end of the program is checked */
     ROOM_FIRST = 4096,
-    LAST_BYTES = 512,           /* of standard error: the end is kept */
-    LINE_BYTES = 240,           /* of its last line, in messages */
-    UNBROKEN_MAX = 39,          /* letters without a blank: longer ones may be secret */
-    READS_MAX = 64              /* of standard error at a time, which may be endless */
+    LAST_BYTES = 512,  /* of standard error: the end is kept */
+    LINE_BYTES = 240,  /* of its last line, in messages */
+    UNBROKEN_MAX = 39, /* letters without a blank: longer ones may be secret */
+    READS_MAX = 64     /* of standard error at a time, which may be endless */
 };
 
 extern char **environ;
 
 struct program {
     pid_t pid;
-    int out;                    /* -1: at its end */
+    int out; /* -1: at its end */
     int error;
     char *data;
     size_t size;
@@ -146,8 +146,8 @@ static int close_others(posix_spawn_file_actions_t *actions)
 
 static int set_actions(posix_spawn_file_actions_t *actions, int out, int error)
 {
-    int rv = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null",
-                                              O_RDONLY, 0);
+    int rv =
+        posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
     if (rv == 0)
         rv = posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO);
@@ -395,8 +395,8 @@ int mu__run_program(const char *program, const void *words, size_t words_size,
                     size_t bytes_max, const atomic_bool *cancelled, mu_error *ret_error,
                     char **ret_data, size_t *ret_size)
 {
-    struct program p = {.out = -1, .error = -1, .bytes_max = bytes_max,
-                        .words = ret_error};
+    struct program p = {
+        .out = -1, .error = -1, .bytes_max = bytes_max, .words = ret_error};
     char **arguments = make_program_arguments(program, words, words_size);
     char **environment = make_program_environment(words, words_size);
     int rv = ENOMEM;

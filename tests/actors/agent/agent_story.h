@@ -51,8 +51,8 @@ static inline struct cluster_call *put(struct cluster_task *task, const char *ke
 static inline struct cluster_call *key_call(struct cluster_task *task, int operation,
                                             const char *key, int64_t timeout_ms)
 {
-    return cluster_key(
-        task, KEY(.operation = operation, .key = key, .by = 1, .timeout_ms = timeout_ms));
+    return cluster_key(task, KEY(.operation = operation, .key = key, .by = 1,
+                                 .timeout_ms = timeout_ms));
 }
 
 static inline void expect_done(struct cluster_call *call, int code, uint64_t after_ms)

@@ -88,9 +88,9 @@ TEST(test_list)
     assert_int_equal(cluster_wait(put(cluster->chief, "d/b", "2", 0, -1)), 0);
     assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "1", 0, -1)), 0);
     assert_int_equal(cluster_wait(put(cluster->chief, "e", "3", 0, -1)), 0);
-    call = cluster_agent(cluster->workers[0], CALL(.call = {.operation = MU__AGENT_LIST,
-                                                            .timeout_ms = 1000},
-                                                   .name = "d"));
+    call = cluster_agent(cluster->workers[0],
+                         CALL(.call = {.operation = MU__AGENT_LIST, .timeout_ms = 1000},
+                              .name = "d"));
     expect_done(call, 0, 20);
     assert_int_equal(mu_value_count(call->of.agent.content), 2);
     expect_text(mu_value_at(call->of.agent.content, 0), "key", "d/a");
@@ -109,9 +109,9 @@ TEST(test_list_of_bytes)
     size_t size = 0;
 
     assert_int_equal(cluster_wait(put(cluster->chief, "d/\xff", "1", 0, -1)), 0);
-    call = cluster_agent(cluster->workers[0], CALL(.call = {.operation = MU__AGENT_LIST,
-                                                            .timeout_ms = 1000},
-                                                   .name = "d"));
+    call = cluster_agent(cluster->workers[0],
+                         CALL(.call = {.operation = MU__AGENT_LIST, .timeout_ms = 1000},
+                              .name = "d"));
     expect_done(call, 0, 20);
     assert_int_equal(mu_value_count(call->of.agent.content), 1);
     key = mu_value_find(mu_value_at(call->of.agent.content, 0), "key");
@@ -133,10 +133,10 @@ TEST(test_no_host_yet)
     cluster_start(cluster->workers[0]);
     call = put(cluster->workers[0], "a", "1", 0, 300);
     expect_done(call, -MU_EDEADLINE, 300);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "key \"a\" was not changed within 300 ms: /job:chief/task:0 at tcp://chief-0:1, "
-        "which hosts the service, was never connected: nothing has "
-        "answered yet");
+        "which hosts the service, was never connected: nothing has answered yet");
     assert_int_equal(call->of.call.error.kind, MU_ERROR_LIMIT);
     call = ask(cluster->workers[0], MU__AGENT_REGISTER, 100);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
@@ -159,7 +159,8 @@ TEST(test_limit_of_a_change)
     run_for(cluster, 5);
     sim_crash(cluster->chief->node);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "key \"a\" was not changed within 400 ms: /job:chief/task:0, which hosts the "
         "service, is not connected since 385 ms: its connection broke: closed by the "
         "peer; it may have been applied");
@@ -199,7 +200,8 @@ TEST(test_store_lost)
 
     told_errors = 0;
     expect_done(cluster_agent(worker, CALL(.call = {.operation = MU__AGENT_ON_ERROR},
-                                           .on_error = note_error)), 0, 0);
+                                           .on_error = note_error)),
+                0, 0);
     assert_int_equal(cluster_wait(put(worker, "a", "1", 0, -1)), 0);
     sim_crash(cluster->chief->node);
     run_for(cluster, 50);
@@ -262,7 +264,8 @@ TEST(test_report)
     struct cluster_call *call;
 
     expect_done(fail_with(cluster->workers[0], MU__AGENT_REPORT, -MU_EINTERNAL,
-                          "no more"), 0, 20);
+                          "no more"),
+                0, 20);
     assert_int_equal(state_of(cluster->workers[0]), MU_AGENT_ERROR);
     run_for(cluster, 50);
     assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_ERROR);
@@ -352,8 +355,8 @@ TEST(test_leave_in_error)
 /* That the others did not come keeps nobody: it has left all the same, here and there. */
 TEST(test_leave_without_others)
 {
-    struct cluster *cluster = SERVICE(.workers = 2, .coordination = {
-        .recoverable = "none", .leave_ms = 1000});
+    struct cluster *cluster =
+        SERVICE(.workers = 2, .coordination = {.recoverable = "none", .leave_ms = 1000});
     struct cluster_task *worker = cluster->workers[0];
 
     assert_int_equal(cluster_wait(ask(worker, MU__AGENT_LEAVE, 300)), -MU_EDEADLINE);
@@ -372,9 +375,9 @@ TEST(test_leave_without_others)
 
 static struct cluster_call *barrier_of_two(struct cluster_task *task, int64_t timeout_ms)
 {
-    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_BARRIER,
-                                             .timeout_ms = timeout_ms},
-                                    .name = "b", .tasks = "worker:0-1"));
+    return cluster_agent(
+        task, CALL(.call = {.operation = MU__AGENT_BARRIER, .timeout_ms = timeout_ms},
+                   .name = "b", .tasks = "worker:0-1"));
 }
 
 /* The host stands still for longer than the barrier's limit: nobody gives up alone, and
@@ -384,9 +387,10 @@ TEST(test_barrier_of_a_paused_host)
     static const uint64_t comes_ms[] = {3500, 9000};
 
     for (size_t i = 0; i < 2; i++) {
-        struct cluster *cluster = SERVICE(
-            .workers = 2, .silence_ms = 8000, .coordination = {
-            .suspect_ms = 5000, .dead_ms = 10000, .reconnect_ms = 5000});
+        struct cluster *cluster =
+            SERVICE(.workers = 2, .silence_ms = 8000,
+                    .coordination = {
+                        .suspect_ms = 5000, .dead_ms = 10000, .reconnect_ms = 5000});
         struct cluster_call *first = barrier_of_two(cluster->workers[0], 3000);
         struct cluster_call *second;
 
@@ -407,16 +411,17 @@ TEST(test_clean_end)
     static const char *const recoverable[] = {"all", "none", "ps"};
 
     for (size_t i = 0; i < 3; i++) {
-        struct cluster *cluster = SERVICE(.workers = 3, .coordination = {
-            .recoverable = recoverable[i]});
+        struct cluster *cluster =
+            SERVICE(.workers = 3, .coordination = {.recoverable = recoverable[i]});
         struct cluster_call *call;
 
         mu__member_leave(&cluster->workers[0]->member, "it is closing");
         run_for(cluster, 100);
         sim_exit(cluster->workers[0]->node);
-        call = cluster_agent(cluster->workers[1],
-                             CALL(.call = {.operation = MU__AGENT_NOTICE,
-                                           .timeout_ms = 1000}, .name = ""));
+        call = cluster_agent(
+            cluster->workers[1],
+            CALL(.call = {.operation = MU__AGENT_NOTICE, .timeout_ms = 1000},
+                 .name = ""));
         assert_int_equal(cluster_wait(call), 0);
         run_for(cluster, 10000);
         assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_CONNECTED);
@@ -430,8 +435,8 @@ TEST(test_clean_end)
 /* Without a word it is lost. */
 TEST(test_end_without_word)
 {
-    struct cluster *cluster = SERVICE(.workers = 2, .coordination = {
-        .recoverable = "none"});
+    struct cluster *cluster =
+        SERVICE(.workers = 2, .coordination = {.recoverable = "none"});
 
     cluster->workers[0]->member.fails = true;
     mu__member_leave(&cluster->workers[0]->member, "it is closing");
@@ -446,8 +451,8 @@ TEST(test_end_without_word)
  * breaks, it is away for longer than a link may be down, and comes again. */
 TEST(test_restart_while_others_register)
 {
-    struct cluster *cluster = MAKE(.workers = 3, .hosts = "chief:0",
-                                   .coordination = {.recoverable = "none"});
+    struct cluster *cluster =
+        MAKE(.workers = 3, .hosts = "chief:0", .coordination = {.recoverable = "none"});
     struct cluster_call *calls[4];
 
     cluster_start(cluster->chief);
@@ -489,8 +494,7 @@ TEST(test_nobody_hosts)
 
     assert_int_equal(state_of(cluster->chief), MU_AGENT_UNINITIALIZED);
     for (int i = 0; i < MU__AGENT_OPERATIONS_COUNT; i++)
-        if (i != MU__AGENT_ON_ERROR && i != MU__AGENT_STATE &&
-            i != MU__AGENT_WATCH_CLOSE)
+        if (i != MU__AGENT_ON_ERROR && i != MU__AGENT_STATE && i != MU__AGENT_WATCH_CLOSE)
             expect_failed(ask(cluster->chief, i, -1), -MU_EPRECONDITION, words);
     expect_failed(put(cluster->chief, "a", "1", 0, -1), -MU_EPRECONDITION, words);
     end(cluster);

@@ -154,27 +154,29 @@ TEST(test_barrier_cancel)
     struct cluster_call *cancel;
     struct cluster_call *calls[2];
 
-    cancel = cluster_agent(cluster->chief,
-                           CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL,
-                                         .timeout_ms = 1000}, .name = "b"));
+    cancel =
+        cluster_agent(cluster->chief, CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL,
+                                                    .timeout_ms = 1000},
+                                           .name = "b"));
     expect_failed(cancel, -MU_EPRECONDITION, "this task is not at barrier \"b\"");
     for (unsigned round = 0; round < 2; round++) {
         calls[0] = meet(cluster->workers[0], "b", "chief:0,worker:0", 1, -1);
         run_for(cluster, 50);
         expect_failed(meet(cluster->workers[0], "b", "chief:0,worker:0", 1, -1),
                       -MU_EPRECONDITION, "this task is at barrier \"b\" already");
-        cancel = cluster_agent(cluster->workers[0],
-                               CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL,
-                                             .timeout_ms = 1000}, .name = "b"));
+        cancel = cluster_agent(
+            cluster->workers[0],
+            CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL, .timeout_ms = 1000},
+                 .name = "b"));
         expect_done(cancel, 0, 20);
         assert_int_equal(cluster_wait(calls[0]), -MU_ECANCELLED);
         calls[1] = meet(cluster->chief, "b", "chief:0,worker:0", 1, -1);
         assert_int_equal(cluster_wait(calls[1]), -MU_ECANCELLED);
     }
     calls[0] = meet(cluster->workers[0], "t", NULL, 2, -1);
-    cancel = cluster_agent(cluster->workers[0],
-                           CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL},
-                                .name = "t"));
+    cancel =
+        cluster_agent(cluster->workers[0],
+                      CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL}, .name = "t"));
     expect_done(cancel, 0, 0);
     expect_failed(calls[0], -MU_ECANCELLED, "barrier \"t\" was cancelled");
     end(cluster);
@@ -209,8 +211,9 @@ TEST(test_applied_once)
 static struct cluster_call *reach(struct cluster_task *task, uint64_t step)
 {
     atomic_store(&task->member.agent.step, step + 1);
-    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_REACHED,
-                                             .timeout_ms = -1}, .version = step));
+    return cluster_agent(task,
+                         CALL(.call = {.operation = MU__AGENT_REACHED, .timeout_ms = -1},
+                              .version = step));
 }
 
 static bool stops_at(struct cluster_task *task, uint64_t step)
@@ -224,9 +227,9 @@ static bool stops_at(struct cluster_task *task, uint64_t step)
 static struct cluster_call *wait_round(struct cluster_task *task, uint64_t round,
                                        bool agreed)
 {
-    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_PREEMPTION,
-                                             .timeout_ms = 1000},
-                                    .version = round, .number = agreed));
+    return cluster_agent(
+        task, CALL(.call = {.operation = MU__AGENT_PREEMPTION, .timeout_ms = 1000},
+                   .version = round, .number = agreed));
 }
 
 /* The largest step that anybody has reached is 7: all stop at 8, and only there. */

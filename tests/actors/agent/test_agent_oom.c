@@ -11,14 +11,14 @@
 enum { HOST = 7, SAID_MAX = 64, CALLS = 8, KEYS = 12, STEP_MS = 100, TURNS = 32 };
 
 struct world {
-    struct bare_world bare;     /* first */
+    struct bare_world bare; /* first */
     struct mu__kernel *kernel;
     struct mu__agent_shared shared;
-    struct mu__msg *said[SAID_MAX];     /* to the service, not answered yet */
+    struct mu__msg *said[SAID_MAX]; /* to the service, not answered yet */
     unsigned said_count;
     struct mu__agent_call calls[CALLS];
     unsigned completed[CALLS];
-    unsigned begun;             /* requests about keys, */
+    unsigned begun; /* requests about keys, */
     unsigned answered;
     struct mu__agent_watch *watch;
 };
@@ -159,7 +159,9 @@ static void ask(struct world *w, unsigned i, int operation)
         return;
     }
     *call = (struct mu__agent_call){
-        .call = {.complete = completed, .owner = w, .operation = operation,
+        .call = {.complete = completed,
+                 .owner = w,
+                 .operation = operation,
                  .timeout_ms = 1000},
         .name = "k",
         .watch = w->watch,

@@ -19,8 +19,9 @@ static struct mu__agent_watch *watch(struct cluster_task *task, const char *key,
 static struct cluster_call *next(struct cluster_task *task, struct mu__agent_watch *of,
                                  int64_t timeout_ms)
 {
-    return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_WATCH_NEXT,
-                                             .timeout_ms = timeout_ms}, .watch = of));
+    return cluster_agent(
+        task, CALL(.call = {.operation = MU__AGENT_WATCH_NEXT, .timeout_ms = timeout_ms},
+                   .watch = of));
 }
 
 /* "SET a 1", "DELETED a", "CURRENT". */
@@ -46,7 +47,8 @@ static void expect_event(struct cluster_task *task, struct mu__agent_watch *of,
 static void close_watch(struct cluster_task *task, struct mu__agent_watch *of)
 {
     expect_done(cluster_agent(task, CALL(.call = {.operation = MU__AGENT_WATCH_CLOSE},
-                                         .watch = of)), 0, 0);
+                                         .watch = of)),
+                0, 0);
     mu__agent_watch_unref(of);
 }
 
@@ -270,8 +272,8 @@ TEST(test_answers_of_a_former_session)
 /* From the host, under tokens of other questions, and of none; and from others. */
 TEST(test_wrong_answers)
 {
-    static const uint16_t kinds[] = {
-        MU__TASKS_ANSWER, MU__BARRIER_PASSED, MU__KEY_LISTED, MU__KEY_EVENT};
+    static const uint16_t kinds[] = {MU__TASKS_ANSWER, MU__BARRIER_PASSED, MU__KEY_LISTED,
+                                     MU__KEY_EVENT};
     struct cluster *cluster = SERVICE(.workers = 1);
     const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
     const mu__pid stranger = {99, MU__COORDINATION};

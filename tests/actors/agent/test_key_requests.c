@@ -34,8 +34,8 @@ TEST(test_room_is_given_back)
 
 TEST(test_bytes_are_given_back)
 {
-    struct mu__agent_shared shared = {
-        .begun_bytes = MU__KEY_REQUEST_BYTES_MAX - MU__KEY_SMALL_MAX - 1};
+    struct mu__agent_shared shared = {.begun_bytes = MU__KEY_REQUEST_BYTES_MAX -
+                                                     MU__KEY_SMALL_MAX - 1};
     struct mu__msg *msg;
     struct mu__msg *none;
 

@@ -4,7 +4,7 @@
 #include "actors/agent/internal.h"
 #include "tests/support/story.h"
 
-#define CALL(kind, limit)                                                   \
+#define CALL(kind, limit) \
     (&(struct mu__agent_call){.call = {.operation = (kind), .timeout_ms = (limit)}})
 
 /* AWAY_MS: longer than links wait, and shorter than it takes until a task is lost. */
@@ -12,16 +12,22 @@ enum { BEGIN_MS = 200, AWAY_MS = 700 };
 
 static struct cluster_call *ask_key(struct cluster_task *task, int operation)
 {
-    return cluster_key(task, &(mu_kv_request){
-        .operation = operation, .flags = operation == MU_KV_PUT ? MU_KV_LEASE : 0,
-        .key = "lease", .value = "mine", .size = 4, .timeout_ms = 3000});
+    return cluster_key(task,
+                       &(mu_kv_request){.operation = operation,
+                                        .flags = operation == MU_KV_PUT ? MU_KV_LEASE : 0,
+                                        .key = "lease",
+                                        .value = "mine",
+                                        .size = 4,
+                                        .timeout_ms = 3000});
 }
 
 /* The worker has a lease, and its host stands still. */
 static struct cluster *begin(void)
 {
-    struct cluster *cluster = cluster_new(1, &(struct cluster_options){
-        .hosts = "chief:0", .workers = 2, .coordination = {.reconnect_ms = 1000}});
+    struct cluster *cluster =
+        cluster_new(1, &(struct cluster_options){.hosts = "chief:0",
+                                                 .workers = 2,
+                                                 .coordination = {.reconnect_ms = 1000}});
 
     cluster_start_all(cluster);
     assert_true(cluster_settle(cluster));
@@ -49,9 +55,9 @@ TEST(test_leaves_while_the_host_stands_still)
     struct cluster *cluster = begin();
 
     run_for(cluster, 550);
-    assert_int_equal(cluster_wait(cluster_agent(cluster->workers[0],
-                                                CALL(MU__AGENT_LEAVE, 50))),
-                     -MU_EDEADLINE);
+    assert_int_equal(
+        cluster_wait(cluster_agent(cluster->workers[0], CALL(MU__AGENT_LEAVE, 50))),
+        -MU_EDEADLINE);
     expect_no_lease(cluster);
     end(cluster);
 }

@@ -16,8 +16,8 @@ static void expect_whole(struct cluster *cluster)
     assert_int_equal(cluster_wait(call), 0);
     assert_int_equal(mu_value_count(call->of.peers.found), 2);
     for (size_t i = 0; i < 2; i++)
-        assert_true(mu_value_count(mu_value_find(
-                        mu_value_at(call->of.peers.found, i), "peers")) > 0);
+        assert_true(mu_value_count(mu_value_find(mu_value_at(call->of.peers.found, i),
+                                                 "peers")) > 0);
     mu_value_free(call->of.peers.found);
 }
 
@@ -33,9 +33,8 @@ TEST(test_alloc_failures)
         alloc_failure.random = sim_stream(seed, 7);
         alloc_failure_begin(victims[seed % 2]);
         for (int i = 0; i < 4; i++) {
-            struct cluster_call *call =
-                cluster_peers(cluster->chief, i % 2 == 0 ? MU__PEERS_ALL : MU__PEERS_OWN,
-                              300);
+            struct cluster_call *call = cluster_peers(
+                cluster->chief, i % 2 == 0 ? MU__PEERS_ALL : MU__PEERS_OWN, 300);
             int rv = cluster_wait(call);
 
             assert_true(rv == 0 || rv == -MU_ENOMEM);

@@ -10,9 +10,9 @@
 
 enum {
     BEGIN_MS = 200,
-    APPLIED_MS = 215,       /* and not answered yet */
-    DEAD_MS = 300,          /* after which a silent task is lost, */
-    SLOW = 35,              /* and a frame that takes 350 ms arrives too late */
+    APPLIED_MS = 215, /* and not answered yet */
+    DEAD_MS = 300,    /* after which a silent task is lost, */
+    SLOW = 35,        /* and a frame that takes 350 ms arrives too late */
     WITHIN_MS = 5000
 };
 
@@ -23,11 +23,12 @@ static const struct agent *agent_of(const struct cluster_task *task)
 
 static struct cluster *begin(void)
 {
-    struct cluster *cluster = cluster_new(1, &(struct cluster_options){
-        .hosts = "chief:0",
-        .workers = 2,
-        .coordination = {.suspect_ms = DEAD_MS / 2, .dead_ms = DEAD_MS},
-    });
+    struct cluster *cluster = cluster_new(
+        1, &(struct cluster_options){
+               .hosts = "chief:0",
+               .workers = 2,
+               .coordination = {.suspect_ms = DEAD_MS / 2, .dead_ms = DEAD_MS},
+           });
 
     cluster_start_all(cluster);
     assert_true(cluster_settle(cluster));
@@ -71,9 +72,12 @@ static void run_to(struct cluster *cluster, bool (*is_so)(void *arg),
 static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t timeout_ms)
 {
     struct cluster_task *worker = cluster->workers[0];
-    struct cluster_call *call = cluster_key(worker, &(mu_kv_request){
-        .operation = MU_KV_PUT, .key = "a", .value = "1", .size = 1,
-        .timeout_ms = timeout_ms});
+    struct cluster_call *call =
+        cluster_key(worker, &(mu_kv_request){.operation = MU_KV_PUT,
+                                             .key = "a",
+                                             .value = "1",
+                                             .size = 1,
+                                             .timeout_ms = timeout_ms});
 
     run_until(cluster, APPLIED_MS);
     sim_settings(cluster->sim)->lose_percent = 100;
@@ -91,8 +95,9 @@ static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t t
 
 static void expect_applied(struct cluster *cluster)
 {
-    struct cluster_call *call = cluster_key(cluster->workers[1], &(mu_kv_request){
-        .operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 1000});
+    struct cluster_call *call = cluster_key(
+        cluster->workers[1],
+        &(mu_kv_request){.operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 1000});
 
     sim_heal(cluster->sim);
     assert_int_equal(cluster_wait(call), 0);
@@ -149,8 +154,11 @@ TEST(test_never_sent)
 
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
-    call = cluster_key(worker, &(mu_kv_request){.operation = MU_KV_PUT, .key = "a",
-                                            .value = "1", .size = 1, .timeout_ms = -1});
+    call = cluster_key(worker, &(mu_kv_request){.operation = MU_KV_PUT,
+                                                .key = "a",
+                                                .value = "1",
+                                                .size = 1,
+                                                .timeout_ms = -1});
     run_for(cluster, 100);
     cluster_key_cancel(call);
     assert_int_equal(cluster_wait(call), -MU_ECANCELLED);

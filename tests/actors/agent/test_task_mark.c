@@ -49,8 +49,8 @@ static void expect_refused(struct cluster_call *call, int code, const char *word
 
 static struct cluster_call *get(struct cluster_task *task)
 {
-    return cluster_key(task, &(mu_kv_request){.operation = MU_KV_GET, .key = "never",
-                                          .timeout_ms = -1});
+    return cluster_key(
+        task, &(mu_kv_request){.operation = MU_KV_GET, .key = "never", .timeout_ms = -1});
 }
 
 static void expect_shown(struct cluster_task *task, const char *which, const char *shown)
@@ -87,8 +87,8 @@ TEST(test_error_of_a_task_is_reported_by_a_client)
  * has its answer by then. */
 TEST(test_reported_error_is_that_of_all)
 {
-    struct cluster *cluster = SERVICE(.workers = 2, .clients = 1,
-                                      .coordination = {.recoverable = "none"});
+    struct cluster *cluster =
+        SERVICE(.workers = 2, .clients = 1, .coordination = {.recoverable = "none"});
 
     expect_fine(mark(cluster->clients[0], "worker:1", -MU_EDATALOSS, ""));
     run_for(cluster, 50);
@@ -112,8 +112,11 @@ TEST(test_reset_by_a_client_brings_a_task_back)
     run_for(cluster, 50);
     assert_int_equal(state_of(worker), MU_AGENT_CONNECTED);
     expect_shown(client, "worker:1", "connected");
-    (void)cluster_key(worker, &(mu_kv_request){.operation = MU_KV_PUT, .key = "never",
-                                           .value = "1", .size = 1, .timeout_ms = -1});
+    (void)cluster_key(worker, &(mu_kv_request){.operation = MU_KV_PUT,
+                                               .key = "never",
+                                               .value = "1",
+                                               .size = 1,
+                                               .timeout_ms = -1});
     expect_fine(get(cluster->workers[0]));
     end(cluster);
 }
@@ -122,21 +125,21 @@ TEST(test_reset_by_a_client_brings_a_task_back)
 TEST(test_all_are_reset_one_by_one)
 {
     static const char *const names[] = {"chief:0", "worker:0", "worker:1"};
-    struct cluster *cluster = SERVICE(.workers = 2, .clients = 2,
-                                      .coordination = {.recoverable = "none"});
+    struct cluster *cluster =
+        SERVICE(.workers = 2, .clients = 2, .coordination = {.recoverable = "none"});
 
     expect_fine(mark(cluster->clients[0], "worker:1", -MU_EDATALOSS, "a bad disk"));
     run_for(cluster, 50);
     expect_refused(mark(cluster->clients[0], "worker:1", 0, NULL), -MU_EDATALOSS,
                    "a bad disk (reported by /job:client/task:0)");
-    expect_fine(cluster_agent(cluster->clients[1],
-                              &(struct mu__agent_call){
-                                  .call = {.operation = MU__AGENT_RESET,
-                                           .timeout_ms = 1000}}));
-    expect_fine(cluster_agent(cluster->clients[1],
-                              &(struct mu__agent_call){
-                                  .call = {.operation = MU__AGENT_REGISTER,
-                                           .timeout_ms = 1000}}));
+    expect_fine(
+        cluster_agent(cluster->clients[1],
+                      &(struct mu__agent_call){
+                          .call = {.operation = MU__AGENT_RESET, .timeout_ms = 1000}}));
+    expect_fine(
+        cluster_agent(cluster->clients[1],
+                      &(struct mu__agent_call){.call = {.operation = MU__AGENT_REGISTER,
+                                                        .timeout_ms = 1000}}));
     for (size_t i = 0; i < 3; i++)
         expect_fine(mark(cluster->clients[1], names[i], 0, NULL));
     run_for(cluster, 50);
@@ -169,8 +172,8 @@ TEST(test_what_cannot_be_marked)
  * have it after the reset. */
 TEST(test_next_incarnation_registers_after_a_reset)
 {
-    struct cluster *cluster = SERVICE(.workers = 2, .clients = 1,
-                                      .coordination = {.recoverable = "worker"});
+    struct cluster *cluster =
+        SERVICE(.workers = 2, .clients = 1, .coordination = {.recoverable = "worker"});
     struct cluster_task *client = cluster->clients[0];
     struct cluster_task *worker = cluster->workers[1];
 

@@ -27,21 +27,29 @@ enum {
     THREADS_MAX = 5,
     BEGIN_MS = 1000,
     BUSY_MS = 8 * 1000,
-    CALM_MS = 120 * 1000,       /* for what is left: virtual time */
-    IDLE_MAX_MS = 3000,         /* somebody waits while nothing is scheduled */
+    CALM_MS = 120 * 1000, /* for what is left: virtual time */
+    IDLE_MAX_MS = 3000,   /* somebody waits while nothing is scheduled */
     BYTES_MAX = 2000,
     FAIR_FACTOR = 3,
-    FAIR_MIN = 40               /* closures, of the one that has most */
+    FAIR_MIN = 40 /* closures, of the one that has most */
 };
 
 enum reached {
-    ADMITTED_AT_ONCE, ADMITTED_LATER, TOO_LATE, WITHDRAWN, LARGE, RAISED, QUIET, CRASHED,
+    ADMITTED_AT_ONCE,
+    ADMITTED_LATER,
+    TOO_LATE,
+    WITHDRAWN,
+    LARGE,
+    RAISED,
+    QUIET,
+    CRASHED,
     REACHED
 };
 
 static const char *const reached_words[REACHED] = {
-    "admitted at once", "admitted after waiting", "too late", "withdrawn",
-    "larger than the bound", "errors raised", "quiet runs", "clients that crashed",
+    "admitted at once", "admitted after waiting", "too late",
+    "withdrawn",        "larger than the bound",  "errors raised",
+    "quiet runs",       "clients that crashed",
 };
 
 enum step { FREE, WAITS, ADMITTED, RAISES };
@@ -52,10 +60,10 @@ struct thread {
     struct program *program;
     enum step step;
     struct cluster_call *call;
-    mu_value *args;             /* of the closure to be scheduled */
+    mu_value *args; /* of the closure to be scheduled */
     uint64_t bytes;
-    uint64_t asked;             /* by number, over the program */
-    uint64_t until_ms;          /* then it is too late, though it may hear so later */
+    uint64_t asked;    /* by number, over the program */
+    uint64_t until_ms; /* then it is too late, though it may hear so later */
     bool fails;
 };
 
@@ -74,11 +82,11 @@ struct run {
     struct sim_random random;
     struct program programs[CLIENTS_MAX + 1];
     unsigned programs_count;
-    uint64_t bytes_max;         /* of arguments; 0: all are small */
+    uint64_t bytes_max; /* of arguments; 0: all are small */
     unsigned pace_ms;
     bool quiet;
-    bool errors;                /* some functions fail */
-    bool over;                  /* nothing new is begun */
+    bool errors; /* some functions fail */
+    bool over;   /* nothing new is begun */
     uint64_t *reached;
 };
 
@@ -132,14 +140,14 @@ static void make_args(struct run *run, struct thread *thread)
 static void begin_waiting(struct thread *thread)
 {
     struct program *program = thread->program;
-    int64_t timeout_ms = draw(program->run, 0, 3) > 0
-                           ? -1 : (int64_t)draw(program->run, 1, 300);
+    int64_t timeout_ms =
+        draw(program->run, 0, 3) > 0 ? -1 : (int64_t)draw(program->run, 1, 300);
 
     (void)atomic_fetch_add(&shared_of(program)->waiting, 1);
     thread->asked = ++program->asked;
-    thread->until_ms = timeout_ms < 0 ? UINT64_MAX
-                                    : sim_now_ms(program->run->cluster->sim) +
-                                          (uint64_t)timeout_ms;
+    thread->until_ms =
+        timeout_ms < 0 ? UINT64_MAX
+                       : sim_now_ms(program->run->cluster->sim) + (uint64_t)timeout_ms;
     thread->call = cluster_admit(program->task, thread->bytes, timeout_ms);
     thread->step = WAITS;
 }
@@ -173,11 +181,11 @@ static void check_order(struct thread *thread)
     for (unsigned i = 0; i < program->threads_count; i++) {
         const struct thread *other = &program->threads[i];
 
-        if (other->step == WAITS && !other->call->done &&
-            other->asked < thread->asked &&
+        if (other->step == WAITS && !other->call->done && other->asked < thread->asked &&
             sim_now_ms(program->run->cluster->sim) < other->until_ms)
-            cluster_break(program->run->cluster, "a thread of %s that asked as number %"
-                          PRIu64 " is admitted, number %" PRIu64 " waits",
+            cluster_break(program->run->cluster,
+                          "a thread of %s that asked as number %" PRIu64
+                          " is admitted, number %" PRIu64 " waits",
                           program->task->name, thread->asked, other->asked);
     }
 }
@@ -209,8 +217,7 @@ static void take_room(struct thread *thread)
     (void)atomic_fetch_sub(&shared_of(thread->program)->waiting, 1);
     run->reached[ADMITTED_LATER] += admitted;
     run->reached[TOO_LATE] += code == -MU_EDEADLINE;
-    if (code != -MU_EDEADLINE &&
-        thread->call->of.call.operation == MU__CLIENT_RAISE) {
+    if (code != -MU_EDEADLINE && thread->call->of.call.operation == MU__CLIENT_RAISE) {
         take_raised(thread);
         return;
     }
@@ -306,14 +313,16 @@ static void look_at_bounds(const struct program *program)
     uint64_t bytes = mu__admission_bytes(shared);
 
     if (mu__admission_closures(shared) > shared->closures_max)
-        cluster_break(program->run->cluster, "%s has %" PRIu64 " closures, of at most %"
-                      PRIu64, program->task->name, mu__admission_closures(shared),
+        cluster_break(program->run->cluster,
+                      "%s has %" PRIu64 " closures, of at most %" PRIu64,
+                      program->task->name, mu__admission_closures(shared),
                       shared->closures_max);
     if (shared->bytes_max != 0 && bytes > shared->bytes_max &&
         mu__admission_closures(shared) > 1)
-        cluster_break(program->run->cluster, "%s has %" PRIu64 " bytes in several "
-                      "closures, of at most %" PRIu64, program->task->name, bytes,
-                      shared->bytes_max);
+        cluster_break(program->run->cluster,
+                      "%s has %" PRIu64 " bytes in several "
+                      "closures, of at most %" PRIu64,
+                      program->task->name, bytes, shared->bytes_max);
 }
 
 /* Whoever waits is admitted when nothing else is. */
@@ -363,9 +372,10 @@ static void check_fair(struct run *run)
         least = count < least ? count : least;
     }
     if (most > FAIR_MIN && most > FAIR_FACTOR * (least + 1))
-        cluster_break(run->cluster, "one of %u programs has run %" PRIu64
-                      " closures, another one %" PRIu64, run->programs_count, most,
-                      least);
+        cluster_break(run->cluster,
+                      "one of %u programs has run %" PRIu64
+                      " closures, another one %" PRIu64,
+                      run->programs_count, most, least);
 }
 
 /* ---- Runs ---- */

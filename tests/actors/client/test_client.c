@@ -203,8 +203,8 @@ TEST_ON(test_fetch_kept, struct fixture *f, setup, teardown)
     unsigned before = f->completed;
 
     for (size_t i = 0; i < 2; i++) {
-        calls[i] = (struct mu__client_call){.call.operation = MU__CLIENT_FETCH,
-                                            .call.timeout_ms = -1, .future = a};
+        calls[i] = (struct mu__client_call){
+            .call.operation = MU__CLIENT_FETCH, .call.timeout_ms = -1, .future = a};
         post(f, &calls[i]);
         if (i == 0)
             resolve_kept(f, f->heard[0].token);
@@ -230,11 +230,11 @@ TEST_ON(test_fetch_errors, struct fixture *f, setup, teardown)
 
     resolve_kept(f, f->heard[0].token);
     for (size_t i = 0; i < 2; i++) {
-        call = (struct mu__client_call){.call.operation = MU__CLIENT_FETCH,
-                                        .call.timeout_ms = -1, .future = a};
+        call = (struct mu__client_call){
+            .call.operation = MU__CLIENT_FETCH, .call.timeout_ms = -1, .future = a};
         post(f, &call);
-        send_fetched(f, 101, 0, -MU_EUNAVAILABLE, i == 0 ? MU_ERROR_OTHER
-                                                         : MU_ERROR_FUNCTION);
+        send_fetched(f, 101, 0, -MU_EUNAVAILABLE,
+                     i == 0 ? MU_ERROR_OTHER : MU_ERROR_FUNCTION);
         assert_int_equal(call.call.code, -MU_EUNAVAILABLE);
         assert_true(mu__future_is(a, i == 0 ? MU__REMOTE_PINNED : MU_REMOTE_READY));
     }
@@ -249,7 +249,8 @@ TEST_ON(test_fetch_many, struct fixture *f, setup, teardown)
     mu_remote_value *b = schedule(f);
     struct mu__waiter waiters[3] = {{.future = a}, {.future = b}, {.future = a}};
     struct mu__client_call call = {.call.operation = MU__CLIENT_FETCH,
-                                   .call.timeout_ms = 50, .waiters = waiters,
+                                   .call.timeout_ms = 50,
+                                   .waiters = waiters,
                                    .waiters_count = 3};
     unsigned before = f->completed;
 

@@ -141,9 +141,10 @@ TEST_ON(test_made_too_late, struct fixture *f, setup, teardown)
 
 TEST_ON(test_drain, struct fixture *f, setup, teardown)
 {
-    struct mu__client_call call = {
-        .call.operation = MU__CLIENT_REQUEST, .call.timeout_ms = 70,
-        .request = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain))};
+    struct mu__client_call call = {.call.operation = MU__CLIENT_REQUEST,
+                                   .call.timeout_ms = 70,
+                                   .request =
+                                       mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain))};
     struct mu__msg *msg = answer(MU__DRAINED, sizeof(struct mu__drained));
 
     post(f, &call);
@@ -156,8 +157,7 @@ TEST_ON(test_drain, struct fixture *f, setup, teardown)
     post(f, &call);
     run_until(f, 70);
     assert_int_equal(call.call.code, -MU_EDEADLINE);
-    assert_string_equal(call.call.error.message,
-                        "the chief did not answer within 70 ms");
+    assert_string_equal(call.call.error.message, "the chief did not answer within 70 ms");
 }
 
 /* The node is closed while everything waits for something. */
@@ -166,10 +166,10 @@ TEST_ON(test_end, struct fixture *f, setup, teardown)
     mu_remote_value *a = schedule(f);
     mu_remote_value *b = schedule_pending(f, pair(a, a), 1000);
     mu_remote_value *c = schedule(f);
-    struct mu__client_call fetch = {.call.operation = MU__CLIENT_FETCH,
-                                    .call.timeout_ms = 9, .future = b};
-    struct mu__client_call kept = {.call.operation = MU__CLIENT_FETCH,
-                                   .call.timeout_ms = 9, .future = c};
+    struct mu__client_call fetch = {
+        .call.operation = MU__CLIENT_FETCH, .call.timeout_ms = 9, .future = b};
+    struct mu__client_call kept = {
+        .call.operation = MU__CLIENT_FETCH, .call.timeout_ms = 9, .future = c};
 
     post(f, &fetch);
     post(f, &kept);
@@ -178,7 +178,7 @@ TEST_ON(test_end, struct fixture *f, setup, teardown)
     run(f);
     assert_int_equal(b->error->code, -MU_ECLOSED);
     assert_int_equal(c->error->code, -MU_ECLOSED);
-    c->held.number = NO_NUMBER;     /* no client is there to be told */
+    c->held.number = NO_NUMBER; /* no client is there to be told */
     FREE(a, b, c);
 }
 

@@ -33,12 +33,14 @@ struct step {
     uint64_t epoch;
 };
 
+/* clang-format off */
 #define D(hand, shard, epoch) {DEAL, hand, shard, epoch}
 #define N {NONE, 0, 0, 0}
 #define O {OVER, 0, 0, 0}
 #define B(hand) {BACK, hand, 0, 0}
 #define E(hand) {EAT, hand, 0, 0}
 #define S(hand) {STALE, hand, 0, 0}
+/* clang-format on */
 
 static const struct story {
     const char *name;
@@ -46,21 +48,25 @@ static const struct story {
     uint32_t epochs;
     struct step steps[STEPS_MAX];
 } stories[] = {
-    {"in order, then over", 2, 1,
-     {D(0, 0, 1), D(1, 1, 1), N, E(1), N, E(0), O}},
-    {"an epoch begins when the one before is consumed", 2, 2,
-     {D(0, 0, 1), E(0), D(0, 1, 1), N, E(0), D(0, 0, 2),
-      D(1, 1, 2), E(0), E(1), O, O}},
-    {"what comes back is next", 4, 1,
-     {D(0, 0, 1), D(1, 1, 1), D(2, 2, 1), B(1), B(0),
-      D(3, 1, 1), D(4, 0, 1), D(5, 3, 1), N, B(2),
-      D(6, 2, 1), N}},
-    {"a ticket is good for once", 2, 0,
-     {D(0, 0, 1), B(0), S(0), D(1, 0, 1), S(0), E(1),
-      S(1), D(2, 1, 1), E(2), D(3, 0, 2), S(1), E(3)}},
-    {"one shard, without end", 1, 0,
-     {D(0, 0, 1), N, E(0), D(0, 0, 2), E(0), D(0, 0, 3),
-      B(0), D(0, 0, 3)}},
+    {"in order, then over", 2, 1, {D(0, 0, 1), D(1, 1, 1), N, E(1), N, E(0), O}},
+    {"an epoch begins when the one before is consumed",
+     2,
+     2,
+     {D(0, 0, 1), E(0), D(0, 1, 1), N, E(0), D(0, 0, 2), D(1, 1, 2), E(0), E(1), O, O}},
+    {"what comes back is next",
+     4,
+     1,
+     {D(0, 0, 1), D(1, 1, 1), D(2, 2, 1), B(1), B(0), D(3, 1, 1), D(4, 0, 1), D(5, 3, 1),
+      N, B(2), D(6, 2, 1), N}},
+    {"a ticket is good for once",
+     2,
+     0,
+     {D(0, 0, 1), B(0), S(0), D(1, 0, 1), S(0), E(1), S(1), D(2, 1, 1), E(2), D(3, 0, 2),
+      S(1), E(3)}},
+    {"one shard, without end",
+     1,
+     0,
+     {D(0, 0, 1), N, E(0), D(0, 0, 2), E(0), D(0, 0, 3), B(0), D(0, 0, 3)}},
 };
 
 static bool take_step(struct mu__dispenser *dispenser, const struct step *step,
@@ -261,7 +267,7 @@ static mu_value *cells(uint64_t count, int64_t a, int64_t b)
 /* What is put where, into the value of dispenser_in_fourth_epoch(), and the words. A
  * count of -1 puts the number `a`, else `count` cells a and b. */
 static const struct damage {
-    int place;              /* in the record; -1: the whole */
+    int place; /* in the record; -1: the whole */
     const char *key;
     int count;
     int64_t a;
@@ -308,10 +314,9 @@ TEST(test_broken_records_are_refused)
             map = (mu_value *)mu_value_at(mu_value_find(value, "record"),
                                           (size_t)damage->place);
         assert_int_equal(mu_value_set(map, damage->key,
-                                      damage->count < 0
-                                          ? mu_value_int(damage->a)
-                                          : cells((uint64_t)damage->count, damage->a,
-                                                  damage->b)),
+                                      damage->count < 0 ? mu_value_int(damage->a)
+                                                        : cells((uint64_t)damage->count,
+                                                                damage->a, damage->b)),
                          0);
         assert_int_equal(mu__dispenser_read(value, &error, &copy), -MU_EDATALOSS);
         assert_string_equal(error.message, damage->words);
@@ -323,7 +328,7 @@ TEST(test_broken_records_are_refused)
 
 TEST(test_missing_keys_are_named)
 {
-    static const char *const keys[] = {"version", "shards", "epochs", "records",
+    static const char *const keys[] = {"version", "shards", "epochs",  "records",
                                        "seed",    "epoch",  "consumed"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {

@@ -20,7 +20,7 @@ struct game {
     struct mu__barriers barriers;
     struct player players[SLOTS];
     uint32_t slots[SLOTS];
-    uint32_t count;         /* slots that take part */
+    uint32_t count; /* slots that take part */
     bool recoverable;
     bool anew;
     uint64_t now_ms;

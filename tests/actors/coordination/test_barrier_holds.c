@@ -294,7 +294,7 @@ TEST_WITH(test_one_has_left, forget, NULL)
     restart_task(job.w0);
     w0 = arrive(job.w0, "end", 0);
     service_run(job.s, LEFT_MS - 2000);
-    expect_stays(job.w0, w0);       /* the whole job may be starting */
+    expect_stays(job.w0, w0); /* the whole job may be starting */
     service_run(job.s, 4000);
     expect_passed(job.w0, w0, 0);
     restart_all(&job);
@@ -320,7 +320,7 @@ TEST_WITH(test_one_is_silent, forget, NULL)
     service_agent_crash(job.w1);
     w0 = arrive(job.w0, "start", 0);
     service_run(job.s, 3 * HERE_MS);
-    expect_stays(job.w0, w0);       /* as one waits for whoever has not begun */
+    expect_stays(job.w0, w0); /* as one waits for whoever has not begun */
     restart_task(job.w1);
     service_run(job.s, HERE_MS - 2000);
     expect_stays(job.w0, w0);
@@ -361,8 +361,9 @@ TEST_WITH(test_cancel, forget, NULL)
     expect_generation(job.w0, w0, 0);
     said = service_answer(job.w0, MU__TASKS_ANSWER, job.w0->token);
     assert_non_null(said);
-    assert_int_equal(((const struct mu__tasks_answer *)(const void *)said->msg->body)
-                         ->code, MU_EPRECONDITION);
+    assert_int_equal(
+        ((const struct mu__tasks_answer *)(const void *)said->msg->body)->code,
+        MU_EPRECONDITION);
     service_end(job.s);
 }
 

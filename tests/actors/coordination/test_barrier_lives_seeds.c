@@ -22,9 +22,9 @@ enum {
     WORKERS = 3,
     TASKS = WORKERS + 1,
     ROUNDS = 6,
-    SHORT_EVERY = 3,                /* rounds: one with a short timeout */
+    SHORT_EVERY = 3, /* rounds: one with a short timeout */
     STEP_MS = 20,
-    CHAOS_MS = 25 * 1000,       /* these: virtual */
+    CHAOS_MS = 25 * 1000, /* these: virtual */
     SOON_MS = 60 * 1000,
     SHORT_MS = 300,
     FOREVER_MS = 3600 * 1000
@@ -34,16 +34,16 @@ enum reached { PASSED, TIMED_OUT, KILLED, ALL_KILLED, PASSED_AGAIN, FINISHED, RE
 
 struct program {
     struct cluster_task *task;
-    struct cluster_call *call;      /* NULL: none is under way */
-    bool is_reset;                  /* that is what it is */
+    struct cluster_call *call; /* NULL: none is under way */
+    bool is_reset;             /* that is what it is */
     bool leaves;
     bool has_left;
-    unsigned round;                 /* that it is in */
-    unsigned noted;                 /* where its next process goes on */
-    int64_t notes_ms;               /* when it will note its round; -1: it has */
-    uint64_t starts_ms;             /* when its next process starts; 0: it runs */
-    bool came[ROUNDS];              /* ever, */
-    bool came_since[ROUNDS];        /* since all were killed */
+    unsigned round;          /* that it is in */
+    unsigned noted;          /* where its next process goes on */
+    int64_t notes_ms;        /* when it will note its round; -1: it has */
+    uint64_t starts_ms;      /* when its next process starts; 0: it runs */
+    bool came[ROUNDS];       /* ever, */
+    bool came_since[ROUNDS]; /* since all were killed */
     bool passed[ROUNDS];
 };
 
@@ -54,10 +54,10 @@ struct job {
     uint64_t *reached;
     struct program programs[TASKS];
     bool notes;
-    bool is_told[ROUNDS];           /* what a barrier has come to: this */
+    bool is_told[ROUNDS]; /* what a barrier has come to: this */
     int told[ROUNDS];
-    bool is_clean;                  /* no single one was killed since all were */
-    unsigned kill_percent;          /* in a second */
+    bool is_clean;         /* no single one was killed since all were */
+    unsigned kill_percent; /* in a second */
 };
 
 #define CALL(...) (&(struct mu__agent_call){__VA_ARGS__})
@@ -136,9 +136,9 @@ static void check_passed(struct job *job, struct program *program)
                           program->task->name, round, other->task->name);
         else if (!job->notes && job->is_clean && !is_short(program) &&
                  !other->came_since[round])
-            cluster_break(job->cluster, "%s passes %u, and %s has not come to it since "
-                          "all were killed", program->task->name, round,
-                          other->task->name);
+            cluster_break(job->cluster,
+                          "%s passes %u, and %s has not come to it since all were killed",
+                          program->task->name, round, other->task->name);
     }
     job->reached[PASSED]++;
     job->reached[PASSED_AGAIN] += program->passed[round];
@@ -198,10 +198,10 @@ static struct cluster_call *ask(struct program *program)
         return cluster_agent(program->task, CALL(CALL_OF(MU__AGENT_LEAVE, FOREVER_MS)));
     }
     program->came[program->round] = program->came_since[program->round] = true;
-    return cluster_agent(program->task,
-                         CALL(CALL_OF(MU__AGENT_BARRIER,
-                                      is_short(program) ? SHORT_MS : FOREVER_MS),
-                              .name = names[program->round], .tasks = ""));
+    return cluster_agent(
+        program->task,
+        CALL(CALL_OF(MU__AGENT_BARRIER, is_short(program) ? SHORT_MS : FOREVER_MS),
+             .name = names[program->round], .tasks = ""));
 }
 
 static void go_on(struct job *job, struct program *program)
@@ -239,8 +239,8 @@ static void begin(struct job *job, uint64_t seed)
     job->lasting = lasting_new(seed, WORKERS, sim_chance(&job->random, 50));
     job->cluster = job->lasting.cluster;
     for (int i = 0; i < TASKS; i++)
-        job->programs[i].task = i == 0 ? job->cluster->chief
-                                       : job->cluster->workers[i - 1];
+        job->programs[i].task =
+            i == 0 ? job->cluster->chief : job->cluster->workers[i - 1];
     for (int i = 0; i < TASKS; i++)
         start(&job->programs[i], true);
 }
@@ -289,8 +289,8 @@ static const struct seeds seeds = {
 
 TEST(test_seeds)
 {
-    static const char *const words[REACHED] = {
-        "passed", "timed out", "killed", "all killed", "passed again", "finished"};
+    static const char *const words[REACHED] = {"passed",     "timed out",    "killed",
+                                               "all killed", "passed again", "finished"};
     uint64_t sum[REACHED] = {0};
 
     seeds_expect_well(&seeds, sum);

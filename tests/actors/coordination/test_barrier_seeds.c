@@ -23,7 +23,7 @@ enum {
     STEPS = 500,
     HEAL_ROUNDS_MAX = 40,
     LIMIT_MAX_MS = 800,
-    SLACK_MS = 120,         /* of an answer, beyond its limit: what a store takes */
+    SLACK_MS = 120, /* of an answer, beyond its limit: what a store takes */
     RECONNECT_MS = 600
 };
 
@@ -31,20 +31,20 @@ enum {
 
 /* What a task's agent knows of one name. */
 struct place {
-    uint64_t generation;    /* its own count */
-    uint64_t token;         /* of what waits; 0: nothing */
-    uint64_t asked_ms;      /* since when it could have been answered; NEVER: it cannot */
-    bool counted;           /* the service may count it, by what it was told */
+    uint64_t generation; /* its own count */
+    uint64_t token;      /* of what waits; 0: nothing */
+    uint64_t asked_ms;   /* since when it could have been answered; NEVER: it cannot */
+    bool counted;        /* the service may count it, by what it was told */
 };
 
 struct player {
     struct service_agent *agent;
     bool runs;
-    bool registered;        /* as far as it knows */
+    bool registered; /* as far as it knows */
     bool in_error;
     uint64_t register_token;
-    uint64_t down_ms;       /* since when nothing reaches the host; NEVER: it does */
-    uint64_t began_ms;      /* when its process was started */
+    uint64_t down_ms;  /* since when nothing reaches the host; NEVER: it does */
+    uint64_t began_ms; /* when its process was started */
     struct place places[NAMES_MAX];
 };
 
@@ -52,8 +52,8 @@ struct player {
 struct outcome {
     bool known;
     int code;
-    uint32_t hash;          /* of the words */
-    uint64_t since_ms;      /* when the first one was told */
+    uint32_t hash;     /* of the words */
+    uint64_t since_ms; /* when the first one was told */
 };
 
 struct run {
@@ -61,15 +61,15 @@ struct run {
     struct sim_random random;
     unsigned tasks;
     unsigned names;
-    bool lasting;           /* the store outlives the host */
-    bool fates;             /* some are not recoverable */
+    bool lasting; /* the store outlives the host */
+    bool fates;   /* some are not recoverable */
     bool crashes, cuts, host_crashes, pauses, cancels, reports, mistakes, limits;
     char all[16];
     struct player players[TASKS_MAX];
-    char sets[NAMES_MAX][24];       /* "": all */
-    unsigned members[NAMES_MAX];    /* the first so many take part */
+    char sets[NAMES_MAX][24];    /* "": all */
+    unsigned members[NAMES_MAX]; /* the first so many take part */
     struct outcome outcomes[NAMES_MAX][GENERATIONS_MAX];
-    uint64_t counts[NAMES_MAX];     /* of tasks told 0 of a generation, while healing */
+    uint64_t counts[NAMES_MAX]; /* of tasks told 0 of a generation, while healing */
     bool healing;
     uint64_t *reached;
 };
@@ -87,10 +87,10 @@ static const char *const reached_words[REACHED] = {
 
 static uint64_t seed_now;
 
-#define broken(...)                                                         \
-    do {                                                                    \
-        print_error("seed %llu: ", (unsigned long long)seed_now);           \
-        fail_msg(__VA_ARGS__);                                              \
+#define broken(...)                                               \
+    do {                                                          \
+        print_error("seed %llu: ", (unsigned long long)seed_now); \
+        fail_msg(__VA_ARGS__);                                    \
     } while (0)
 
 static uint64_t draw(struct run *run, uint64_t min, uint64_t max)
@@ -181,11 +181,12 @@ static void check_former(struct run *run, const struct player *player, unsigned 
 {
     const struct outcome *outcome = &run->outcomes[n][generation];
 
-    if (outcome->code == 0 && outcome->since_ms < player->began_ms &&
-        outcome[1].known && outcome[1].since_ms < player->began_ms)
-        broken("name %u: a process that began at %" PRIu64 " ms is told of generation %"
-               PRIu64 ", which was passed at %" PRIu64 " ms", n, player->began_ms,
-               generation, outcome->since_ms);
+    if (outcome->code == 0 && outcome->since_ms < player->began_ms && outcome[1].known &&
+        outcome[1].since_ms < player->began_ms)
+        broken("name %u: a process that began at %" PRIu64
+               " ms is told of generation %" PRIu64 ", which was passed at %" PRIu64
+               " ms",
+               n, player->began_ms, generation, outcome->since_ms);
 }
 
 static void told(struct run *run, struct player *player,
@@ -255,8 +256,8 @@ static void check(struct run *run)
 {
     service_settle(run->service);
     listen(run);
-    if (host_runs(run) && !mu__barriers_check(mu__coord_barriers_table(
-                              service_state(run->service, 0))))
+    if (host_runs(run) &&
+        !mu__barriers_check(mu__coord_barriers_table(service_state(run->service, 0))))
         broken("the barriers do not add up");
     for (unsigned i = 0; run->limits && i < run->tasks; i++)
         for (unsigned n = 0; n < run->names; n++) {
@@ -265,7 +266,8 @@ static void check(struct run *run)
             if (place->token != 0 && place->asked_ms != NEVER &&
                 now_ms(run) > place->asked_ms + LIMIT_MAX_MS + SLACK_MS)
                 broken("name %u: task %u was asked %" PRIu64 " ms ago and is not "
-                       "answered", n, i, now_ms(run) - place->asked_ms);
+                       "answered",
+                       n, i, now_ms(run) - place->asked_ms);
         }
 }
 
@@ -443,8 +445,7 @@ static void fault(struct run *run, struct player *player)
         break;
     default:
         if (run->mistakes && player->registered)
-            arrive(run, player, (unsigned)draw(run, 0, run->names - 1u),
-                   "worker:0-99");
+            arrive(run, player, (unsigned)draw(run, 0, run->names - 1u), "worker:0-99");
     }
 }
 

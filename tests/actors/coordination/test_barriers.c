@@ -124,8 +124,8 @@ TEST(test_rows)
         {"again after success", 2, false, "0:w 1:ok 0@0:a 1@0:a 0:w 0@0:slow"},
         {"asked again after success", 2, false, "0:w 1:ok 1=@0:a 0:w 1=@0:a"},
         {"late after failure", 2, false, "0:w X:x 1@0:ax 0@0:ax"},
-        {"later after failures", 2, false, "0@0:w X:x 0@1:w X:x 0@2:w 1@0:ax 1@1:ax "
-                                           "1@2:ok"},
+        {"later after failures", 2, false,
+         "0@0:w X:x 0@1:w X:x 0@2:w 1@0:ax 1@1:ax 1@2:ok"},
         {"too quick", 2, false, "0:w 1:ok 0@3:quick 0@1:w 1@2:quick"},
         {"too slow", 2, false, "0:w 1:ok 0:w 1:ok 0@0:slow 0@2:w 1@0:slow"},
         {"restarted", 2, false, "0:w 1:ok 0:w 1:ok 1'@0:slow 1@1:a"},
@@ -145,8 +145,8 @@ TEST(test_rows)
         {"restarted after the first", 2, true, "0:w 1:ok 1'@0:a 1@1:w 0@1:ok"},
         {"cancel", 2, false, "0:w C0@0:y C0@1:n C1@0:n X:x C0@0:n"},
         {"cancel by who is gone", 2, true, "0:w -0:y C0@0:n"},
-        {"cancel by who joined", 2, true, "0:w 1:ok 0:w 1:ok 1'@0:w C1@0:y C1@2:y "
-                                          "C1@1:n"},
+        {"cancel by who joined", 2, true,
+         "0:w 1:ok 0:w 1:ok 1'@0:w C1@0:y C1@2:y C1@1:n"},
         {"beyond what is remembered", 2, false,
          "0@0:w X:x 0@1:w X:x 0@2:w X:x 0@3:w X:x 0@4:w X:x 0@5:w X:x 0@6:w X:x 0@7:w "
          "X:x 1@0:ax 0@8:w X:x 1@0:slow 1@1:ax"},
@@ -270,8 +270,8 @@ TEST(test_text)
     assert_string_equal(text, "2 0 0 0 - 0 \n"
                               "1 7 4 5 /job:ps/task:3 19 words\nwith 3 lines\n\n"
                               "0 0 0 0 - 0 \n");
-    assert_int_equal(mu__barriers_read(&other, name,
-                                       (struct mu__view){text, (uint32_t)size}, 0), 0);
+    assert_int_equal(
+        mu__barriers_read(&other, name, (struct mu__view){text, (uint32_t)size}, 0), 0);
     mu__barriers_done(&game.barriers);
     game.barriers = other;
     assert_true(mu__barriers_check(&game.barriers));
@@ -291,8 +291,11 @@ TEST(test_joined)
     struct mu__barriers other = {.seats = 0};
     const struct mu__barrier_outcome *outcome = NULL;
     char text[MU__BARRIER_TEXT_MAX];
-    struct mu__barrier_arrival arrival = {.name = name, .set = "worker:0-1", .slot = 0,
-                                          .recoverable = true, .incarnation = 77,
+    struct mu__barrier_arrival arrival = {.name = name,
+                                          .set = "worker:0-1",
+                                          .slot = 0,
+                                          .recoverable = true,
+                                          .incarnation = 77,
                                           .token = 5};
     struct mu__barrier_seat *seat;
     uint64_t replaced = 0;
@@ -308,8 +311,8 @@ TEST(test_joined)
     assert_int_equal(seat->generation, 2);
     (void)mu__barriers_end(&game.barriers, running(&game), NULL, 0, 0);
     size = mu__barrier_write(running(&game), text);
-    assert_int_equal(mu__barriers_read(&other, name,
-                                       (struct mu__view){text, (uint32_t)size}, 0), 0);
+    assert_int_equal(
+        mu__barriers_read(&other, name, (struct mu__view){text, (uint32_t)size}, 0), 0);
     assert_int_equal(mu__barriers_arrive(&other, &arrival, &outcome, &replaced),
                      MU__ARRIVED_AGAIN);
     assert_int_equal(outcome->generation, 2);
@@ -333,28 +336,43 @@ TEST(test_since)
         bool anew;
         enum mu__arrived how;
     } rows[] = {
-        {1, 0, false, false, MU__ARRIVED_AGAIN}, {10, 0, false, false, MU__ARRIVED_AGAIN},
-        {11, 0, true, false, MU__ARRIVED_FIRST}, {11, 0, false, false, MU__ARRIVED_SLOW},
-        {11, 1, true, false, MU__ARRIVED_AGAIN}, {20, 1, false, false, MU__ARRIVED_AGAIN},
-        {21, 1, true, false, MU__ARRIVED_FIRST}, {21, 1, false, false, MU__ARRIVED_SLOW},
-        {30, 2, false, false, MU__ARRIVED_AGAIN}, {30, 2, false, true, MU__ARRIVED_AGAIN},
-        {31, 0, true, false, MU__ARRIVED_FIRST}, {31, 1, false, false, MU__ARRIVED_FIRST},
-        {31, 2, false, false, MU__ARRIVED_AGAIN}, {31, 2, false, true, MU__ARRIVED_FIRST},
-        {31, 3, false, false, MU__ARRIVED_FIRST}, {31, 4, true, false, MU__ARRIVED_QUICK},
+        {1, 0, false, false, MU__ARRIVED_AGAIN},
+        {10, 0, false, false, MU__ARRIVED_AGAIN},
+        {11, 0, true, false, MU__ARRIVED_FIRST},
+        {11, 0, false, false, MU__ARRIVED_SLOW},
+        {11, 1, true, false, MU__ARRIVED_AGAIN},
+        {20, 1, false, false, MU__ARRIVED_AGAIN},
+        {21, 1, true, false, MU__ARRIVED_FIRST},
+        {21, 1, false, false, MU__ARRIVED_SLOW},
+        {30, 2, false, false, MU__ARRIVED_AGAIN},
+        {30, 2, false, true, MU__ARRIVED_AGAIN},
+        {31, 0, true, false, MU__ARRIVED_FIRST},
+        {31, 1, false, false, MU__ARRIVED_FIRST},
+        {31, 2, false, false, MU__ARRIVED_AGAIN},
+        {31, 2, false, true, MU__ARRIVED_FIRST},
+        {31, 3, false, false, MU__ARRIVED_FIRST},
+        {31, 4, true, false, MU__ARRIVED_QUICK},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct mu__barrier_arrival arrival = {
-            .name = name, .set = "worker:0-1", .generation = rows[i].generation,
-            .recoverable = rows[i].recoverable, .anew = rows[i].anew,
-            .since = rows[i].since, .incarnation = 1, .token = 1};
+        const struct mu__barrier_arrival arrival = {.name = name,
+                                                    .set = "worker:0-1",
+                                                    .generation = rows[i].generation,
+                                                    .recoverable = rows[i].recoverable,
+                                                    .anew = rows[i].anew,
+                                                    .since = rows[i].since,
+                                                    .incarnation = 1,
+                                                    .token = 1};
         const struct mu__barrier_outcome *outcome = NULL;
         struct mu__barriers barriers = {.seats = 0};
         uint64_t replaced = 0;
         enum mu__arrived how;
 
-        assert_int_equal(mu__barriers_read(&barriers, name, mu__view_str(
-            "2 30 0 0 - 0 \n1 20 0 0 - 0 \n0 10 0 0 - 0 \n"), 0), 0);
+        assert_int_equal(
+            mu__barriers_read(
+                &barriers, name,
+                mu__view_str("2 30 0 0 - 0 \n1 20 0 0 - 0 \n0 10 0 0 - 0 \n"), 0),
+            0);
         how = mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced);
         if (how != rows[i].how)
             fail_msg("row %zu: %d", i, (int)how);
@@ -376,24 +394,25 @@ TEST(test_late)
         bool is_late;
     } rows[] = {
         {"0 30 0 0 - 0 \n", 31, 0, 0, false, true},
-        {"0 30 0 0 - 0 \n", 30, 0, 0, false, false},     /* it was there */
-        {"0 30 0 0 - 0 \n", 31, 0, 30, false, false},    /* begins anew in any case */
+        {"0 30 0 0 - 0 \n", 30, 0, 0, false, false},  /* it was there */
+        {"0 30 0 0 - 0 \n", 31, 0, 30, false, false}, /* begins anew in any case */
         {"0 30 0 0 - 0 \n", 31, 0, 29, false, true},
         {"0 30 0 0 - 0 \n", 31, 0, 0, true, false},
         {"0 30 0 0 - 0 \n", 31, 1, 0, false, false},
-        {"0 30 4 0 - 1 x\n", 31, 0, 0, false, false},    /* a failure is told */
+        {"0 30 4 0 - 1 x\n", 31, 0, 0, false, false}, /* a failure is told */
         {"2 30 0 0 - 0 \n", 31, 2, 0, false, true},
         {"2 30 0 0 - 0 \n", 31, 0, 0, false, false},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct mu__barrier_arrival arrival = {
-            .name = name, .generation = rows[i].generation, .since = rows[i].since,
-            .anew = rows[i].anew};
+        const struct mu__barrier_arrival arrival = {.name = name,
+                                                    .generation = rows[i].generation,
+                                                    .since = rows[i].since,
+                                                    .anew = rows[i].anew};
         struct mu__barriers barriers = {.quiet_revision = rows[i].quiet};
 
-        assert_int_equal(mu__barriers_read(&barriers, name, mu__view_str(rows[i].text),
-                                           0), 0);
+        assert_int_equal(
+            mu__barriers_read(&barriers, name, mu__view_str(rows[i].text), 0), 0);
         if (mu__barrier_is_late(&barriers, mu__barriers_find(&barriers, name),
                                 &arrival) != rows[i].is_late)
             fail_msg("row %zu", i);
@@ -406,9 +425,13 @@ TEST(test_late)
 TEST(test_held)
 {
     static const uint32_t slots[] = {0, 1};
-    const struct mu__barrier_arrival arrival = {
-        .name = name, .set = "worker:0-1", .recoverable = true, .is_held = true,
-        .since = 31, .incarnation = 7, .token = 1};
+    const struct mu__barrier_arrival arrival = {.name = name,
+                                                .set = "worker:0-1",
+                                                .recoverable = true,
+                                                .is_held = true,
+                                                .since = 31,
+                                                .incarnation = 7,
+                                                .token = 1};
     const struct mu__barrier_outcome *outcome = NULL;
     char text[MU__BARRIER_TEXT_MAX];
     struct mu__barriers barriers = {.seats = 0};
@@ -416,12 +439,12 @@ TEST(test_held)
     uint64_t replaced = 0;
     mu_error error;
 
-    assert_int_equal(mu__barriers_read(&barriers, name, mu__view_str("0 30 0 0 - 0 \n"),
-                                       0), 0);
+    assert_int_equal(
+        mu__barriers_read(&barriers, name, mu__view_str("0 30 0 0 - 0 \n"), 0), 0);
     assert_int_equal(mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced),
                      MU__ARRIVED_FIRST);
-    assert_int_equal(mu__barriers_begin(&barriers, &arrival, slots, 2, 0, 0, &error,
-                                        &barrier), 0);
+    assert_int_equal(
+        mu__barriers_begin(&barriers, &arrival, slots, 2, 0, 0, &error, &barrier), 0);
     assert_true(barrier->held);
     assert_int_equal(mu__barriers_arrive(&barriers, &arrival, &outcome, &replaced),
                      MU__ARRIVED_WAITS);
@@ -444,6 +467,7 @@ TEST(test_held)
 TEST(test_bad_texts)
 {
     static const char *const rows[] = {
+        /* clang-format off */
         "x", "1", "1 5", "1 5 0", "1 5 0 0 - 0", "1 5 0 0 - 0 ", "1 5 0 0 - 1 \n",
         "1 5 0 0 - 0 x\n", "1 5 256 0 - 0 \n", "1 5 0 0 - 600 \n", "1 x 0 0 - 0 \n",
         "99999999999999999999 5 0 0 - 0 \n", "1 99999999999999999999 0 0 - 0 \n",
@@ -453,6 +477,7 @@ TEST(test_bad_texts)
         ("1 5 0 0 - 0 \n+1 \n+2 \n+3 \n+4 \n+5 \n+6 \n+7 \n+8 \n+9 \n"),
         ("9 9 0 0 - 0 \n8 8 0 0 - 0 \n7 7 0 0 - 0 \n6 6 0 0 - 0 \n5 5 0 0 - 0 \n"
          "4 4 0 0 - 0 \n3 3 0 0 - 0 \n2 2 0 0 - 0 \n1 1 0 0 - 0 \n"),
+        /* clang-format on */
     };
     struct mu__barriers barriers = {.seats = 0};
 
@@ -514,9 +539,10 @@ TEST(test_names_bound)
         assert_int_equal(go_through(&barriers, text, 1, 1000 + i, NULL), 0);
     }
     assert_int_equal(go_through(&barriers, "one more", 1, 1000 + MU__BARRIER_KEEP_MS - 1,
-                                &error), -MU_EEXHAUSTED);
-    (void)snprintf(text, sizeof text, "0 barriers run and %u were "
-                                      "over", MU__BARRIERS_MAX);
+                                &error),
+                     -MU_EEXHAUSTED);
+    (void)snprintf(text, sizeof text, "0 barriers run and %u were over",
+                   MU__BARRIERS_MAX);
     assert_non_null(strstr(error.message, text));
     assert_int_equal(dropped_count, 0);
     /* The one that is over longest goes, when it was long enough. */
@@ -540,8 +566,7 @@ static int begin_for_two(struct mu__barriers *barriers, const char *text, uint32
                                                 .incarnation = 1,
                                                 .token = 1};
 
-    return mu__barriers_begin(barriers, &arrival, slots, 2, 0, 0, ret_error,
-                              ret_barrier);
+    return mu__barriers_begin(barriers, &arrival, slots, 2, 0, 0, ret_error, ret_barrier);
 }
 
 /* What one task has begun and nobody has ended leaves room for others. */
@@ -559,8 +584,7 @@ TEST(test_begun_bound)
     }
     assert_int_equal(begin_for_two(&barriers, "one more", 0, &error, &barrier),
                      -MU_EEXHAUSTED);
-    (void)snprintf(text, sizeof text, "%d barriers run that",
-                   MU__BARRIERS_BEGUN_MAX);
+    (void)snprintf(text, sizeof text, "%d barriers run that", MU__BARRIERS_BEGUN_MAX);
     assert_non_null(strstr(error.message, text));
     assert_null(mu__barriers_find(&barriers, mu__view_str("one more")));
     assert_int_equal(begin_for_two(&barriers, "another's", 1, &error, &barrier), 0);

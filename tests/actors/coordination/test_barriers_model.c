@@ -15,9 +15,9 @@ enum { NOT_TOLD = 1 };
 struct model_task {
     uint64_t incarnation;
     uint64_t token;
-    uint64_t generation;    /* its own count */
-    bool waits;             /* has arrived, was not told */
-    bool heard_late;        /* the outcome was lost: it will ask again */
+    uint64_t generation; /* its own count */
+    bool waits;          /* has arrived, was not told */
+    bool heard_late;     /* the outcome was lost: it will ask again */
     bool recoverable;
 };
 
@@ -88,14 +88,18 @@ static void model_arrive(struct model *m, unsigned n, uint32_t slot, bool is_aga
     task->token += !is_again;
     task->waits = true;
     task->heard_late = false;
-    arrival = (struct mu__barrier_arrival){
-        .name = mu__view_str(model_names[n]), .generation = task->generation,
-        .set = "worker:0-5", .slot = slot, .recoverable = task->recoverable,
-        .incarnation = task->incarnation, .token = task->token};
+    arrival = (struct mu__barrier_arrival){.name = mu__view_str(model_names[n]),
+                                           .generation = task->generation,
+                                           .set = "worker:0-5",
+                                           .slot = slot,
+                                           .recoverable = task->recoverable,
+                                           .incarnation = task->incarnation,
+                                           .token = task->token};
     how = mu__barriers_arrive(&m->barriers, &arrival, &outcome, &replaced);
     if (how == MU__ARRIVED_FIRST) {
         assert_int_equal(mu__barriers_begin(&m->barriers, &arrival, slots, SLOTS, 0,
-                                            m->now_ms, NULL, &barrier), 0);
+                                            m->now_ms, NULL, &barrier),
+                         0);
         assert_int_equal(barrier->generation, m->begun[n]);
         m->begun[n]++;
         how = mu__barriers_arrive(&m->barriers, &arrival, &outcome, &replaced);

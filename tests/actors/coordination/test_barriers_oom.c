@@ -19,9 +19,12 @@ static void go_through(struct mu__barriers *barriers, const char *name,
     uint64_t replaced = 0;
 
     for (uint32_t slot = 0; slot < TASKS; slot++) {
-        const struct mu__barrier_arrival arrival = {
-            .name = mu__view_str(name), .generation = generation, .set = "worker:0-8",
-            .slot = slot, .incarnation = slot + 1, .token = generation + 1};
+        const struct mu__barrier_arrival arrival = {.name = mu__view_str(name),
+                                                    .generation = generation,
+                                                    .set = "worker:0-8",
+                                                    .slot = slot,
+                                                    .incarnation = slot + 1,
+                                                    .token = generation + 1};
         enum mu__arrived how;
 
         while (slot == 0 && mu__barriers_begin(barriers, &arrival, slots, TASKS, 0, 0,

@@ -7,19 +7,19 @@
 static struct script {
     struct mu__store base;
     struct mu__store_upcalls up;
-    bool holds;             /* as soon as it ticks */
+    bool holds; /* as soon as it ticks */
     bool held;
     bool commits_at_once;
-    bool rewrites;          /* it wants to, once */
-    int write_code;         /* of the next write */
-    const char *lose;       /* in the next tick, as */
+    bool rewrites;    /* it wants to, once */
+    int write_code;   /* of the next write */
+    const char *lose; /* in the next tick, as */
     const char *trouble;
     uint64_t epoch;
     unsigned written;
     unsigned commits;
     unsigned rewritten;
-    uint64_t sequence;      /* of the last commit */
-    uint64_t safe;          /* to be told in the next tick */
+    uint64_t sequence; /* of the last commit */
+    uint64_t safe;     /* to be told in the next tick */
 } script;
 
 static void script_start(struct mu__store *store, struct mu__ctx *ctx)
@@ -249,7 +249,7 @@ TEST_WITH(test_commit, begin_script, NULL)
     service_settle(s);
     if (MU__TURN_MESSAGES >= 3)
         assert_int_equal(script.commits - commits, 1);
-    assert_int_equal(script.written - written, 6);  /* each with its result */
+    assert_int_equal(script.written - written, 6); /* each with its result */
     states = service_tasks_get(w1, MU__TASKS_STATES, "", 0, 0);
     expect_waits(w1, states);
     service_heartbeat(w1, 0);

@@ -5,11 +5,11 @@
 
 #include <time.h>
 
-#define expect_three(t, words)                                              \
-    do {                                                                    \
-        expect_said((t)->w0, words);                                        \
-        expect_said((t)->w1, words);                                        \
-        expect_said((t)->w2, words);                                        \
+#define expect_three(t, words)       \
+    do {                             \
+        expect_said((t)->w0, words); \
+        expect_said((t)->w1, words); \
+        expect_said((t)->w2, words); \
     } while (0)
 
 /* ---- all well ---- */
@@ -88,8 +88,7 @@ TEST(test_guest)
 
     (void)arrive(t.w0, "guest", 0, "client:3,worker:0", 0);
     expect_said(t.w0, "[    0] barrier_passed token=2 code=3 message=\"barrier "
-                      "\"guest\": "
-                      "/job:client/task:3 is not known to the cluster\" "
+                      "\"guest\": /job:client/task:3 is not known to the cluster\" "
                       "task=\"/job:worker/task:0\" stays=yes\n");
     guest = service_task(t.s, "client", 3);
     (void)arrive(t.w0, "guest", 0, "client:3,worker:0", 0);
@@ -195,8 +194,7 @@ TEST(test_bad_arrivals)
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t token = arrive(t.w0, rows[i].name, rows[i].generation, rows[i].tasks, 0);
-        const struct service_said *said =
-            service_answer(t.w0, MU__BARRIER_PASSED, token);
+        const struct service_said *said = service_answer(t.w0, MU__BARRIER_PASSED, token);
         const struct mu__barrier_passed *body;
         char words[512];
 
@@ -210,7 +208,8 @@ TEST(test_bad_arrivals)
     /* Nobody who is not registered is heard. */
     TELL(service_agent(t.s, "client", 9), BARRIER_ARRIVE, barrier_arrive, .token = 7,
          .name = mu__view_str("a"));
-    expect_said(t.s->agents, "[    0] tasks_answer token=7 code=9 message=\""
+    expect_said(t.s->agents,
+                "[    0] tasks_answer token=7 code=9 message=\""
                 "/job:client/task:9 is not registered at /job:chief/task:0\"\n");
     service_end(t.s);
 }
@@ -293,8 +292,7 @@ TEST(test_limit)
     service_run_until(s, 1250);
     (void)arrive(w2, "init", 0, "", 5000);
     expect_said(w2, "[ 1250] barrier_passed token=2 code=4 message=\"barrier \"init\": "
-                    "2 of "
-                    "7 tasks arrived in 1000 ms, /job:worker/task:1 first; missing: "
+                    "2 of 7 tasks arrived in 1000 ms, /job:worker/task:1 first; missing: "
                     "/job:ps/task:0 (never registered), /job:ps/task:1 (never "
                     "registered), /job:ps/task:2 (never registered) and 2 more\" "
                     "error_kind=5\n");
@@ -365,8 +363,7 @@ TEST(test_cancel)
     expect_said(t.w0, "[   60] tasks_answer token=4\n");
     (void)arrive(t.w2, "sync", 0, "", 0);
     expect_said(t.w2, "[    0] tasks_answer token=2 code=9 message=\"barrier \"sync\": "
-                      "this "
-                      "task has not come to generation 0\"\n"
+                      "this task has not come to generation 0\"\n"
                       "[   60] barrier_passed token=3 code=1 message=\"barrier \"sync\": "
                       "cancelled by /job:worker/task:0\" task=\"/job:worker/task:0\"\n");
     /* A name that is used again is cancelled by its generation. */
@@ -397,8 +394,7 @@ TEST(test_fate)
     service_run_until(t.s, 700);
     expect_said(t.w0, "[  700] barrier_passed token=2 code=13 message=\"barrier \"with\" "
                       "needs /job:worker/task:1, which is in error: /job:worker/task:1 "
-                      "is "
-                      "lost: its link has been down for 600 ms\" "
+                      "is lost: its link has been down for 600 ms\" "
                       "task=\"/job:worker/task:1\" error_kind=3\n"
                       "[  700] task_error code=14 message=\"/job:worker/task:1 is "
                       "lost: its link has been down for 600 ms\" "
@@ -412,8 +408,7 @@ TEST(test_fate)
                       "[  700] barrier_passed token=3 code=13 message=\"barrier "
                       "\"later\" "
                       "needs /job:worker/task:1, which is in error: /job:worker/task:1 "
-                      "is "
-                      "lost: its link has been down for 600 ms\" "
+                      "is lost: its link has been down for 600 ms\" "
                       "task=\"/job:worker/task:1\" error_kind=3\n");
     service_end(t.s);
 }
@@ -441,9 +436,10 @@ TEST(test_reported)
     (void)arrive(t.w1, "sync", 0, "", 0);
     service_run_until(t.s, 40);
     (void)service_report(t.w2, -MU_EDATALOSS, "shard 3 is corrupt");
-#define WORDS "[   40] barrier_passed token=2 code=15 message=\"barrier \"sync\" needs " \
-              "/job:worker/task:2, which is in error: shard 3 is corrupt\" " \
-              "task=\"/job:worker/task:2\"\n"
+#define WORDS                                                                  \
+    "[   40] barrier_passed token=2 code=15 message=\"barrier \"sync\" needs " \
+    "/job:worker/task:2, which is in error: shard 3 is corrupt\" "             \
+    "task=\"/job:worker/task:2\"\n"
 
     expect_said(t.w0, WORDS);
     expect_said(t.w1, WORDS);

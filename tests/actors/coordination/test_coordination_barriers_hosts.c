@@ -208,14 +208,12 @@ TEST(test_older_outcomes_outlive_host)
                       "c\": 1 "
                       "of 3 tasks arrived in 20 ms, /job:worker/task:0 first; missing: "
                       "/job:worker/task:1 (last heard 30 ms ago), /job:worker/task:2 "
-                      "(last "
-                      "heard 30 ms ago)\" error_kind=5 generation=1\n"
+                      "(last heard 30 ms ago)\" error_kind=5 generation=1\n"
                       "[  100] barrier_passed token=5 code=4 message=\"barrier \"a/b "
                       "c\": 1 "
                       "of 3 tasks arrived in 20 ms, /job:worker/task:0 first; missing: "
                       "/job:worker/task:1 (last heard 70 ms ago), /job:worker/task:2 "
-                      "(last "
-                      "heard 70 ms ago)\" error_kind=5 generation=2\n");
+                      "(last heard 70 ms ago)\" error_kind=5 generation=2\n");
     service_end(t.s);
 }
 
@@ -397,7 +395,8 @@ TEST(test_alive_of_one_task)
 
     for (uint32_t i = 0; i < MU__ALIVE_OF_TASK_MAX; i++)
         token = alive(t.w0, "", 0);
-    (void)snprintf(words, sizeof words, "%d requests for live tasks of "
+    (void)snprintf(words, sizeof words,
+                   "%d requests for live tasks of "
                    "/job:worker/task:0 wait already, as many as one task may have",
                    MU__ALIVE_OF_TASK_MAX);
     expect_error(t.w0, alive(t.w0, "", 0), -MU_EEXHAUSTED, words);
@@ -452,8 +451,7 @@ TEST(test_alive_limit)
     service_run_until(t.s, 260);
     expect_error(t.w0, first, -MU_EDEADLINE,
                  "who of worker:0-2 is alive: after 250 ms these are connected and have "
-                 "not "
-                 "asked: /job:worker/task:2 (last heard 50 ms ago)");
+                 "not asked: /job:worker/task:2 (last heard 50 ms ago)");
     assert_int_equal(service_answered_ms(t.w0, first), 250);
     /* It is missing itself from then on. */
     service_run_until(t.s, 500);
@@ -461,8 +459,7 @@ TEST(test_alive_limit)
                  "who of worker:0-2 is alive: after 400 ms these are connected and have "
                  "not "
                  "asked: /job:worker/task:0 (last heard 100 ms ago), /job:worker/task:2 "
-                 "(last "
-                 "heard 100 ms ago)");
+                 "(last heard 100 ms ago)");
     first = alive(t.w0, "", 0);
     second = alive(t.w1, "", 0);
     again = alive(t.w2, "", 0);
@@ -508,7 +505,8 @@ TEST(test_alive_answer_lost)
         (void)service_register(t.w0, false, 0);
         (void)service_text(t.w0);
         TELL(t.w0, TASKS_GET, tasks_get, .token = token, .what = MU__TASKS_ALIVE);
-        assert_string_equal(alive_text(t.w0, token), "worker/task:0 0000000000000102, "
+        assert_string_equal(alive_text(t.w0, token),
+                            "worker/task:0 0000000000000102, "
                             "worker/task:1 0000000000000103, worker/task:2 "
                             "0000000000000104");
         service_link_down(t.w0, 0, "connection reset");

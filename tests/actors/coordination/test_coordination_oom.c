@@ -10,10 +10,10 @@
 /* ---- The world: nothing leaves it, time is the test's ---- */
 
 struct world {
-    struct bare_world bare;     /* first */
+    struct bare_world bare; /* first */
     struct mu__kernel *kernel;
     mu__pid pid;
-    uint64_t answers;           /* without a code, to tokens above LATE */
+    uint64_t answers; /* without a code, to tokens above LATE */
 };
 
 enum { LATE = 1000, TASKS = 3 };
@@ -57,8 +57,8 @@ static void tell(struct world *w, uint32_t node, uint16_t kind, const void *body
     turns(w);
 }
 
-#define TELL(w, node, KIND, name, ...)                                      \
-    tell(w, node, MU__##KIND, &(struct mu__##name){__VA_ARGS__},            \
+#define TELL(w, node, KIND, name, ...)                           \
+    tell(w, node, MU__##KIND, &(struct mu__##name){__VA_ARGS__}, \
          sizeof(struct mu__##name))
 
 static int spawn(struct world *w)

@@ -41,9 +41,9 @@ struct crew {
     struct service_agent *ps;
 };
 
-#define CREW(...)                                                           \
-    crew_begin(&(struct service_options){.given = true,                     \
-                                         .tasks = "ps:0,worker:0-1", __VA_ARGS__})
+#define CREW(...)                         \
+    crew_begin(&(struct service_options){ \
+        .given = true, .tasks = "ps:0,worker:0-1", __VA_ARGS__})
 
 static struct crew crew_begin(const struct service_options *options)
 {
@@ -55,11 +55,11 @@ static struct crew crew_begin(const struct service_options *options)
     return crew;
 }
 
-#define expect_crew(crew, words)                                            \
-    do {                                                                    \
-        expect_said((crew)->w0, words);                                     \
-        expect_said((crew)->w1, words);                                     \
-        expect_said((crew)->ps, words);                                     \
+#define expect_crew(crew, words)        \
+    do {                                \
+        expect_said((crew)->w0, words); \
+        expect_said((crew)->w1, words); \
+        expect_said((crew)->ps, words); \
     } while (0)
 
 static void register_again(struct service_agent *agent)

@@ -147,8 +147,7 @@ static void register_with(struct service_agent *agent, const char *host)
     assert_int_equal(mu_value_set(devices, "cores", mu_value_int(8)), 0);
     buf = mu__pack_value(devices, &packed);
     assert_non_null(buf);
-    TELL(agent, TASK_REGISTER, task_register, .token = ++agent->token,
-         .devices = packed);
+    TELL(agent, TASK_REGISTER, task_register, .token = ++agent->token, .devices = packed);
     expect_ok(agent, agent->token);
     agent->beats = true;
     mu__buf_unref(buf);
@@ -320,8 +319,7 @@ TEST(test_watch)
     expect_tasks(w0, first, "worker/task:1");
     service_run_until(s, 100);
     second = watch(w0, "worker:1", version_of(w0, first), 0);
-    other = watch(w0, "chief:0", version_of(w0, get(w0, MU__TASKS_WATCH, "chief:0")),
-                  0);
+    other = watch(w0, "chief:0", version_of(w0, get(w0, MU__TASKS_WATCH, "chief:0")), 0);
     service_run_until(s, 200);
     expect_waits(w0, second);
     service_link_down(w1, 0, "connection reset");
@@ -346,8 +344,7 @@ TEST(test_watch_all)
     expect_waits(w0, token);
     service_run_until(s, 100);
     (void)service_task(s, "evaluator", 0);
-    expect_tasks(w0, token,
-                 "chief/task:0 evaluator/task:0 worker/task:0 worker/task:1");
+    expect_tasks(w0, token, "chief/task:0 evaluator/task:0 worker/task:0 worker/task:1");
     service_end(s);
 }
 
@@ -385,8 +382,7 @@ TEST(test_watch_pause)
     expect_waits(client, second);
     service_run_until(s, 60);
     assert_int_equal(service_answered_ms(client, second), 60);
-    assert_int_equal(version_of(client, second),
-                     service_state(s, 0)->roster->version);
+    assert_int_equal(version_of(client, second), service_state(s, 0)->roster->version);
     service_end(s);
 }
 
@@ -469,8 +465,10 @@ TEST(test_questions_of_one_task)
     for (uint32_t i = 0; i < PENDING_OF_TASK_MAX; i++)
         last = get(w0, MU__TASKS_WAIT, "worker:2");
     expect_waits(w0, last);
-    (void)snprintf(words, sizeof words, "%d requests about tasks of /job:worker/task:0 "
-                   "wait already, as many as one task may have", PENDING_OF_TASK_MAX);
+    (void)snprintf(words, sizeof words,
+                   "%d requests about tasks of /job:worker/task:0 "
+                   "wait already, as many as one task may have",
+                   PENDING_OF_TASK_MAX);
     expect_error(w0, get(w0, MU__TASKS_WAIT, "worker:2"), -MU_EEXHAUSTED, words);
     expect_waits(w1, get(w1, MU__TASKS_WAIT, "worker:2"));
     (void)service_task(s, "worker", 2);

@@ -34,12 +34,14 @@
 enum { SEEDS = 150 };
 
 static const char *const reached_words[REACHED] = {
+    /* clang-format off */
     "answers", "unknown", "leaders", "stores lost", "passed", "failed", "rounds",
     "stopped", "errors", "watch events", "leases kept", "lives",
     "of own types",
     "workers added", "removed", "moved", "damaged files refused", "disks without room",
     "transactions", "not made", "lists", "locks held", "looks at queues", "holders dead",
     "writes of former holders", "second processes told to end", "skipped",
+    /* clang-format on */
 };
 
 struct verdict {

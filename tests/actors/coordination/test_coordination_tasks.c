@@ -69,8 +69,7 @@ TEST(test_at_home)
     service_run_until(s, 1701);
     expect_error(chief, service_tasks_get(chief, MU__TASKS_STATES, "", 0, 0),
                  -MU_EUNAVAILABLE,
-                 "/job:chief/task:0 has been silent for 900 ms: it must register "
-                 "again");
+                 "/job:chief/task:0 has been silent for 900 ms: it must register again");
     expect_ok(chief, service_register(chief, false, 0));
     service_end(s);
 }
@@ -338,8 +337,8 @@ TEST(test_leave_now)
     static const char *const recoverable[] = {"all", "none"};
 
     for (size_t i = 0; i < 2; i++) {
-        struct service *s = SERVICE(.recoverable = recoverable[i],
-                                    .leave_ms = (uint32_t)i * 10000);
+        struct service *s =
+            SERVICE(.recoverable = recoverable[i], .leave_ms = (uint32_t)i * 10000);
         struct service_agent *chief = service_task(s, "chief", 0);
         struct service_agent *w0 = service_task(s, "worker", 0);
         struct service_agent *w1 = service_task(s, "worker", 1);
@@ -390,7 +389,7 @@ TEST(test_leave_together)
     service_end(s);
 }
 
-#define LEAVE_LATE                                                          \
+#define LEAVE_LATE \
     "tasks could not leave together: 1000 ms are over; 1 of 3 were leaving, missing: "
 
 TEST(test_leave_late)
@@ -464,8 +463,8 @@ TEST(test_leave_spoilt)
 /* What came over a link that broke is asked again. */
 TEST(test_leave_link)
 {
-    struct service *s = SERVICE(.tasks = "worker:0-1", .recoverable = "none",
-                                .leave_ms = 5000);
+    struct service *s =
+        SERVICE(.tasks = "worker:0-1", .recoverable = "none", .leave_ms = 5000);
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
     uint64_t first = service_leave(w0, 0);
@@ -483,8 +482,8 @@ TEST(test_leave_link)
 
 TEST(test_leave_reset)
 {
-    struct service *s = SERVICE(.tasks = "worker:0-1", .recoverable = "none",
-                                .leave_ms = 5000);
+    struct service *s =
+        SERVICE(.tasks = "worker:0-1", .recoverable = "none", .leave_ms = 5000);
     struct service_agent *w0 = service_task(s, "worker", 0);
     struct service_agent *w1 = service_task(s, "worker", 1);
     uint64_t token = service_leave(w0, 0);

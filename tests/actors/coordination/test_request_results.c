@@ -9,7 +9,7 @@ enum { GONE_MAX = 4 };
 static struct mu__request_result result_of(uint64_t token)
 {
     return (struct mu__request_result){token, token * 7, -(int64_t)token,
-                                     token % 3 == 0 ? -MU_EEXISTS : 0};
+                                       token % 3 == 0 ? -MU_EEXISTS : 0};
 }
 
 static void add(struct mu__results *results, uint64_t incarnation, uint64_t token)
@@ -23,7 +23,7 @@ static void add(struct mu__results *results, uint64_t incarnation, uint64_t toke
 }
 
 static enum mu__request_state look(struct mu__results *results, uint64_t incarnation,
-                                 uint64_t token)
+                                   uint64_t token)
 {
     struct mu__request_result result = {0};
     struct mu__request_result wanted = result_of(token);
@@ -100,13 +100,13 @@ TEST(test_gone)
     for (uint64_t agent = 1; agent <= GONE_MAX; agent++)
         assert_int_equal(closed(results, agent), 0);
     mu__results_agent_back(results, 1);
-    mu__results_agent_back(results, 77);                                  /* nobody */
-    assert_int_equal(closed(results, 3), 0);                        /* was gone before */
+    mu__results_agent_back(results, 77);     /* nobody */
+    assert_int_equal(closed(results, 3), 0); /* was gone before */
     assert_int_equal(closed(results, GONE_MAX + 1), 0);
     assert_int_equal(closed(results, GONE_MAX + 2), 2);
     assert_int_equal(look(results, 1, 5), MU__REQUEST_ANSWERED);
     assert_int_equal(look(results, 2, 5), MU__REQUEST_NEW);
-    assert_int_equal(closed(results, 2), 2);                        /* has no results */
+    assert_int_equal(closed(results, 2), 2); /* has no results */
     assert_int_equal(mu__results_count(results), GONE_MAX + 1);
     assert_int_equal(look(results, 3, 5), MU__REQUEST_ANSWERED);
     mu__results_clear(results);
@@ -161,8 +161,9 @@ static void model_step(struct model *m, struct mu__results *results,
 {
     unsigned a = (unsigned)sim_between(random, 0, AGENTS - 1);
     uint64_t token = sim_between(random, 0, TOKENS - 1);
-    enum mu__request_state wanted = token < m->done[a] ? MU__REQUEST_ACKNOWLEDGED
-        : m->there[a][token] ? MU__REQUEST_ANSWERED : MU__REQUEST_NEW;
+    enum mu__request_state wanted = token < m->done[a]   ? MU__REQUEST_ACKNOWLEDGED
+                                    : m->there[a][token] ? MU__REQUEST_ANSWERED
+                                                         : MU__REQUEST_NEW;
 
     assert_int_equal(look(results, a + 1, token), wanted);
     if (wanted == MU__REQUEST_NEW) {

@@ -45,19 +45,16 @@ TEST(test_recoverable)
         bool chief;
         bool ps;
         bool worker;
-    } rows[] = {
-        {"all", true, true, true},      {"none", false, false, false},
-        {"", false, false, false},      {NULL, true, true, true},
-        {"ps", false, true, false},     {"ps,worker", false, true, true},
-        {"worker, chief", true, false, true},
-    };
+    } rows[] = {{"all", true, true, true},           {"none", false, false, false},
+                {"", false, false, false},           {NULL, true, true, true},
+                {"ps", false, true, false},          {"ps,worker", false, true, true},
+                {"worker, chief", true, false, true}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct mu__roster *roster = roster_of("chief:0,ps:0,worker:0",
-                                              rows[i].recoverable);
+        struct mu__roster *roster =
+            roster_of("chief:0,ps:0,worker:0", rows[i].recoverable);
 
-        assert_int_equal(mu__roster_find(roster, "chief", 0)->recoverable,
-                         rows[i].chief);
+        assert_int_equal(mu__roster_find(roster, "chief", 0)->recoverable, rows[i].chief);
         assert_int_equal(mu__roster_find(roster, "ps", 0)->recoverable, rows[i].ps);
         assert_int_equal(mu__roster_find(roster, "worker", 0)->recoverable,
                          rows[i].worker);
@@ -88,7 +85,8 @@ static void expect_words(const struct mu__roster *roster, uint64_t now_ms, uint3
     char text[512];
 
     assert_int_equal(mu__roster_describe(roster, now_ms, is_missing, NULL, most, text,
-                                      sizeof text), count);
+                                         sizeof text),
+                     count);
     assert_string_equal(text, words);
 }
 
@@ -120,8 +118,8 @@ TEST(test_words_cut)
     struct mu__roster *roster = roster_of("worker:0-9", "all");
     char text[16];
 
-    assert_int_equal(mu__roster_describe(roster, 0, is_missing, NULL, 10, text,
-                                      sizeof text), 10);
+    assert_int_equal(
+        mu__roster_describe(roster, 0, is_missing, NULL, 10, text, sizeof text), 10);
     assert_string_equal(text, "/job:worker/tas");
     mu__roster_free(roster);
 }
@@ -285,8 +283,8 @@ static void check(const struct world *w)
 TEST(test_naive)
 {
     static void (*const steps[])(struct world *, struct mu__roster_task *,
-                                 struct model *) = {do_move, do_heard, do_heard,
-                                                    do_suspect, do_up, do_down};
+                                 struct model *) = {do_move,    do_heard, do_heard,
+                                                    do_suspect, do_up,    do_down};
 
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct world w = {.roster = roster_of("worker:0-11", "all"),

@@ -34,7 +34,7 @@ TEST_WITH(test_barrier_waits_in_the_next_run, forget, NULL)
     assert_int_equal(present(&job)->state, MU__RUN_ENDED);
     restart_all(&job);
     assert_string_equal(present(&job)->name, "run-2");
-    pass(&job, "start");    /* and each of them had to wait for all */
+    pass(&job, "start"); /* and each of them had to wait for all */
     service_end(job.s);
 }
 
@@ -66,7 +66,7 @@ TEST_WITH(test_preempted_run_does_not_stop_the_next, forget, NULL)
     service_run(job.s, 1000);
     assert_null(service_next(job.w0, MU__PREEMPT_REQUEST));
     assert_int_equal(count_below(&job, "_muster/run/2"), 0);
-    preempt(&job);          /* and it may be preempted, too */
+    preempt(&job); /* and it may be preempted, too */
     service_end(job.s);
 }
 
@@ -127,7 +127,10 @@ TEST_WITH(test_results_stay_with_the_run_that_goes_on, forget, NULL)
     TELL(job.w1, KEY_INCREMENT, key_increment, .token = token,
          .key = mu__view_str("count"), .by = 5);
     assert_int_equal(((const struct mu__key_done *)(const void *)service_answer(
-                          job.w1, MU__KEY_DONE, token)->msg->body)->number, 5);
+                          job.w1, MU__KEY_DONE, token)
+                          ->msg->body)
+                         ->number,
+                     5);
     service_end(job.s);
 }
 
@@ -145,7 +148,7 @@ TEST_WITH(test_named_run_goes_on_or_begins, forget, NULL)
     assert_int_equal(present(&job)->number, 1);
     assert_int_equal(present(&job)->state, MU__RUN_RUNNING);
     pass(&job, "start");
-    wanted = "b";           /* which had not begun, so a is left as it is */
+    wanted = "b"; /* which had not begun, so a is left as it is */
     restart_all(&job);
     assert_int_equal(present(&job)->number, 2);
     pass(&job, "start");
@@ -165,7 +168,7 @@ TEST_WITH(test_host_of_a_former_run_does_not_lead, forget, NULL)
     service_run(job.s, 5000);
     assert_false(service_state(job.s, 0)->leads);
     assert_non_null(strstr(service_state(job.s, 0)->reason, "run \"a\" is over"));
-    wanted = "b";           /* nothing has come of that */
+    wanted = "b"; /* nothing has come of that */
     restart_all(&job);
     assert_string_equal(present(&job)->name, "b");
     assert_int_equal(present(&job)->number, 2);
@@ -238,12 +241,12 @@ TEST_WITH(test_task_that_comes_at_the_end_is_of_the_next_run, forget, NULL)
     service_agent_restart(job.w0);
     token = register_for(job.w0, 0, "");
     said = service_answer(job.w0, MU__TASKS_ANSWER, token);
-    assert_int_equal(((const struct mu__tasks_answer *)(const void *)said->msg->body)
-                         ->run, 0);
+    assert_int_equal(
+        ((const struct mu__tasks_answer *)(const void *)said->msg->body)->run, 0);
     token = register_for(job.w1, 1, "");
     said = service_answer(job.w1, MU__TASKS_ANSWER, token);
-    assert_int_equal(((const struct mu__tasks_answer *)(const void *)said->msg->body)
-                         ->run, 1);
+    assert_int_equal(
+        ((const struct mu__tasks_answer *)(const void *)said->msg->body)->run, 1);
     restart_host(&job);
     come_back(job.w0);
     service_link_up(job.w1, 0);

@@ -23,11 +23,17 @@ enum {
     TASKS = WORKERS + 1,
     KEYS = 4,
     BARRIERS = 3,
-    SOON_MS = 60 * 1000     /* virtual: longer than anything takes */
+    SOON_MS = 60 * 1000 /* virtual: longer than anything takes */
 };
 
 enum reached {
-    RUNS, CONTINUED, NAMED, LEFTOVERS, TAKEN_OVER, PREEMPTED, PASSED,
+    RUNS,
+    CONTINUED,
+    NAMED,
+    LEFTOVERS,
+    TAKEN_OVER,
+    PREEMPTED,
+    PASSED,
     REACHED
 };
 
@@ -37,16 +43,16 @@ struct job {
     struct sim_random random;
     uint64_t *reached;
     struct cluster_task *tasks[TASKS];
-    struct cluster_task *leftover;  /* that was not killed at the end of its run */
-    char name[2][32];               /* what tasks are started for, in turn; "": nothing */
+    struct cluster_task *leftover; /* that was not killed at the end of its run */
+    char name[2][32];              /* what tasks are started for, in turn; "": nothing */
     unsigned names;
 
     /* What must be in the store. */
     uint64_t number;
-    bool over;                      /* the present run has ended */
+    bool over; /* the present run has ended */
     bool passed[BARRIERS];
     bool preempted;
-    int keys[KEYS];                 /* 0: not there */
+    int keys[KEYS]; /* 0: not there */
 };
 
 static bool is_broken(const struct job *job)
@@ -54,10 +60,10 @@ static bool is_broken(const struct job *job)
     return job->cluster->broken[0] != '\0';
 }
 
-#define EXPECT(job, condition, ...)                                         \
-    do {                                                                    \
-        if (!(condition))                                                   \
-            cluster_break((job)->cluster, __VA_ARGS__);                     \
+#define EXPECT(job, condition, ...)                     \
+    do {                                                \
+        if (!(condition))                               \
+            cluster_break((job)->cluster, __VA_ARGS__); \
     } while (0)
 
 /* ---- who leads ---- */
@@ -257,17 +263,17 @@ static void meet(struct job *job)
         return;
     for (int at = 0; at < TASKS; at++)
         if (at != last)
-            calls[at] = cluster_agent(job->tasks[at],
-                                      CALL(CALL_OF(MU__AGENT_BARRIER, SOON_MS),
-                                           .name = names[i], .tasks = ""));
+            calls[at] =
+                cluster_agent(job->tasks[at], CALL(CALL_OF(MU__AGENT_BARRIER, SOON_MS),
+                                                   .name = names[i], .tasks = ""));
     run_ms(job, 300);
     for (int at = 0; at < TASKS; at++)
         EXPECT(job, at == last || !calls[at]->done,
                "%s has passed %s in run %" PRIu64 " before all were there",
                job->tasks[at]->name, names[i], job->number);
-    calls[last] = cluster_agent(job->tasks[last],
-                                CALL(CALL_OF(MU__AGENT_BARRIER, SOON_MS),
-                                     .name = names[i], .tasks = ""));
+    calls[last] =
+        cluster_agent(job->tasks[last], CALL(CALL_OF(MU__AGENT_BARRIER, SOON_MS),
+                                             .name = names[i], .tasks = ""));
     for (int at = 0; at < TASKS && !is_broken(job); at++) {
         int rv = cluster_wait(calls[at]);
 
@@ -302,7 +308,7 @@ static void hurt(struct job *job)
     if (sim_chance(&job->random, 50))
         run_ms(job, sim_between(&job->random, 0, 8000));
     restart_all(job);
-    run_ms(job, 3000);      /* another one may lead yet */
+    run_ms(job, 3000); /* another one may lead yet */
     check_store(job);
     job->reached[CONTINUED]++;
 }
@@ -351,7 +357,7 @@ static void end(struct job *job)
         end_run(job, -MU_EABORTED);
     } else if (how < 7) {
         put(job, "muster/distribute/0/failed", 1);
-        job->over = true;   /* it has come to that */
+        job->over = true; /* it has come to that */
     }
     job->leftover = sim_chance(&job->random, 30) ? job->tasks[TASKS - 1] : NULL;
     for (int i = 0; i < TASKS; i++)
@@ -392,8 +398,8 @@ static void check_leftover(struct job *job, bool belongs)
            sim_now_ms(job->cluster->sim) < timeout_ms)
         run_ms(job, 50);
     EXPECT(job, state_of(job->leftover) == wanted, "%s, of a former process, %s",
-           job->leftover->name, belongs ? "is not taken" : "is not told that its run "
-                                                           "is over");
+           job->leftover->name,
+           belongs ? "is not taken" : "is not told that its run is over");
     job->reached[LEFTOVERS]++;
     if (belongs) {
         job->leftover = NULL;

@@ -96,7 +96,7 @@ TEST_WITH(test_clearing_what_the_present_run_has_come_to, forget, NULL)
     assert_true(has_key(&job, "rate"));
     (void)arrive(job.chief, "other", 0);
     (void)arrive(job.w1, "other", 0);
-    expect_passed(job.w0, waits, 0);    /* what ran goes on */
+    expect_passed(job.w0, waits, 0); /* what ran goes on */
     service_agent_restart(job.w1);
     (void)service_register(job.w1, false, 0);
     assert_null(service_next(job.w1, MU__PREEMPT_REQUEST));

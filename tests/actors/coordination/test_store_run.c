@@ -39,8 +39,14 @@ TEST(test_text_and_back)
 TEST(test_other_text)
 {
     static const char *const texts[] = {
-        "", "running", "running 1 2 3 0", "walking 1 2 3 0 a ", "running 1 2 3 300 a ",
-        "running x 2 3 0 a ", "running 1 2 3 -4 a ", "running 1 2 3 0 a/b ",
+        "",
+        "running",
+        "running 1 2 3 0",
+        "walking 1 2 3 0 a ",
+        "running 1 2 3 300 a ",
+        "running x 2 3 0 a ",
+        "running 1 2 3 -4 a ",
+        "running 1 2 3 0 a/b ",
     };
     struct mu__store_run run;
 
@@ -113,7 +119,7 @@ TEST(test_choosing)
         {MU__RUN_ENDED, 2, "", false, MU__RUN_CONTINUE, ""},
         {MU__RUN_RUNNING, 1, "", false, MU__RUN_REFUSE, "belongs to run 1 of the job"},
         {MU__RUN_RUNNING, 1, "old", false, MU__RUN_REFUSE, "start it again"},
-        {MU__RUN_ENDED, 9, "", false, MU__RUN_BEGIN, ""},  /* the store was emptied */
+        {MU__RUN_ENDED, 9, "", false, MU__RUN_BEGIN, ""}, /* the store was emptied */
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -12,15 +12,17 @@ static void begin_txn(void)
 
 static void add_check(int type, const char *key, uint64_t revision, const char *value)
 {
-    txn.checks[txn.checks_count++] = (struct mu__txn_check){
-        type, mu__view_str(key), revision, mu__view_str(value)};
+    txn.checks[txn.checks_count++] =
+        (struct mu__txn_check){type, mu__view_str(key), revision, mu__view_str(value)};
 }
 
 static void add_change(int operation, const char *key, const char *value, int64_t by)
 {
-    txn.changes[txn.changes_count++] = (struct mu__txn_change){
-        .operation = operation, .key = mu__view_str(key), .value = mu__view_str(value),
-        .by = by};
+    txn.changes[txn.changes_count++] =
+        (struct mu__txn_change){.operation = operation,
+                                .key = mu__view_str(key),
+                                .value = mu__view_str(value),
+                                .by = by};
 }
 
 static void transact(struct service_agent *agent)
@@ -51,11 +53,10 @@ TEST(test_all_of_it)
     add_change(MU_KV_INCREMENT, "n", "", 42);
     transact(p.w0);
     expect_said(p.w0, "[    0] key_done token=5 revision=7 number=42\n");
-    expect_said(p.w1,
-        "[    0] key_event token=2 key=\"x\" value=\"after\" revision=4\n"
-        "[    0] key_event token=2 key=\"n\" value=\"42\" revision=5\n"
-        "[    0] key_event token=2 key=\"old/a\" revision=6 deleted=yes\n"
-        "[    0] key_event token=2 key=\"old/b\" revision=7 deleted=yes\n");
+    expect_said(p.w1, "[    0] key_event token=2 key=\"x\" value=\"after\" revision=4\n"
+                      "[    0] key_event token=2 key=\"n\" value=\"42\" revision=5\n"
+                      "[    0] key_event token=2 key=\"old/a\" revision=6 deleted=yes\n"
+                      "[    0] key_event token=2 key=\"old/b\" revision=7 deleted=yes\n");
     expect_key(p.w1, "old/a", "");
     expect_key(p.w1, "x", "after");
     expect_key(p.w1, "n", "42");
@@ -95,8 +96,10 @@ TEST(test_a_comparison_that_does_not_hold)
         add_change(MU_KV_PUT, "x", "other", 0);
         add_change(MU_KV_PUT, "y", "other", 0);
         transact(p.w0);
-        (void)snprintf(wanted, sizeof wanted, "[    0] key_done token=%" PRIu64
-                       " code=9 number=2 message=\"%s\"\n", p.w0->token, rows[i].words);
+        (void)snprintf(wanted, sizeof wanted,
+                       "[    0] key_done token=%" PRIu64
+                       " code=9 number=2 message=\"%s\"\n",
+                       p.w0->token, rows[i].words);
         expect_said(p.w0, wanted);
         expect_key(p.w0, "x", "value");
         expect_key(p.w0, "y", "");
@@ -193,9 +196,11 @@ static void expect_last_eighth_kept(struct service_agent *client)
 {
     char words[256];
 
-    (void)snprintf(words, sizeof words, "[    0] key_done token=%" PRIu64 " code=8 "
+    (void)snprintf(words, sizeof words,
+                   "[    0] key_done token=%" PRIu64 " code=8 "
                    "message=\"there are 7 keys of 8 that there may be, and 7 bytes of "
-                   "1073741824: the last eighth is kept for tasks\"\n", client->token);
+                   "1073741824: the last eighth is kept for tasks\"\n",
+                   client->token);
     expect_said(client, words);
 }
 
@@ -325,8 +330,9 @@ TEST(test_bounds)
     add_change(MU_KV_PUT, "b", "", 0);
     txn.changes[0].value = (struct mu__view){large, MU__KEY_VALUE_MAX};
     txn.changes[1].value = (struct mu__view){large, MU__KEY_VALUE_MAX - 1};
-    refuse(p.w0, "a transaction has 2097153 bytes of keys and values, and may have "
-           "2097152", MU_EEXHAUSTED);
+    refuse(p.w0,
+           "a transaction has 2097153 bytes of keys and values, and may have 2097152",
+           MU_EEXHAUSTED);
     txn.changes[1].value.size--;
     transact(p.w0);
     expect_said(p.w0, "[    0] key_done token=5 revision=2\n");
@@ -369,11 +375,13 @@ TEST(test_parts_that_are_wrong)
     add_check(MU_KV_IF_ABSENT, "_muster/run", 0, "");
     add_change(MU_KV_PUT, "fine", "", 0);
     add_change(MU_KV_PUT, "_muster/run", "", 0);
-    refuse(p.w0, "key \"_muster/run\" is the service's own: keys below _muster are for "
-           "reading", MU_EPERMISSION);
+    refuse(p.w0,
+           "key \"_muster/run\" is the service's own: keys below _muster are for reading",
+           MU_EPERMISSION);
     begin_txn();
     add_check(MU_KV_IF_ABSENT, "a//b", 0, "");
-    refuse(p.w0, "comparison 1 of the transaction has a key that is not in its normal "
+    refuse(p.w0,
+           "comparison 1 of the transaction has a key that is not in its normal "
            "form: it is empty, too long, has slashes too many or control characters",
            MU_EINVALID);
     expect_key(p.w0, "fine", "");
@@ -384,8 +392,8 @@ TEST(test_parts_that_are_wrong)
 TEST(test_what_is_no_transaction)
 {
     struct pair p = begin(&mu__store_memory);
-    mu_value *made[6] = {mu_value_nil(), mu_value_map(), mu_value_list(), mu_value_map(),
-                         mu_value_map(), mu_value_map()};
+    mu_value *made[6] = {mu_value_nil(), mu_value_map(), mu_value_list(),
+                         mu_value_map(), mu_value_map(), mu_value_map()};
     mu_value *list = mu_value_list();
     mu_value *many = mu_value_list();
 

@@ -49,8 +49,7 @@ TEST(test_server)
     assert_int_equal(wait->done_ms, 170);
     assert_int_equal(wait->of.call.code, 0);
     assert_int_equal(wait->of.call.error.code, 0);
-    expect_trace(cluster,
-        "[  170] ps/1 job: stopped by /job:chief/task:0: too many\n");
+    expect_trace(cluster, "[  170] ps/1 job: stopped by /job:chief/task:0: too many\n");
 
     /* Who waits later need not wait, and to stop it again is fine. */
     assert_int_equal(cluster_wait(wait_for(cluster->servers[1])), 0);
@@ -152,8 +151,8 @@ TEST(test_chief_dies_meanwhile)
 TEST(test_others_may_not)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 2);
-    struct cluster_call *wait = cluster_job(cluster->servers[0], MU__JOB_WAIT, 0, NULL,
-                                            1000);
+    struct cluster_call *wait =
+        cluster_job(cluster->servers[0], MU__JOB_WAIT, 0, NULL, 1000);
 
     expect_error(stop(cluster->workers[0], "ps", 0), -MU_EPERMISSION,
                  "only the chief and clients may stop a task");
@@ -181,8 +180,8 @@ TEST(test_not_the_chief)
 TEST(test_forged)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1);
-    static const char *const tasks[] = {"worker", "worker:0-3", "ps:0,worker:1", "x:1",
-                                        "\x01\xff", "worker:99999999"};
+    static const char *const tasks[] = {"worker", "worker:0-3", "ps:0,worker:1",
+                                        "x:1",    "\x01\xff",   "worker:99999999"};
     struct mu__server_stop body = {.token = 7};
     struct mu__server_stopped none = {.token = 1};
     struct cluster_call *wait = wait_for(cluster->workers[0]);
@@ -214,8 +213,8 @@ TEST(test_reason_is_one_line)
     struct cluster *cluster = BEGIN(.servers = 1);
 
     sim_trace_level(cluster->sim, MU__LOG_INFO);
-    assert_int_equal(cluster_wait(stop_with(cluster->chief, "ps", 0, "a\nb\x1b[2J\x7f",
-                                            -1)), 0);
+    assert_int_equal(
+        cluster_wait(stop_with(cluster->chief, "ps", 0, "a\nb\x1b[2J\x7f", -1)), 0);
     expect_trace(cluster, "[  170] ps/0 job: stopped by /job:chief/task:0: a b [2J \n");
     end(cluster);
 }
@@ -250,8 +249,7 @@ static void expect_answer_after(struct cluster_task *client, uint64_t timeout_ms
                                 uint64_t after_ms)
 {
     uint64_t began_ms = sim_now_ms(client->cluster->sim);
-    struct cluster_call *call = stop_with(client, "worker", 0, NULL,
-                                          (int64_t)timeout_ms);
+    struct cluster_call *call = stop_with(client, "worker", 0, NULL, (int64_t)timeout_ms);
 
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_non_null(strstr(call->of.call.error.message, "not connected to the chief"));
@@ -267,20 +265,22 @@ TEST(test_limits)
     sim_crash(cluster->servers[0]->node);
     run_for(cluster, 100);
     expect_error(stop_with(cluster->chief, "worker", 0, NULL, 400), -MU_EDEADLINE,
-        "/job:worker/task:0 was not stopped within 400 ms: it is not connected");
+                 "/job:worker/task:0 was not stopped within 400 ms: it is not connected");
 
     /* The chief knows more than the client, and says so before the client gives up. */
-    expect_error(stop_with(client, "worker", 0, NULL, 400), -MU_EDEADLINE,
+    expect_error(
+        stop_with(client, "worker", 0, NULL, 400), -MU_EDEADLINE,
         "/job:worker/task:0 was not stopped within 400 ms: it is not connected to the "
         "chief");
     expect_answer_after(client, 1000, 500);
     expect_answer_after(client, 8000, 7000);
     expect_error(stop_with(client, "worker", 7, NULL, 10), -MU_EDEADLINE,
-        "/job:worker/task:7 was not stopped within 10 ms: /job:chief/task:0 at "
-        "tcp://chief-0:1 got the request to stop it, and has not answered");
+                 "/job:worker/task:7 was not stopped within 10 ms: /job:chief/task:0 at "
+                 "tcp://chief-0:1 got the request to stop it, and has not answered");
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
-    expect_error(stop_with(client, "ps", 0, NULL, 400), -MU_EDEADLINE,
+    expect_error(
+        stop_with(client, "ps", 0, NULL, 400), -MU_EDEADLINE,
         "/job:ps/task:0 was not stopped within 400 ms: neither it nor /job:chief/task:0 "
         "at tcp://chief-0:1 is connected: its connection broke: closed by the peer");
     cluster_free(cluster);
@@ -341,7 +341,7 @@ TEST(test_bounds)
 
     for (uint32_t i = 0; i < 100; i++) {
         calls[i] = stop(cluster->clients[0], "worker", 1 + i);
-        run_for(cluster, 1);    /* a mailbox may be small */
+        run_for(cluster, 1); /* a mailbox may be small */
     }
     run_for(cluster, 100);
     for (size_t i = 0; i < 100; i++)
@@ -366,13 +366,14 @@ TEST(test_wait_limits)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1);
 
-    expect_error(cluster_job(cluster->chief, MU__JOB_WAIT, 0, NULL, 10), -MU_EDEADLINE,
+    expect_error(
+        cluster_job(cluster->chief, MU__JOB_WAIT, 0, NULL, 10), -MU_EDEADLINE,
         "the job is not done after 10 ms: this task, /job:chief/task:0, has not ended "
         "it");
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
-    expect_error(cluster_job(cluster->servers[0], MU__JOB_WAIT, 0, NULL, 10),
-        -MU_EDEADLINE,
+    expect_error(
+        cluster_job(cluster->servers[0], MU__JOB_WAIT, 0, NULL, 10), -MU_EDEADLINE,
         "the job is not done after 10 ms: /job:chief/task:0 at tcp://chief-0:1 is not "
         "connected: its connection broke: closed by the peer");
     cluster_free(cluster);
@@ -398,7 +399,8 @@ TEST(test_orphan)
     assert_true(wait->done);
     assert_int_equal(wait->of.call.code, 0);
     assert_int_equal(wait->of.call.error.code, -MU_EUNAVAILABLE);
-    assert_non_null(strstr(wait->of.call.error.message, "for 60000 ms there has been no "
+    assert_non_null(strstr(wait->of.call.error.message,
+                           "for 60000 ms there has been no "
                            "link to /job:chief/task:0 at tcp://chief-0:1, nor to a host "
                            "of the coordination service: "));
     cluster_free(cluster);
@@ -412,7 +414,10 @@ TEST(test_without_chief)
         uint32_t index;
         const char *name;
     } tasks[] = {
-        {"worker", 0, "w0"}, {"worker", 1, "w1"}, {"ps", 0, "p0"}, {"evaluator", 0, "e0"},
+        {"worker", 0, "w0"},
+        {"worker", 1, "w1"},
+        {"ps", 0, "p0"},
+        {"evaluator", 0, "e0"},
     };
     struct cluster *cluster = MAKE(.workers = 0);
     mu_cluster *spec = mu_cluster_new();
@@ -424,13 +429,15 @@ TEST(test_without_chief)
         started[i] = cluster_add(cluster, tasks[i].type, tasks[i].index, tasks[i].name);
         started[i]->spec = spec;
         assert_int_equal(mu_cluster_add(spec, tasks[i].type, (int)tasks[i].index,
-                                        started[i]->address, NULL), 0);
+                                        started[i]->address, NULL),
+                         0);
     }
     for (size_t i = 0; i < 4; i++)
         cluster_start(started[i]);
     sim_run_until(cluster->sim, 500);
     assert_int_equal(cluster_links(started[0]), 3);
-    expect_error(cluster_job(started[2], MU__JOB_WAIT, 0, NULL, 10), -MU_EDEADLINE,
+    expect_error(
+        cluster_job(started[2], MU__JOB_WAIT, 0, NULL, 10), -MU_EDEADLINE,
         "the job is not done after 10 ms: /job:worker/task:0 at tcp://w0:1 has not ended "
         "it");
 
@@ -469,20 +476,22 @@ TEST(test_work_under_way)
     sim_trace_level(cluster->sim, MU__LOG_INFO);
     sim_crash(cluster->workers[0]->node);
     run_until(cluster, 600);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  510] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
-          "closed by the peer\n"
+        "closed by the peer\n"
         "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
-          "flight: it runs again elsewhere\n");
+        "flight: it runs again elsewhere\n");
     (void)cluster_job(cluster->chief, MU__JOB_END, 0, NULL, 100);
     run_until(cluster, 700);
     sim_crash(cluster->workers[1]->node);
     run_until(cluster, 800);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  710] chief/0 links: /job:worker/task:1 is lost: its connection broke: "
-          "closed by the peer\n"
+        "closed by the peer\n"
         "[  710] chief/0 supervisor: /job:worker/task:1 has left as the job is done; 2 "
-          "closures had not ended there\n");
+        "closures had not ended there\n");
     cluster_free(cluster);
 }
 

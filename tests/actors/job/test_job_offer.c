@@ -21,9 +21,9 @@ static const struct offer_row {
     const char *json;
     const char *type;
     uint32_t index;
-    int waits;              /* what a server at 10.0.0.1:5 says, */
-    const char *words;      /* and why */
-    int serves;             /* what worker 0 of the first row's cluster says */
+    int waits;         /* what a server at 10.0.0.1:5 says, */
+    const char *words; /* and why */
+    int serves;        /* what worker 0 of the first row's cluster says */
 } offer_rows[] = {
     {"{\"worker\":[\"10.0.0.1:5\"],\"ps\":[\"10.0.0.2:6\"]}", "worker", 0, 0, "", 0},
     {"{\"ps\":{\"0\":\"tcp://10.0.0.2:6\"},\"worker\":[\"10.0.0.1:5\"]}", "worker", 0, 0,
@@ -33,12 +33,14 @@ static const struct offer_row {
     {"{\"worker\":[\"10.0.0.1:5\"]}", "worker", 0, 0, "", -MU_EPRECONDITION},
     {"{\"worker\":[\"10.0.0.1:5\"],\"ps\":[\"10.0.0.2:6\"]}", "ps", 0, -MU_EINVALID,
      "the offered cluster has /job:ps/task:0 at tcp://10.0.0.2:6, but the server is at "
-     "tcp://10.0.0.1:5", -MU_EPRECONDITION},
+     "tcp://10.0.0.1:5",
+     -MU_EPRECONDITION},
     {"{\"worker\":[\"10.0.0.1:5\"],\"ps\":[\"10.0.0.2:6\"]}", "worker", 1, -MU_EINVALID,
      NULL, -MU_EINVALID},
     {"{\"worker\":[\"10.0.0.1:5\"],\"ps\":[\"10.0.0.2:6\"]}", "client", 0, -MU_EINVALID,
      "the offered cluster has no address for /job:client/task:0, which the server shall "
-     "be", -MU_EPRECONDITION},
+     "be",
+     -MU_EPRECONDITION},
     {"{\"worker\":[\"10.0.0.1:5\"],\"ps\":[\"10.0.0.2:6\"]}", "master", 0, -MU_EINVALID,
      NULL, -MU_EINVALID},
     {"{\"worker\":[\"10.0.0.1:5\"]}", "worker", 4000000000U, -MU_EINVALID,
@@ -72,8 +74,8 @@ TEST(test_checks)
         mu_error error = {0};
         int rv = mu__offer_check_new(&place, &offer, &error);
 
-        if (rv != row->waits || (row->words != NULL &&
-                                 strcmp(error.message, row->words) != 0))
+        if (rv != row->waits ||
+            (row->words != NULL && strcmp(error.message, row->words) != 0))
             fail_msg("row %zu, waiting: %d \"%s\"", i, rv, error.message);
         assert_true(rv == 0 || error.message[0] != '\0');
         error = (mu_error){0};
@@ -164,7 +166,7 @@ TEST(test_config_errors)
 {
     static const struct {
         const char *key;
-        const char *text;       /* in a list; NULL: `number` */
+        const char *text; /* in a list; NULL: `number` */
         int64_t number;
         const char *words;
     } rows[] = {
@@ -174,8 +176,7 @@ TEST(test_config_errors)
          "session config: inter_op_threads: expected a whole number of 0 to 4096"},
         {"intra_op_threads", "x", 0,
          "session config: intra_op_threads: expected a whole number of 0 to 4096"},
-        {"device_filters", NULL, 3,
-         "session config: device_filters: expected a list"},
+        {"device_filters", NULL, 3, "session config: device_filters: expected a list"},
         {"device_filters", "worker:1", 0,
          "session config: device_filters[0] is \"worker:1\", expected a task type or a "
          "task, as \"/job:ps\" or \"/job:worker/task:1\""},
@@ -195,7 +196,8 @@ TEST(test_config_errors)
 
         assert_int_equal(mu_value_set(map, rows[i].key,
                                       rows[i].text == NULL ? mu_value_int(rows[i].number)
-                                                           : list_of(rows[i].text)), 0);
+                                                           : list_of(rows[i].text)),
+                         0);
         if (mu__session_config_read(map, &error, &config) != -MU_EINVALID)
             fail_msg("row %zu passes", i);
         if (rows[i].words != NULL)
@@ -261,8 +263,8 @@ static void stage_init(struct stage *stage)
     stage->server = cluster_add(stage->cluster, "worker", 0, "s0");
     become_waiting(stage);
     for (uint32_t i = 0; i < 3; i++) {
-        stage->offerers[i] = cluster_add(stage->cluster, MU__OFFER_TYPE, 500 + i,
-                                         names[i]);
+        stage->offerers[i] =
+            cluster_add(stage->cluster, MU__OFFER_TYPE, 500 + i, names[i]);
         stage->offerers[i]->spec = stage->none;
         stage->offerers[i]->dials_any = "tcp://s0:1";
     }
@@ -354,7 +356,8 @@ TEST(test_again)
     assert_int_equal(cluster_wait(offer(&stage, 0, 1000)), 0);
     assert_int_equal(cluster_wait(offer(&stage, 1, 1000)), 0);
     expect_error(offer_as(stage.offerers[1], "{\"worker\":[\"s0:1\"]}", "worker", 0,
-                          1000), -MU_EPRECONDITION,
+                          1000),
+                 -MU_EPRECONDITION,
                  "the server has got another cluster spec: as /job:worker/task:0");
 
     /* It closes, and opens as what it was told. */
@@ -365,10 +368,12 @@ TEST(test_again)
     cluster_start(stage.offerers[2]);
     assert_int_equal(cluster_wait(offer(&stage, 2, 10000)), 0);
     expect_error(offer_as(stage.offerers[2], "{\"worker\":[\"s0:1\"]}", "worker", 0,
-                          1000), -MU_EPRECONDITION,
+                          1000),
+                 -MU_EPRECONDITION,
                  "the server serves /job:worker/task:0 of another cluster spec");
     expect_error(offer_as(stage.offerers[2], stage.json, "worker", 1, 1000),
-                 -MU_EPRECONDITION, "the server serves /job:worker/task:0 of this "
+                 -MU_EPRECONDITION,
+                 "the server serves /job:worker/task:0 of this "
                  "cluster, not what was offered");
     stage_done(&stage);
 }
@@ -401,8 +406,10 @@ TEST(test_refused)
         const char *type;
         uint32_t index;
     } rows[] = {
-        {"nonsense", "worker", 0}, {"{\"worker\":[\"s0:2\"]}", "worker", 0},
-        {"{\"worker\":[\"s0:1\"]}", "ps", 0}, {"{\"worker\":[\"s0:1\"]}", "worker", 7},
+        {"nonsense", "worker", 0},
+        {"{\"worker\":[\"s0:2\"]}", "worker", 0},
+        {"{\"worker\":[\"s0:1\"]}", "ps", 0},
+        {"{\"worker\":[\"s0:1\"]}", "worker", 7},
     };
     struct stage stage;
     struct cluster_call *taking;
@@ -463,7 +470,7 @@ TEST(test_server_dies)
             break;
         sim_crash(stage.server->node);
         run_for(stage.cluster, 20);
-        if (offering->done)     /* by the one that has died since */
+        if (offering->done) /* by the one that has died since */
             offering = offer(&stage, 0, 60000);
     }
     if (!offering->done)
@@ -495,7 +502,7 @@ TEST(test_others_dial)
     taking = take(&stage, -1);
     sim_run_until(stage.cluster->sim, 100);
     expect_trace(stage.cluster,
-        "[   40] w9 links: /job:ps/task:0: it refused us: it waits\n");
+                 "[   40] w9 links: /job:ps/task:0: it refused us: it waits\n");
     assert_int_equal(cluster_links(ps), 0);
     cluster_start(stage.offerers[0]);
     assert_int_equal(cluster_wait(offer_as(stage.offerers[0], json, "ps", 0, 1000)), 0);
@@ -534,7 +541,8 @@ TEST(test_permission)
               &body, sizeof body);
         forge(stage.server, (mu__pid){node + 7, MU__JOB}, MU__JOB, MU__CLUSTER_OFFER,
               &body, sizeof body);
-        expect_error(taking, -MU_EDEADLINE, "no client has offered a cluster spec to "
+        expect_error(taking, -MU_EDEADLINE,
+                     "no client has offered a cluster spec to "
                      "/job:server/task:0 within 10 ms");
     }
 

@@ -1,17 +1,17 @@
 /* Memory runs out while a task is stopped or a cluster spec is offered: in the pure parts
  * each allocation fails once; in the actors all allocations of one node fail for a while.
  * Nothing breaks, and once there is memory again all of it works. */
-#include "runtime/document/manifest.h"
 #include "node/member/offer_check.h"
 #include "node/member/session_config.h"
 #include "resolver/spec/cluster.h"
+#include "runtime/document/manifest.h"
 #include "tests/support/alloc_failure.h"
 #include "tests/support/story.h"
 #include "tests/support/wrap_malloc.h"
 
 /* ---- Memory ---- */
 
-static long countdown = -1;     /* of the pure parts: which one fails, once */
+static long countdown = -1; /* of the pure parts: which one fails, once */
 static bool happened;
 
 static bool malloc_fails(void)
@@ -53,8 +53,8 @@ TEST(test_checks)
     struct mu__offer_own own;
     long n = 0;
 
-    assert_int_equal(mu_cluster_parse(spec_text, strlen(spec_text), "test", NULL,
-                                      &cluster), 0);
+    assert_int_equal(
+        mu_cluster_parse(spec_text, strlen(spec_text), "test", NULL, &cluster), 0);
     own = (struct mu__offer_own){cluster, "worker", 0};
     for (bool failed = true; failed; n++) {
         mu_error error = {0};
@@ -106,13 +106,16 @@ TEST(test_configs)
 
 TEST(test_manifest)
 {
-    struct mu__manifest_variable variable = {.name = "v", .dtype = MU_F32, .shards = 1,
-                                             .parts_count = 1};
+    struct mu__manifest_variable variable = {
+        .name = "v", .dtype = MU_F32, .shards = 1, .parts_count = 1};
     struct mu__manifest_part part = {.end_row = 1};
     struct mu__manifest_file file = {.bytes = 80};
-    const struct mu__manifest manifest = {.files = &file, .files_count = 1,
-                                          .variables = &variable, .variables_count = 1,
-                                          .parts = &part, .parts_count = 1};
+    const struct mu__manifest manifest = {.files = &file,
+                                          .files_count = 1,
+                                          .variables = &variable,
+                                          .variables_count = 1,
+                                          .parts = &part,
+                                          .parts_count = 1};
     struct mu__build text = {0};
     struct mu__crc32c crc;
     long n = 0;
@@ -159,8 +162,8 @@ TEST(test_stops)
 {
     alloc_failure.failed = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
-        struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1,
-                                        .allocs_fail = true);
+        struct cluster *cluster =
+            BEGIN(.workers = 1, .servers = 1, .clients = 1, .allocs_fail = true);
         struct cluster_task *const victims[] = {cluster->chief, cluster->workers[0],
                                                 cluster->servers[0]};
         struct cluster_call *calls[2];

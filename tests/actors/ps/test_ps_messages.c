@@ -25,8 +25,8 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     (void)ctx;
     (void)state;
-    heard = (struct probe){MU__VAR_OPENED, body->token, body->code, body->variable, "",
-                           NULL};
+    heard =
+        (struct probe){MU__VAR_OPENED, body->token, body->code, body->variable, "", NULL};
     mu__view_copy(body->message, heard.message, sizeof heard.message);
 }
 
@@ -137,7 +137,10 @@ static const uint8_t dims_huge[16] = {0, 0, 0, 0, 0, 0, 0, 0x80, 4};
 #define ROUTE 0, 0, 0, 0
 #define ROUTE_OF_READ 0, 0
 #define ROUTE_OF_WRITE 0, 0, 0, ROUTE
-#define NAME(text) {(text), sizeof(text) - 1}
+#define NAME(text)               \
+    {                            \
+        (text), sizeof(text) - 1 \
+    }
 
 static const struct bad_open {
     struct mu__var_open body;
@@ -145,20 +148,27 @@ static const struct bad_open {
     const char *message;
 } bad_opens[] = {
     {{1, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE}, 0, ""},
-    {{2, NAME(""), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE}, MU_EINVALID,
+    {{2, NAME(""), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE},
+     MU_EINVALID,
      "a variable's name has 0 bytes: expected 1 to 255"},
-    {{3, NAME("v\x01"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE}, MU_EINVALID,
+    {{3, NAME("v\x01"), MU_F32, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE},
+     MU_EINVALID,
      "a variable's name has a control character at byte 1"},
-    {{4, NAME("v"), 77, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE}, MU_EINVALID,
+    {{4, NAME("v"), 77, {dims_16, 8}, 0, 1, 64, false, 0, 0, ROUTE},
+     MU_EINVALID,
      "dtype 77 is unknown"},
-    {{5, NAME("v"), MU_F32, {dims_16, 7}, 0, 1, 64, false, 0, 0, ROUTE}, MU_EINVALID,
+    {{5, NAME("v"), MU_F32, {dims_16, 7}, 0, 1, 64, false, 0, 0, ROUTE},
+     MU_EINVALID,
      "dims of 7 bytes: expected 8 for each"},
-    {{6, NAME("v"), MU_F32, {dims_huge, 16}, 0, 1, 64, false, 0, 0, ROUTE}, MU_ERANGE,
+    {{6, NAME("v"), MU_F32, {dims_huge, 16}, 0, 1, 64, false, 0, 0, ROUTE},
+     MU_ERANGE,
      "dimension 0 is 9223372036854775808: the variable would have more than "
      "4398046511104 bytes"},
-    {{7, NAME("v"), MU_F32, {dims_16, 8}, 0, 0, 64, false, 0, 0, ROUTE}, MU_ERANGE,
+    {{7, NAME("v"), MU_F32, {dims_16, 8}, 0, 0, 64, false, 0, 0, ROUTE},
+     MU_ERANGE,
      "0 shards of 16 rows: expected 1 to the number of rows"},
-    {{8, NAME("v"), MU_F32, {dims_16, 8}, 9, 4, 16, false, 0, 0, ROUTE}, MU_EINVALID,
+    {{8, NAME("v"), MU_F32, {dims_16, 8}, 9, 4, 16, false, 0, 0, ROUTE},
+     MU_EINVALID,
      "shard 9 of 4"},
     {{9, NAME("v"), MU_F32, {dims_16, 8}, 0, 1, UINT64_MAX, false, 0, 0, ROUTE},
      MU_EINVALID,
@@ -198,26 +208,28 @@ static const struct bad_write {
 } bad_writes[] = {
     {{1, 0, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, 0},
     {{2, 0, MU__WRITE_ASSIGN, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, 0},
-    {{3, 0, MU__WRITE_ASSIGN, 9, 4, {var_ones, 4}, 0, 0,
-      ROUTE_OF_WRITE}, MU_EABORTED},
-    {{4, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 20}, 0, 0,
-      ROUTE_OF_WRITE}, MU_ERANGE},
-    {{5, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 0}, 0, 0,
-      ROUTE_OF_WRITE}, MU_EINVALID},
-    {{6, 0, MU__WRITE_ADD, 0, UINT64_MAX - 3, {var_ones, 4}, 0, 0,
-      ROUTE_OF_WRITE}, MU_ERANGE},
+    {{3, 0, MU__WRITE_ASSIGN, 9, 4, {var_ones, 4}, 0, 0, ROUTE_OF_WRITE}, MU_EABORTED},
+    {{4, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 20}, 0, 0, ROUTE_OF_WRITE}, MU_ERANGE},
+    {{5, 0, MU__WRITE_ASSIGN, 9, 0, {var_ones, 0}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{6, 0, MU__WRITE_ADD, 0, UINT64_MAX - 3, {var_ones, 4}, 0, 0, ROUTE_OF_WRITE},
+     MU_ERANGE},
     {{7, 0, MU__WRITE_ADD, 0, 2, {var_ones, 4}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
     {{8, 0, MU__WRITE_ADD, 0, 0, {var_ones, 3}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
     {{9, 0, 0, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
     {{10, 0, 255, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
-    {{11, 0, MU__WRITE_ZERO, 0, 0, {var_ones, 16}, 0, 0,
-      ROUTE_OF_WRITE}, MU_EINVALID},
-    {{12, 1, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0,
-      ROUTE_OF_WRITE}, MU_ENOTFOUND},
-    {{13, 0, MU__WRITE_SGD, 0, 0, {var_ones, 16}, (double)__builtin_nanf(""), 0,
-      ROUTE_OF_WRITE}, 0},
-    {{14, 0, MU__WRITE_MOMENTUM, 0, 0, {var_ones, 16}, 1e308, -1e308,
-      ROUTE_OF_WRITE}, 0},
+    {{11, 0, MU__WRITE_ZERO, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, MU_EINVALID},
+    {{12, 1, MU__WRITE_ADD, 0, 0, {var_ones, 16}, 0, 0, ROUTE_OF_WRITE}, MU_ENOTFOUND},
+    {{13,
+      0,
+      MU__WRITE_SGD,
+      0,
+      0,
+      {var_ones, 16},
+      (double)__builtin_nanf(""),
+      0,
+      ROUTE_OF_WRITE},
+     0},
+    {{14, 0, MU__WRITE_MOMENTUM, 0, 0, {var_ones, 16}, 1e308, -1e308, ROUTE_OF_WRITE}, 0},
 };
 
 TEST_ON(test_bad_reads_and_writes, struct var_net *f, var_set_up, var_tear_down)
@@ -342,8 +354,7 @@ TEST_ON(test_status, struct var_net *f, var_set_up, var_tear_down)
     assert_int_equal(mu_value_count(mu_value_find(map, "dims")), 1);
     assert_int_equal(number_in(map, "shard"), 0);
     assert_int_equal(number_in(map, "shards"), 1);
-    assert_int_equal(number_in(map, "partition"),
-                     mu__partition_of(mu__view_str("w"), 0));
+    assert_int_equal(number_in(map, "partition"), mu__partition_of(mu__view_str("w"), 0));
     assert_int_equal(number_in(map, "bytes"), 16);
     assert_int_equal(number_in(map, "version"), 1);
     assert_int_equal(number_in(map, "reads"), 1);
@@ -358,8 +369,8 @@ TEST_ON(test_status_has_an_end, struct var_net *f, var_set_up, var_tear_down)
     char name[32];
 
     for (int i = 0; i < MU__PS_STATUS_MAX + 3; i++) {
-        struct mu__var_open open = {.token = 1, .dtype = MU_F32, .dims = {dims_16, 8},
-                                    .shards = 1, .size = 64};
+        struct mu__var_open open = {
+            .token = 1, .dtype = MU_F32, .dims = {dims_16, 8}, .shards = 1, .size = 64};
 
         (void)snprintf(name, sizeof name, "v%d", i);
         open.name = mu__view_str(name);

@@ -219,9 +219,9 @@ TEST_ON(test_older_views_are_ignored, struct fixture *f, set_up, tear_down)
 {
     begin_two(f);
     change_view(f, f->servers[0], NULL, NULL);
-    set_view(
-        f, f->servers[0],
-        (struct mu__partition_view){.number = 1, .primary = replica_of(f->servers[1])});
+    set_view(f, f->servers[0],
+             (struct mu__partition_view){.number = 1,
+                                         .primary = replica_of(f->servers[1])});
     assert_content(f, f->servers[0], 0);
 }
 

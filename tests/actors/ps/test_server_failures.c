@@ -8,8 +8,8 @@ struct row {
     uint64_t now_ms;
     uint32_t server;
     uint32_t reporter;
-    bool lasting;       /* what report() says */
-    uint32_t count;     /* afterwards */
+    bool lasting;   /* what report() says */
+    uint32_t count; /* afterwards */
 };
 
 struct story {
@@ -20,6 +20,7 @@ struct story {
 };
 
 static const struct story stories[] = {
+    /* clang-format off */
     {"nothing is ignored", 0, 3,
      {{0, 0, 0, true, 0}, {1, 0, 0, true, 0}, {500, 1, 0, true, 0}}},
     {"one is ignored, the second is not", 1, 4,
@@ -43,6 +44,7 @@ static const struct story stories[] = {
       {1599, 0, 4, true, 0}, {1700, 0, 1, false, 1}, {2700, 0, 1, false, 1}}},
     {"a clock that goes backwards is no reason to forget", 1, 2,
      {{500, 0, 1, false, 1}, {400, 0, 2, true, 0}}},
+    /* clang-format on */
 };
 
 TEST(test_stories)

@@ -13,15 +13,16 @@ static float read_half(struct mu__variable_store *store, uint64_t id)
     float first;
 
     assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 32}, &error,
-                                    &data, &version), 0);
+                                    &data, &version),
+                     0);
     memcpy(&first, data.data, sizeof first);
     return first;
 }
 
 /* ---- Creation ---- */
 
-TEST_ON(test_first_creates_others_wait, struct mu__variable_store *store,
-        set_up, tear_down)
+TEST_ON(test_first_creates_others_wait, struct mu__variable_store *store, set_up,
+        tear_down)
 {
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
@@ -49,8 +50,10 @@ TEST_ON(test_initial_content, struct mu__variable_store *store, set_up, tear_dow
     struct mu__store_open request = open_of("w", ALICE, 1);
     uint64_t id = opens(store, &request).id;
     float content[16] = {42};
-    struct mu__store_write piece = {.id = id, .operation = MU__WRITE_ASSIGN,
-                                    .transfer = 1, .data = {content, 32},
+    struct mu__store_write piece = {.id = id,
+                                    .operation = MU__WRITE_ASSIGN,
+                                    .transfer = 1,
+                                    .data = {content, 32},
                                     .writer = pid(ALICE)};
     struct mu__view data;
     uint64_t version;
@@ -68,7 +71,8 @@ TEST_ON(test_initial_content, struct mu__variable_store *store, set_up, tear_dow
     write_ok(store, piece);
     assert_int_equal(write_it(store, piece, &error), -MU_EABORTED);
     assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 4}, &error,
-                                    &data, &version), -MU_EPRECONDITION);
+                                    &data, &version),
+                     -MU_EPRECONDITION);
     piece.offset = 32;
     piece.data = (struct mu__view){content + 8, 32};
     write_ok(store, piece);
@@ -86,13 +90,17 @@ TEST_ON(test_creator_is_replaced, struct mu__variable_store *store, set_up, tear
 
     opens_and_waits(store, &bob);
     opens_and_waits(store, &carol);
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ASSIGN,
-                                             .transfer = 1, .data = {part, sizeof part},
+    write_ok(store, (struct mu__store_write){.id = id,
+                                             .operation = MU__WRITE_ASSIGN,
+                                             .transfer = 1,
+                                             .data = {part, sizeof part},
                                              .writer = pid(ALICE)});
     mu__store_node_down(store, ALICE);
     assert_true(answered(store, BOB, 2).created);
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ABANDON,
-                                             .transfer = 2, .writer = pid(BOB)});
+    write_ok(store, (struct mu__store_write){.id = id,
+                                             .operation = MU__WRITE_ABANDON,
+                                             .transfer = 2,
+                                             .writer = pid(BOB)});
     assert_true(answered(store, CAROL, 3).created);
     zero_it(store, id, CAROL, 3);
     assert_true(read_first(store, id) == 0);
@@ -129,10 +137,12 @@ TEST_ON(test_who_waits_may_leave, struct mu__variable_store *store, set_up, tear
     opens_and_waits(store, &bob);
     opens_and_waits(store, &carol);
     write_ok(store, (struct mu__store_write){.operation = MU__WRITE_ABANDON,
-                                             .transfer = 3, .writer = pid(BOB)});
+                                             .transfer = 3,
+                                             .writer = pid(BOB)});
     assert_false(mu__store_next_opened(store, &opened));
     write_ok(store, (struct mu__store_write){.operation = MU__WRITE_ABANDON,
-                                             .transfer = 2, .writer = pid(BOB)});
+                                             .transfer = 2,
+                                             .writer = pid(BOB)});
     assert_int_equal(answered(store, BOB, 2).code, -MU_ECANCELLED);
     mu__store_node_down(store, CAROL);
     assert_int_equal(totals_of(store).waiting, 0);
@@ -173,7 +183,8 @@ TEST_ON(test_ids, struct mu__variable_store *store, set_up, tear_down)
     assert_non_null(next_life);
     assert_true(make(next_life, "w") != first);
     assert_int_equal(mu__store_read(next_life, &(struct mu__store_read){first, 0, 4},
-                                    &error, &data, &version), -MU_ENOTFOUND);
+                                    &error, &data, &version),
+                     -MU_ENOTFOUND);
     mu__store_free(next_life);
 }
 
@@ -206,17 +217,21 @@ static int commit_it(struct mu__variable_store *store, uint64_t id, uint32_t nod
 {
     mu_error error;
 
-    return write_it(store, (struct mu__store_write){.id = id,
-                                                    .operation = MU__WRITE_COMMIT,
-                                                    .transfer = token,
-                                                    .writer = pid(node)}, &error);
+    return write_it(store,
+                    (struct mu__store_write){.id = id,
+                                             .operation = MU__WRITE_COMMIT,
+                                             .transfer = token,
+                                             .writer = pid(node)},
+                    &error);
 }
 
 static void abandon_it(struct mu__variable_store *store, uint64_t id, uint32_t node,
                        uint64_t token)
 {
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ABANDON,
-                                             .transfer = token, .writer = pid(node)});
+    write_ok(store, (struct mu__store_write){.id = id,
+                                             .operation = MU__WRITE_ABANDON,
+                                             .transfer = token,
+                                             .writer = pid(node)});
 }
 
 /* What is only waited for is no variable, and is bounded as all waiting is. */
@@ -292,8 +307,8 @@ TEST_ON(test_existing_is_no_heir, struct mu__variable_store *store, set_up, tear
     assert_true(answered(store, BOB, 2).id == id);
 }
 
-TEST_ON(test_existing_of_another_shape, struct mu__variable_store *store,
-        set_up, tear_down)
+TEST_ON(test_existing_of_another_shape, struct mu__variable_store *store, set_up,
+        tear_down)
 {
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open alice = open_of("w", ALICE, 1);
@@ -307,7 +322,7 @@ TEST_ON(test_existing_of_another_shape, struct mu__variable_store *store,
     opened = answered(store, BOB, 2);
     assert_int_equal(opened.code, -MU_EPRECONDITION);
     assert_string_equal(opened.reason, "it was created with another dtype, shape or "
-                                      "number of shards");
+                                       "number of shards");
     assert_true(answered(store, ALICE, 1).created);
     assert_int_equal(totals_of(store).waiting, 0);
 }
@@ -329,13 +344,15 @@ TEST_ON(test_commit, struct mu__variable_store *store, set_up, tear_down)
     zero_it(store, id, ALICE, 1);
     opens_and_waits(store, &bob);
     assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 4}, &error,
-                                    &data, &version), -MU_EPRECONDITION);
+                                    &data, &version),
+                     -MU_EPRECONDITION);
     assert_int_equal(commit_it(store, id, BOB, 2), -MU_EPRECONDITION);
     assert_int_equal(commit_it(store, id + 1, ALICE, 1), -MU_ENOTFOUND);
     assert_int_equal(commit_it(store, id, ALICE, 1), 0);
     assert_false(answered(store, BOB, 2).created);
     assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 4}, &error,
-                                    &data, &version), 0);
+                                    &data, &version),
+                     0);
     assert_int_equal(version, 1);
     assert_int_equal(commit_it(store, id, ALICE, 1), 0);
 }
@@ -386,7 +403,8 @@ TEST_ON(test_orphan_is_waited_for, struct mu__variable_store *store, set_up, tea
     opens_and_waits(store, &carol);
     mu__store_node_down(store, ALICE);
     assert_true(answered(store, CAROL, 3).created);
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ASSIGN,
+    write_ok(store, (struct mu__store_write){.id = id,
+                                             .operation = MU__WRITE_ASSIGN,
                                              .transfer = 3,
                                              .data = {content, sizeof content},
                                              .writer = pid(CAROL)});
@@ -462,10 +480,12 @@ TEST_ON(test_former_creation, struct mu__variable_store *store, set_up, tear_dow
     bob.creation = 6;
     made = opens(store, &alice);
     assert_true(made.created);
-    write_ok(store, (struct mu__store_write){
-                        .id = made.id, .operation = MU__WRITE_ASSIGN, .transfer = 1,
-                        .data = {(const uint8_t *)content, sizeof content},
-                        .writer = pid(ALICE)});
+    write_ok(store,
+             (struct mu__store_write){.id = made.id,
+                                      .operation = MU__WRITE_ASSIGN,
+                                      .transfer = 1,
+                                      .data = {(const uint8_t *)content, sizeof content},
+                                      .writer = pid(ALICE)});
     opens_and_waits(store, &bob);
     mu__store_node_down(store, ALICE);
     bob.requester.token = 4;

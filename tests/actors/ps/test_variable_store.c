@@ -17,24 +17,30 @@ static const struct shape_row {
     {{MU_F64, 8, {1, 1, 1, 1, 1, 1, 1, 2}, 1}, 0, "float64[1,1,1,1,1,1,1,2] in 1 shard"},
     {{MU_U8, 1, {MU__VARIABLE_BYTES_MAX}, 1}, 0, "uint8[4398046511104] in 1 shard"},
     {{MU_F32, 1, {MU__VARIABLE_SHARDS_MAX}, MU__VARIABLE_SHARDS_MAX},
-     0, "float32[4096] in 4096 shards"},
+     0,
+     "float32[4096] in 4096 shards"},
     {{0, 1, {1}, 1}, -MU_EINVALID, "?[1] in 1 shard"},
     {{255, 1, {1}, 1}, -MU_EINVALID, "?[1] in 1 shard"},
     {{MU_F32, 9, {1, 1, 1, 1, 1, 1, 1, 1}, 1},
-     -MU_EINVALID, "float32[1,1,1,1,1,1,1,1] in 1 shard"},
+     -MU_EINVALID,
+     "float32[1,1,1,1,1,1,1,1] in 1 shard"},
     {{MU_F32, 2, {5, 0}, 1}, -MU_EINVALID, "float32[5,0] in 1 shard"},
     {{MU_F32, 1, {0}, 1}, -MU_EINVALID, "float32[0] in 1 shard"},
     {{MU_U8, 1, {MU__VARIABLE_BYTES_MAX + 1}, 1},
-     -MU_ERANGE, "uint8[4398046511105] in 1 shard"},
+     -MU_ERANGE,
+     "uint8[4398046511105] in 1 shard"},
     {{MU_F32, 3, {UINT64_MAX / 4 + 1, 4, 4}, 1},
-     -MU_ERANGE, "float32[4611686018427387904,4,4] in 1 shard"},
+     -MU_ERANGE,
+     "float32[4611686018427387904,4,4] in 1 shard"},
     {{MU_F64, 2, {UINT64_C(1) << 32, UINT64_C(1) << 32}, 1},
-     -MU_ERANGE, "float64[4294967296,4294967296] in 1 shard"},
+     -MU_ERANGE,
+     "float64[4294967296,4294967296] in 1 shard"},
     {{MU_F32, 1, {4}, 0}, -MU_ERANGE, "float32[4] in 0 shards"},
     {{MU_F32, 1, {4}, 5}, -MU_ERANGE, "float32[4] in 5 shards"},
     {{MU_F32, 0, {0}, 2}, -MU_ERANGE, "float32[] in 2 shards"},
     {{MU_F32, 1, {9999}, MU__VARIABLE_SHARDS_MAX + 1},
-     -MU_ERANGE, "float32[9999] in 4097 shards"},
+     -MU_ERANGE,
+     "float32[9999] in 4097 shards"},
 };
 
 TEST(test_shapes)
@@ -137,8 +143,8 @@ TEST(test_opens_refused)
         const struct open_row *row = &open_rows[i];
         struct mu__variable_store *store = mu__store_new(&small, i);
         struct mu__store_open request = {
-            mu__view_str(row->name), row->shape, row->shard, row->bytes, {pid(ALICE), 1},
-            false, 0, 0};
+            mu__view_str(row->name), row->shape, row->shard, row->bytes,
+            {pid(ALICE), 1},         false,      0,          0};
         mu_error error = {.message = ""};
         int rv = mu__store_open(store, &request, &error);
 
@@ -188,7 +194,8 @@ TEST_ON(test_ranges, struct mu__variable_store *store, set_up, tear_down)
     for (size_t i = 0; i < sizeof range_rows / sizeof range_rows[0]; i++) {
         const struct range_row *row = &range_rows[i];
         struct mu__store_read read = {id, row->offset, row->size};
-        struct mu__store_write write = {.id = id, .operation = MU__WRITE_ADD,
+        struct mu__store_write write = {.id = id,
+                                        .operation = MU__WRITE_ADD,
                                         .offset = row->offset,
                                         .data = {zeros, row->size},
                                         .writer = pid(BOB)};
@@ -216,9 +223,9 @@ static const struct operation_row {
     {MU_I32, MU__WRITE_MOMENTUM, -MU_EINVALID},
     {MU_BOOL, MU__WRITE_ADD, -MU_EINVALID},
     {MU_BOOL, MU__WRITE_ASSIGN, 0},
-    {MU_F32, MU__WRITE_ZERO, -MU_EINVALID},     /* with data */
+    {MU_F32, MU__WRITE_ZERO, -MU_EINVALID}, /* with data */
     {MU_F32, 0, -MU_EINVALID},
-    {MU_F32, MU__WRITE_COMMIT, -MU_EINVALID},   /* with data */
+    {MU_F32, MU__WRITE_COMMIT, -MU_EINVALID}, /* with data */
     {MU_F32, 8, -MU_EINVALID},
     {MU_F32, UINT32_MAX, -MU_EINVALID},
 };
@@ -241,7 +248,8 @@ TEST(test_operations)
         id = opens(store, &request).id;
         zero_it(store, id, ALICE, 1);
         rv = write_it(store,
-                      (struct mu__store_write){.id = id, .operation = row->operation,
+                      (struct mu__store_write){.id = id,
+                                               .operation = row->operation,
                                                .data = {data, bytes},
                                                .rate = (double)NAN,
                                                .momentum = (double)NAN,
@@ -262,13 +270,15 @@ TEST_ON(test_unknown_ids, struct mu__variable_store *store, set_up, tear_down)
 
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
         assert_int_equal(mu__store_read(store, &(struct mu__store_read){ids[i], 0, 4},
-                                        &error, &data, &version), -MU_ENOTFOUND);
-        assert_int_equal(write_it(store,
-                                  (struct mu__store_write){.id = ids[i],
-                                                           .operation = MU__WRITE_ZERO},
-                                  &error), -MU_ENOTFOUND);
-        write_ok(store, (struct mu__store_write){.id = ids[i],
-                                                 .operation = MU__WRITE_ABANDON});
+                                        &error, &data, &version),
+                         -MU_ENOTFOUND);
+        assert_int_equal(
+            write_it(store,
+                     (struct mu__store_write){.id = ids[i], .operation = MU__WRITE_ZERO},
+                     &error),
+            -MU_ENOTFOUND);
+        write_ok(store,
+                 (struct mu__store_write){.id = ids[i], .operation = MU__WRITE_ABANDON});
     }
     assert_true(read_first(store, id) == 0);
 }
@@ -389,8 +399,10 @@ TEST_ON(test_staged_is_freed, struct mu__variable_store *store, set_up, tear_dow
     write_ok(store, piece_of(id, CAROL, 6, 0));
     mu__store_node_down(store, BOB);
     assert_int_equal(totals_of(store).transfers, 1);
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ABANDON,
-                                             .transfer = 6, .writer = pid(CAROL)});
+    write_ok(store, (struct mu__store_write){.id = id,
+                                             .operation = MU__WRITE_ABANDON,
+                                             .transfer = 6,
+                                             .writer = pid(CAROL)});
     assert_int_equal(totals_of(store).bytes, 64);
     assert_int_equal(write_it(store, piece_of(id, CAROL, 6, 32), &error), -MU_EABORTED);
     assert_true(read_first(store, id) == 0);
@@ -467,8 +479,11 @@ TEST_ON(test_momentum, struct mu__variable_store *store, set_up, tear_down)
 static struct mu__store_write in_batch(uint64_t id, uint32_t operation,
                                        const float content[4])
 {
-    return (struct mu__store_write){.id = id, .operation = operation, .rate = 0.5,
-                                    .momentum = 0.5, .data = {content, 16},
+    return (struct mu__store_write){.id = id,
+                                    .operation = operation,
+                                    .rate = 0.5,
+                                    .momentum = 0.5,
+                                    .data = {content, 16},
                                     .writer = pid(BOB)};
 }
 
@@ -556,8 +571,8 @@ TEST_ON(test_batch_needs, struct mu__variable_store *store, set_up, tear_down)
     struct mu__store_open flags = open_of("b", ALICE, 2);
     struct mu__store_open large = open_of("l", ALICE, 3);
     const float content[4] = {1};
-    struct mu__store_write write = in_batch(opens(store, &made).id, MU__WRITE_ASSIGN,
-                                            content);
+    struct mu__store_write write =
+        in_batch(opens(store, &made).id, MU__WRITE_ASSIGN, content);
 
     assert_int_equal(check_batch(store, &write), -MU_EPRECONDITION);
     flags.shape = (struct mu__shape){MU_BOOL, 1, {64}, 1};

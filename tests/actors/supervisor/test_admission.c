@@ -219,7 +219,8 @@ TEST(test_deadline_while_it_waits)
     run_for(cluster, 2);
     assert_int_equal(error_of(waits)->code, -MU_EDEADLINE);
     assert_int_equal(error_of(waits)->kind, MU_ERROR_LIMIT);
-    assert_string_equal(error_of(waits)->message,
+    assert_string_equal(
+        error_of(waits)->message,
         "the closure waited until its deadline of 300 ms at its client for room at the "
         "chief: 1 of the 1 that may be there are this client's part (of 1), and all in "
         "use");
@@ -247,20 +248,18 @@ TEST(test_most_urgent_gets_room_first)
     (void)cluster_schedule(client, "square");
     (void)cluster_schedule_with(client, "square", ASK(.priority = 1));
     assert_int_equal(join(client), 0);
-    expect_trace(cluster,
-        "[  240] sim note: worker/0 runs square 0\n"
-        "[  290] sim note: worker/0 runs square 4\n"
-        "[  340] sim note: worker/0 runs square 2\n"
-        "[  390] sim note: worker/0 runs square 3\n"
-        "[  440] sim note: worker/0 runs square 1\n");
+    expect_trace(cluster, "[  240] sim note: worker/0 runs square 0\n"
+                          "[  290] sim note: worker/0 runs square 4\n"
+                          "[  340] sim note: worker/0 runs square 2\n"
+                          "[  390] sim note: worker/0 runs square 3\n"
+                          "[  440] sim note: worker/0 runs square 1\n");
     end(cluster);
 }
 
 TEST(test_explained_while_it_waits)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .clients = 2,
-                                    .queue_max = 4,
-                                    .node.queue_bytes_max = 1000);
+                                    .queue_max = 4, .node.queue_bytes_max = 1000);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[3];
     struct cluster_closure *large;
@@ -274,7 +273,8 @@ TEST(test_explained_while_it_waits)
     schedule(client, "square", 3, closures);
     schedule(cluster->clients[1], "square", 3, closures);
     run_for(cluster, 200);
-    expect_explained(closures[2], "waiting",
+    expect_explained(
+        closures[2], "waiting",
         "at its client for room at the chief: 2 of the 4 that may be there are this "
         "client's part (of 2), and all in use");
     assert_int_equal(join(client), 0);
@@ -282,7 +282,8 @@ TEST(test_explained_while_it_waits)
     closures[0] = cluster_schedule_value(client, "weigh", mu_value_bytes(data, 400));
     large = cluster_schedule_value(client, "weigh", mu_value_bytes(data, 900));
     run_for(cluster, 100);
-    expect_explained(large, "waiting",
+    expect_explained(
+        large, "waiting",
         "at its client for room at the chief: it has 903 bytes of arguments, and 403 of "
         "1000 bytes are in use, this client's part of the chief's 1000");
     assert_int_equal(join(client), 0);
@@ -316,8 +317,8 @@ TEST(test_error_cancels_those_that_wait)
  * of small ones: both get on. */
 TEST(test_large_among_small)
 {
-    struct cluster *cluster = BEGIN(.workers = 2, .clients = 2,
-                                    .node.queue_bytes_max = 100000);
+    struct cluster *cluster =
+        BEGIN(.workers = 2, .clients = 2, .node.queue_bytes_max = 100000);
     struct cluster_closure *large[5];
     struct cluster_closure *small[400];
     void *data = calloc(1, 90000);
@@ -349,8 +350,8 @@ TEST(test_large_among_small)
  * other, too. */
 TEST(test_large_with_one_place)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .clients = 2, .queue_max = 1,
-                                    .node.queue_bytes_max = 1000);
+    struct cluster *cluster =
+        BEGIN(.workers = 1, .clients = 2, .queue_max = 1, .node.queue_bytes_max = 1000);
     struct cluster_closure *closures[2][5];
     void *data = calloc(1, 2000);
 
@@ -467,9 +468,9 @@ TEST(test_names_of_functions_are_forgotten)
         (void)snprintf(name, sizeof name, "function %u", i);
         body.token = i % AT_ONCE + 1;
         body.function = mu__view_str(name);
-        forge(cluster->chief, (mu__pid){node_of(cluster, cluster->clients[0]),
-                                        MU__CLIENT}, MU__SUPERVISOR, MU__SCHEDULE, &body,
-              sizeof body);
+        forge(cluster->chief,
+              (mu__pid){node_of(cluster, cluster->clients[0]), MU__CLIENT},
+              MU__SUPERVISOR, MU__SCHEDULE, &body, sizeof body);
         if (i % AT_ONCE == AT_ONCE - 1)
             run_for(cluster, 60);
     }

@@ -2,7 +2,7 @@
  * value are told, and everybody else goes on. */
 #include "tests/support/story.h"
 
-enum { LONG_MS = 2000 };        /* of work: workers are lost while they build */
+enum { LONG_MS = 2000 }; /* of work: workers are lost while they build */
 
 /* A number that stays on its worker. */
 static int run_shelf(mu_run *run, void *user)
@@ -104,7 +104,8 @@ TEST(test_build_that_kills_is_given_up)
         assert_int_equal(error_of(users[i])->code, -MU_EABORTED);
     }
     assert_string_equal(error_of(users[0])->task, "/job:worker/task:0");
-    assert_string_equal(error_of(users[0])->message,
+    assert_string_equal(
+        error_of(users[0])->message,
         "per-worker value 1, made by function \"shelf\", lost its worker 4 times, of "
         "these 2 /job:worker/task:0; given up there");
     assert_int_equal(join(cluster->chief), -MU_EABORTED);
@@ -163,7 +164,7 @@ TEST(test_quarantined_builds_run_one_by_one)
     lose(cluster, 0);
     assert_int_equal(losses_of(cluster, 0), 2);
     assert_int_equal(losses_of(cluster, 1), 2);
-    run_for(cluster, LONG_MS);      /* the first one is done, the second begins */
+    run_for(cluster, LONG_MS); /* the first one is done, the second begins */
     lose(cluster, 0);
     assert_int_equal(losses_of(cluster, 0), 2);
     assert_int_equal(losses_of(cluster, 1), 3);

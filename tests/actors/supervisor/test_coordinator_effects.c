@@ -26,14 +26,14 @@ TEST(test_lost_worker)
 {
     static const struct {
         unsigned flags;
-        uint64_t dies_ms;       /* after the closure was scheduled */
+        uint64_t dies_ms; /* after the closure was scheduled */
         unsigned runs;
         int64_t written;
     } rows[] = {
-        {0, 35, 2, 2},          /* written, and nobody knows: twice, at least once */
-        {0, 15, 1, 1},          /* before it ran */
+        {0, 35, 2, 2}, /* written, and nobody knows: twice, at least once */
+        {0, 15, 1, 1}, /* before it ran */
         {MU_CLOSURE_EFFECT_ONCE, 35, 2, 1},
-        {MU_CLOSURE_EFFECT_ONCE, 45, 1, 1},     /* its answer is on its way */
+        {MU_CLOSURE_EFFECT_ONCE, 45, 1, 1}, /* its answer is on its way */
         {MU_CLOSURE_EFFECT_ONCE, 15, 1, 1},
     };
 

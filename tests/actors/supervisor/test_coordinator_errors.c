@@ -3,9 +3,9 @@
 
 enum what {
     OF_FUNCTION,
-    OF_FUNCTION_SERVER_WORDS,   /* the words of a failing server, and nothing else */
+    OF_FUNCTION_SERVER_WORDS, /* the words of a failing server, and nothing else */
     OF_SERVER,
-    OF_SERVER_SILENT,           /* the same without a word */
+    OF_SERVER_SILENT, /* the same without a word */
     WITH_STACK,
     WITH_LINES
 };
@@ -193,8 +193,7 @@ TEST(test_words_decide_nothing)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct cluster *cluster =
-            BEGIN(.workers = 3, .node.server_failures = 2, OWN);
+        struct cluster *cluster = BEGIN(.workers = 3, .node.server_failures = 2, OWN);
         struct cluster_closure *closure;
 
         open_at(cluster->chief);
@@ -218,10 +217,10 @@ TEST(test_input_error)
 
     open_at(cluster->chief);
     first = call_with(cluster->chief, "break", WITH_LINES, NULL);
-    second = cluster_schedule_args(cluster->chief, "square", cluster_reference(first),
-                                   NULL);
-    third = cluster_schedule_args(cluster->chief, "square", cluster_reference(second),
-                                  NULL);
+    second =
+        cluster_schedule_args(cluster->chief, "square", cluster_reference(first), NULL);
+    third =
+        cluster_schedule_args(cluster->chief, "square", cluster_reference(second), NULL);
     run_for(cluster, 100);
     (void)snprintf(words, sizeof words,
                    "input closure %llu \"break\" failed: the data is bad",
@@ -277,7 +276,8 @@ TEST(test_worker_error)
     assert_int_equal(error.kind, MU_ERROR_WORKER);
     assert_int_equal(error.attempt, 1);
     assert_string_equal(error.task, "/job:worker/task:0");
-    assert_string_equal(error.message,
+    assert_string_equal(
+        error.message,
         "function \"square\" lost its worker 1 times, last /job:worker/task:0; given up");
     assert_int_equal(closure->future->error->kind, MU_ERROR_WORKER);
     end(cluster);
@@ -363,7 +363,7 @@ TEST(test_no_worker_is_left)
     run_for(cluster, 500);
     sim_crash(cluster->workers[2]->node);
     fetched = cluster_schedule_with(cluster->clients[0], "square",
-                                ASK(.flags = MU__CLOSURE_OWN_ERROR));
+                                    ASK(.flags = MU__CLOSURE_OWN_ERROR));
     closures[0] = cluster_schedule(cluster->clients[0], "square");
     run_for(cluster, 900);
     assert_false(is_resolved(fetched));
@@ -372,7 +372,7 @@ TEST(test_no_worker_is_left)
     assert_int_equal(error.code, -MU_EUNAVAILABLE);
     assert_int_equal(error.kind, MU_ERROR_WORKER);
     assert_string_equal(error.message, "no worker is left: /job:worker/task:2 has not "
-                        "come back within 1000 ms");
+                                       "come back within 1000 ms");
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(join(cluster->clients[i]), 0);
     assert_int_equal(error_of(fetched)->code, -MU_EUNAVAILABLE);

@@ -27,9 +27,9 @@ TEST(test_queued)
 
     set_work_ms(cluster, 1000);
     open_at(client);
-    run_for(cluster, 20);   /* until the client knows how much room there is */
+    run_for(cluster, 20); /* until the client knows how much room there is */
     schedule(client, "square", 3, closures);
-    run_for(cluster, 5);    /* the worker has the first one */
+    run_for(cluster, 5); /* the worker has the first one */
     urgent = cluster_schedule_with(client, "square", ASK(.priority = 1));
     run_until(cluster, 300);
 
@@ -43,7 +43,7 @@ TEST(test_queued)
     run_until(cluster, 500);
     expect_explained(closures[0], "queued",
                      "for a worker, behind 1 other: no worker is up; /job:worker/task:0 "
-                       "is missing for 140 ms");
+                     "is missing for 140 ms");
     cluster_start(cluster->workers[0]);
     assert_int_equal(join(client), 0);
     end(cluster);
@@ -51,8 +51,7 @@ TEST(test_queued)
 
 TEST(test_held)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .node.unknown_is_worker = true,
-                                    OWN);
+    struct cluster *cluster = BEGIN(.workers = 1, .node.unknown_is_worker = true, OWN);
     struct cluster_closure *closure;
 
     failures_left = 3;
@@ -101,7 +100,7 @@ TEST(test_late_worker)
     run_for(cluster, 100);
     expect_explained(closures[1], "queued",
                      "for a worker, as the next: none of 2 workers has room, 1 yet to "
-                       "be started");
+                     "be started");
     assert_int_equal(join(cluster->chief), 0);
     end(cluster);
 }
@@ -120,8 +119,7 @@ TEST(test_leaving_worker)
     closures[1] = cluster_schedule(cluster->chief, "square");
     run_for(cluster, 100);
     expect_explained(closures[1], "queued",
-                     "for a worker, as the next: the only worker has no room, 1 "
-                       "leaving");
+                     "for a worker, as the next: the only worker has no room, 1 leaving");
     assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(closures, 2);
@@ -141,7 +139,7 @@ TEST(test_hanging_worker)
     set_work_ms(cluster, 10);
     expect_explained(closure, "queued",
                      "for a worker, as the next: the only worker has no room, 1 busy "
-                       "with runs that do not end");
+                     "with runs that do not end");
     assert_int_equal(join(cluster->chief), 0);
     end(cluster);
 }
@@ -166,7 +164,7 @@ TEST(test_building_worker)
     run_for(cluster, 100);
     expect_explained(closure, "queued",
                      "for a worker, as the next: the only worker has no room, 1 "
-                       "building per-worker values");
+                     "building per-worker values");
     assert_int_equal(join(cluster->chief), 0);
     mu__held_unref(held);
     end(cluster);
@@ -208,8 +206,8 @@ TEST(test_inputs)
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     first = cluster_schedule(cluster->chief, "square");
-    user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first),
-                                 NULL);
+    user =
+        cluster_schedule_args(cluster->chief, "square", cluster_reference(first), NULL);
     run_until(cluster, 400);
     expect_explained(user, "waiting", "for 1 of its 1 input");
     (void)join(cluster->chief);
@@ -222,8 +220,7 @@ TEST(test_inputs)
  * 410; one function hangs. */
 TEST(test_watchdog)
 {
-    struct cluster *cluster =
-        BEGIN(.workers = 2, .window = 1, .node.watchdog_ms = 1000);
+    struct cluster *cluster = BEGIN(.workers = 2, .window = 1, .node.watchdog_ms = 1000);
     struct cluster_closure *closures[3];
 
     NEEDS_LONG_TURNS(cluster);
@@ -233,19 +230,20 @@ TEST(test_watchdog)
     run_until(cluster, 400);
     sim_crash(cluster->workers[0]->node);
     run_until(cluster, 2300);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[  410] chief/0 links: /job:worker/task:0 is lost: its connection broke: "
-          "closed by the peer\n"
+        "closed by the peer\n"
         "[  410] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
-          "flight: it runs again elsewhere\n"
+        "flight: it runs again elsewhere\n"
         "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, "
-          "0 sent to workers, 1 running; closure 4294967296 \"square\" on "
-          "/job:worker/task:1 for 980 ms; the only worker has no room; "
-          "/job:worker/task:0 is missing for 750 ms\n"
+        "0 sent to workers, 1 running; closure 4294967296 \"square\" on "
+        "/job:worker/task:1 for 980 ms; the only worker has no room; "
+        "/job:worker/task:0 is missing for 750 ms\n"
         "[ 2160] chief/0 supervisor: no closure was resolved for 1000 ms; 2 are queued, "
-          "0 sent to workers, 1 running; closure 4294967296 \"square\" on "
-          "/job:worker/task:1 for 1980 ms; the only worker has no room; "
-          "/job:worker/task:0 is missing for 1750 ms\n");
+        "0 sent to workers, 1 running; closure 4294967296 \"square\" on "
+        "/job:worker/task:1 for 1980 ms; the only worker has no room; "
+        "/job:worker/task:0 is missing for 1750 ms\n");
     assert_int_equal(status_number(cluster->chief, "closures", "stalls"), 2);
     cluster_start(cluster->workers[0]);
     (void)join(cluster->chief);
@@ -289,10 +287,11 @@ TEST(test_watchdog_room)
     open_at(cluster->chief);
     slow = cluster_schedule(cluster->chief, "square");
     run_for(cluster, 1100);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 0 are queued, "
-          "0 sent to workers, 1 running; closure 4294967296 \"square\" on "
-          "/job:worker/task:1 for 980 ms; 2 of 2 workers have room\n");
+        "0 sent to workers, 1 running; closure 4294967296 \"square\" on "
+        "/job:worker/task:1 for 980 ms; 2 of 2 workers have room\n");
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(&slow, 1);
     end(cluster);
@@ -316,10 +315,11 @@ TEST(test_watchdog_of_kept)
     (void)sim_trace(cluster->sim);
     call = cluster_fetch(kept, -1);
     run_until(cluster, 6000);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[ 6000] chief/0 supervisor: no closure was resolved for 1000 ms; 1 are queued, "
-          "0 sent to workers, 0 running; no worker is up; /job:worker/task:0 is "
-          "missing for 5800 ms\n");
+        "0 sent to workers, 0 running; no worker is up; /job:worker/task:0 is "
+        "missing for 5800 ms\n");
     cluster_start(cluster->workers[0]);
     assert_int_equal(cluster_wait(call), 0);
     end(cluster);
@@ -341,9 +341,10 @@ TEST(test_join)
     call = cluster_ask(client, MU__CLIENT_JOIN, 1000);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_int_equal(call->of.call.error.kind, MU_ERROR_LIMIT);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "2 closures are outstanding after 1000 ms; closure 4294967296 \"square\" runs on "
-          "/job:worker/task:0 for 980 ms; the chief has 1 running, 1 sent, 0 queued");
+        "/job:worker/task:0 for 980 ms; the chief has 1 running, 1 sent, 0 queued");
     assert_int_equal(join(client), 0);
     expect_squares(closures, 2);
     end(cluster);
@@ -363,9 +364,10 @@ TEST(test_join_of_what_has_not_begun)
     schedule(client, "square", 3, closures);
     call = cluster_ask(client, MU__CLIENT_JOIN, 200);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
-    assert_string_equal(call->of.call.error.message,
+    assert_string_equal(
+        call->of.call.error.message,
         "3 closures are outstanding after 200 ms; closure 4294967296 \"square\" was sent "
-          "to /job:worker/task:0 200 ms ago; the chief has 0 running, 2 sent, 1 queued");
+        "to /job:worker/task:0 200 ms ago; the chief has 0 running, 2 sent, 1 queued");
     assert_int_equal(join(client), 0);
     expect_squares(closures, 3);
     end(cluster);

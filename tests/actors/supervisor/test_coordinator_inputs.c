@@ -6,8 +6,8 @@
 static int made[8];
 static int dropped[8];
 static int computed;
-static int64_t fails_from;      /* "dear" fails from its so manyth run on */
-static int fails_on;            /* "shelf" fails on this worker */
+static int64_t fails_from; /* "dear" fails from its so manyth run on */
+static int fails_on;       /* "shelf" fails on this worker */
 
 static void reset(void)
 {
@@ -124,9 +124,8 @@ TEST(test_used_where_it_is)
     for (int i = 0; i < 2; i++)
         users[i] = use(dear, "next", NULL);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
-        "[  280] sim note: worker/1 runs next 1005\n"
-        "[  290] sim note: worker/1 runs next 1005\n");
+    expect_trace(cluster, "[  280] sim note: worker/1 runs next 1005\n"
+                          "[  290] sim note: worker/1 runs next 1005\n");
     assert_int_equal(cluster_result(users[0]), 1006);
     assert_int_equal(cluster_result(users[1]), 1006);
 
@@ -159,9 +158,8 @@ TEST(test_used_elsewhere)
     call = cluster_fetch(users[1], -1);
     assert_int_equal(cluster_wait(call), 0);
     assert_int_equal(call->done_ms, 310 + 30);
-    expect_trace(cluster,
-        "[  300] sim note: worker/0 runs next 1005\n"
-        "[  330] sim note: worker/0 runs next 1005\n");
+    expect_trace(cluster, "[  300] sim note: worker/0 runs next 1005\n"
+                          "[  330] sim note: worker/0 runs next 1005\n");
 
     /* What the chief has does not depend on the worker any more. */
     sim_crash(cluster->workers[1]->node);
@@ -191,9 +189,10 @@ TEST(test_computed_again)
     (void)sim_trace(cluster->sim);
     user = use(dear, "next", NULL);
     assert_int_equal(fetched(user), 1006);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[ 1000] chief/0 supervisor: the result of closure 4294967296 is lost: it is "
-          "computed again\n"
+        "computed again\n"
         "[ 1020] sim note: worker/0 runs dear 5\n"
         "[ 1050] sim note: worker/0 runs next 1005\n");
     assert_int_equal(fetched(dear), 1005);
@@ -217,15 +216,16 @@ TEST(test_chain)
     run_until(cluster, 1000);
     (void)sim_trace(cluster->sim);
     assert_int_equal(fetched(links[3]), 1008);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[ 1000] chief/0 supervisor: the result of closure 4294967299 is lost: it is "
-          "computed again\n"
+        "computed again\n"
         "[ 1000] chief/0 supervisor: the result of closure 4294967298 is lost: it is "
-          "computed again\n"
+        "computed again\n"
         "[ 1000] chief/0 supervisor: the result of closure 4294967297 is lost: it is "
-          "computed again\n"
+        "computed again\n"
         "[ 1000] chief/0 supervisor: the result of closure 4294967296 is lost: it is "
-          "computed again\n"
+        "computed again\n"
         "[ 1020] sim note: worker/0 runs dear 5\n"
         "[ 1050] sim note: worker/0 runs next 1005\n"
         "[ 1080] sim note: worker/0 runs next 1006\n"
@@ -379,11 +379,10 @@ TEST(test_built_everywhere)
     for (int i = 0; i < 2; i++)
         users[i] = use_held(cluster->chief, "look", held, NULL);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
-        "[  180] sim note: worker/1 runs shelf 3\n"
-        "[  180] sim note: worker/0 runs shelf 3\n"
-        "[  190] sim note: worker/1 runs look 3\n"
-        "[  190] sim note: worker/0 runs look 3\n");
+    expect_trace(cluster, "[  180] sim note: worker/1 runs shelf 3\n"
+                          "[  180] sim note: worker/0 runs shelf 3\n"
+                          "[  190] sim note: worker/1 runs look 3\n"
+                          "[  190] sim note: worker/0 runs look 3\n");
     assert_int_equal(cluster_result(users[0]) + cluster_result(users[1]), 6);
     assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
     sim_crash(cluster->workers[1]->node);
@@ -422,7 +421,8 @@ TEST(test_build_error)
     assert_int_equal(error_of(users[1])->kind, MU_ERROR_INPUT);
     assert_int_equal(error_of(users[1])->code, -MU_ENOTFOUND);
     assert_string_equal(error_of(users[1])->task, "/job:worker/task:1");
-    assert_string_equal(error_of(users[1])->message,
+    assert_string_equal(
+        error_of(users[1])->message,
         "per-worker value 1, made by function \"shelf\", failed: no such file");
     assert_int_equal(join(cluster->chief), -MU_ENOTFOUND);
     mu__held_unref(held);

@@ -34,7 +34,8 @@ TEST(test_deadline_in_queue)
     call = cluster_fetch(closures[1], -1);
     assert_int_equal(cluster_wait(call), 0);
     assert_int_equal(call->done_ms, 460);
-    assert_string_equal(error_of(closures[1])->message,
+    assert_string_equal(
+        error_of(closures[1])->message,
         "the closure's deadline has passed: it has not been given to a worker");
     assert_int_equal(join(cluster->chief), -MU_EDEADLINE);
     expect_squares(closures, 1);
@@ -58,7 +59,8 @@ TEST(test_deadline_held)
     assert_int_equal(cluster_wait(call), 0);
     assert_int_equal(call->done_ms, 400);
     assert_int_equal(error_of(closure)->attempt, 4);
-    assert_string_equal(error_of(closure)->message,
+    assert_string_equal(
+        error_of(closure)->message,
         "the closure's deadline has passed: it has not been given to a worker again");
     assert_int_equal(join(cluster->chief), -MU_EDEADLINE);
     end(cluster);
@@ -139,9 +141,9 @@ TEST(test_run_limit)
     assert_int_equal(call->done_ms, 480 + 30);
     assert_int_equal(closure->future->attempt, 2);
     expect_trace(cluster,
-        "[  480] chief/0 supervisor: closure 4294967296: it ran for 300 ms on "
-          "/job:worker/task:1, which is the limit of one run\n"
-        "[  500] sim note: worker/0 runs square 0\n");
+                 "[  480] chief/0 supervisor: closure 4294967296: it ran for 300 ms on "
+                 "/job:worker/task:1, which is the limit of one run\n"
+                 "[  500] sim note: worker/0 runs square 0\n");
     assert_int_equal(worker_number(cluster->chief, 1, "abandoned"), 1);
     expect_explained(pinned, "queued", "for /job:worker/task:1, which is busy");
     call = cluster_fetch(pinned, -1);
@@ -220,9 +222,10 @@ TEST(test_one_thread_left)
     assert_int_equal(error_of(stuck)->code, -MU_EDEADLINE);
     assert_int_equal(error_of(stuck)->kind, MU_ERROR_LIMIT);
     assert_string_equal(error_of(stuck)->task, "/job:worker/task:0");
-    assert_string_equal(error_of(stuck)->message,
+    assert_string_equal(
+        error_of(stuck)->message,
         "it ran for 300 ms on /job:worker/task:0, which is the limit of one run (given "
-          "up after 1 runs)");
+        "up after 1 runs)");
     assert_int_equal(join(cluster->chief), -MU_EDEADLINE);
     end(cluster);
 }
@@ -240,9 +243,10 @@ TEST(test_always_too_slow)
     ends = cluster_schedule_with(cluster->chief, "square", ASK(.run_timeout_ms = 300));
     run_until(cluster, 10000);
     assert_int_equal(error_of(ends)->code, -MU_EDEADLINE);
-    assert_string_equal(error_of(ends)->message,
+    assert_string_equal(
+        error_of(ends)->message,
         "it ran for 300 ms on /job:worker/task:0, which is the limit of one run (given "
-          "up after 10 runs)");
+        "up after 10 runs)");
     assert_int_equal(cluster->runs[0], 10);
     assert_int_equal(join(cluster->chief), -MU_EDEADLINE);
     more = cluster_schedule_with(cluster->chief, "square",
@@ -260,8 +264,7 @@ TEST(test_always_too_slow)
  * on. */
 TEST(test_recovery_limit)
 {
-    struct cluster *cluster =
-        BEGIN(.workers = 2, .clients = 1, .node.recovery_ms = 2000);
+    struct cluster *cluster = BEGIN(.workers = 2, .clients = 1, .node.recovery_ms = 2000);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *pinned;
     struct cluster_closure *other;
@@ -277,7 +280,8 @@ TEST(test_recovery_limit)
     assert_int_equal(call->done_ms, 170 + 2000 + 10);
     expect_squares(&other, 1);
     assert_int_equal(error_of(pinned)->kind, MU_ERROR_WORKER);
-    assert_string_equal(error_of(pinned)->message,
+    assert_string_equal(
+        error_of(pinned)->message,
         "the closure is for /job:worker/task:1 alone, which has not come back "
         "within 2000 ms");
     assert_string_equal(raised(client).message, error_of(pinned)->message);
@@ -355,8 +359,8 @@ TEST(test_cancel_an_input)
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
     first = cluster_schedule(cluster->chief, "square");
-    user = cluster_schedule_args(cluster->chief, "square", cluster_reference(first),
-                                 NULL);
+    user =
+        cluster_schedule_args(cluster->chief, "square", cluster_reference(first), NULL);
     run_until(cluster, 300);
     cluster_cancel(first);
     run_until(cluster, 2000);

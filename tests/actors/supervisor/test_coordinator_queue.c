@@ -101,27 +101,26 @@ TEST(test_priorities)
     closures[0] = cluster_schedule(cluster->chief, "square");
     run_for(cluster, 5);
     for (unsigned i = 0; i < 16; i++)
-        closures[1 + i] = cluster_schedule_with(cluster->chief, "square",
-                                                ASK(.priority = 8 - i / 2));
+        closures[1 + i] =
+            cluster_schedule_with(cluster->chief, "square", ASK(.priority = 8 - i / 2));
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
-        "[  180] sim note: worker/0 runs square 0\n"
-        "[  210] sim note: worker/0 runs square 15\n"
-        "[  240] sim note: worker/0 runs square 16\n"
-        "[  270] sim note: worker/0 runs square 13\n"
-        "[  300] sim note: worker/0 runs square 14\n"
-        "[  330] sim note: worker/0 runs square 11\n"
-        "[  360] sim note: worker/0 runs square 12\n"
-        "[  390] sim note: worker/0 runs square 9\n"
-        "[  420] sim note: worker/0 runs square 10\n"
-        "[  450] sim note: worker/0 runs square 7\n"
-        "[  480] sim note: worker/0 runs square 8\n"
-        "[  510] sim note: worker/0 runs square 5\n"
-        "[  540] sim note: worker/0 runs square 6\n"
-        "[  570] sim note: worker/0 runs square 3\n"
-        "[  600] sim note: worker/0 runs square 4\n"
-        "[  630] sim note: worker/0 runs square 1\n"
-        "[  660] sim note: worker/0 runs square 2\n");
+    expect_trace(cluster, "[  180] sim note: worker/0 runs square 0\n"
+                          "[  210] sim note: worker/0 runs square 15\n"
+                          "[  240] sim note: worker/0 runs square 16\n"
+                          "[  270] sim note: worker/0 runs square 13\n"
+                          "[  300] sim note: worker/0 runs square 14\n"
+                          "[  330] sim note: worker/0 runs square 11\n"
+                          "[  360] sim note: worker/0 runs square 12\n"
+                          "[  390] sim note: worker/0 runs square 9\n"
+                          "[  420] sim note: worker/0 runs square 10\n"
+                          "[  450] sim note: worker/0 runs square 7\n"
+                          "[  480] sim note: worker/0 runs square 8\n"
+                          "[  510] sim note: worker/0 runs square 5\n"
+                          "[  540] sim note: worker/0 runs square 6\n"
+                          "[  570] sim note: worker/0 runs square 3\n"
+                          "[  600] sim note: worker/0 runs square 4\n"
+                          "[  630] sim note: worker/0 runs square 1\n"
+                          "[  660] sim note: worker/0 runs square 2\n");
     expect_squares(closures, 17);
     end(cluster);
 }
@@ -140,12 +139,11 @@ TEST(test_usual)
                                 ASK(.priority = MU_PRIORITY_DEFAULT + 1));
     (void)cluster_schedule_with(cluster->chief, "square", ASK(.priority = 4));
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
-        "[  180] sim note: worker/0 runs square 0\n"
-        "[  210] sim note: worker/0 runs square 4\n"
-        "[  240] sim note: worker/0 runs square 2\n"
-        "[  270] sim note: worker/0 runs square 3\n"
-        "[  300] sim note: worker/0 runs square 1\n");
+    expect_trace(cluster, "[  180] sim note: worker/0 runs square 0\n"
+                          "[  210] sim note: worker/0 runs square 4\n"
+                          "[  240] sim note: worker/0 runs square 2\n"
+                          "[  270] sim note: worker/0 runs square 3\n"
+                          "[  300] sim note: worker/0 runs square 1\n");
     end(cluster);
 }
 
@@ -164,10 +162,9 @@ TEST(test_again)
     run_until(cluster, 400);
     (void)sim_trace(cluster->sim);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
-        "[  434] sim note: worker/0 runs square 2\n"
-        "[  554] sim note: worker/0 runs square 0\n"
-        "[  674] sim note: worker/0 runs square 1\n");
+    expect_trace(cluster, "[  434] sim note: worker/0 runs square 2\n"
+                          "[  554] sim note: worker/0 runs square 0\n"
+                          "[  674] sim note: worker/0 runs square 1\n");
     end(cluster);
 }
 

@@ -85,8 +85,9 @@ TEST(test_joined)
     assert_int_equal(join(cluster->clients[0]), -MU_EUNAVAILABLE);
     closure = named(cluster->clients[0], "a", 0);
     run_for(cluster, 100);
-    expect_explained(closure, "sent", "for a thread of /job:worker/task:0: it was sent "
-                                      "there 570 ms ago, and is not known to have begun");
+    expect_explained(closure, "sent",
+                     "for a thread of /job:worker/task:0: it was sent "
+                     "there 570 ms ago, and is not known to have begun");
     assert_int_equal(join(cluster->clients[0]), 0);
     expect_squares(&closure, 1);
 
@@ -147,7 +148,7 @@ TEST(test_failed)
     closure = cluster_schedule_with(client, "square", ASK(.name = "f"));
     assert_int_equal(join(client), -MU_EEXISTS);
     assert_string_equal(error_of(closure)->message,
-        "the journal has a closure of that name with another function");
+                        "the journal has a closure of that name with another function");
     assert_int_equal(cluster->runs[closure->key], 0);
     closure->refused = true;
     closure->key = -1;
@@ -335,7 +336,7 @@ TEST(test_damaged_journal)
     restart_chief(cluster);
     run_for(cluster, 1000);
     assert_int_equal(cluster->runs[0] + cluster->runs[1], 2);
-    cluster_free(cluster);      /* that a chief did not start stands among what broke */
+    cluster_free(cluster); /* that a chief did not start stands among what broke */
     sim_storage_free(storage);
 }
 
@@ -419,8 +420,8 @@ TEST(test_effect)
     open_at(client);
     assert_int_equal(cluster_wait(cluster_counter_open(client, 4, 10000)), 0);
     set_work_ms(cluster, 1000);
-    (void)cluster_write(client, ASK(.name = "w", .flags = MU_CLOSURE_EFFECT_ONCE,
-                                    .key = &key));
+    (void)cluster_write(client,
+                        ASK(.name = "w", .flags = MU_CLOSURE_EFFECT_ONCE, .key = &key));
     run_for(cluster, 300);
     restart_chief(cluster);
     run_for(cluster, 3000);
@@ -489,9 +490,8 @@ static void use_up_numbers(struct cluster *cluster)
 
     for (int i = 0; i < NUMBERS / BATCH; i++) {
         for (int j = 0; j < BATCH; j++)
-            (void)cluster_schedule_with(client, "square",
-                                        ASK(.flags = MU_CLOSURE_EFFECT_ONCE,
-                                            .key = &key));
+            (void)cluster_schedule_with(
+                client, "square", ASK(.flags = MU_CLOSURE_EFFECT_ONCE, .key = &key));
         assert_int_equal(join(client), 0);
     }
 }
@@ -513,9 +513,8 @@ TEST(test_refusal_of_a_full_journal_has_its_words)
     open_at(client);
     use_up_numbers(cluster);
     sim_storage_limit(storage, storage->size);
-    closure = cluster_schedule_with(client, "square",
-                                    ASK(.name = "w", .flags = MU_CLOSURE_EFFECT_ONCE,
-                                        .key = &key));
+    closure = cluster_schedule_with(
+        client, "square", ASK(.name = "w", .flags = MU_CLOSURE_EFFECT_ONCE, .key = &key));
     run_for(cluster, 100);
     assert_int_equal(closure->future->error->code, -MU_EEXHAUSTED);
     assert_string_equal(closure->future->error->message,
@@ -530,9 +529,10 @@ TEST(test_refusal_of_a_full_journal_has_its_words)
     run_for(cluster, 100);
     call = cluster_explain(client, closure, NULL);
     assert_int_equal(cluster_wait(call), 0);
-    assert_int_equal(mu_value_get_string(mu_value_find(call->of.client.status,
-                                                       "waits_for"),
-                                         &waits_for, &size), 0);
+    assert_int_equal(
+        mu_value_get_string(mu_value_find(call->of.client.status, "waits_for"),
+                            &waits_for, &size),
+        0);
     assert_string_equal(waits_for, "for the journal, which cannot be written: journal: "
                                    "cannot write it: no space left");
     mu_value_free(call->of.client.status);

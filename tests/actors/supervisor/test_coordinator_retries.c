@@ -36,8 +36,7 @@ static int run_write(mu_run *run, void *user)
     if (failures_left == 0)
         return 0;
     failures_left--;
-    (void)snprintf(error.task, sizeof error.task, "/job:ps/task:%d",
-                   (int)number_of(run));
+    (void)snprintf(error.task, sizeof error.task, "/job:ps/task:%d", (int)number_of(run));
     (void)snprintf(error.message, sizeof error.message, "%s is lost", error.task);
     return mu_run_fail_with(run, &error);
 }
@@ -58,9 +57,10 @@ static int run_in_process(mu_run *run, void *user)
     return mu_run_fail_with(run, &error);
 }
 
-static const struct cluster_function own[] = {
-    {"sip", run_sip, 0}, {"trouble", run_trouble, 0}, {"save", run_write, 0},
-    {"lane", run_in_process, 0}};
+static const struct cluster_function own[] = {{"sip", run_sip, 0},
+                                              {"trouble", run_trouble, 0},
+                                              {"save", run_write, 0},
+                                              {"lane", run_in_process, 0}};
 
 #define OWN .functions = own, .functions_count = 4
 
@@ -82,12 +82,11 @@ TEST(test_to_the_front)
     run_until(cluster, 450);
     (void)sim_trace(cluster->sim);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster,
-        "[  634] sim note: worker/0 runs square 0\n"
-        "[  834] sim note: worker/0 runs square 1\n"
-        "[ 1034] sim note: worker/0 runs square 2\n"
-        "[ 1234] sim note: worker/0 runs square 3\n"
-        "[ 1434] sim note: worker/0 runs square 4\n");
+    expect_trace(cluster, "[  634] sim note: worker/0 runs square 0\n"
+                          "[  834] sim note: worker/0 runs square 1\n"
+                          "[ 1034] sim note: worker/0 runs square 2\n"
+                          "[ 1234] sim note: worker/0 runs square 3\n"
+                          "[ 1434] sim note: worker/0 runs square 4\n");
     assert_int_equal(retried(cluster->chief), 2);
     end(cluster);
 }
@@ -242,10 +241,10 @@ struct row {
     int64_t number;
     unsigned failures;
     mu_node_options config;
-    unsigned attempts_max;      /* the closure's */
-    int code;                   /* what it comes to */
-    unsigned attempts;          /* runs in all */
-    uint64_t waited_ms;         /* back-off between them */
+    unsigned attempts_max; /* the closure's */
+    int code;              /* what it comes to */
+    unsigned attempts;     /* runs in all */
+    uint64_t waited_ms;    /* back-off between them */
 };
 
 static void expect_row(const struct row *row)
@@ -272,6 +271,7 @@ static void expect_row(const struct row *row)
 TEST(test_passing)
 {
     static const struct row rows[] = {
+        /* clang-format off */
         /* A function's own error is final, whatever it is. */
         {"trouble", -MU_EINVALID, 1, {0}, 0, -MU_EINVALID, 1, 0},
         {"trouble", -MU_EUNAVAILABLE, 1, {0}, 0, -MU_EUNAVAILABLE, 1, 0},
@@ -310,6 +310,7 @@ TEST(test_passing)
         {"lane", 0, 4, {0}, 0, 0, 5, 10 + 20 + 40},
         {"lane", 0, 99, {0}, 2, -MU_EABORTED, 2, 0},
         {"lane", 1, 1, {0}, 0, -MU_EABORTED, 1, 0},
+        /* clang-format on */
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

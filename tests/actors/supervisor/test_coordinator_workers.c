@@ -22,8 +22,8 @@ static uint64_t took_ms(struct cluster_closure *closure)
 TEST(test_staggered)
 {
     static const uint64_t begin_ms[] = {0, 1035 - 160, 2035 - 160, 2535 - 160};
-    struct cluster *cluster = BEGIN(.workers = 4, .node.start_delay_ms = 1000,
-                                    .node.start_delay_max_ms = 2500);
+    struct cluster *cluster =
+        BEGIN(.workers = 4, .node.start_delay_ms = 1000, .node.start_delay_max_ms = 2500);
     struct cluster_closure *closures[4];
 
     open_at(cluster->chief);
@@ -233,9 +233,9 @@ static uint64_t per_mille(struct cluster *cluster, unsigned work_ms, unsigned fl
     return 900 / 6 * 1000 * work_ms / took_ms;
 }
 
-#define BEGIN_AFAR                                                              \
-    BEGIN(.effects_add = mu__effects_add, .workers = 3, .servers = 1,           \
-          .threads = 2, .adaptive = true)
+#define BEGIN_AFAR                                                                  \
+    BEGIN(.effects_add = mu__effects_add, .workers = 3, .servers = 1, .threads = 2, \
+          .adaptive = true)
 
 /* The way to a worker and back is hidden, and with effects once the way to the parameter
  * server as well. */
@@ -244,7 +244,7 @@ TEST(test_window_covers_the_way)
     static const struct {
         unsigned work_ms;
         unsigned flags;
-        uint64_t per_mille;     /* the more work there is, the less its beginning costs */
+        uint64_t per_mille; /* the more work there is, the less its beginning costs */
     } rows[] = {
         {5, 0, 850},   {5, MU_CLOSURE_EFFECT_ONCE, 850},
         {10, 0, 930},  {10, MU_CLOSURE_EFFECT_ONCE, 930},
@@ -302,8 +302,8 @@ static void learn(struct cluster *cluster)
  * looked at, and all is counted once. */
 TEST(test_backup)
 {
-    struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
-                                    .node.backup_percent = 300);
+    struct cluster *cluster =
+        BEGIN(.workers = 2, .window = 1, .node.backup_percent = 300);
     struct cluster_closure *closure;
 
     open_at(cluster->chief);
@@ -343,8 +343,8 @@ static unsigned busy_one(struct cluster *cluster)
 TEST(test_backup_and_a_loss)
 {
     for (unsigned loses_first = 0; loses_first < 2; loses_first++) {
-        struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
-                                        .node.backup_percent = 300);
+        struct cluster *cluster =
+            BEGIN(.workers = 2, .window = 1, .node.backup_percent = 300);
         struct cluster_closure *closure;
         unsigned first;
 
@@ -374,8 +374,8 @@ TEST(test_no_backup)
                                               {.worker = 1}};
 
     for (size_t i = 0; i < 2; i++) {
-        struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
-                                        .node.backup_percent = 300);
+        struct cluster *cluster =
+            BEGIN(.workers = 2, .window = 1, .node.backup_percent = 300);
         struct cluster_closure *closure;
 
         open_at(cluster->chief);

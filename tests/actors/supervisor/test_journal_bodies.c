@@ -9,7 +9,7 @@
 
 enum { ITEMS = 4 };
 
-static unsigned loads;      /* of all values, on all workers */
+static unsigned loads; /* of all values, on all workers */
 
 struct loaded {
     int64_t factor;
@@ -70,26 +70,23 @@ static int run_break(mu_run *run, void *user)
                        (long long)number_of(run));
 }
 
-static const struct cluster_function own[] = {{"load", run_load, 0},
-                                              {"apply", run_apply, 0},
-                                              {"break", run_break, 0}};
+static const struct cluster_function own[] = {
+    {"load", run_load, 0}, {"apply", run_apply, 0}, {"break", run_break, 0}};
 
-#define OWN                                                                 \
-    .functions = own, .functions_count = 3, .effects_add = mu__effects_add
+#define OWN .functions = own, .functions_count = 3, .effects_add = mu__effects_add
 #define ONCE(closure_name) ASK(.name = closure_name, .flags = MU_CLOSURE_EFFECT_ONCE)
 
 static struct cluster *begin_counting(struct sim_storage **ret_storage, unsigned workers,
                                       unsigned clients)
 {
-    struct cluster *cluster =
-        BEGIN_WITH(ret_storage, .workers = workers, .servers = 1, .clients = clients,
-                   .window = 1, OWN);
+    struct cluster *cluster = BEGIN_WITH(ret_storage, .workers = workers, .servers = 1,
+                                         .clients = clients, .window = 1, OWN);
 
     loads = 0;
     for (unsigned i = 0; i < clients; i++)
         open_at(cluster->clients[i]);
-    assert_int_equal(cluster_wait(cluster_counter_open(cluster->clients[0], ITEMS,
-                                                       10000)), 0);
+    assert_int_equal(
+        cluster_wait(cluster_counter_open(cluster->clients[0], ITEMS, 10000)), 0);
     return cluster;
 }
 
@@ -128,11 +125,12 @@ static unsigned records(const struct sim_storage *storage, unsigned kind)
     mu_error error;
 
     assert_int_equal(mu__journal_scan_begin(&scan, storage->content, storage->size,
-                                            "journal", &error), 0);
+                                            "journal", &error),
+                     0);
     do {
         mu__journal_scan_next(&scan, &piece);
-        count += piece.kind == MU__JOURNAL_RECORD &&
-                 mu__journal_piece_message(&piece) == kind;
+        count +=
+            piece.kind == MU__JOURNAL_RECORD && mu__journal_piece_message(&piece) == kind;
     } while (piece.kind == MU__JOURNAL_RECORD);
     return count;
 }
@@ -272,8 +270,8 @@ TEST(test_full)
     static char names[MU__SENT_BODIES_MAX + 1][16];
     static struct mu__held *bodies[MU__SENT_BODIES_MAX + 1];
     struct sim_storage *storage;
-    struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1,
-                                         .queue_max = 8192, OWN);
+    struct cluster *cluster =
+        BEGIN_WITH(&storage, .workers = 1, .clients = 1, .queue_max = 8192, OWN);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closure = NULL;
 
@@ -292,7 +290,8 @@ TEST(test_full)
     run_for(cluster, 200);
     assert_int_equal(error_of(closure)->code, -MU_EEXHAUSTED);
     assert_int_equal(error_of(closure)->kind, MU_ERROR_LIMIT);
-    assert_string_equal(error_of(closure)->message,
+    assert_string_equal(
+        error_of(closure)->message,
         "the journal keeps at most 4096 functions and shared values of closures under "
         "way, with 268435456 bytes together: there is no room for one more until "
         "closures have finished");
@@ -374,7 +373,8 @@ TEST(test_other_inputs)
     (void)mu_value_append(list, cluster_reference(kept));
     closure = cluster_schedule_args(client, "apply", mu_value_ref(list), ONCE("x"));
     assert_int_equal(join(client), -MU_EINVALID);
-    assert_string_equal(error_of(closure)->message,
+    assert_string_equal(
+        error_of(closure)->message,
         "with a journal, a named closure whose inputs only workers keep (results, "
         "per-worker values) cannot have its effects once: the next chief would not know "
         "its number");
@@ -430,12 +430,13 @@ static void write_without_body(struct sim_storage *storage)
     static const uint8_t inputs[8] = {3, 0, 0, 0, 0, 0, 0, 0x80};
     struct mu__pool pool = {0};
     struct mu__journal *journal = NULL;
-    struct mu__msg *msg = mu__pool_get(&pool, MU__JOURNAL_SCHEDULED,
-                                       sizeof(struct mu__journal_scheduled));
+    struct mu__msg *msg =
+        mu__pool_get(&pool, MU__JOURNAL_SCHEDULED, sizeof(struct mu__journal_scheduled));
     struct mu__journal_scheduled *body = mu__body(msg);
 
     assert_int_equal(mu__journal_open(&storage->base, &mu__messages, &pool, NULL, NULL,
-                                      NULL, NULL, &journal), 0);
+                                      NULL, NULL, &journal),
+                     0);
     body->number = 1;
     body->name = mu__view_str("x");
     body->function = mu__view_str("apply");
@@ -463,7 +464,8 @@ TEST(test_lost_by_a_repair)
     write_without_body(storage);
     cluster_start(cluster->chief);
     run_for(cluster, 1000);
-    assert_non_null(strstr(sim_trace(cluster->sim),
+    assert_non_null(strstr(
+        sim_trace(cluster->sim),
         "closure \"x\" is not run again: the journal has lost its function; its program "
         "may schedule it again"));
     assert_int_equal(status_number(cluster->chief, "closures", "queued"), 0);

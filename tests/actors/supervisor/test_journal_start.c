@@ -11,10 +11,7 @@ enum { NAMES = 20000, TURN_RECORDS = 200 };
 enum { NAMES = 200000, TURN_RECORDS = 2000 };
 #endif
 
-enum {
-    TURNS = 2 * NAMES / TURN_RECORDS,
-    UNFINISHED = 6
-};
+enum { TURNS = 2 * NAMES / TURN_RECORDS, UNFINISHED = 6 };
 
 static const struct supervisor *supervisor_of(const struct cluster *cluster)
 {
@@ -111,7 +108,7 @@ TEST(test_reads_a_part_in_each_turn)
     assert_non_null(again);
     assert_int_equal(join(client), 0);
     expect_squares(&again, 1);
-    run_for(cluster, 20000);    /* workers end what they ran for the former chief */
+    run_for(cluster, 20000); /* workers end what they ran for the former chief */
     assert_int_equal(s->members.count, 2);
     assert_int_equal(cluster->runs[100], 1);
     for (int i = 0; i < UNFINISHED; i++)

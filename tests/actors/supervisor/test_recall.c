@@ -7,8 +7,8 @@
 
 enum { QUICK_US = 50, TURNS_AT = 20000 };
 
-static struct cluster *turning;     /* whose settings "vary" changes, */
-static unsigned turns_left;         /* after so many runs */
+static struct cluster *turning; /* whose settings "vary" changes, */
+static unsigned turns_left;     /* after so many runs */
 
 static int run_it(mu_run *run, void *user)
 {
@@ -46,9 +46,8 @@ static uint64_t takes_us(const char *function)
     return strcmp(function, "hang") == 0 ? HANG_US : 0;
 }
 
-#define OWN                                                                 \
-    .functions = own, .functions_count = sizeof own / sizeof own[0],        \
-    .work_us = takes_us
+#define OWN \
+    .functions = own, .functions_count = sizeof own / sizeof own[0], .work_us = takes_us
 
 /* Frames take no time that matters here: windows hide it, and are what is looked at. */
 static struct cluster *begin_quick(const struct cluster_options *options)
@@ -304,8 +303,7 @@ TEST(test_given_back_is_no_attempt)
     open_at(cluster->chief);
     (void)call_with(cluster->chief, "slow", 0, ASK(.not_worker = 2));
     for (int i = 0; i < 4; i++)
-        closures[i] = call_with(cluster->chief, "step", i,
-                                ASK(.attempts_max = 1));
+        closures[i] = call_with(cluster->chief, "step", i, ASK(.attempts_max = 1));
     assert_int_equal(join(cluster->chief), 0);
     assert_true(count_of(cluster, "recalled") > 0);
     assert_int_equal(count_of(cluster, "retried"), 0);
@@ -319,8 +317,8 @@ TEST(test_given_back_is_no_attempt)
 
 TEST(test_told_apart)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .window = 2, OWN,
-                                    .node.watchdog_ms = 1000);
+    struct cluster *cluster =
+        BEGIN(.workers = 1, .window = 2, OWN, .node.watchdog_ms = 1000);
     struct cluster_closure *closures[3];
 
     NEEDS_LONG_TURNS(cluster);
@@ -331,8 +329,8 @@ TEST(test_told_apart)
     expect_explained(closures[0], "running", "for its function to return");
     expect_explained(closures[1], "sent",
                      "for a thread of /job:worker/task:0: it was sent there 800 ms ago, "
-                       "and is not known to have begun; in front of it \"hang\" runs "
-                       "since 780 ms");
+                     "and is not known to have begun; in front of it \"hang\" runs "
+                     "since 780 ms");
     expect_explained(closures[2], "queued",
                      "for a worker, as the next: the only worker has no room");
     assert_int_equal(count_of(cluster, "running"), 1);
@@ -340,10 +338,11 @@ TEST(test_told_apart)
     assert_int_equal(count_of(cluster, "queued"), 1);
     (void)sim_trace(cluster->sim);
     run_until(cluster, 1170);
-    expect_trace(cluster,
+    expect_trace(
+        cluster,
         "[ 1160] chief/0 supervisor: no closure was resolved for 1000 ms; 1 are queued, "
-          "1 sent to workers, 1 running; closure 4294967296 \"hang\" on "
-          "/job:worker/task:0 for 980 ms; the only worker has no room\n");
+        "1 sent to workers, 1 running; closure 4294967296 \"hang\" on "
+        "/job:worker/task:0 for 980 ms; the only worker has no room\n");
     run_for(cluster, 3600 * 1000);
     end(cluster);
 }
@@ -359,8 +358,7 @@ static void say_recalled(struct cluster *cluster, uint32_t node, uint64_t closur
     uint8_t list[MU__ATTEMPT_BYTES];
     const struct mu__recalled body = {.returned = {list, sizeof list}};
 
-    (void)mu__attempts_put(list, sizeof list,
-                           &(struct mu__attempt){closure, attempt, 0});
+    (void)mu__attempts_put(list, sizeof list, &(struct mu__attempt){closure, attempt, 0});
     forge(cluster->chief, (mu__pid){node, MU__WORKER}, MU__SUPERVISOR, MU__RECALLED,
           &body, sizeof body);
     run_for(cluster, 1);
@@ -405,8 +403,8 @@ static unsigned lose_between(uint64_t at_ms, bool chief)
     for (int i = 0; i < 8; i++)
         closures[i] = call_with(client, "step", i, NULL);
     run_until(cluster, at_ms);
-    assert_int_equal(sim_restart(chief ? cluster->chief->node
-                                       : cluster->workers[0]->node), 0);
+    assert_int_equal(
+        sim_restart(chief ? cluster->chief->node : cluster->workers[0]->node), 0);
     if (chief) {
         assert_int_equal(join(client), -MU_EUNAVAILABLE);
         run_for(cluster, 1000);

@@ -74,8 +74,8 @@ TEST(test_index_is_of_the_type)
     for (unsigned i = 0; i < 24; i += 4) {
         unsigned index = i / 4 % 2 + 1;
 
-        closures[i] = cluster_schedule_with(
-            chief, "square", ASK(.worker = index, .worker_type = "gpu"));
+        closures[i] = cluster_schedule_with(chief, "square",
+                                            ASK(.worker = index, .worker_type = "gpu"));
         closures[i + 1] = cluster_schedule_with(chief, "square", ASK(.worker = index));
         closures[i + 2] = cluster_schedule_with(
             chief, "square", ASK(.not_worker = index, .worker_type = "gpu"));
@@ -96,7 +96,8 @@ TEST(test_priorities_hold_between_queues)
     struct cluster_closure *busy;
     struct cluster_closure *closures[6];
     static const struct cluster_ask asks[6] = {
-        {.worker_type = "gpu"}, {.worker_type = "gpu"}, {.priority = 0}, {.priority = 0},
+        {.worker_type = "gpu"}, {.worker_type = "gpu"},
+        {.priority = 0},        {.priority = 0},
         {.priority = 1},        {.worker_type = "gpu", .priority = 2},
     };
     static const unsigned order[6] = {4, 5, 0, 2, 1, 3};
@@ -121,15 +122,15 @@ TEST(test_priorities_hold_between_queues)
 
 TEST(test_nobody_of_the_type_is_told)
 {
-    struct cluster *cluster =
-        MAKE(.workers = 1, .gpus = 1, .node.watchdog_ms = 1000);
+    struct cluster *cluster = MAKE(.workers = 1, .gpus = 1, .node.watchdog_ms = 1000);
     struct cluster_closure *closure;
 
     begin_without(cluster, cluster->gpus[0]);
     open_at(cluster->chief);
     closure = of_type(cluster->chief, "gpu");
     run_until(cluster, 1000);
-    expect_explained(closure, "queued", "for a task of type gpu, as the next: no worker "
+    expect_explained(closure, "queued",
+                     "for a task of type gpu, as the next: no worker "
                      "is up; /job:gpu/task:0 is missing for 1000 ms");
     run_until(cluster, 3000);
     expect_said(cluster, "1 waits for a task of type gpu, of which none is up");
@@ -150,7 +151,8 @@ TEST(test_unknown_type_is_an_error)
     closure = call_with(cluster->chief, "weigh", 1, ASK(.worker_type = "tpu"));
     error = raised(cluster->chief);
     assert_int_equal(error.code, -MU_EINVALID);
-    assert_string_equal(error.message, "the task type that the closure is for runs no "
+    assert_string_equal(error.message,
+                        "the task type that the closure is for runs no "
                         "closures: option worker_types of the chief is \"worker,gpu\"");
     assert_int_equal(error_of(closure)->code, -MU_EINVALID);
     closure = of_type(cluster->chief, "worker");
@@ -178,7 +180,7 @@ TEST(test_workers_that_are_not_listed_run_nothing)
 
     begin_with_types(cluster, "gpu", "gpu");
     expect_said(cluster, "/job:worker/task:1 runs no closures: option worker_types is "
-                "\"gpu\", without its type");
+                         "\"gpu\", without its type");
     open_at(cluster->chief);
     set_work_ms(cluster, 100);
     schedule(cluster->chief, "square", 8, closures);
@@ -187,7 +189,8 @@ TEST(test_workers_that_are_not_listed_run_nothing)
     (void)call_with(cluster->chief, "weigh", 1, ASK(.worker = 1));
     error = raised(cluster->chief);
     assert_int_equal(error.code, -MU_EINVALID);
-    assert_string_equal(error.message, "the closure names a worker by its index, and no "
+    assert_string_equal(error.message,
+                        "the closure names a worker by its index, and no "
                         "task type: that means type \"worker\", and option worker_types "
                         "of the chief is \"gpu\"");
     end(cluster);
@@ -283,8 +286,7 @@ TEST(test_drained_task_of_the_type)
 /* A straggler's backup runs on another task of its type, however idle others are. */
 TEST(test_backup_is_of_the_type)
 {
-    struct cluster *cluster =
-        BEGIN(.workers = 4, .gpus = 2, .node.backup_percent = 200);
+    struct cluster *cluster = BEGIN(.workers = 4, .gpus = 2, .node.backup_percent = 200);
     struct cluster_closure *closures[6];
     struct cluster_closure *slow;
 
@@ -324,7 +326,8 @@ TEST(test_journal_keeps_the_type)
     run_for(cluster, 500);
     cluster->chief->worker_types = "worker";
     assert_int_not_equal(sim_restart(cluster->chief->node), 0);
-    expect_said(cluster, "the journal: it has closure \"second\", which is still to be "
+    expect_said(cluster,
+                "the journal: it has closure \"second\", which is still to be "
                 "run, and the task type that the closure is for runs no closures: option "
                 "worker_types of the chief is \"worker\"");
     cluster_free(cluster);

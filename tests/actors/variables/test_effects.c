@@ -88,7 +88,8 @@ TEST_ON(test_fair, struct fixture *f, set_up, tear_down)
                                                           .operation = MU__WRITE_ASSIGN,
                                                           .variable = v.ids[0],
                                                           .size = 8},
-                                     &(int64_t){0}), 0);
+                                     &(int64_t){0}),
+                     0);
     post(f->workers[0], small);
     net_run_to_frame(&f->net, MU__EFFECT_WRITTEN);
     for (int i = 0; !small->sent && i < 40; i++)
@@ -287,9 +288,10 @@ TEST(test_bound_of_run)
     uint64_t bytes;
 
     assert_non_null(data);
-    assert_int_equal(mu__effects_add(&effects,
-                                     &(struct mu__effect){
-                                         .size = MU__EFFECTS_BYTES_MAX - 64}, data), 0);
+    assert_int_equal(
+        mu__effects_add(&effects,
+                        &(struct mu__effect){.size = MU__EFFECTS_BYTES_MAX - 64}, data),
+        0);
     last = effects.last;
     bytes = effects.bytes;
     assert_int_equal(mu__effects_add(&effects, &(struct mu__effect){.size = 65}, data),
@@ -305,7 +307,8 @@ TEST(test_bound_of_run)
     assert_null(effects.first);
     assert_int_equal(mu__effects_add(&effects,
                                      &(struct mu__effect){.size = MU__EFFECTS_BYTES_MAX},
-                                     data), 0);
+                                     data),
+                     0);
     mu__effects_clear(&effects);
     free(data);
 }

@@ -149,7 +149,8 @@ TEST_ON(test_abandoned, struct fixture *f, set_up, tear_down)
     write_all(writes, &v, MU__WRITE_ADD, 1);
     assert_int_equal(mu__effects_add(&writes->run.effects,
                                      &(struct mu__effect){.partition = 1, .size = 1},
-                                     "x"), 0);
+                                     "x"),
+                     0);
     post(f->workers[0], writes);
     next = post_add(f->workers[0], &v, 7, 2);
     net_settle(&f->net);
@@ -199,7 +200,7 @@ TEST_ON(test_orphans, struct fixture *f, set_up, tear_down)
 static const struct bad {
     uint32_t operation;
     uint64_t size;
-    uint64_t variable;      /* added to the id */
+    uint64_t variable; /* added to the id */
     int code;
 } bads[] = {
     {0, 8, 0, -MU_EINVALID},
@@ -298,8 +299,11 @@ static void deliver_write(struct net_process *from, struct net_process *server,
 static void stage_some(struct fixture *f, const struct var_request *v)
 {
     static const uint8_t data[8];
-    struct mu__effect_write write = {.token = 1, .variable = v->ids[0], .batch = 5,
-                                     .operation = MU__WRITE_ADD, .data = {data, 8}};
+    struct mu__effect_write write = {.token = 1,
+                                     .variable = v->ids[0],
+                                     .batch = 5,
+                                     .operation = MU__WRITE_ADD,
+                                     .data = {data, 8}};
 
     deliver_write(f->workers[1], f->servers[1], &write);
     write.batch = 6;
@@ -325,13 +329,13 @@ TEST_ON(test_any_fields, struct fixture *f, set_up, tear_down)
             .batch = sim_between(&random, 0, 3),
             .variable = sim_chance(&random, 80) ? v.ids[0] : sim_draw(&random),
             .operation = (uint32_t)sim_between(&random, 0, 9),
-            .offset = sim_chance(&random, 90) ? sim_between(&random, 0, 40)
-                                              : sim_draw(&random),
+            .offset =
+                sim_chance(&random, 90) ? sim_between(&random, 0, 40) : sim_draw(&random),
             .data = {data, (uint32_t)sim_between(&random, 0, 48)},
             .last = sim_chance(&random, 30),
             .origin = sim_between(&random, 6, 7),
-            .effect = sim_chance(&random, 90) ? sim_between(&random, 0, 5)
-                                              : sim_draw(&random),
+            .effect =
+                sim_chance(&random, 90) ? sim_between(&random, 0, 5) : sim_draw(&random),
             .effects_done = sim_chance(&random, 90) ? 0 : sim_draw(&random),
             .before = (uint32_t)sim_between(&random, 0, 4),
         };
@@ -361,8 +365,7 @@ TEST_ON(test_staged_bound, struct fixture *f, set_up, tear_down)
 {
     uint8_t *data = calloc(1, MU__PIECE_BYTES_MAX);
     struct mu__effect_write write = {
-        .token = 1, .operation = MU__WRITE_ADD,
-        .data = {data, MU__PIECE_BYTES_MAX}};
+        .token = 1, .operation = MU__WRITE_ADD, .data = {data, MU__PIECE_BYTES_MAX}};
     struct writes *writes;
     struct var_request v;
 
@@ -396,7 +399,7 @@ static void deliver_answer(struct net_process *server, struct net_process *worke
 
 TEST_ON(test_any_answers, struct fixture *f, set_up, tear_down)
 {
-    const uint64_t token = 3;   /* of the batch: an open and its ZERO came before */
+    const uint64_t token = 3; /* of the batch: an open and its ZERO came before */
     struct sim_random random = sim_stream(6, 6);
     struct writes *writes;
     struct var_request v;

@@ -2,10 +2,10 @@
  * a try later, and never half of a batch. Worker's actor and server on one kernel each;
  * what one says is handed to the other. */
 #include "actors/messages.h"
-#include "actors/variables/effects.h"
-#include "actors/variables/variables.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/variable_store.h"
+#include "actors/variables/effects.h"
+#include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"
 #include "tests/support/bare_world.h"
 #include "tests/support/fault.h"
@@ -14,9 +14,9 @@
 /* ---- The world: nothing leaves it, time stands still ---- */
 
 struct world {
-    struct mu__world world;     /* first */
+    struct mu__world world; /* first */
     struct mu__kernel *kernel;
-    struct mu__msg *heard;      /* what the server said last */
+    struct mu__msg *heard; /* what the server said last */
 };
 
 static uint64_t world_now_ms(struct mu__world *world)
@@ -63,11 +63,15 @@ static void deliver(struct world *w, uint32_t node, uint16_t kind, const void *b
 static void open_one(struct world *w, uint64_t *ret_id)
 {
     const uint8_t dims[8] = {COUNT};
-    const struct mu__var_open open = {.token = 1, .name = {"w", 1}, .dtype = MU_F32,
-                                      .dims = {dims, 8}, .shards = 1,
-                                      .size = 4 * COUNT, .generation = 1};
-    struct mu__var_write write = {.token = 2, .operation = MU__WRITE_ZERO,
-                                  .transfer = 1, .generation = 1};
+    const struct mu__var_open open = {.token = 1,
+                                      .name = {"w", 1},
+                                      .dtype = MU_F32,
+                                      .dims = {dims, 8},
+                                      .shards = 1,
+                                      .size = 4 * COUNT,
+                                      .generation = 1};
+    struct mu__var_write write = {
+        .token = 2, .operation = MU__WRITE_ZERO, .transfer = 1, .generation = 1};
 
     deliver(w, WORKER, MU__VAR_OPEN, &open, sizeof open);
     assert_int_equal(w->heard->kind, MU__VAR_OPENED);
@@ -79,8 +83,8 @@ static void open_one(struct world *w, uint64_t *ret_id)
 /* The first element: all others are like it. */
 static float read_all(struct world *w, uint64_t id)
 {
-    const struct mu__var_read read = {.token = 3, .variable = id, .size = 4 * COUNT,
-                                     .generation = 1};
+    const struct mu__var_read read = {
+        .token = 3, .variable = id, .size = 4 * COUNT, .generation = 1};
     float content[COUNT];
 
     deliver(w, WORKER, MU__VAR_READ, &read, sizeof read);
@@ -96,10 +100,16 @@ static float read_all(struct world *w, uint64_t id)
 static void send_batch(struct world *w, uint64_t id, uint64_t effect, uint32_t operation)
 {
     const float ones[COUNT] = {1, 1, 1, 1};
-    struct mu__effect_write write = {
-        .token = effect, .batch = effect, .variable = id, .operation = operation,
-        .data = {ones, 8}, .origin = 7, .effect = effect, .rate = -1, .momentum = 0.5,
-        .generation = 1};
+    struct mu__effect_write write = {.token = effect,
+                                     .batch = effect,
+                                     .variable = id,
+                                     .operation = operation,
+                                     .data = {ones, 8},
+                                     .origin = 7,
+                                     .effect = effect,
+                                     .rate = -1,
+                                     .momentum = 0.5,
+                                     .generation = 1};
 
     deliver(w, WORKER, MU__EFFECT_WRITE, &write, sizeof write);
     write.offset = 8;
@@ -112,8 +122,8 @@ static void set_up_server(struct world *w, uint64_t *ret_id)
 {
     const struct mu__fence fence = {.origin = 7, .epoch = 1};
     const struct mu__ps_config config = {.incarnation = 1, .leader = "chief"};
-    const struct mu__partition_view view = {.number = 1, .store_id = 1,
-                                            .primary = {0, 1}};
+    const struct mu__partition_view view = {
+        .number = 1, .store_id = 1, .primary = {0, 1}};
     uint8_t bytes[MU__VIEW_BYTES];
     const struct mu__views_set views = {{bytes, sizeof bytes}};
 
@@ -194,9 +204,10 @@ static void check_run(long n)
     assert_int_equal(mu__spawn(w.kernel, &probe, MU__WORKER, NULL, NULL), 0);
     assert_int_equal(mu__spawn(w.kernel, &mu__variables, MU__VARIABLES, NULL, NULL), 0);
     for (uint32_t i = 0; i < 6; i++)
-        assert_int_equal(mu__effects_add(&run.effects,
-                                         &(struct mu__effect){.partition = i % 3,
-                                                              .size = 1}, "x"), 0);
+        assert_int_equal(
+            mu__effects_add(&run.effects,
+                            &(struct mu__effect){.partition = i % 3, .size = 1}, "x"),
+            0);
     was_sent = false;
     post(&w, &run);
     fault_arm(n);

@@ -97,8 +97,8 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 
 /* Every kind of call: those that wait end when the server is lost, not before; those that
  * come later end at once, and say for how long it is away by then. */
-TEST_ON(test_every_call_says_that_the_server_is_lost, struct fixture *f,
-        set_up, tear_down)
+TEST_ON(test_every_call_says_that_the_server_is_lost, struct fixture *f, set_up,
+        tear_down)
 {
     struct var_request calls[ROWS];
     char words[160];
@@ -116,7 +116,8 @@ TEST_ON(test_every_call_says_that_the_server_is_lost, struct fixture *f,
         assert_false(calls[i].done);
     net_run_for(&f->net, 1);
     for (size_t i = 0; i < ROWS; i++) {
-        (void)snprintf(words, sizeof words, "variable w: %s: /job:ps/task:1 "
+        (void)snprintf(words, sizeof words,
+                       "variable w: %s: /job:ps/task:1 "
                        "(tcp://ps1:1) not reached for 4.0 s (connection lost)",
                        rows[i].verb);
         assert_unavailable(&calls[i], words);
@@ -124,7 +125,8 @@ TEST_ON(test_every_call_says_that_the_server_is_lost, struct fixture *f,
     net_run_for(&f->net, 3500);
     for (size_t i = 0; i < ROWS; i++) {
         post(f, &calls[i], rows[i].operation, VAR_NEVER);
-        (void)snprintf(words, sizeof words, "variable w: %s: /job:ps/task:1 "
+        (void)snprintf(words, sizeof words,
+                       "variable w: %s: /job:ps/task:1 "
                        "(tcp://ps1:1) not reached for 7.5 s (connection lost)",
                        rows[i].verb);
         assert_unavailable(&calls[i], words);
@@ -210,8 +212,10 @@ static struct writes *write_to(struct fixture *f, const struct var_request *r)
     struct mu__msg *msg = mu__msg_heap(MU__EFFECTS_SEND, sizeof(struct mu__effects_send));
     struct writes *writes = calloc(1, sizeof *writes);
     const float data[2] = {1, 1};
-    const struct mu__effect write = {.partition = 1, .operation = MU__WRITE_ADD,
-                                     .variable = r->ids[1], .size = sizeof data};
+    const struct mu__effect write = {.partition = 1,
+                                     .operation = MU__WRITE_ADD,
+                                     .variable = r->ids[1],
+                                     .size = sizeof data};
 
     assert_non_null(writes);
     assert_non_null(msg);
@@ -257,8 +261,8 @@ TEST_ON(test_writes_of_runs_fail_with_the_server, struct fixture *f, set_up, tea
 }
 
 /* One that is there and does not answer has the time that writes wait for. */
-TEST_ON(test_writes_of_runs_wait_for_a_silent_server, struct fixture *f,
-        set_up, tear_down)
+TEST_ON(test_writes_of_runs_wait_for_a_silent_server, struct fixture *f, set_up,
+        tear_down)
 {
     struct var_request r;
     struct writes *writes;

@@ -40,7 +40,7 @@ static int tear_down(void **state)
 
 /* ---- Calls while partitions move ---- */
 
-enum { GRACE_MS = 100 };    /* until the chief has given up a server that is gone */
+enum { GRACE_MS = 100 }; /* until the chief has given up a server that is gone */
 
 /* What happens to server 0, on which shard 0 is, and the backup of another shard. */
 static void crash(struct fixture *f)
@@ -190,10 +190,10 @@ TEST_ON(test_who_is_not_believed, struct fixture *f, set_up, tear_down)
     struct var_request r = var_opened(f->alice, "v", var_four, var_ones);
 
     var_aim(&r);
-    say_serves(f->servers[1], MU__PS, f->alice, 0);     /* older; */
+    say_serves(f->servers[1], MU__PS, f->alice, 0); /* older; */
     say_serves(f->servers[1], MU__PS, f->alice, 1);
-    say_serves(f->bob, MU__PS, f->alice, 100);          /* no server; */
-    say_serves(f->servers[1], MU__VARIABLES, f->alice, 100);    /* another actor of one */
+    say_serves(f->bob, MU__PS, f->alice, 100);               /* no server; */
+    say_serves(f->servers[1], MU__VARIABLES, f->alice, 100); /* another actor of one */
     assert_int_equal(read_code(f, &r, 1000), 0);
 
     say_serves(f->servers[1], MU__PS, f->alice, 100);

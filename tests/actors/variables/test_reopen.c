@@ -29,8 +29,8 @@ static int read_code(struct var_net *f, struct var_request *r)
 
 /* ---- What is there again ---- */
 
-TEST_ON(test_a_handle_goes_on_after_a_restore, struct var_net *f,
-        var_set_up, var_tear_down)
+TEST_ON(test_a_handle_goes_on_after_a_restore, struct var_net *f, var_set_up,
+        var_tear_down)
 {
     struct var_request r = var_opened(f->alice, "v", spread, former);
     uint64_t ids[3];
@@ -59,8 +59,8 @@ TEST_ON(test_a_handle_goes_on_after_a_restore, struct var_net *f,
 }
 
 /* One that was opened for its content alone does not. */
-TEST_ON(test_a_handle_of_the_same_content_does_not, struct var_net *f,
-        var_set_up, var_tear_down)
+TEST_ON(test_a_handle_of_the_same_content_does_not, struct var_net *f, var_set_up,
+        var_tear_down)
 {
     static const int operations[] = {MU__VARIABLE_READ, MU__VARIABLE_ASSIGN,
                                      MU__VARIABLE_ADD, MU__VARIABLE_APPLY};
@@ -151,8 +151,8 @@ TEST_ON(test_who_restores_is_waited_for, struct var_net *f, var_set_up, var_tear
 {
     float *content = var_numbers(VAR_LARGE_COUNT, 4);
     struct var_request r = var_opened(f->alice, "v", var_large, NULL);
-    struct var_request creator = var_asked(f->bob, var_large, MU_VARIABLE_RECREATE,
-                                           content);
+    struct var_request creator =
+        var_asked(f->bob, var_large, MU_VARIABLE_RECREATE, content);
 
     var_aim(&r);
     var_aim(&creator);
@@ -167,8 +167,8 @@ TEST_ON(test_who_restores_is_waited_for, struct var_net *f, var_set_up, var_tear
 
 /* ---- What is not there, or is another one ---- */
 
-TEST_ON(test_another_shape_is_another_variable, struct var_net *f,
-        var_set_up, var_tear_down)
+TEST_ON(test_another_shape_is_another_variable, struct var_net *f, var_set_up,
+        var_tear_down)
 {
     const struct mu__shape other = {MU_F32, 1, {5}, 3};
     struct var_request r = var_opened(f->alice, "v", spread, former);
@@ -194,11 +194,11 @@ TEST_ON(test_an_add_in_two_lives_is_told, struct var_net *f, var_set_up, var_tea
     r.call.source = former;
     net_restart(f->servers[1]);
     net_settle(&f->net);
-    net_link_down(f->alice, f->servers[1]);     /* its part is sent */
+    net_link_down(f->alice, f->servers[1]); /* its part is sent */
     var_post(f->alice, &r, MU__VARIABLE_ADD, VAR_NEVER);
     net_settle(&f->net);
     assert_false(r.done);
-    restore(f, spread, restored);   /* after all was made anew */
+    restore(f, spread, restored); /* after all was made anew */
     net_link_up(f->alice, f->servers[1]);
     net_settle(&f->net);
     var_assert_fails(&r, -MU_EUNAVAILABLE,
@@ -209,8 +209,8 @@ TEST_ON(test_an_add_in_two_lives_is_told, struct var_net *f, var_set_up, var_tea
 }
 
 /* The operation's own limit ends it while it looks. */
-TEST_ON(test_the_limit_counts_while_it_looks, struct var_net *f,
-        var_set_up, var_tear_down)
+TEST_ON(test_the_limit_counts_while_it_looks, struct var_net *f, var_set_up,
+        var_tear_down)
 {
     struct var_request r = var_opened(f->alice, "v", spread, former);
     float buffer[6];

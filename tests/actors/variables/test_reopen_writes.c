@@ -19,7 +19,7 @@ struct fixture {
     struct net_process *servers[SERVERS];
     struct net_process *worker;
     struct net_process *other;
-    struct mu__opened_variable *opened;     /* the worker's handle of "w" */
+    struct mu__opened_variable *opened; /* the worker's handle of "w" */
 };
 
 static int spawn_worker(struct net_process *p)
@@ -99,10 +99,13 @@ static struct writes *add_one(struct fixture *f)
     assert_non_null(msg);
     mu__opened_variable_load(f->opened, ids);
     for (uint32_t i = 0; i < SERVERS; i++) {
-        const struct mu__effect write = {
-            .partition = mu__partition_of(mu__view_str("w"), i),
-            .operation = MU__WRITE_ADD, .variable = ids[i], .opened = f->opened,
-            .shard = i, .size = sizeof ones};
+        const struct mu__effect write = {.partition =
+                                             mu__partition_of(mu__view_str("w"), i),
+                                         .operation = MU__WRITE_ADD,
+                                         .variable = ids[i],
+                                         .opened = f->opened,
+                                         .shard = i,
+                                         .size = sizeof ones};
 
         assert_int_equal(mu__effects_add(&writes->run.effects, &write, ones), 0);
     }

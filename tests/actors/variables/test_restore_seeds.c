@@ -19,10 +19,10 @@ enum {
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
     HEALED_MS = 300 * 1000,
-    NOTICED_MS = 1000,          /* until everybody knows which connection was cut last */
+    NOTICED_MS = 1000, /* until everybody knows which connection was cut last */
     TIMEOUT_MS = 3000,
     PAUSE_MAX_MS = 150,
-    LAST_ADDS = 3               /* of each handle, when all has healed */
+    LAST_ADDS = 3 /* of each handle, when all has healed */
 };
 
 struct run;
@@ -32,12 +32,12 @@ struct writer {
     struct run *run;
     struct cluster_task *task;
     struct sim_random random;
-    uint64_t ids[ITEMS];        /* its handle */
-    uint64_t other_ids[ITEMS];  /* of another one, with which it restores */
+    uint64_t ids[ITEMS];       /* its handle */
+    uint64_t other_ids[ITEMS]; /* of another one, with which it restores */
     bool opened;
     bool restores;
     uint64_t left;
-    unsigned life;              /* in which it was opened */
+    unsigned life; /* in which it was opened */
     struct cluster_call *call;
     bool finished;
 };
@@ -48,10 +48,10 @@ struct run {
     int64_t ones[ITEMS];
     int64_t sums[ITEMS];
     uint64_t acknowledged;
-    uint64_t unknown;           /* failed, and nobody knows whether it was added */
+    uint64_t unknown; /* failed, and nobody knows whether it was added */
     uint64_t restored;
     uint64_t reopened;
-    bool assigns;               /* the sums, which are zeros */
+    bool assigns; /* the sums, which are zeros */
     struct writer writers[WRITERS_MAX];
     size_t writers_count;
 };
@@ -68,7 +68,7 @@ static struct cluster_call *ask(struct writer *writer, int operation, int64_t ti
         .ids = writer->restores ? writer->other_ids : writer->ids,
         .flags = opens ? MU_VARIABLE_RECREATE : 0,
         .target = run->sums,
-        .source = run->assigns                      ? run->sums
+        .source = run->assigns                    ? run->sums
                   : operation == MU__VARIABLE_ADD ? run->ones
                                                   : NULL,
     };
@@ -198,8 +198,9 @@ static void expect_sums(struct run *run, struct writer *writer, int64_t min, int
     expect(run, writer, MU__VARIABLE_READ);
     for (size_t i = 0; i < ITEMS; i++)
         if (run->sums[i] < min || run->sums[i] > max)
-            cluster_break(run->cluster, "%s: item %zu is %" PRId64 ", not %" PRId64
-                          " to %" PRId64, writer->task->name, i, run->sums[i], min, max);
+            cluster_break(run->cluster,
+                          "%s: item %zu is %" PRId64 ", not %" PRId64 " to %" PRId64,
+                          writer->task->name, i, run->sums[i], min, max);
 }
 
 /* By the chief, with another handle than its own. */
@@ -301,8 +302,8 @@ TEST(test_handles_outlive_servers)
 
     seeds_expect_well(&seeds, &sum);
     print_message("%" PRIu64 " adds acknowledged; restored %" PRIu64 " times, %" PRIu64
-                  " calls found other shards\n", sum.acknowledged, sum.restored,
-                  sum.reopened);
+                  " calls found other shards\n",
+                  sum.acknowledged, sum.restored, sum.reopened);
     assert_true(sum.acknowledged > 0);
     assert_true(sum.reopened > 0);
 }

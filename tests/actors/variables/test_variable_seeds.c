@@ -17,8 +17,8 @@
 enum {
     SEEDS = 300,
     ITEMS = 6,
-    ITEMS_SLOW_MAX = 40000,     /* more on a slow line would be late heartbeats */
-    ITEMS_MAX = 200000,         /* a few: for content that is filled in pieces */
+    ITEMS_SLOW_MAX = 40000, /* more on a slow line would be late heartbeats */
+    ITEMS_MAX = 200000,     /* a few: for content that is filled in pieces */
     SHARDS_MAX = ITEMS,
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
@@ -37,7 +37,7 @@ struct writer {
     uint64_t ids[SHARDS_MAX];
     bool opened;
     uint64_t left;
-    unsigned life;              /* in which it was opened */
+    unsigned life; /* in which it was opened */
     struct cluster_call *call;
     bool finished;
 };
@@ -50,7 +50,7 @@ struct run {
     int64_t *ones;
     int64_t *sums;
     uint64_t acknowledged;
-    uint64_t unknown;           /* failed, and nobody knows whether it was added */
+    uint64_t unknown; /* failed, and nobody knows whether it was added */
     struct writer writers[WRITERS_MAX];
     size_t writers_count;
 };
@@ -229,9 +229,10 @@ static void check_sums(struct run *run)
     for (size_t i = 0; i < run->items; i++)
         if (run->sums[i] < (int64_t)run->acknowledged ||
             run->sums[i] > (int64_t)(run->acknowledged + run->unknown))
-            cluster_break(run->cluster, "item %zu is %" PRId64 ", %" PRIu64
-                          " adds were acknowledged, of %" PRIu64 " nobody knows", i,
-                          run->sums[i], run->acknowledged, run->unknown);
+            cluster_break(run->cluster,
+                          "item %zu is %" PRId64 ", %" PRIu64
+                          " adds were acknowledged, of %" PRIu64 " nobody knows",
+                          i, run->sums[i], run->acknowledged, run->unknown);
 }
 
 struct verdict {
@@ -276,7 +277,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
 struct sum {
     uint64_t acknowledged;
     uint64_t unknown;
-    uint64_t killed;            /* servers */
+    uint64_t killed; /* servers */
 };
 
 static void run_one(uint64_t seed, bool show, void *sum,
@@ -308,7 +309,8 @@ TEST(test_sums)
 
     seeds_expect_well(&seeds, &sum);
     print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown, %" PRIu64
-                  " servers killed\n", sum.acknowledged, sum.unknown, sum.killed);
+                  " servers killed\n",
+                  sum.acknowledged, sum.unknown, sum.killed);
     assert_true(sum.acknowledged > 0);
     assert_true(sum.killed > 0);
 }

@@ -9,8 +9,8 @@ static const struct mu__shape shapes[] = {
     {MU_F32, 0, {0}, 1},
     {MU_F32, 1, {7}, 1},
     {MU_F32, 1, {7}, 3},
-    {MU_F32, 2, {8, 3}, 8},                     /* several shards on one server */
-    {MU_F32, 1, {MU__PIECE_BYTES_MAX / 4}, 1},  /* one piece exactly */
+    {MU_F32, 2, {8, 3}, 8},                    /* several shards on one server */
+    {MU_F32, 1, {MU__PIECE_BYTES_MAX / 4}, 1}, /* one piece exactly */
     {MU_F32, 1, {MU__PIECE_BYTES_MAX / 4 + 1}, 1},
     {MU_F32, 2, {1500, 1024}, 3},
 };
@@ -112,8 +112,8 @@ static int spawn_server_with_program(struct net_process *p)
     const struct mu__variables_options options = {1, addresses, true, 0, 0, 0};
     int rv = var_spawn_server(p);
 
-    return rv != 0 ? rv : mu__spawn(p->kernel, &mu__variables, MU__VARIABLES, &options,
-                                    NULL);
+    return rv != 0 ? rv
+                   : mu__spawn(p->kernel, &mu__variables, MU__VARIABLES, &options, NULL);
 }
 
 /* The program runs on the server's node itself: no frames, but mailboxes. */
@@ -148,8 +148,7 @@ TEST_ON(test_missing_server_is_named, struct var_net *f, var_set_up, var_tear_do
 
     var_aim(&r);
     net_crash(f->servers[1]);
-    assert_int_equal(var_ask(f->alice, &r, MU__VARIABLE_OPEN, 5000),
-                     -MU_EUNAVAILABLE);
+    assert_int_equal(var_ask(f->alice, &r, MU__VARIABLE_OPEN, 5000), -MU_EUNAVAILABLE);
     assert_int_equal(f->net.now_ms, 5000);
     assert_string_equal(r.call.call.error.message,
                         "variable v: open: /job:ps/task:1 (tcp://ps1:1) not reached for "
@@ -164,8 +163,7 @@ TEST_ON(test_missing_servers_are_all_named, struct var_net *f, var_set_up, var_t
     var_aim(&r);
     net_crash(f->servers[0]);
     net_crash(f->servers[2]);
-    assert_int_equal(var_ask(f->alice, &r, MU__VARIABLE_OPEN, 1250),
-                     -MU_EUNAVAILABLE);
+    assert_int_equal(var_ask(f->alice, &r, MU__VARIABLE_OPEN, 1250), -MU_EUNAVAILABLE);
     assert_string_equal(r.call.call.error.message,
                         "variable v: open: /job:ps/task:0 (tcp://ps0:1) not reached for "
                         "1.2 s (connection lost), /job:ps/task:2 (tcp://ps2:1) not "
@@ -350,7 +348,7 @@ TEST_ON(test_lost_answers, struct var_net *f, var_set_up, var_tear_down)
     net_settle(&f->net);
     assert_true(r.done);
     assert_int_equal(r.call.call.code, 0);
-    assert_int_equal(f->net.counts[MU__VAR_WRITE], 3);  /* zeros, and twice the add */
+    assert_int_equal(f->net.counts[MU__VAR_WRITE], 3); /* zeros, and twice the add */
     var_assert_reads(f->alice, &r, var_ones);
 }
 
@@ -415,9 +413,10 @@ TEST_ON(test_window, struct var_net *f, var_set_up, var_tear_down)
 /* Ten shards on one server are not all staged at once: the server would refuse. */
 TEST_ON(test_staged_at_once, struct var_net *f, var_set_up, var_tear_down)
 {
-    static const struct mu__store_limits limits = {
-        .bytes_max = 1 << 30, .variables_max = 100, .waiting_max = 100,
-        .transfers_node_max = MU__STAGED_MAX};
+    static const struct mu__store_limits limits = {.bytes_max = 1 << 30,
+                                                   .variables_max = 100,
+                                                   .waiting_max = 100,
+                                                   .transfers_node_max = MU__STAGED_MAX};
     const struct mu__shape shape = {MU_F32, 2, {10, MU__PIECE_BYTES_MAX / 4 + 1}, 10};
     float *data = var_numbers((size_t)mu__shape_bytes(&shape) / sizeof(float), 1);
     struct var_request r = {.call = {.name = "v", .servers_count = 1}, .shape = shape};

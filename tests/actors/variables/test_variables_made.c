@@ -162,9 +162,10 @@ TEST_ON(test_existing_waits_for_its_creator, struct var_net *f, var_set_up, var_
 /* Each one that gives up gives its place back, here and on the server. */
 TEST_ON(test_existing_gives_up, struct var_net *f, var_set_up, var_tear_down)
 {
-    static const struct mu__store_limits limits = {
-        .bytes_max = 1 << 30, .variables_max = 1, .waiting_max = 2,
-        .transfers_node_max = 1};
+    static const struct mu__store_limits limits = {.bytes_max = 1 << 30,
+                                                   .variables_max = 1,
+                                                   .waiting_max = 2,
+                                                   .transfers_node_max = 1};
 
     net_crash(f->servers[0]);
     f->servers[0]->arg = &limits;
@@ -184,8 +185,8 @@ TEST_ON(test_existing_gives_up, struct var_net *f, var_set_up, var_tear_down)
 }
 
 /* More wait than may at once: the creator on their node finds room all the same. */
-TEST_ON(test_existing_leave_room_for_the_creator, struct var_net *f,
-        var_set_up, var_tear_down)
+TEST_ON(test_existing_leave_room_for_the_creator, struct var_net *f, var_set_up,
+        var_tear_down)
 {
     enum { COUNT = MU__OPENS_MAX + 10 };
     struct var_request *waiting = calloc(COUNT, sizeof *waiting);
@@ -391,7 +392,7 @@ TEST_ON(test_creation_that_was_given_away, struct var_net *f, var_set_up, var_te
 /* Two of three are named; and when all have lost it, it is simply created. */
 TEST_ON(test_more_are_lost, struct var_net *f, var_set_up, var_tear_down)
 {
-    const struct mu__shape shape = {MU_F32, 1, {6}, 6};     /* two on each server */
+    const struct mu__shape shape = {MU_F32, 1, {6}, 6}; /* two on each server */
     const float content[6] = {1, 2, 3, 4, 5, 6};
     struct var_request r = var_asked(f->alice, shape, 0, content);
 

@@ -110,11 +110,11 @@ struct opening_storm {
     struct var_net *f;
     struct net_process *programs[OPENERS];
     struct mu__shape shape;
-    size_t count;               /* of elements */
+    size_t count; /* of elements */
     float *contents[OPENERS];
     float *data;
     struct var_request requests[OPENERS];
-    float number;               /* of the last content */
+    float number; /* of the last content */
     uint64_t digest;
     unsigned succeeded;
     unsigned lost;
@@ -164,7 +164,7 @@ static void post_open(struct opening_storm *s, size_t i)
     var_aim(r);
     var_post(s->programs[i], r, MU__VARIABLE_OPEN,
              (int64_t)(sim_draw(&net->random) % 200));
-    while (r->call.call.timer == 0)     /* a crash would lose a call that nobody took */
+    while (r->call.call.timer == 0) /* a crash would lose a call that nobody took */
         net_turn(s->programs[i]);
 }
 

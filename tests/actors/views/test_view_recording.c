@@ -17,7 +17,7 @@ struct recording_net {
     struct net net;
     struct net_process *host;
     struct net_process *servers[SERVERS];
-    struct net_process *chiefs[CHIEFS];     /* the second one does not run at first */
+    struct net_process *chiefs[CHIEFS]; /* the second one does not run at first */
     struct mu__agent_shared shared[CHIEFS];
 };
 
@@ -83,7 +83,7 @@ static int set_up_unstarted(void **state)
         f->servers[i] = net_add(&f->net, "ps", i, view_reporter_spawn);
     for (uint32_t i = 0; i < CHIEFS; i++)
         f->chiefs[i] = net_add(&f->net, "chief", i, spawn_chief);
-    f->chiefs[1]->incarnation = 100;    /* the service knows agents by these */
+    f->chiefs[1]->incarnation = 100; /* the service knows agents by these */
     *state = f;
     return 0;
 }
@@ -179,8 +179,7 @@ TEST_ON(test_a_dead_primary_is_replaced, struct recording_net *f, set_up, tear_d
     net_start(f->servers[0]);
     net_settle(&f->net);
     assert_served(f, f->chiefs[0]);
-    assert_int_equal(totals_of(f->chiefs[0]).filling,
-                     totals_of(f->chiefs[0]).degraded);
+    assert_int_equal(totals_of(f->chiefs[0]).filling, totals_of(f->chiefs[0]).degraded);
 }
 
 /* The same with what is there only because nobody had heard of it. */
@@ -282,8 +281,8 @@ static void deliver_task_error(struct recording_net *f)
 TEST_ON(test_the_error_state_is_no_obstacle, struct recording_net *f, set_up, tear_down)
 {
     deliver_task_error(f);
-    assert_non_null(mu__agent_error(mu__actor_state(
-        f->chiefs[0]->kernel, (mu__pid){MU__NODE_SELF, MU__AGENT})));
+    assert_non_null(mu__agent_error(
+        mu__actor_state(f->chiefs[0]->kernel, (mu__pid){MU__NODE_SELF, MU__AGENT})));
     net_crash(f->servers[0]);
     net_run_for(&f->net, GRACE_MS);
     assert_served(f, f->chiefs[0]);
@@ -298,14 +297,18 @@ static void note_done(void *user, const mu_kv_response *response)
 
 static void change_key(struct recording_net *f, int operation, const char *value)
 {
-    const mu_kv_request request = {.operation = operation, .flags = MU_KV_OVERWRITE,
-                                   .key = MU__KEY_VIEWS, .value = value,
-                                   .size = strlen(value), .timeout_ms = -1};
+    const mu_kv_request request = {.operation = operation,
+                                   .flags = MU_KV_OVERWRITE,
+                                   .key = MU__KEY_VIEWS,
+                                   .value = value,
+                                   .size = strlen(value),
+                                   .timeout_ms = -1};
     struct mu__msg *msg;
     int code = 1;
 
     assert_int_equal(mu__key_request_new(&f->shared[0], &request, note_done, &code, NULL,
-                                         NULL, &msg), 0);
+                                         NULL, &msg),
+                     0);
     msg->to.actor = MU__AGENT;
     net_deliver(f->chiefs[0], msg);
     net_settle(&f->net);

@@ -29,7 +29,7 @@ struct store {
 struct epoch {
     uint64_t store_id;
     uint64_t acknowledged;
-    bool is_given_up;       /* by a chief that could not know */
+    bool is_given_up; /* by a chief that could not know */
 };
 
 struct partition {
@@ -154,7 +154,7 @@ static void check_beginning(struct run *run, struct partition *partition,
         run->reached[UNKNOWN_PRIMARY]++;
         epoch_of(partition, newest->store_id)->is_given_up = true;
     } else if (holds_newest(run, partition, &newest->primary) ||
-             holds_newest(run, partition, &newest->backup))
+               holds_newest(run, partition, &newest->backup))
         BREAK(run, "partition %" PRIu32 ": it begins empty, and its data is there",
               view->partition);
 }
@@ -212,12 +212,13 @@ static void heard(struct view_model *model, uint32_t task,
     if (view->partition >= WATCHED)
         return;
     if (run->show)
-        print_message(
-            "  %" PRIu32 " hears of %" PRIu32 ": %" PRIu64 " (%" PRIu64 ") %" PRIu32
-            ".%" PRIu64 " %" PRIu32 ".%" PRIu64 " %" PRIu32 ".%" PRIu64 "\n",
-            task, view->partition, view->number, view->store_id % 1000,
-            view->primary.task, view->primary.incarnation, view->backup.task,
-            view->backup.incarnation, view->learner.task, view->learner.incarnation);
+        print_message("  %" PRIu32 " hears of %" PRIu32 ": %" PRIu64 " (%" PRIu64
+                      ") %" PRIu32 ".%" PRIu64 " %" PRIu32 ".%" PRIu64 " %" PRIu32
+                      ".%" PRIu64 "\n",
+                      task, view->partition, view->number, view->store_id % 1000,
+                      view->primary.task, view->primary.incarnation, view->backup.task,
+                      view->backup.incarnation, view->learner.task,
+                      view->learner.incarnation);
     partition = &run->partitions[view->partition];
     check_number(run, partition, view);
     take_view(&partition->stores[task], view, task, incarnation);
@@ -301,10 +302,10 @@ static void say_lost(struct run *run, uint32_t task, uint32_t partition)
         return;
     run->partitions[partition].stores[task].stopped = true;
     run->reached[DROPPED]++;
-    assert_int_equal(
-        model_news(&run->model, task, partition,
-                   chance(run, 50) ? MU__REPLICA_LOST : MU__REPLICA_DIVERGED),
-        0);
+    assert_int_equal(model_news(&run->model, task, partition,
+                                chance(run, 50) ? MU__REPLICA_LOST
+                                                : MU__REPLICA_DIVERGED),
+                     0);
 }
 
 static void report(struct run *run, uint32_t task)

@@ -30,7 +30,7 @@ struct story {
     uint32_t backups;
     uint32_t partition;
     const char *events;
-    const char *view;       /* afterwards; a number of a restarted chief is "+" */
+    const char *view; /* afterwards; a number of a restarted chief is "+" */
 };
 
 static const struct story stories[] = {
@@ -60,11 +60,9 @@ static const struct story stories[] = {
      "1: 1.1 0.1 -"},
     {"until one of them comes back: the backup", 1, 1, "+0 +1 -0 -1 t100 ~0",
      "2: 0.1 - -"},
-    {"or the primary", 1, 1, "+0 +1 -0 -1 t100 ~1",
-     "1: 1.1 0.1 -"},
+    {"or the primary", 1, 1, "+0 +1 -0 -1 t100 ~1", "1: 1.1 0.1 -"},
     {"a learner is never the primary", 1, 0, "+0 t1000 +1 -0 t1000", "2: 0.1 - 1.1"},
-    {"a primary without a backup is waited for", 0, 0, "+0 +1 -0 t9999 ~0",
-     "1: 0.1 - -"},
+    {"a primary without a backup is waited for", 0, 0, "+0 +1 -0 t9999 ~0", "1: 0.1 - -"},
     {"its new process means that the partition is lost", 0, 0, "+0 +1 x0 t9999 +0",
      "2: 0.2 - - lost"},
     {"which is known at once, but placed after its report", 0, 0, "+0 +1 x0 ^0",
@@ -82,8 +80,7 @@ static const struct story stories[] = {
     {"and another one filled", 1, 4, "+0 +1 +2 -0 l1", "3: 1.1 - 2.1"},
     {"a short break of the backup's link changes nothing", 1, 1, "+0 +1 -0 t19 ~0",
      "1: 1.1 0.1 -"},
-    {"a backup with a new process is dropped at once", 1, 1, "+0 +1 x0 ^0",
-     "2: 1.1 - -"},
+    {"a backup with a new process is dropped at once", 1, 1, "+0 +1 x0 ^0", "2: 1.1 - -"},
     {"a removed backup is dropped", 1, 1, "+0 +1 r0", "2: 1.1 - -"},
     {"a lost backup is dropped on the primary's word", 1, 1, "+0 +1 l1", "3: 1.1 - 0.1"},
     {"a diverged one, too", 1, 1, "+0 +1 d1", "3: 1.1 - 0.1"},
@@ -114,14 +111,13 @@ static const struct story stories[] = {
      "1: 1.1 0.1 -"},
     {"who may have been made the primary", 1, 4, "+0 +1 +2 m1 -1 t20 C m255 ~1 ~2 ~0",
      "3: 0.1 - 2.1"},
-    {"a primary that has not reported may have gone on", 1, 4,
-     "+0 +1 +2 C ~0 ~2 t9999", "1: 1.1 0.1 -"},
+    {"a primary that has not reported may have gone on", 1, 4, "+0 +1 +2 C ~0 ~2 t9999",
+     "1: 1.1 0.1 -"},
     {"it comes back, and all is well", 1, 4, "+0 +1 +2 C ~0 ~2 t9999 ~1", "1: 1.1 0.1 -"},
     {"it does not: that is a loss", 1, 4, "+0 +1 +2 C ~0 ~2 x1 +1", "+: 1.2 2.1 - lost"},
     {"but not while others may know more", 1, 4, "+0 +1 +2 C ~0 x1 +1 t900",
      "1: 1.1 0.1 -"},
-    {"a backup's new process proves that the old is dead", 1, 4,
-     "+0 +1 +2 C ~1 ~2 x0 +0",
+    {"a backup's new process proves that the old is dead", 1, 4, "+0 +1 +2 C ~1 ~2 x0 +0",
      "+: 1.1 - 0.2"},
     {"a backup that had not heard of its view hears of it", 1, 4,
      "+0 +1 m2 +2 m255 C ~1 ~2 ~0 -1 t20", "+: 0.1 - 2.1"},
@@ -384,8 +380,7 @@ TEST(test_learners_are_spread)
 
 /* ---- Counts ---- */
 
-static void assert_totals(const struct view_model *model,
-                          struct mu__view_totals expected)
+static void assert_totals(const struct view_model *model, struct mu__view_totals expected)
 {
     struct mu__view_totals totals;
 
@@ -410,8 +405,8 @@ TEST(test_totals_and_losses)
     assert_totals(&model, (struct mu__view_totals){.placed = 86, .degraded = 86});
     come(&model, 2);
     model_settle(&model);
-    assert_totals(&model, (struct mu__view_totals){
-                              .placed = 171, .degraded = 86, .filling = 86});
+    assert_totals(&model,
+                  (struct mu__view_totals){.placed = 171, .degraded = 86, .filling = 86});
     model_crash(&model, 2);
     model_pass(&model, GRACE_MS);
     assert_totals(&model, (struct mu__view_totals){.placed = 171, .degraded = 171});
@@ -422,8 +417,8 @@ TEST(test_totals_and_losses)
                               .placed = 171, .without_primary = 171, .degraded = 171});
     come(&model, 0);
     model_settle(&model);
-    assert_totals(&model, (struct mu__view_totals){
-                              .placed = 171, .degraded = 171, .lost = 171});
+    assert_totals(&model,
+                  (struct mu__view_totals){.placed = 171, .degraded = 171, .lost = 171});
     assert_true(mu__view_table_next_lost(model.table, &task, &count));
     assert_int_equal(task, 0);
     assert_int_equal(count, 171);
@@ -456,18 +451,20 @@ TEST(test_roles_of_servers)
     model_pass(&model, RECOVERY_MS);
     come(&model, 2);
     model_settle(&model);
-    assert_roles(&model, 0, (struct mu__view_roles){.is_up = true, .primary = 86,
-                                                    .backup = 85, .degraded = 86});
+    assert_roles(&model, 0,
+                 (struct mu__view_roles){
+                     .is_up = true, .primary = 86, .backup = 85, .degraded = 86});
     assert_roles(&model, 1, (struct mu__view_roles){0});
-    assert_roles(&model, 2, (struct mu__view_roles){
-                                .is_up = true, .primary = 85, .learner = 86});
+    assert_roles(&model, 2,
+                 (struct mu__view_roles){.is_up = true, .primary = 85, .learner = 86});
     model_crash(&model, 2);
     model_pass(&model, GRACE_MS);
     model_crash(&model, 0);
     come(&model, 0);
     model_settle(&model);
-    assert_roles(&model, 0, (struct mu__view_roles){.is_up = true, .primary = 171,
-                                                    .degraded = 171, .lost = 171});
+    assert_roles(&model, 0,
+                 (struct mu__view_roles){
+                     .is_up = true, .primary = 171, .degraded = 171, .lost = 171});
     assert_roles(&model, 2, (struct mu__view_roles){0});
     assert_false(mu__view_table_roles(model.table, 3, &roles));
     model_done(&model);
@@ -505,7 +502,8 @@ TEST(test_nonsense_is_refused)
         (void)mu__views_put(at, &sane);
         assert_int_equal(mu__view_table_held(model.table, model.node_last,
                                              (struct mu__view){bytes, sizeof bytes}, true,
-                                             0), -MU_EINVALID);
+                                             0),
+                         -MU_EINVALID);
         assert_null(mu__view_table_at(model.table, 0));
         assert_int_equal(mu__view_table_at(model.table, 1)->number, 9);
         model_done(&model);
@@ -519,8 +517,7 @@ TEST(test_nodes_that_are_no_servers_are_refused)
 
     model_init(&model, &three, 7);
     come(&model, 0);
-    assert_int_equal(mu__view_table_held(model.table, 77, none, false, 0),
-                     -MU_ENOTFOUND);
+    assert_int_equal(mu__view_table_held(model.table, 77, none, false, 0), -MU_ENOTFOUND);
     assert_int_equal(mu__view_table_news(model.table, 77, MU__REPLICA_LOST, none),
                      -MU_ENOTFOUND);
     assert_int_equal(mu__view_table_news(model.table, model.node_last, 0, none),

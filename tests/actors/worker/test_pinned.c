@@ -75,7 +75,7 @@ TEST(test_states)
     int builder;
 
     for (int i = 0; i < 16; i++) {
-        int to = i % 4 ^ i / 4;     /* all pairs come up */
+        int to = i % 4 ^ i / 4; /* all pairs come up */
 
         if (to == 0 || to == MU__PINNED_BUILDING) {
             mu__pinned_build(&kept, item, &builder);

@@ -33,7 +33,7 @@ static int run_chatter(mu_run *run, void *user)
 static const struct error_row {
     const char *what;
     mu_error error;
-    int returns;                /* 0: what mu_run_fail_with gave back */
+    int returns; /* 0: what mu_run_fail_with gave back */
     const char *stack;
     unsigned code;
     unsigned kind;
@@ -41,6 +41,7 @@ static const struct error_row {
     const char *message;
     const char *detail;
 } error_rows[] = {
+    /* clang-format off */
     {"a server's, by its task",
      {.code = -MU_EUNAVAILABLE, .task = "/job:ps/task:1", .message = "gone"}, 0, NULL,
      MU_EUNAVAILABLE, MU_ERROR_SERVER, "/job:ps/task:1", "gone", ""},
@@ -60,6 +61,7 @@ static const struct error_row {
     {"a number that is no code is returned",
      {.code = -MU_EUNAVAILABLE, .task = "/job:ps/task:1", .message = "gone"},
      7, NULL, MU_EUNKNOWN, MU_ERROR_FUNCTION, "", "the function returned 7", ""},
+    /* clang-format on */
 };
 
 static int run_error(mu_run *run, void *user)
@@ -77,9 +79,10 @@ static int run_error(mu_run *run, void *user)
     return row->returns == 0 ? rv : row->returns;
 }
 
-static const struct lone_function own[] = {
-    {"about", run_about, 0}, {"chatter", run_chatter, 0}, {"error", run_error, 0},
-    {"whole:name", run_about, 0}};
+static const struct lone_function own[] = {{"about", run_about, 0},
+                                           {"chatter", run_chatter, 0},
+                                           {"error", run_error, 0},
+                                           {"whole:name", run_about, 0}};
 
 static int set_up(void **state)
 {

@@ -258,10 +258,12 @@ TEST_ON(test_inputs_bound, struct fixture *f, lone_set_up, lone_tear_down)
     while (worker->pinned.bytes + one + 4096 <= LONE_RETAINED_BYTES_MAX)
         give_input(f, ++number, large());
     RUN(f, 9, "quick", ref(100), .inputs = {100});
-    (void)snprintf(words, sizeof words, "result of closure 100 failed: "
+    (void)snprintf(words, sizeof words,
+                   "result of closure 100 failed: "
                    "/job:worker/task:3 keeps %" PRIu64 " bytes for this chief, and may "
                    "keep 16777216 (half of its machine's memory): there is no room for "
-                   "%" PRIu64 " more", mu__pinned_bytes_of(&worker->pinned, CHIEF), one);
+                   "%" PRIu64 " more",
+                   mu__pinned_bytes_of(&worker->pinned, CHIEF), one);
     give_input(f, 100, large());
     expect_error(f, 9, MU_EEXHAUSTED, MU_ERROR_INPUT, words);
     assert_int_equal(f->calls, 0);
@@ -280,8 +282,8 @@ TEST_ON(test_flood_of_inputs, struct fixture *f, lone_set_up, lone_tear_down)
     for (uint64_t i = 1; i < 20000; i++)
         TELL(f, MU__INPUT, input, .input = i, .code = MU_ENOTFOUND,
              .message = mu__view_str("nothing"));
-    assert_in_range(mu__pinned_bytes_of(&worker->pinned, CHIEF),
-                    LONE_RETAINED_BYTES_MAX, LONE_RETAINED_BYTES_MAX + (1 << 20) + 4096);
+    assert_in_range(mu__pinned_bytes_of(&worker->pinned, CHIEF), LONE_RETAINED_BYTES_MAX,
+                    LONE_RETAINED_BYTES_MAX + (1 << 20) + 4096);
     assert_non_null(strstr(f->log, "more inputs than may be kept"));
     assert_null(strstr(strstr(f->log, "more inputs than may be kept") + 1,
                        "more inputs than may be kept"));
@@ -300,9 +302,11 @@ TEST_ON(test_runs_bound, struct fixture *f, lone_set_up, lone_tear_down)
     one = worker->runs_bytes;
     while (worker->runs_bytes + one <= LONE_RETAINED_BYTES_MAX)
         RUN(f, ++i, "quick", large(), .inputs = {50});
-    (void)snprintf(words, sizeof words, "/job:worker/task:3 has runs of %" PRIu64 " "
+    (void)snprintf(words, sizeof words,
+                   "/job:worker/task:3 has runs of %" PRIu64 " "
                    "bytes, and may have 16777216 (half of its machine's memory): there "
-                   "is no room for %" PRIu64 " more", i * one, one);
+                   "is no room for %" PRIu64 " more",
+                   i * one, one);
     expect_silence(f);
     RUN(f, 100, "quick", large(), .inputs = {50});
     expect_error(f, 100, MU_EEXHAUSTED, MU_ERROR_OTHER, words);
@@ -334,7 +338,7 @@ TEST_ON(test_objects, struct fixture *f, lone_set_up, lone_tear_down)
     end_work(f, one);
     expect_result(f, 3, NULL);
     expect_result(f, 2, NULL);
-    mu_value_free(f->seen);     /* the last holder */
+    mu_value_free(f->seen); /* the last holder */
     f->seen = NULL;
     assert_int_equal(f->drops, 1);
     RUN(f, 4, "use", mu_value_int(1));

@@ -16,7 +16,7 @@ enum {
     HIDDEN = DIGITS_HIDDEN_DEFAULT,
     BATCH = 32,
     STEPS = 3000,
-    STALE_MAX = 24,     /* three workers, a window of eight closures each */
+    STALE_MAX = 24, /* three workers, a window of eight closures each */
     SEEDS_USUAL = 3
 };
 

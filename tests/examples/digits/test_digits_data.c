@@ -56,7 +56,7 @@ static const struct bad_row {
     unsigned rows;
     unsigned line;
     const char *text;
-    const char *expected;   /* "" when the text is good */
+    const char *expected; /* "" when the text is good */
 } bad_rows[] = {
     {"all good", 1797, 1, GOOD_ROW, ""},
     {"no newline at the end", 1797, 1797, Z64 "7", ""},
@@ -170,8 +170,8 @@ TEST(test_bad_files_are_named)
         assert_int_equal(digits_data_load(bad_files[i].path, &error, &loaded),
                          bad_files[i].rv);
         assert_null(loaded);
-        if (strncmp(error.text, bad_files[i].expected,
-                    strlen(bad_files[i].expected)) != 0)
+        if (strncmp(error.text, bad_files[i].expected, strlen(bad_files[i].expected)) !=
+            0)
             fail_msg("\"%s\", expected \"%s\"", error.text, bad_files[i].expected);
     }
 }
@@ -306,8 +306,8 @@ TEST(test_batches_are_decided_by_seed_and_step)
         uint64_t step;
         bool same;
     } cases[] = {
-        {5, 0, true}, {5, 1, false}, {6, 0, false}, {4, steps, false},
-        {5, steps, false}, {5, UINT64_MAX, false},
+        {5, 0, true},      {5, 1, false},     {6, 0, false},
+        {4, steps, false}, {5, steps, false}, {5, UINT64_MAX, false},
     };
     struct digits_split split;
     uint32_t base[BATCH];
@@ -316,8 +316,8 @@ TEST(test_batches_are_decided_by_seed_and_step)
     digits_split_make(SPLIT_SEED, &split);
     assert_int_equal(digits_batch(&split, 5, 0, BATCH, base), 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(
-            digits_batch(&split, cases[i].seed, cases[i].step, BATCH, rows), 0);
+        assert_int_equal(digits_batch(&split, cases[i].seed, cases[i].step, BATCH, rows),
+                         0);
         assert_true((memcmp(rows, base, sizeof base) == 0) == cases[i].same);
     }
     memcpy(rows, base, sizeof base);

@@ -23,8 +23,8 @@ TEST(test_tensors_fill_the_flat_array)
         assert_int_equal(digits_model_tensor(64, i, &tensor), 0);
         assert_string_equal(tensor.name, names[i]);
         assert_int_equal(tensor.offset, end);
-        assert_int_equal(tensor.count, tensor.dims[0] *
-                                           (tensor.rank == 2 ? tensor.dims[1] : 1));
+        assert_int_equal(tensor.count,
+                         tensor.dims[0] * (tensor.rank == 2 ? tensor.dims[1] : 1));
         end += tensor.count;
     }
     assert_int_equal(end, 4810);
@@ -187,9 +187,9 @@ TEST(test_bad_batches_are_refused)
         double loss = -1.0;
 
         model.hidden = cases[i].hidden;
-        assert_int_equal(
-            digits_model_gradient(&model, data, cases[i].rows, gradient, &loss),
-            cases[i].rv);
+        assert_int_equal(digits_model_gradient(&model, data, cases[i].rows, gradient,
+                                               &loss),
+                         cases[i].rv);
         assert_int_equal(digits_model_score(&model, data, cases[i].rows, &score),
                          cases[i].rv);
         assert_true((loss < 0.0) == (cases[i].rv != 0));
@@ -203,7 +203,7 @@ TEST(test_bad_batches_are_refused)
  * beyond what expf() can hold still give a finite loss. */
 TEST(test_score_knows_simple_models)
 {
-    static const uint32_t index[] = {0, 10, 20, 1};     /* 0, 0, 0, 1 */
+    static const uint32_t index[] = {0, 10, 20, 1}; /* 0, 0, 0, 1 */
     const struct digits_rows rows = {index, 4};
     float flat[256] = {0.0f};
     float gradient[256];
@@ -246,7 +246,7 @@ struct training {
     float *parameters;
     float *velocity;
     float *gradient;
-    float *past;        /* the last STALE_MAX + 1 parameters, in turn */
+    float *past; /* the last STALE_MAX + 1 parameters, in turn */
 };
 
 static void training_init(struct training *t, uint64_t seed)
@@ -283,8 +283,9 @@ static void training_step(struct training *t, uint64_t seed, uint64_t step, uint
     memcpy(past_of(t, step), t->parameters, t->size * sizeof *t->parameters);
     assert_int_equal(digits_batch(&t->split, seed, step, BATCH, rows), 0);
     assert_int_equal(digits_model_gradient(&model, data,
-                                           (struct digits_rows){rows, BATCH},
-                                           t->gradient, &loss), 0);
+                                           (struct digits_rows){rows, BATCH}, t->gradient,
+                                           &loss),
+                     0);
     for (size_t i = 0; i < t->size; i++) {
         t->velocity[i] = momentum * t->velocity[i] + t->gradient[i];
         t->parameters[i] -= rate * t->velocity[i];
@@ -302,10 +303,10 @@ static struct digits_score train(uint64_t seed, enum staleness staleness, uint64
     for (uint64_t step = 0; step < steps; step++)
         training_step(&t, seed, step, draw_age(staleness, step, &random));
     model = digits_model_view(HIDDEN, t.parameters);
-    assert_int_equal(digits_model_score(&model, data,
-                                        (struct digits_rows){t.split.held,
-                                                             DIGITS_HELD_ROWS},
-                                        &score), 0);
+    assert_int_equal(
+        digits_model_score(&model, data,
+                           (struct digits_rows){t.split.held, DIGITS_HELD_ROWS}, &score),
+        0);
     training_done(&t);
     return score;
 }

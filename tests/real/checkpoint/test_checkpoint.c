@@ -61,8 +61,12 @@ static void stage_done(struct stage *stage)
 static mu_variable *open_floats(struct stage *stage, const char *name, uint64_t rows,
                                 unsigned shards, const float *initial)
 {
-    const mu_variable_spec spec = {.name = name, .dtype = MU_F32, .rank = 1,
-                                   .dims = &rows, .shards = shards, .initial = initial};
+    const mu_variable_spec spec = {.name = name,
+                                   .dtype = MU_F32,
+                                   .rank = 1,
+                                   .dims = &rows,
+                                   .shards = shards,
+                                   .initial = initial};
     mu_variable *variable = NULL;
     mu_error error = {0};
 
@@ -114,8 +118,8 @@ TEST(test_save_and_restore)
     stage_init(&stage);
     variables[0] = open_floats(&stage, "b", 5, 2, first);
     variables[1] = open_floats(&stage, "a", 2, 1, second);
-    assert_int_equal(mu_checkpoint_save(&stage.options, 7, variables, 2, values, &error,
-                                        &path), 0);
+    assert_int_equal(
+        mu_checkpoint_save(&stage.options, 7, variables, 2, values, &error, &path), 0);
     (void)snprintf(expected, sizeof expected, "%s/model-7", stage.folder);
     assert_string_equal(path, expected);
     mu_variable_close(variables[0]);
@@ -183,8 +187,8 @@ TEST(test_restore_some)
     if (mu_checkpoint_restore(stage.chief, path, names, 2, SOON_MS, &error) != 0)
         fail_msg("%s", error.message);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(mu_variable_read(variables[i], read, sizeof read, SOON_MS,
-                                          &error), 0);
+        assert_int_equal(
+            mu_variable_read(variables[i], read, sizeof read, SOON_MS, &error), 0);
         assert_memory_equal(read, i == 1 ? other : first, sizeof read);
         mu_variable_close(variables[i]);
     }
@@ -256,7 +260,8 @@ TEST(test_arguments)
     variables[0] = open_floats(&stage, "a", 2, 1, NULL);
     variables[1] = open_floats(&stage, "a", 2, 1, NULL);
     assert_int_equal(mu_checkpoint_save(&stage.options, 1, variables, 2, NULL, &error,
-                                        &path), -MU_EINVALID);
+                                        &path),
+                     -MU_EINVALID);
     assert_string_equal(error.message, "variable a appears twice among those to save");
     wrong = stage.options;
     wrong.directory = NULL;
@@ -278,9 +283,9 @@ TEST(test_arguments)
     assert_int_equal(mu_checkpoint_latest(stage.folder, NULL, &error, &path, NULL),
                      -MU_ENOTFOUND);
     assert_int_equal(mu_checkpoint_latest("/tmp/there-is-no/such", NULL, &error, &path,
-                                          NULL), -MU_ENOTFOUND);
-    assert_int_equal(mu_checkpoint_read(stage.folder, &error, &content),
-                     -MU_EDATALOSS);
+                                          NULL),
+                     -MU_ENOTFOUND);
+    assert_int_equal(mu_checkpoint_read(stage.folder, &error, &content), -MU_EDATALOSS);
     assert_null(content);
     assert_null(path);
 
@@ -336,7 +341,8 @@ static void damage_file(struct stage *stage, const char *newest, const char *fil
         write_all(path, data, size);
         assert_int_equal(latest(stage->folder), 1);
         assert_int_equal(mu_checkpoint_restore(stage->chief, newest, NULL, 0, SOON_MS,
-                                               &error), -MU_EDATALOSS);
+                                               &error),
+                         -MU_EDATALOSS);
         assert_non_null(strstr(error.message, newest));
         assert_non_null(strstr(error.message, file));
         data[at] ^= 0x40;
@@ -357,7 +363,7 @@ TEST(test_damage)
     static unsigned char data[4096];
     struct stage stage;
     mu_variable *variable;
-    mu_value *values = mu_value_int(INT64_MIN);     /* packed: JSON cannot hold it */
+    mu_value *values = mu_value_int(INT64_MIN); /* packed: JSON cannot hold it */
     mu_error error;
     char *path = NULL;
     char newest[128];

@@ -1,7 +1,7 @@
 /* Directories of checkpoints without a cluster: parts in the files of partitions,
  * replaced and removed while they are read, files that do not fit their manifest, files
  * of other programs. */
-#define _GNU_SOURCE     /* renameat2() */
+#define _GNU_SOURCE /* renameat2() */
 #include "node/files/checkpoint/ckpt_reader.h"
 #include "node/files/checkpoint/ckpt_writer.h"
 #include "runtime/base/byte_order.h"
@@ -36,7 +36,7 @@ int renameat2(int from_folder, const char *from, int to_folder, const char *to,
 
 struct fixture {
     char folder[64];
-    char path[128];     /* of a checkpoint in it */
+    char path[128]; /* of a checkpoint in it */
 };
 
 static int set_up(void **state)
@@ -279,8 +279,8 @@ TEST_ON(test_others_directory, struct fixture *f, set_up, tear_down)
     assert_int_equal(mu_checkpoint_save(&options, 3, NULL, 0, NULL, &error, NULL), 0);
     assert_int_equal(access(file, F_OK), 0);
     assert_int_equal(files_count(f->folder, ""), 2);
-    expect_refused(f->path, -MU_EDATALOSS, "it has neither manifest.json nor "
-                                           "*.safetensors");
+    expect_refused(f->path, -MU_EDATALOSS,
+                   "it has neither manifest.json nor *.safetensors");
 }
 
 /* ---- Files by hand ---- */
@@ -315,7 +315,7 @@ static struct mu__manifest_file write_model(const char *folder, const char *name
                                       .header_crc = mu__crc32c_add(&crc, 0, bytes, size)};
 }
 
-#define U8_4(name, from, end)                                                        \
+#define U8_4(name, from, end) \
     "\"" name "\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[" from "," end "]}"
 
 /* A manifest with variable "w", U8[4], and files whose headers say something else; all
@@ -327,9 +327,13 @@ static void write_checkpoint(const char *path, const char *json, size_t content_
     struct mu__manifest_variable copy = *variable;
     struct mu__manifest_part part = {.end_row = 4,
                                      .crc = mu__crc32c_add(&crc, 0, "xxxx", 4)};
-    const struct mu__manifest manifest = {
-        .files = &file, .files_count = 1, .variables = &copy, .variables_count = 1,
-        .parts = &part, .parts_count = 1, .index = {2, mu__crc32c_add(&crc, 0, "{}", 2)}};
+    const struct mu__manifest manifest = {.files = &file,
+                                          .files_count = 1,
+                                          .variables = &copy,
+                                          .variables_count = 1,
+                                          .parts = &part,
+                                          .parts_count = 1,
+                                          .index = {2, mu__crc32c_add(&crc, 0, "{}", 2)}};
     struct mu__build text = {0};
 
     assert_int_equal(mkdir(path, 0777), 0);
@@ -348,7 +352,7 @@ TEST_ON(test_files_that_do_not_fit, struct fixture *f, set_up, tear_down)
         size_t content_bytes;
         const char *name;
         uint32_t shards;
-        const char *words;      /* NULL: it fits */
+        const char *words; /* NULL: it fits */
     } rows[] = {
         {"{" U8_4("w", "0", "4") "}", 4, "w", 1, NULL},
         {"{" U8_4("v", "0", "4") "}", 4, "w", 1, "tensor \"w\" is missing"},
@@ -363,12 +367,14 @@ TEST_ON(test_files_that_do_not_fit, struct fixture *f, set_up, tear_down)
          "there are bytes behind its last tensor"},
         {"{" U8_4("w", "0", "4") "}", 4, "w", 5,
          "manifest.json: variable \"w\": 5 shards of 4 rows"},
-        {"{" U8_4("w", "0", "4") "}", 4, "w\x01", 1, "manifest.json: variable "
-                                                     "\"w\\x01\": "},
+        {"{" U8_4("w", "0", "4") "}", 4, "w\x01", 1,
+         "manifest.json: variable \"w\\x01\": "},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct mu__manifest_variable variable = {.dtype = MU_U8, .rank = 1, .dims = {4},
+        struct mu__manifest_variable variable = {.dtype = MU_U8,
+                                                 .rank = 1,
+                                                 .dims = {4},
                                                  .shards = rows[i].shards,
                                                  .parts_count = 1};
 
@@ -430,8 +436,8 @@ TEST_ON(test_no_variables, struct fixture *f, set_up, tear_down)
          -MU_EUNIMPLEMENTED,
          "cannot be restored: tensor \"w\": variables cannot have its dtype, \"BF16\""},
         {"{" U8_4("w", "0", "4") ",\"v\":{\"dtype\":\"U8\",\"shape\":[0],"
-         "\"data_offsets\":[4,4]}}", -MU_EUNIMPLEMENTED, "variable \"v\": dimension 0 is "
-                                                         "0"},
+                                 "\"data_offsets\":[4,4]}}",
+         -MU_EUNIMPLEMENTED, "variable \"v\": dimension 0 is 0"},
         {"{" U8_4("w\\t", "0", "4") "}", -MU_EUNIMPLEMENTED, "variable \"w\\x09\": "},
         {"{" U8_4("w", "0", "3") "}", -MU_EDATALOSS, "do not fit its dtype and shape"},
         {"{", -MU_EDATALOSS, "its header: line 1"},

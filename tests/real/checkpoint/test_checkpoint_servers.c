@@ -6,7 +6,7 @@
 
 #include <muster/checkpoint.h>
 
-enum { ROWS = 40000 };          /* of 4 bytes: more than one shard has by itself */
+enum { ROWS = 40000 }; /* of 4 bytes: more than one shard has by itself */
 
 struct fixture {
     struct nodes nodes;
@@ -28,8 +28,12 @@ static int open_w(struct fixture *f, unsigned shards, const float *initial,
                   mu_error *ret_error, mu_variable **ret_variable)
 {
     static const uint64_t dims[1] = {ROWS};
-    const mu_variable_spec spec = {.name = "w", .dtype = MU_F32, .rank = 1, .dims = dims,
-                                   .shards = shards, .initial = initial};
+    const mu_variable_spec spec = {.name = "w",
+                                   .dtype = MU_F32,
+                                   .rank = 1,
+                                   .dims = dims,
+                                   .shards = shards,
+                                   .initial = initial};
 
     return mu_variable_open(f->chief, &spec, SOON_MS, ret_error, ret_variable);
 }

@@ -19,6 +19,7 @@ static const struct refusal {
     const char *variable;
     const char *words[3];
 } refusals[] = {
+    /* clang-format off */
     {{"stauts"}, NULL, {"no verb \"stauts\"", "did you mean status?"}},
     {{"help", "exitcodes"}, NULL, {"no topic \"exitcodes\"", "exit-codes"}},
     {{"node", "--thraeds", "2"}, NULL, {"no flag \"thraeds\"", "--threads?"}},
@@ -112,6 +113,7 @@ static const struct refusal {
      {"--as: expected one client that is among --tasks", "\"client:2\""}},
     {{"barrier", "b", "--tasks", "client:x"}, NULL, {"--tasks: task set", "client:x"}},
     {{"preempt"}, NULL, {"expected REASON;"}},
+    /* clang-format on */
 };
 
 TEST(test_refusals)
@@ -303,8 +305,8 @@ TEST(test_status_of_many_that_are_missing)
     cli_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/cluster.json", folder);
     (void)close(take_port(&port));
-    used = (size_t)snprintf(spec, sizeof spec, "{\"chief\": [\"127.0.0.1:%d\"], "
-                            "\"worker\": [", port);
+    used = (size_t)snprintf(spec, sizeof spec,
+                            "{\"chief\": [\"127.0.0.1:%d\"], \"worker\": [", port);
     for (int i = 0; i < WORKERS; i++)
         used += (size_t)snprintf(spec + used, sizeof spec - used, "%s\"10.0.%d.%d:1\"",
                                  i == 0 ? "" : ",", i >> 8, i & 255);

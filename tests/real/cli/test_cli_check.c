@@ -1,7 +1,7 @@
 /* `muster check` against real nodes, and against what is at an address in place of one.
  * Nothing but loopback is contacted: the name that does not resolve is one that no name
  * server is asked for. */
-#define _GNU_SOURCE     /* unshare */
+#define _GNU_SOURCE /* unshare */
 #include "tests/real/cli.h"
 #include "tests/real/needs.h"
 #include "tests/real/ports.h"
@@ -190,21 +190,27 @@ TEST_WITH(test_what_is_at_an_address, NULL, end_nodes)
     cli_start(&checked, NULL, "check", "--cluster", cluster, "--task", "chief:0",
               "--wait-ms", "400", NULL);
     cli_expect_code(&checked, 4);
-    (void)snprintf(words, sizeof words, "chief/task:0 at 127.0.0.1:%d: it is connected, "
-                   "but says nothing", mute);
+    (void)snprintf(words, sizeof words,
+                   "chief/task:0 at 127.0.0.1:%d: it is connected, but says nothing",
+                   mute);
     expect_words(words);
-    (void)snprintf(words, sizeof words, "worker/task:0 at 127.0.0.1:%d: no answer: is "
-                   "the machine up", silent);
+    (void)snprintf(words, sizeof words,
+                   "worker/task:0 at 127.0.0.1:%d: no answer: is the machine up", silent);
     expect_words(words);
-    (void)snprintf(words, sizeof words, "worker/task:1 at 127.0.0.1:%d: what answers "
-                   "there is not muster", other);
+    (void)snprintf(words, sizeof words,
+                   "worker/task:1 at 127.0.0.1:%d: what answers there is not muster",
+                   other);
     expect_words(words);
-    (void)snprintf(words, sizeof words, "worker/task:2 at 127.0.0.1:%d: connection "
-                   "refused: nothing listens there", refused);
+    (void)snprintf(words, sizeof words,
+                   "worker/task:2 at 127.0.0.1:%d: connection "
+                   "refused: nothing listens there",
+                   refused);
     expect_words(words);
     expect_words("worker/task:3 at 127.0.0.1:0: not tried");
-    (void)snprintf(words, sizeof words, "ps/task:0 at 127.0.0.1:%d: what answers there "
-                   "is not muster (it speaks HTTP)", http);
+    (void)snprintf(words, sizeof words,
+                   "ps/task:0 at 127.0.0.1:%d: what answers there "
+                   "is not muster (it speaks HTTP)",
+                   http);
     expect_words(words);
     expect_words("0 errors in the configuration; 6 of 6 tasks do not answer");
     (void)kill(server, SIGKILL);
@@ -363,11 +369,15 @@ TEST_WITH(test_wrong_task, NULL, end_nodes)
     start_node(cluster, "worker:1", NULL, NULL);
     cli_start(&checked, NULL, "check", "--cluster", wrong, NULL);
     cli_expect_code(&checked, 1);
-    (void)snprintf(words, sizeof words, "/job:worker/task:0 at 127.0.0.1:%d: it is "
-                   "/job:worker/task:1 of this cluster", ports[1]);
+    (void)snprintf(words, sizeof words,
+                   "/job:worker/task:0 at 127.0.0.1:%d: it is "
+                   "/job:worker/task:1 of this cluster",
+                   ports[1]);
     expect_words(words);
-    (void)snprintf(words, sizeof words, "/job:worker/task:1 at 127.0.0.1:%d: it is "
-                   "/job:worker/task:0 of this cluster", ports[0]);
+    (void)snprintf(words, sizeof words,
+                   "/job:worker/task:1 at 127.0.0.1:%d: it is "
+                   "/job:worker/task:0 of this cluster",
+                   ports[0]);
     expect_words(words);
 }
 
@@ -413,7 +423,8 @@ TEST_WITH(test_who_cannot_reach_whom, NULL, end_nodes)
     start_node(cluster, "chief:0", NULL, NULL);
     start_node(own, "worker:0", NULL, NULL);
     start_node(cluster, "ps:0", NULL, NULL);
-    (void)snprintf(words, sizeof words, "  /job:worker/task:0 cannot reach "
+    (void)snprintf(words, sizeof words,
+                   "  /job:worker/task:0 cannot reach "
                    "/job:ps/task:0 at tcp://127.0.0.1:%d: connection refused (for ",
                    ports[3]);
     do
@@ -458,13 +469,16 @@ static const struct refusal {
     const char *variable;
     const char *words;
 } refusals[] = {
-    {{"--cluster", "{\"worker\": [\"127.0.0.1:1\"]}", "--service-hosts", "ps:0"}, NULL,
+    {{"--cluster", "{\"worker\": [\"127.0.0.1:1\"]}", "--service-hosts", "ps:0"},
+     NULL,
      "error: option service_hosts names ps:0, and the cluster has no such task"},
-    {{"--cluster", "{\"worker\": [\"127.0.0.1:1\"]}", "--task", "ps:0"}, NULL,
+    {{"--cluster", "{\"worker\": [\"127.0.0.1:1\"]}", "--task", "ps:0"},
+     NULL,
      "error: /job:ps/task:0, this task, does not fit the cluster"},
     {{"--cluster", "{\"worker\": ["}, NULL, "error: --cluster: line 1"},
     {{"--cluster", "nofile.json"}, NULL, "muster check: --cluster: expected JSON or a"},
-    {{NULL}, "TF_CONFIG={\"cluster\": {\"wroker\": [\"127.0.0.1:1\"]}}",
+    {{NULL},
+     "TF_CONFIG={\"cluster\": {\"wroker\": [\"127.0.0.1:1\"]}}",
      "error: TF_CONFIG: cluster: \"wroker\" is not a task type"},
     {{"--resolver", "slrum"}, NULL, "--resolver: "},
     {{"--wait-ms", "0"}, NULL, "--wait-ms: expected a whole number of 1 to"},

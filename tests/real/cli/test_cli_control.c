@@ -3,7 +3,7 @@
 #include "tests/real/cli.h"
 
 static struct cli run;
-static int commands = -1;   /* writes the program's standard input */
+static int commands = -1; /* writes the program's standard input */
 
 enum { TASKS = 3 };
 
@@ -151,13 +151,15 @@ TEST(test_killed_task)
     expect_ready(pids, folder, sizeof folder);
     assert_int_equal(kill(pids[1], SIGKILL), 0);
     at = expect_event(NULL, "\"task\",\"task\":\"worker/0\",\"status\":{\"pid\":null,");
-    at = cli_expect(&run, at, "\"state\":\"restarting\",\"restarts\":1,"
-                              "\"exit_code\":137,"
-                              "\"end\":\"was killed by signal 9 (Killed)\"}}");
+    at = cli_expect(&run, at,
+                    "\"state\":\"restarting\",\"restarts\":1,"
+                    "\"exit_code\":137,"
+                    "\"end\":\"was killed by signal 9 (Killed)\"}}");
     pids[1] = expect_running(at, "worker/0");
     assert_int_equal(kill(pids[1], SIGKILL), 0);
-    (void)cli_expect(&run, at, "\"level\":\"error\",\"message\":\"worker/0 was killed by "
-                               "signal 9 (Killed) and is not started again");
+    (void)cli_expect(&run, at,
+                     "\"level\":\"error\",\"message\":\"worker/0 was killed by "
+                     "signal 9 (Killed) and is not started again");
     (void)cli_expect(&run, at, "\"state\":\"ended\",\"restarts\":1,");
     send_line("{\"command\": \"stop\"}");
     expect_end(0, pids, folder);

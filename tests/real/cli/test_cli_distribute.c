@@ -34,23 +34,29 @@ static const struct {
     const char *mode;
     const char *chief;
     const char *strategy;
-    const char *sums[3];        /* that are printed, and by whom */
+    const char *sums[3]; /* that are printed, and by whom */
 } modes[] = {
-    {"independent", "1", "strategy=parameter_server",
-     {"chief/0  | /job:chief/task:0: 500500", "worker/0 | /job:worker/task:0: ",
-      "worker/1 | /job:worker/task:1: "}},
-    {"independent", "1", "strategy=default",
-     {"chief/0  | one call for all: 500500"}},
-    {"independent", "0", "strategy=parameter_server",
+    {"independent",
+     "1",
+     "strategy=parameter_server",
+     {"chief/0  | /job:chief/task:0: 500500",
+      "worker/0 | /job:worker/task:0: ", "worker/1 | /job:worker/task:1: "}},
+    {"independent", "1", "strategy=default", {"chief/0  | one call for all: 500500"}},
+    {"independent",
+     "0",
+     "strategy=parameter_server",
      {"worker/0 | /job:worker/task:0: 500500", "worker/1 | /job:worker/task:1: "}},
-    {"client-worker", "1", "strategy=parameter_server",
-     {"chief/0  | /job:chief/task:0: 500500", "chief/0  | /job:worker/task:0: ",
-      "chief/0  | /job:worker/task:1: "}},
-    {"client-worker", "0", "strategy=default",
-     {"worker/0 | one call for all: 500500"}},
-    {"standalone", "1", "strategy=parameter_server",
-     {"client/0 | /job:chief/task:0: 500500", "client/0 | /job:worker/task:0: ",
-      "client/0 | /job:worker/task:1: "}},
+    {"client-worker",
+     "1",
+     "strategy=parameter_server",
+     {"chief/0  | /job:chief/task:0: 500500",
+      "chief/0  | /job:worker/task:0: ", "chief/0  | /job:worker/task:1: "}},
+    {"client-worker", "0", "strategy=default", {"worker/0 | one call for all: 500500"}},
+    {"standalone",
+     "1",
+     "strategy=parameter_server",
+     {"client/0 | /job:chief/task:0: 500500",
+      "client/0 | /job:worker/task:0: ", "client/0 | /job:worker/task:1: "}},
     {"standalone", "0", "strategy=default", {"client/0 | one call for all: 500500"}},
     {"local", "1", "strategy=parameter_server", {"chief/0 | one call for all: 500500"}},
 };
@@ -172,8 +178,7 @@ TEST(test_worker_is_killed_and_missed)
     pid_t pid;
 
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", "--plugin", plugin,
-              "--set", "steps=1000", "--set", "pause_ms=20", "--recoverable", "ps",
-              NULL);
+              "--set", "steps=1000", "--set", "pause_ms=20", "--recoverable", "ps", NULL);
     pid = cli_task_pid(&run, NULL, "worker/1");
     (void)cli_expect(&run, NULL, "/job:worker/task:1 begins");
     (void)cli_expect(&run, NULL, "/job:chief/task:0 begins");

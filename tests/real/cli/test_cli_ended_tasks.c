@@ -147,7 +147,7 @@ TEST(test_barrier_of_a_program)
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "0", "--plugin", plugin,
               "--set", "do=barrier", "--log-level", "warn", "--color", "never", NULL);
     expect_end(1, "/job:worker/task:1 was killed by signal 9 (Killed), and is not "
-               "started again");
+                  "started again");
 }
 
 /* The host of the service is started again after that end: it hears of it, too. */
@@ -216,8 +216,9 @@ TEST(test_orphan)
               "{\"chief\":[\"127.0.0.1:1\"],\"worker\":[\"127.0.0.1:0\"]}", "--task",
               "worker:0", "--orphan-ms", "500", "--log-level", "warn", NULL);
     cli_expect_code(&run, 1);
-    (void)cli_expect(&run, NULL, "ERROR /job:worker/task:0 job: for 500 ms there has "
-                                 "been no link to /job:chief/task:0 at ");
+    (void)cli_expect(&run, NULL,
+                     "ERROR /job:worker/task:0 job: for 500 ms there has "
+                     "been no link to /job:chief/task:0 at ");
 }
 
 PLUGIN_PROGRAM(plugin_text)

@@ -7,8 +7,8 @@ static struct cli run;
 static struct cli asked;
 static char folder[64];
 static char plugin[96];
-static char go[96];         /* the file that functions wait for */
-static char address[64];    /* the chief's */
+static char go[96];      /* the file that functions wait for */
+static char address[64]; /* the chief's */
 
 static const char plugin_text[] =
     "#include <muster.h>\n"
@@ -184,7 +184,8 @@ static void expect_explained(const char *closure, const char *words)
 
 static void check_explain_json(void)
 {
-    static const char *const running[] = {"Closure ", " \"one\", function \"hold\", is "
+    static const char *const running[] = {"Closure ",
+                                          " \"one\", function \"hold\", is "
                                           "running on /job:worker/task:0 for ",
                                           "It waits for its function to return.", NULL};
     char number[32];
@@ -207,10 +208,15 @@ static void check_explain_json(void)
 
 static void check_status(void)
 {
-    static const char *const words[] = {
-        "/job:worker/task:9", "missing", "\nclosures\n", "queued 3, in flight 1,",
-        "longest in flight", "  hold      one   /job:worker/task:0", "per-worker values",
-        "  1      seven     ", NULL};
+    static const char *const words[] = {"/job:worker/task:9",
+                                        "missing",
+                                        "\nclosures\n",
+                                        "queued 3, in flight 1,",
+                                        "longest in flight",
+                                        "  hold      one   /job:worker/task:0",
+                                        "per-worker values",
+                                        "  1      seven     ",
+                                        NULL};
 
     cli_start(&asked, NULL, "status", "--address", address, NULL);
     cli_expect_code(&asked, 0);

@@ -86,7 +86,8 @@ TEST(test_reason_is_said_by_its_task_and_at_the_end)
     cli_expect_code(&run, 1);
     expect_count("\n", 2);
     expect_count("the program of /job:chief/task:0 ended with EPRECONDITION: missed by "
-                 "17\n", 2);
+                 "17\n",
+                 2);
     expect_count("chief/0     | ", 1);
     expect_count("muster: ended with exit code 1 after ", 1);
 }
@@ -95,7 +96,8 @@ TEST(test_others_say_at_info_why_the_job_has_failed)
 {
     run_chief("words", "info");
     expect_count("/job:worker/task:0 node: the job has failed: the program of "
-                 "/job:chief/task:0 ended with EPRECONDITION: missed by 17\n", 1);
+                 "/job:chief/task:0 ended with EPRECONDITION: missed by 17\n",
+                 1);
     expect_count("ERROR", 1);
 }
 
@@ -112,7 +114,8 @@ TEST(test_error_of_a_call_keeps_its_task)
 {
     run_chief("error", "error");
     expect_count("the program of /job:chief/task:0 ended with EDATALOSS: "
-                 "/job:ps/task:7: rows are gone\n", 1);
+                 "/job:ps/task:7: rows are gone\n",
+                 1);
 }
 
 /* Who says nothing, and returns what a call came to. */
@@ -134,13 +137,15 @@ TEST(test_call_with_another_code_is_no_reason)
 TEST(test_reason_of_a_worker_is_said_at_the_end)
 {
     cli_start(&run, NULL, "run", "--plugin", plugin, "--set", "do=words", "--set",
-              "type=worker", "--workers", "2", "--ps", "0", "--chief", "0",
-              "--log-level", "error", "--color", "never", NULL);
+              "type=worker", "--workers", "2", "--ps", "0", "--chief", "0", "--log-level",
+              "error", "--color", "never", NULL);
     cli_expect_code(&run, 1);
     expect_count("the program of /job:worker/task:0 ended with EPRECONDITION: missed by "
-                 "17\n", 2);
+                 "17\n",
+                 2);
     expect_count("the program of /job:worker/task:1 ended with EPRECONDITION: missed by "
-                 "17\n", 1);
+                 "17\n",
+                 1);
 }
 
 PLUGIN_PROGRAM(plugin_text)

@@ -6,10 +6,9 @@
 static struct cli cli;
 
 static const char *const verbs[] = {
-    "node",    "run",     "status",  "explain",  "drain",   "stop",   "kv get",
-    "kv put",  "kv watch", "kv ls",   "kv rm",    "kv incr", "barrier",
-    "kv txn",  "kv hold",  "lock",   "vars",
-    "tasks",   "devices", "preempt", "resolve", "check",   "version",
+    "node",     "run",   "status",  "explain", "drain",   "stop",   "kv get",  "kv put",
+    "kv watch", "kv ls", "kv rm",   "kv incr", "barrier", "kv txn", "kv hold", "lock",
+    "vars",     "tasks", "devices", "preempt", "resolve", "check",  "version",
 };
 
 enum { VERBS_COUNT = sizeof verbs / sizeof verbs[0] };

@@ -10,8 +10,8 @@ enum { KEYS = 20, FILE_MAX = 1 << 20 };
 static struct cli run;
 static struct cli asked;
 static char folder[64];
-static char path[96];       /* of the journal */
-static char address[64];    /* of the host */
+static char path[96];    /* of the journal */
+static char address[64]; /* of the host */
 
 static int make_folder(void **state)
 {
@@ -42,18 +42,18 @@ static void start(void)
 
 #define KV(...) cli_start(&asked, NULL, "kv", __VA_ARGS__, "--address", address, NULL)
 
-#define expect_kv(code, ...)                                                          \
-    do {                                                                              \
-        KV(__VA_ARGS__);                                                              \
-        cli_expect_code(&asked, code);                                                \
+#define expect_kv(code, ...)           \
+    do {                               \
+        KV(__VA_ARGS__);               \
+        cli_expect_code(&asked, code); \
     } while (0)
 
-#define expect_journal(code, words, ...)                                              \
-    do {                                                                              \
-        cli_start(&asked, NULL, "journal", __VA_ARGS__, NULL);                        \
-        cli_expect_code(&asked, code);                                                \
-        if (strstr(asked.text, words) == NULL)                                        \
-            fail_msg("no \"%s\" in: %s", words, asked.text);                          \
+#define expect_journal(code, words, ...)                       \
+    do {                                                       \
+        cli_start(&asked, NULL, "journal", __VA_ARGS__, NULL); \
+        cli_expect_code(&asked, code);                         \
+        if (strstr(asked.text, words) == NULL)                 \
+            fail_msg("no \"%s\" in: %s", words, asked.text);   \
     } while (0)
 
 static size_t read_whole(const char *name, uint8_t *out)
@@ -116,13 +116,13 @@ TEST_WITH(test_flipped_bit, make_folder, remove_folder)
     expect_journal(1, "damaged: record ", "check", path);
     expect_journal(1, "\"records_lost\":\t1", "check", path, "-o", "json");
     expect_journal(0, "repaired: the damaged file is ", "repair", path);
-    assert_int_equal(sscanf(strstr(asked.text, "damaged file is ") + 16, "%500[^;]",
-                            copy), 1);
+    assert_int_equal(
+        sscanf(strstr(asked.text, "damaged file is ") + 16, "%500[^;]", copy), 1);
     assert_int_equal(read_whole(copy, after), size);
     assert_memory_equal(before, after, size);
     expect_journal(0, "nothing is damaged", "check", path);
     size = read_whole(path, before);
-    memset(before, 'x', 8);     /* its header, in the same second perhaps */
+    memset(before, 'x', 8); /* its header, in the same second perhaps */
     write_whole(before, size);
     expect_journal(1, "its header is damaged", "check", path);
     expect_journal(0, "repaired: the damaged file is ", "repair", path);
@@ -186,12 +186,13 @@ TEST_WITH(test_file_of_another_use, make_folder, remove_folder)
         cli_start(&asked, NULL, "node", "--cluster", "{\"chief\": [\"127.0.0.1:0\"]}",
                   "--task", "chief:0", i == 1 ? "--journal" : "--store", value, NULL);
         cli_expect_code(&asked, 2);
-        (void)cli_expect(&asked, NULL, i == 0 ? "expected the store of a coordination "
-                                                "service (--store), and this is the "
-                                                "journal of a chief's closures"
-                                              : "expected the journal of a chief's "
-                                                "closures (--journal), and this is the "
-                                                "store of a coordination service");
+        (void)cli_expect(&asked, NULL,
+                         i == 0 ? "expected the store of a coordination "
+                                  "service (--store), and this is the "
+                                  "journal of a chief's closures"
+                                : "expected the journal of a chief's "
+                                  "closures (--journal), and this is the "
+                                  "store of a coordination service");
         assert_int_equal(read_whole(path, after), size);
         assert_memory_equal(after, before, size);
     }

@@ -9,7 +9,7 @@ static struct cli run;
 static struct cli asked;
 static struct cli other;
 static struct cli watcher;
-static char address[64];    /* of the host */
+static char address[64]; /* of the host */
 static char folder[64];
 
 /* ---- a cluster ---- */
@@ -50,19 +50,19 @@ static int stop_cluster(void **state)
 
 #define KV(cli, ...) cli_start(cli, NULL, "kv", __VA_ARGS__, "--address", address, NULL)
 
-#define expect_text(code, printed, ...)                                               \
-    do {                                                                              \
-        KV(&asked, __VA_ARGS__);                                                      \
-        cli_expect_code(&asked, code);                                                \
-        assert_string_equal(asked.text, printed);                                     \
+#define expect_text(code, printed, ...)           \
+    do {                                          \
+        KV(&asked, __VA_ARGS__);                  \
+        cli_expect_code(&asked, code);            \
+        assert_string_equal(asked.text, printed); \
     } while (0)
 
-#define expect_words(code, words, ...)                                                \
-    do {                                                                              \
-        KV(&asked, __VA_ARGS__);                                                      \
-        cli_expect_code(&asked, code);                                                \
-        if (strstr(asked.text, words) == NULL)                                        \
-            fail_msg("no \"%s\" in: %s", words, asked.text);                          \
+#define expect_words(code, words, ...)                       \
+    do {                                                     \
+        KV(&asked, __VA_ARGS__);                             \
+        cli_expect_code(&asked, code);                       \
+        if (strstr(asked.text, words) == NULL)               \
+            fail_msg("no \"%s\" in: %s", words, asked.text); \
     } while (0)
 
 /* The revision that a put prints. */
@@ -218,12 +218,12 @@ LISTED_TEST(test_get_below)
 
 /* ---- transactions ---- */
 
-#define expect_txn(code, words, text)                                                 \
-    do {                                                                              \
-        static const char text_of_it[] = text;                                        \
-                                                                                      \
-        take_input("txn", text_of_it, sizeof text_of_it - 1);                         \
-        expect_words(code, words, "txn");                                             \
+#define expect_txn(code, words, text)                         \
+    do {                                                      \
+        static const char text_of_it[] = text;                \
+                                                              \
+        take_input("txn", text_of_it, sizeof text_of_it - 1); \
+        expect_words(code, words, "txn");                     \
     } while (0)
 
 LISTED_TEST(test_txn)
@@ -234,18 +234,21 @@ LISTED_TEST(test_txn)
 
     put("t/owner", "a", revision);
     put("t/old/x", "1", revision);
-    expect_txn(0, " 5\n", "# moves\n\nif t/owner value a\nif t/new absent\n"
-                          "put t/owner  b \nincr t/moves 5\nrm t/old\n"
-                          "put \"t/a \\\"key\\\"\" \"two\\nlines\"");
-    expect_text(0, "t/a \"key\"\ttwo\\nlines\nt/moves\t5\nt/owner\tb \n",
-                "get", "t/");
-    expect_txn(6, "key \"t/owner\" has another value", "if t/moves value 5\n"
+    expect_txn(0, " 5\n",
+               "# moves\n\nif t/owner value a\nif t/new absent\n"
+               "put t/owner  b \nincr t/moves 5\nrm t/old\n"
+               "put \"t/a \\\"key\\\"\" \"two\\nlines\"");
+    expect_text(0, "t/a \"key\"\ttwo\\nlines\nt/moves\t5\nt/owner\tb \n", "get", "t/");
+    expect_txn(6, "key \"t/owner\" has another value",
+               "if t/moves value 5\n"
                "if t/owner value a\nincr t/moves\n");
     expect_text(0, "5", "get", "t/moves");
     put("t/owner", "c", revision);
-    take_input("txn", words, (size_t)snprintf(words, sizeof words, "if t/owner revision "
-                                              "%s\nif t/moves present\nincr t/moves -7",
-                                              revision));
+    take_input("txn", words,
+               (size_t)snprintf(words, sizeof words,
+                                "if t/owner revision "
+                                "%s\nif t/moves present\nincr t/moves -7",
+                                revision));
     KV(&asked, "txn", "-o", "json");
     cli_expect_code(&asked, 0);
     root = cli_json(asked.text);
@@ -337,8 +340,7 @@ LISTED_TEST(test_the_largest_value)
     cli_expect_code(&asked, 0);
     expect_words(0, " 1048576 ", "ls", "-l");
     take_input("larger", bytes, VALUE_MAX + 1);
-    expect_words(2, "standard input has more than 1048576 bytes", "put",
-                 "larger", "-");
+    expect_words(2, "standard input has more than 1048576 bytes", "put", "larger", "-");
     free(bytes);
 }
 

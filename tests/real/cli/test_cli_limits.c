@@ -1,6 +1,6 @@
 /* `muster run` and what the machine lets processes have: a limit that is too low is said
  * before anything starts, and one that may be raised is. */
-#define _GNU_SOURCE     /* setgroups */
+#define _GNU_SOURCE /* setgroups */
 #include "tests/real/cli.h"
 
 #include <grp.h>
@@ -94,7 +94,7 @@ TEST(test_too_few_threads_are_refused_before_the_start)
     int code = run_of_user(TASKS_THREADS - 1, false);
 
     if (code == CANNOT)
-        skip();     /* root here may not become somebody else */
+        skip(); /* root here may not become somebody else */
     assert_int_equal(code, 1);
     assert_string_equal(text,
                         "muster run: 302 tasks have 1208 threads, and this user may have "

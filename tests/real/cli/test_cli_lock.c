@@ -8,8 +8,8 @@ static struct cli run;
 static struct cli asked;
 static struct cli holder;
 static struct cli waiters[WAITERS];
-static char address[64];    /* of the host */
-static char address_variable[96];   /* which says it, too */
+static char address[64];          /* of the host */
+static char address_variable[96]; /* which says it, too */
 static char folder[64];
 
 static int start_cluster(void **state)
@@ -33,15 +33,15 @@ static int stop_cluster(void **state)
     return system(command);
 }
 
-#define LOCK(cli, name, ...)                                                          \
+#define LOCK(cli, name, ...) \
     cli_start(cli, NULL, "lock", name, "--address", address, __VA_ARGS__, NULL)
 #define SHELL(text) "--", "sh", "-c", text
 
-#define expect_words(cli, code, words)                                                \
-    do {                                                                              \
-        cli_expect_code(cli, code);                                                   \
-        if (strstr((cli)->text, words) == NULL)                                       \
-            fail_msg("no \"%s\" in: %s", words, (cli)->text);                         \
+#define expect_words(cli, code, words)                        \
+    do {                                                      \
+        cli_expect_code(cli, code);                           \
+        if (strstr((cli)->text, words) == NULL)               \
+            fail_msg("no \"%s\" in: %s", words, (cli)->text); \
     } while (0)
 
 /* Lines that are no keys of muster's own. */
@@ -91,8 +91,10 @@ TEST(test_number)
     char words[128];
     unsigned long number;
 
-    LOCK(&holder, "number", SHELL("echo $MUSTER_LOCK_NUMBER; \"$MUSTER_BIN\" kv get "
-                                  "$MUSTER_LOCK_KEY -o json --address \"$0\""), address);
+    LOCK(&holder, "number",
+         SHELL("echo $MUSTER_LOCK_NUMBER; \"$MUSTER_BIN\" kv get "
+               "$MUSTER_LOCK_KEY -o json --address \"$0\""),
+         address);
     cli_expect_code(&holder, 0);
     number = strtoul(holder.text, NULL, 10);
     assert_true(number > 0);
@@ -108,8 +110,8 @@ TEST(test_limit_names_the_holder)
     LOCK(&holder, "busy", SHELL("echo in; exec sleep 60"));
     (void)cli_expect(&holder, NULL, "in\n");
     LOCK(&asked, "busy", "--timeout-ms", "300", "--", "true");
-    expect_words(&asked, 4, "lock \"busy\" was not free within 300 ms: "
-                 "/job:client/task:");
+    expect_words(&asked, 4,
+                 "lock \"busy\" was not free within 300 ms: /job:client/task:");
     assert_non_null(strstr(asked.text, " holds it, and 0 wait before this one"));
     cli_kill(&holder, SIGTERM);
     cli_expect_code(&holder, 128 + SIGTERM);
@@ -181,8 +183,8 @@ TEST(test_killed_holder)
 /* A signal is for the command, and the lock is held until that has ended. */
 TEST(test_signal_is_for_the_command)
 {
-    LOCK(&holder, "signal", SHELL("trap 'echo heard; exit 5' TERM; echo in; "
-                                  "while :; do sleep 0.05; done"));
+    LOCK(&holder, "signal",
+         SHELL("trap 'echo heard; exit 5' TERM; echo in; while :; do sleep 0.05; done"));
     (void)cli_expect(&holder, NULL, "in\n");
     cli_kill(&holder, SIGTERM);
     expect_words(&holder, 5, "heard\n");
@@ -192,8 +194,8 @@ TEST(test_signal_is_for_the_command)
 /* Who loses the lock must not go on. */
 TEST(test_lost)
 {
-    LOCK(&holder, "gone", SHELL("trap 'echo told; exit 0' TERM; echo in; "
-                                "while :; do sleep 0.05; done"));
+    LOCK(&holder, "gone",
+         SHELL("trap 'echo told; exit 0' TERM; echo in; while :; do sleep 0.05; done"));
     (void)cli_expect(&holder, NULL, "in\n");
     cli_start(&asked, NULL, "kv", "rm", "lock/gone", "--address", address, NULL);
     cli_expect_code(&asked, 0);
@@ -210,8 +212,10 @@ TEST(test_holder_that_stands_still)
     pid_t command;
 
     (void)snprintf(path, sizeof path, "%s/still", folder);
-    (void)snprintf(script, sizeof script, "trap 'echo told; exit 0' TERM; echo $$ >'%s'; "
-                   "echo in; while :; do sleep 0.05; done", path);
+    (void)snprintf(script, sizeof script,
+                   "trap 'echo told; exit 0' TERM; echo $$ >'%s'; "
+                   "echo in; while :; do sleep 0.05; done",
+                   path);
     LOCK(&holder, "still", SHELL(script));
     (void)cli_expect(&holder, NULL, "in\n");
     cli_read_file(path, text, sizeof text);
@@ -231,7 +235,7 @@ TEST(test_holder_that_stands_still)
 
 /* ---- keys that are held ---- */
 
-#define HOLD(cli, ...)                                                                \
+#define HOLD(cli, ...) \
     cli_start(cli, NULL, "kv", "hold", "--address", address, __VA_ARGS__, NULL)
 
 static void expect_get(int code, const char *key, const char *value)
@@ -282,10 +286,17 @@ TEST(test_hold_is_lost)
 TEST(test_empty_names)
 {
     static const char *const rows[][5] = {
-        {"barrier", "", "--tasks", "client:0"}, {"lock", ""},
-        {"kv", "get", ""},   {"kv", "put", "", "1"}, {"kv", "rm", ""},
-        {"kv", "incr", ""},  {"kv", "watch", ""},    {"kv", "hold", "", "1"},
-        {"explain", ""},     {"drain", ""},          {"stop", ""},
+        {"barrier", "", "--tasks", "client:0"},
+        {"lock", ""},
+        {"kv", "get", ""},
+        {"kv", "put", "", "1"},
+        {"kv", "rm", ""},
+        {"kv", "incr", ""},
+        {"kv", "watch", ""},
+        {"kv", "hold", "", "1"},
+        {"explain", ""},
+        {"drain", ""},
+        {"stop", ""},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -8,11 +8,10 @@
 #include "tests/real/needs.h"
 
 /* Longer than anything here waits. */
-static const char resolv_conf[] =
-    "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n";
+static const char resolv_conf[] = "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n";
 
 static struct cli cli;
-static int server;      /* has questions, which it does not answer */
+static int server; /* has questions, which it does not answer */
 
 static bool open_server(void)
 {

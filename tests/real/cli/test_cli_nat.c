@@ -5,7 +5,7 @@
 #include "tests/real/machine.h"
 #include "tests/real/nodes.h"
 
-enum { WAYS_MAX = 64 };     /* connections of all programs here to the chief */
+enum { WAYS_MAX = 64 }; /* connections of all programs here to the chief */
 
 static struct cli chief;
 static struct cli worker;
@@ -86,7 +86,7 @@ static void *relay(void *arg)
         if (fd < 0)
             break;
         if (connect(outside[i], (struct sockaddr *)&there, sizeof there) != 0) {
-            (void)close(fd);    /* the chief does not listen yet */
+            (void)close(fd); /* the chief does not listen yet */
             continue;
         }
         start_pump(fd, outside[i]);
@@ -207,8 +207,8 @@ int main(void)
     (void)snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
     cli_start(&chief, NULL, "node", "--cluster", cluster, "--task", "chief:0", NULL);
     reason = leave();
-    failed = reason != NULL ? needs_skip(reason)
-                            : cmocka_run_group_tests(tests, NULL, NULL);
+    failed =
+        reason != NULL ? needs_skip(reason) : cmocka_run_group_tests(tests, NULL, NULL);
     cli_kill(&chief, SIGTERM);
     (void)cli_wait(&chief);
     (void)snprintf(command, sizeof command, "rm -r '%s'", folder);

@@ -215,8 +215,8 @@ TEST(test_progress_in_a_pipe)
  * shown as they come. */
 TEST(test_progress_on_a_terminal)
 {
-    char *arguments[] = {"muster", "run",         "--plugin", plugin, "--set",
-                         "do=progress", "--workers", "0",     "--ps",  "0", NULL};
+    char *arguments[] = {"muster",    "run", "--plugin", plugin, "--set", "do=progress",
+                         "--workers", "0",   "--ps",     "0",    NULL};
     const struct winsize size = {.ws_row = 25, .ws_col = 60};
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     int other;

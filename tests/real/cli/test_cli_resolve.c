@@ -12,11 +12,11 @@ static struct cli node;
 static char folder[64];
 static char path[96];
 
-#define CLUSTER                                                                       \
+#define CLUSTER \
     "{\"chief\": [\"127.0.0.1:1\"], \"worker\": [\"127.0.0.1:2\", \"127.0.0.1:3\"]}"
-#define TF_CONFIG_OF(index)                                                           \
-    "TF_CONFIG={\"cluster\": " CLUSTER ", \"task\": {\"type\": \"worker\", \"index\": " \
-    index "}, \"rpc_layer\": \"grpc\"}"
+#define TF_CONFIG_OF(index)            \
+    "TF_CONFIG={\"cluster\": " CLUSTER \
+    ", \"task\": {\"type\": \"worker\", \"index\": " index "}, \"rpc_layer\": \"grpc\"}"
 
 static const char *const variables[] = {TF_CONFIG_OF("1"), NULL};
 
@@ -73,9 +73,13 @@ TEST(test_json)
                         "grpc://127.0.0.1:3");
     assert_string_equal(cJSON_GetObjectItem(root, "source")->valuestring, "tf_config");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(
-                         cJSON_GetObjectItem(root, "cluster"), "worker")), 2);
-    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(
-                            root, "tried"), 0), "state")->valuestring, "taken");
+                         cJSON_GetObjectItem(root, "cluster"), "worker")),
+                     2);
+    assert_string_equal(
+        cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(root, "tried"), 0),
+                            "state")
+            ->valuestring,
+        "taken");
     cJSON_Delete(root);
 }
 
@@ -161,8 +165,9 @@ TEST(test_list)
     cli_expect_code(&cli, 0);
     root = cJSON_Parse(cli.text);
     assert_true(cJSON_GetArraySize(root) >= 5);
-    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0),
-                                            "resolver")->valuestring, "tf_config");
+    assert_string_equal(
+        cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0), "resolver")->valuestring,
+        "tf_config");
     cJSON_Delete(root);
 }
 
@@ -454,9 +459,14 @@ TEST(test_visible_devices)
         "    return 0;\n"
         "}\n";
     const char *const slurm[] = {
-        "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NODELIST=localhost",
-        "SLURM_STEP_TASKS_PER_NODE=2", "SLURM_NTASKS=2", "SLURM_JOB_ID=7",
-        "CUDA_VISIBLE_DEVICES=4,5,6,7", NULL,
+        "SLURM_PROCID=1",
+        "SLURM_STEP_NUM_TASKS=2",
+        "SLURM_STEP_NODELIST=localhost",
+        "SLURM_STEP_TASKS_PER_NODE=2",
+        "SLURM_NTASKS=2",
+        "SLURM_JOB_ID=7",
+        "CUDA_VISIBLE_DEVICES=4,5,6,7",
+        NULL,
     };
     const char *compiler = getenv("CC");
     char files[2][96];
@@ -473,8 +483,8 @@ TEST(test_visible_devices)
                    compiler == NULL ? "cc" : compiler, cli_variable("MUSTER_SOURCE"),
                    files[1], files[0]);
     assert_int_equal(system(command), 0);
-    cli_start(&node, slurm, "node", "--resolver", "slurm", "--bind",
-              "tcp://127.0.0.1:0", "--plugin", files[1], NULL);
+    cli_start(&node, slurm, "node", "--resolver", "slurm", "--bind", "tcp://127.0.0.1:0",
+              "--plugin", files[1], NULL);
     (void)cli_expect(&node, NULL, "CUDA_VISIBLE_DEVICES is 6,7");
     (void)cli_expect(&node, NULL, "devices: 6,7\n");
     cli_kill(&node, SIGKILL);
@@ -491,6 +501,7 @@ static const struct refusal {
     int code;
     const char *words;
 } refusals[] = {
+    /* clang-format off */
     {{"resolve", "--resolver", "slrum"}, NULL, 2, "slurm"},
     {{"resolve"}, "MUSTER_RESOLVER=slrum", 2, "MUSTER_RESOLVER: "},
     {{"node", "--resolver", "slrum", "--task", "worker:0"}, NULL, 2, "--resolver: "},
@@ -524,6 +535,7 @@ static const struct refusal {
     {{"resolve", "--resolver", "gce", "--task", "ps:0"}, NULL, 2,
      "the task type of resolver gce is a setting of its own"},
     {{"resolve", "--list", "--threads", "2"}, NULL, 2, "no flag \"threads\""},
+    /* clang-format on */
 };
 
 TEST(test_refusals)

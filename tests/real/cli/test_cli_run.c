@@ -276,10 +276,9 @@ static const cJSON *find_task(const cJSON *list, const char *type, int index)
 {
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, list)
-        if (strcmp(cJSON_GetObjectItem(item, "type")->valuestring, type) == 0 &&
-            cJSON_GetObjectItem(item, "index")->valueint == index)
-            return item;
+    cJSON_ArrayForEach(item, list) if (
+        strcmp(cJSON_GetObjectItem(item, "type")->valuestring, type) == 0 &&
+        cJSON_GetObjectItem(item, "index")->valueint == index) return item;
     return NULL;
 }
 
@@ -415,8 +414,7 @@ TEST(test_json_lines)
 /* Places where a resolver would find another cluster than that of `muster run`. */
 static const char *const places[][10] = {
     {"SLURM_JOB_ID=7", "SLURM_PROCID=3", "SLURM_STEP_NODELIST=n[1-4]",
-     "SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_TASKS_PER_NODE=1(x4)", "SLURM_NTASKS=4",
-     NULL},
+     "SLURM_STEP_NUM_TASKS=4", "SLURM_STEP_TASKS_PER_NODE=1(x4)", "SLURM_NTASKS=4", NULL},
     {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_RANK=1",
      "PMIX_RANK=1", "PMIX_NAMESPACE=123", "MUSTER_RESOLVER=open_mpi", NULL},
     {"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1",
@@ -424,8 +422,8 @@ static const char *const places[][10] = {
     {"TF_CONFIG={\"cluster\":{\"worker\":[\"127.0.0.1:1\",\"127.0.0.1:2\"]},"
      "\"task\":{\"type\":\"worker\",\"index\":1}}",
      "MUSTER_HOSTS=127.0.0.1:1", "MUSTER_RANK=0", "MUSTER_ETCD=http://127.0.0.1:1",
-     "MUSTER_CLUSTER_DIRECTORY=/nowhere", "SM_HOSTS=[\"a\",\"b\"]",
-     "SM_CURRENT_HOST=a", "MUSTER_TASK=worker:1", NULL},
+     "MUSTER_CLUSTER_DIRECTORY=/nowhere", "SM_HOSTS=[\"a\",\"b\"]", "SM_CURRENT_HOST=a",
+     "MUSTER_TASK=worker:1", NULL},
 };
 
 /* What the child has of a variable of its parent is not what the parent has. */
@@ -486,7 +484,7 @@ TEST(test_status)
     check_status_json(address);
     check_status_text(address);
     cli_read(&run);
-    assert_null(strstr(run.text, "/job:client/"));  /* those who asked are not logged */
+    assert_null(strstr(run.text, "/job:client/")); /* those who asked are not logged */
     check_status_watch(address);
     check_status_watch_json(address);
     cli_expect_code(&run, 128 + SIGTERM);
@@ -507,8 +505,9 @@ TEST(test_status_file_that_cannot_be_written_starts_nothing)
     assert_int_equal(access(beside, F_OK), -1);
     cli_start(&run, NULL, "run", "--status-file", "/no/such/file", NULL);
     cli_expect_code(&run, 2);
-    (void)cli_expect(&run, NULL, "--status-file: \"/no/such/file\" cannot be written: No "
-                                 "such file or directory");
+    (void)cli_expect(&run, NULL,
+                     "--status-file: \"/no/such/file\" cannot be written: No "
+                     "such file or directory");
     assert_null(strstr(run.text, " pid "));
     assert_int_equal(rmdir(folder), 0);
 }

@@ -28,7 +28,7 @@ static const char plugin_text[] =
     "        nap(late_ms);\n"
     "        printf(\"the last arrives\\n\");\n"
     "        fflush(stdout);\n"
-    "        nap(100);\n"  /* until it is read, before what others print then */
+    "        nap(100);\n" /* until it is read, before what others print then */
     "    }\n"
     "    rv = mu_context_wait_for_others(c, timeout_ms, &error);\n"
     "    if (rv != 0) return mu_context_fail_with(c, &error);\n"
@@ -347,18 +347,18 @@ LISTED_TEST(test_by_hand)
     start_alone(&run, NULL, "meet");
     expect_run("run \"run-1\" of the job begins");
     cli_expect_code(&run, 0);
-    start_alone(&run, NULL, "step");        /* it had ended */
+    start_alone(&run, NULL, "step"); /* it had ended */
     expect_run("run \"run-2\" of the job begins");
     (void)cli_expect(&run, NULL, "begins at");
     cli_kill(&run, SIGKILL);
     cli_expect_code(&run, 128 + SIGKILL);
-    start_alone(&run, NULL, "meet");        /* it had not */
+    start_alone(&run, NULL, "meet"); /* it had not */
     expect_run("run \"run-2\" of the job goes on");
     cli_expect_code(&run, 0);
     start_alone(&run, "night", "step");
     expect_run("run \"night\" of the job begins");
     (void)cli_expect(&run, NULL, "begins at");
-    cli_kill(&run, SIGTERM);                /* closed in order, and nobody was there */
+    cli_kill(&run, SIGTERM); /* closed in order, and nobody was there */
     cli_expect_code(&run, 128 + SIGTERM);
     start_alone(&run, "night", "meet");
     expect_run("run \"night\" of the job goes on");
@@ -403,7 +403,7 @@ LISTED_TEST(test_store_with_a_running_service)
     assert_string_equal(other.text, "1\n");
     cli_start(&other, NULL, "store", "clear", "--present", "--address", address, NULL);
     cli_expect_code(&other, 0);
-    assert_string_equal(other.text, "1\n");     /* the barrier that all have passed */
+    assert_string_equal(other.text, "1\n"); /* the barrier that all have passed */
     cli_start(&other, NULL, "store", "clear", "--run", "nobody", "--address", address,
               NULL);
     cli_expect_code(&other, 1);
@@ -425,7 +425,7 @@ LISTED_TEST(test_store_without_a_service)
     (void)cli_expect(&run, NULL, "/job:worker/task:1 begins at ");
     cli_start(&other, NULL, "store", "ls", "--store", store, "--timeout-ms", "1000",
               NULL);
-    assert_int_not_equal(cli_wait(&other), 0);  /* somebody holds it */
+    assert_int_not_equal(cli_wait(&other), 0); /* somebody holds it */
     assert_non_null(strstr(other.text, "store"));
     cli_kill(&run, SIGKILL);
     cli_expect_code(&run, 128 + SIGKILL);
@@ -436,7 +436,7 @@ LISTED_TEST(test_store_without_a_service)
               "--timeout-ms", "20000", "-o", "json", NULL);
     cli_expect_code(&other, 0);
     all = cli_json(other.text);
-    assert_true(cli_number(all, "cleared") == 2);   /* a run, and a barrier */
+    assert_true(cli_number(all, "cleared") == 2); /* a run, and a barrier */
     cJSON_Delete(all);
     all = look();
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(all, "runs")), 1);
@@ -454,10 +454,10 @@ LISTED_TEST(test_store_that_is_not_there)
     assert_non_null(strstr(other.text, "memory"));
 }
 
-#define OVER_BOTH(name)                                                         \
-    cmocka_unit_test_setup_teardown(name, set_up_journal, tear_down_journal),   \
-    cmocka_unit_test_setup_teardown(name, set_up_etcd, tear_down_etcd)
-#define OVER_JOURNAL(name)                                                      \
+#define OVER_BOTH(name)                                                       \
+    cmocka_unit_test_setup_teardown(name, set_up_journal, tear_down_journal), \
+        cmocka_unit_test_setup_teardown(name, set_up_etcd, tear_down_etcd)
+#define OVER_JOURNAL(name) \
     cmocka_unit_test_setup_teardown(name, set_up_journal, tear_down_journal)
 
 int main(void)

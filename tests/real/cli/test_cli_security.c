@@ -9,7 +9,7 @@
 static struct cli run;
 static struct cli asked;
 static char folder[64];
-static char address[64];    /* of the chief */
+static char address[64]; /* of the chief */
 
 static int make_folder(void **state)
 {
@@ -45,10 +45,10 @@ static void expect(int code, const char *words)
         fail_msg("no \"%s\" in: %s", words, asked.text);
 }
 
-#define MUSTER(code, words, ...)                                                      \
-    do {                                                                              \
-        cli_start(&asked, NULL, __VA_ARGS__, NULL);                                   \
-        expect(code, words);                                                          \
+#define MUSTER(code, words, ...)                    \
+    do {                                            \
+        cli_start(&asked, NULL, __VA_ARGS__, NULL); \
+        expect(code, words);                        \
     } while (0)
 
 /* A chief and a worker with this key. */
@@ -134,7 +134,7 @@ TEST_WITH(test_a_cluster_with_a_key, make_folder, remove_folder)
     static const char no_reset[] = "task_mark needs the right \"operate\"";
     static const struct {
         const char *right;
-        int put;            /* exit codes */
+        int put; /* exit codes */
         const char *put_words;
         const char *reset_words;
     } rows[] = {
@@ -165,14 +165,14 @@ TEST_WITH(test_a_cluster_with_a_key, make_folder, remove_folder)
     }
     MUSTER(1, "drain needs the right \"operate\"", "drain", "worker:0", "--address",
            address, "--key-file", in_folder("use"));
-    MUSTER(1, "server_stop needs the right \"operate\"", "stop", "worker:0",
-           "--address", address, "--key-file", in_folder("use"));
+    MUSTER(1, "server_stop needs the right \"operate\"", "stop", "worker:0", "--address",
+           address, "--key-file", in_folder("use"));
     MUSTER(1, "preempt_notice needs the right \"operate\"", "preempt", "worker:0",
            "--address", address, "--key-file", in_folder("use"));
-    MUSTER(4, "the peer has another key", "status", "--address", address,
-           "--timeout-ms", "1000", "--key-file", in_folder("other"));
-    MUSTER(4, "the peer has another key", "status", "--address", address,
-           "--timeout-ms", "1000");
+    MUSTER(4, "the peer has another key", "status", "--address", address, "--timeout-ms",
+           "1000", "--key-file", in_folder("other"));
+    MUSTER(4, "the peer has another key", "status", "--address", address, "--timeout-ms",
+           "1000");
     MUSTER(4, "speaks TLS, and this node does not", "status", "--address", address,
            "--timeout-ms", "1000", "--insecure");
     (void)cli_expect(&run, NULL, "every node of a cluster needs the same key");
@@ -191,10 +191,10 @@ static const char *const *user(const char *name)
     return variables;
 }
 
-#define MUSTER_OF(name, code, words, ...)                                             \
-    do {                                                                              \
-        cli_start(&asked, user(name), __VA_ARGS__, NULL);                             \
-        expect(code, words);                                                          \
+#define MUSTER_OF(name, code, words, ...)                 \
+    do {                                                  \
+        cli_start(&asked, user(name), __VA_ARGS__, NULL); \
+        expect(code, words);                              \
     } while (0)
 
 static void start_of(const char *name, const char *more)
@@ -236,8 +236,9 @@ TEST_WITH(test_insecure, make_folder, remove_folder)
     struct stat status;
 
     start_of("none", "--insecure");
-    (void)cli_expect(&run, NULL, "insecure: nothing is encrypted, and whoever reaches "
-                                 "tcp://127.0.0.1:");
+    (void)cli_expect(&run, NULL,
+                     "insecure: nothing is encrypted, and whoever reaches "
+                     "tcp://127.0.0.1:");
     MUSTER_OF("none", 0, "insecure: nothing is encrypted", "status", "--address", address,
               "--insecure");
     assert_int_equal(stat(in_folder("none"), &status), -1);
@@ -287,8 +288,9 @@ TEST_WITH(test_a_client_plays_no_task, make_folder, remove_folder)
         address + strlen("tcp://"));
     cli_start(&asked, NULL, "node", "--cluster", cluster, "--task", "worker:1",
               "--key-file", in_folder("operate"), NULL);
-    (void)cli_expect(&run, NULL, "it has proven the right \"operate\", and says to be "
-                                 "/job:worker/task:1");
+    (void)cli_expect(&run, NULL,
+                     "it has proven the right \"operate\", and says to be "
+                     "/job:worker/task:1");
     cli_kill(&asked, SIGKILL);
     (void)cli_wait(&asked);
     cli_stop(&run);
@@ -344,8 +346,9 @@ TEST_WITH(test_certificates, make_folder, remove_folder)
                    "{\"chief\": [\"%s\"], \"worker\": [\"127.0.0.1:0\"]}", address);
 
     start_node(&worker, cluster, "worker:0", "worker1");
-    (void)cli_expect(&run, NULL, "its certificate is that of /job:worker/task:1, and it "
-                                 "says to be /job:worker/task:0");
+    (void)cli_expect(&run, NULL,
+                     "its certificate is that of /job:worker/task:1, and it "
+                     "says to be /job:worker/task:0");
     cli_kill(&worker, SIGKILL);
     (void)cli_wait(&worker);
     start_node(&worker, cluster, "worker:0", "worker0");
@@ -355,8 +358,8 @@ TEST_WITH(test_certificates, make_folder, remove_folder)
            in_folder("ca.pem"), "--tls-certificate", in_folder("watcher.pem"),
            "--tls-private-key", in_folder("watcher.key"));
     MUSTER(1, "key_put needs the right", "kv", "put", "a", "b", "--address", address,
-           "--tls-ca", in_folder("ca.pem"), "--tls-certificate",
-           in_folder("watcher.pem"), "--tls-private-key", in_folder("watcher.key"));
+           "--tls-ca", in_folder("ca.pem"), "--tls-certificate", in_folder("watcher.pem"),
+           "--tls-private-key", in_folder("watcher.key"));
     cli_kill(&worker, SIGKILL);
     cli_kill(&run, SIGKILL);
     (void)cli_wait(&worker);

@@ -61,13 +61,14 @@ TEST(test_stop)
 
     cli_start(&asker, NULL, "stop", "chief:0", "--cluster", nodes.json, NULL);
     cli_expect_code(&asker, 1);
-    (void)cli_expect(&asker, NULL, "muster stop: the chief is not stopped: it ends the "
-                                   "job");
+    (void)cli_expect(&asker, NULL,
+                     "muster stop: the chief is not stopped: it ends the job");
     cli_start(&asker, NULL, "stop", "ps:0", "--timeout-ms", "3000", "--cluster",
               nodes.json, NULL);
     cli_expect_code(&asker, 4);
-    (void)cli_expect(&asker, NULL, "/job:ps/task:0 was not stopped within 3000 ms: it is "
-                                   "not connected to the chief");
+    (void)cli_expect(&asker, NULL,
+                     "/job:ps/task:0 was not stopped within 3000 ms: it is "
+                     "not connected to the chief");
     kill_task(&tasks[0]);
     cli_start(&asker, NULL, "stop", "ps:0", "--timeout-ms", "300", "--cluster",
               nodes.json, NULL);
@@ -125,20 +126,27 @@ TEST(test_nobody_to_stop)
     wait_up(&tasks[0]);
     cli_start(&asker, NULL, "stop", "worker:9", "--cluster", nodes.json, NULL);
     cli_expect_code(&asker, 1);
-    (void)cli_expect(&asker, NULL, "the cluster has no /job:worker/task:9, and none has "
-                                   "joined it");
+    (void)cli_expect(&asker, NULL,
+                     "the cluster has no /job:worker/task:9, and none has joined it");
     cli_start(&asker, NULL, "stop", "worker:1", "--cluster", nodes.json, NULL);
     cli_expect_code(&asker, 4);
-    (void)cli_expect(&asker, NULL, "/job:worker/task:1 was not stopped within 5000 ms: "
-                                   "it is not connected to the chief");
+    (void)cli_expect(&asker, NULL,
+                     "/job:worker/task:1 was not stopped within 5000 ms: "
+                     "it is not connected to the chief");
     kill_task(&tasks[0]);
     nodes_done(&nodes);
 }
 
 TEST(test_usage)
 {
-    static const char *const wrong[] = {"ps", "ps:", "ps:x", "px:0", "/job:ps/task:",
-                                        "/job:ps", "a-type-that-is-too-long:0", ""};
+    static const char *const wrong[] = {"ps",
+                                        "ps:",
+                                        "ps:x",
+                                        "px:0",
+                                        "/job:ps/task:",
+                                        "/job:ps",
+                                        "a-type-that-is-too-long:0",
+                                        ""};
     struct nodes nodes;
 
     nodes_init(&nodes, 1, 1);
@@ -165,7 +173,8 @@ TEST(test_without_chief)
     for (int i = 0; i < 2; i++)
         assert_int_equal(mu_cluster_add(cluster, "worker", i,
                                         mu_cluster_address(nodes.cluster, "worker", i),
-                                        NULL), 0);
+                                        NULL),
+                         0);
     json = mu_cluster_to_json(cluster);
     cli_start(&tasks[0], NULL, "node", "--cluster", json, "--task", "worker:1", NULL);
     wait_up(&tasks[0]);

@@ -4,7 +4,7 @@
 
 static struct cli asked;
 static struct cli other;
-static char address[64];    /* the chief's */
+static char address[64]; /* the chief's */
 
 /* The chief's program goes from step to step until it is told to stop. */
 static const char plugin_text[] =
@@ -110,7 +110,7 @@ TEST(test_tasks)
     ASK(&asked, "tasks");
     expect_end(0, "INCARNATION       COORDINATED\n");
     assert_null(strstr(asked.text, "client"));
-    ASK(&asked, "status");      /* a client, too, which takes leave */
+    ASK(&asked, "status"); /* a client, too, which takes leave */
     expect_end(0, "coordination service on /job:chief/task:0");
     check_tasks_json();
     ASK(&asked, "tasks", "--tasks", "worker:1");

@@ -175,9 +175,9 @@ TEST(test_types_that_differ_are_named)
     cli_start(&run, NULL, "run", "--plugin", plugin, "--workers", "1", "--ps", "1",
               "--counts", "gpu=1", "--color", "never", "--log-level", "info", NULL);
     cli_expect_code(&run, 1);
-    (void)cli_expect(&run, NULL, "the task type that the closure is for runs no "
-                                 "closures: option worker_types of the chief is "
-                                 "\"worker\"");
+    (void)cli_expect(&run, NULL,
+                     "the task type that the closure is for runs no "
+                     "closures: option worker_types of the chief is \"worker\"");
 }
 
 TEST(test_wrong_lists)

@@ -11,9 +11,9 @@ struct crew {
     mu_coordinator *coordinator;
     const mu_value *args;
     unsigned each;
-    uint64_t most;              /* outstanding at a time */
+    uint64_t most; /* outstanding at a time */
     atomic_uint scheduled[THREADS];
-    atomic_uint over;           /* looks that found more outstanding than allowed */
+    atomic_uint over; /* looks that found more outstanding than allowed */
     atomic_uint failed;
     char words[512];
     atomic_uint next;
@@ -138,14 +138,15 @@ TEST(test_limits)
     chief = nodes_open_with(&nodes, &options);
     assert_int_equal(mu_coordinator_open(chief, SOON_MS, &error, &coordinator), 0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(mu_coordinator_schedule(coordinator, "no_op", NULL, 0, &error,
-                                                 NULL), 0);
+        assert_int_equal(
+            mu_coordinator_schedule(coordinator, "no_op", NULL, 0, &error, NULL), 0);
     assert_int_equal(mu_coordinator_schedule(coordinator, "no_op", NULL, 0, &error, NULL),
                      -MU_EAGAIN);
     assert_string_equal(error.message,
                         "2 closures are scheduled and not resolved, 2 is the most");
     assert_int_equal(mu_coordinator_schedule(coordinator, "no_op", NULL, 50, &error,
-                                             NULL), -MU_EDEADLINE);
+                                             NULL),
+                     -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "2 closures are outstanding after"));
     mu_coordinator_close(coordinator);
     nodes_done(&nodes);

@@ -116,7 +116,8 @@ TEST_ON(test_closure_outlives_its_worker, struct fixture *f, setup, teardown)
     mu_error error = {0};
 
     assert_int_equal(mu_coordinator_schedule(f->coordinator, "abort_once", path, SOON_MS,
-                                             &error, &value), 0);
+                                             &error, &value),
+                     0);
     if (mu_remote_value_fetch(value, SOON_MS, &error, NULL) != 0)
         fail_msg("%s", error.message);
     mu_coordinator_get_stats(f->coordinator, &counts);
@@ -136,8 +137,9 @@ static void expect_given_up(struct fixture *f, const char *function)
                                              &error, NULL),
                      0);
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), -MU_EABORTED);
-    (void)snprintf(words, sizeof words, "function \"%s\" lost its worker 2 times, last "
-                   "/job:worker/task:", function);
+    (void)snprintf(
+        words, sizeof words,
+        "function \"%s\" lost its worker 2 times, last /job:worker/task:", function);
     assert_non_null(strstr(error.message, words));
     assert_int_equal(error.attempt, 2);
 }
@@ -175,7 +177,8 @@ TEST_ON(test_function_that_ends_its_thread, struct fixture *f, setup, teardown)
 
     for (int i = 0; i < 20; i++) {
         assert_int_equal(mu_coordinator_schedule(f->coordinator, "end_thread", NULL,
-                                                 SOON_MS, &error, NULL), 0);
+                                                 SOON_MS, &error, NULL),
+                         0);
         assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error),
                          -MU_EINTERNAL);
         assert_int_equal(error.kind, MU_ERROR_FUNCTION);
@@ -184,7 +187,8 @@ TEST_ON(test_function_that_ends_its_thread, struct fixture *f, setup, teardown)
     close(open(f->path, O_CREAT | O_WRONLY, 0600));
     for (int i = 0; i < 20; i++)
         assert_int_equal(mu_coordinator_schedule(f->coordinator, "abort_once", path,
-                                                 SOON_MS, &error, NULL), 0);
+                                                 SOON_MS, &error, NULL),
+                         0);
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), 0);
     mu_value_free(path);
 }

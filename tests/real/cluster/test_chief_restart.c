@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 enum {
-    CLOSURES = 2000,        /* of 0 to 2 ms each, on two workers */
+    CLOSURES = 2000, /* of 0 to 2 ms each, on two workers */
     OUTSTANDING = 64,
-    KILL_AT = 700,          /* runs */
+    KILL_AT = 700, /* runs */
     WORKERS = 2,
     SERVERS = 2,
     TASKS = 1 + WORKERS + SERVERS,
@@ -26,7 +26,7 @@ struct fixture {
     char closures[32];
     char outstanding[32];
     char json[512];
-    struct cli tasks[TASKS];    /* the chief first */
+    struct cli tasks[TASKS]; /* the chief first */
 };
 
 static struct fixture fixture;
@@ -78,7 +78,7 @@ static int tear_down(void **state)
             (void)cli_wait(&f->tasks[i]);
         }
     remove_file(f, "journal");
-    remove_file(f, "journal.new");  /* of a chief that was killed as it was made */
+    remove_file(f, "journal.new"); /* of a chief that was killed as it was made */
     remove_file(f, "trace");
     remove_file(f, "other");
     remove_file(f, "locked");
@@ -109,7 +109,7 @@ static void start_all(struct fixture *f)
 struct runs {
     unsigned all;
     unsigned names;
-    unsigned most;          /* runs of one name */
+    unsigned most; /* runs of one name */
 };
 
 static struct runs read_runs(const struct fixture *f)
@@ -164,8 +164,8 @@ TEST_ON(test_restart, struct fixture *f, set_up, tear_down)
     kill_chief_in_the_middle(f);
     start(f, 0, "chief:0", f->journal);
     words = cli_expect(&f->tasks[0], NULL, "the journal: ");
-    assert_int_equal(sscanf(words, "%u named closures, %u of them to be run", &known,
-                            &left), 2);
+    assert_int_equal(
+        sscanf(words, "%u named closures, %u of them to be run", &known, &left), 2);
     assert_true(left <= OUTSTANDING);
     assert_true(known - left >= KILL_AT - OUTSTANDING && known < CLOSURES);
 
@@ -201,7 +201,7 @@ TEST_ON(test_two_chiefs_on_one_journal, struct fixture *f, set_up, tear_down)
 }
 
 static const struct row {
-    const char *name;       /* inside the folder */
+    const char *name; /* inside the folder */
     int code;
     const char *words;
 } rows[] = {

@@ -122,7 +122,7 @@ struct embedded {
     uv_loop_t *loop;
     uv_async_t stop;
     uv_sem_t opened;
-    int rv;                 /* of the open */
+    int rv; /* of the open */
     mu_node *node;
 };
 
@@ -157,8 +157,8 @@ TEST_ON(test_damage_on_a_programs_loop, struct fixture *f, set_up, tear_down)
 
     damage(f);
     mu_node_options_init(&options);
-    assert_int_equal(mu_cluster_parse(f->json, strlen(f->json), "the test", &error,
-                                      &cluster), 0);
+    assert_int_equal(
+        mu_cluster_parse(f->json, strlen(f->json), "the test", &error, &cluster), 0);
     assert_int_equal(uv_loop_init(&loop), 0);
     options.cluster = cluster;
     options.task_type = "chief";

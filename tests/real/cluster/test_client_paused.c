@@ -6,9 +6,9 @@
 
 enum {
     CLOSURES = 15000,
-    RESULT_BYTES = 20000,       /* 286 MiB together */
-    PAUSED_MIB = 64,            /* kept for it, says include/muster/coordinator.h, */
-    SLACK_MIB = 64,             /* and what was on its way, and the allocator's */
+    RESULT_BYTES = 20000, /* 286 MiB together */
+    PAUSED_MIB = 64,      /* kept for it, says include/muster/coordinator.h, */
+    SLACK_MIB = 64,       /* and what was on its way, and the allocator's */
     SILENCE_MS = 60000
 };
 
@@ -89,8 +89,9 @@ static int be_client(const char *json)
     if (coordinator != NULL)
         mu_coordinator_get_stats(coordinator, &stats);
     if (right != CLOSURES || stats.finished != CLOSURES)
-        (void)fprintf(stderr, "client: of %d results %d are right, %d have finished: "
-                      "%s\n", CLOSURES, right, (int)stats.finished, error.message);
+        (void)fprintf(stderr,
+                      "client: of %d results %d are right, %d have finished: %s\n",
+                      CLOSURES, right, (int)stats.finished, error.message);
     mu_coordinator_close(coordinator);
     (void)mu_node_close(node, SOON_MS, NULL);
     mu_cluster_free(nodes.cluster);
@@ -119,8 +120,8 @@ static void wait_for_number(mu_node *chief, const char *key, int64_t least)
 
     while (closures_number(chief, key) < least) {
         if (cli_now_ms() >= deadline_ms)
-            fail_msg("%s is %d, and not %d", key,
-                     (int)closures_number(chief, key), (int)least);
+            fail_msg("%s is %d, and not %d", key, (int)closures_number(chief, key),
+                     (int)least);
         cli_pause();
     }
 }

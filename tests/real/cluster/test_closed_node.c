@@ -76,14 +76,14 @@ TEST(test_a_thread_that_waits_for_a_key_is_told_that_the_node_closed)
         for (int i = 0; i < WAITERS; i++) {
             waiters[i].node = node;
             atomic_init(&waiters[i].tid, 0);
-            assert_int_equal(pthread_create(&waiters[i].thread, NULL, wait_for_key,
-                                            &waiters[i]), 0);
+            assert_int_equal(
+                pthread_create(&waiters[i].thread, NULL, wait_for_key, &waiters[i]), 0);
         }
         for (int i = 0; i < WAITERS; i++)
             while (!sleeps(&waiters[i]))
                 nodes_pause();
         if (round % 2 == 0)
-            mu_node_unref(node);    /* the calls hold it while they are under way */
+            mu_node_unref(node); /* the calls hold it while they are under way */
         assert_int_equal(mu_node_close(node, 1000, NULL), 0);
         for (int i = 0; i < WAITERS; i++) {
             assert_int_equal(pthread_join(waiters[i].thread, NULL), 0);

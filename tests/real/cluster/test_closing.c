@@ -21,8 +21,8 @@ struct gate {
     sem_t open;
     atomic_int started;
     atomic_int ended;
-    atomic_int arrived;     /* runs of the function that does not pass */
-    atomic_int reported;    /* what the node said to the function after the gate */
+    atomic_int arrived;  /* runs of the function that does not pass */
+    atomic_int reported; /* what the node said to the function after the gate */
 };
 
 static void gate_init(struct gate *gate)
@@ -80,13 +80,15 @@ static mu_coordinator *fill_worker(struct nodes *nodes, struct gate *gate,
     *ret_worker = nodes_open(nodes, "worker", 0);
     assert_int_equal(mu_node_register_function(*ret_worker, "pass", pass, gate, 0), 0);
     assert_int_equal(mu_node_register_function(*ret_worker, "arrive", arrive, gate,
-                                      MU_FUNCTION_INLINE), 0);
+                                               MU_FUNCTION_INLINE),
+                     0);
     assert_int_equal(mu_node_serve(*ret_worker), 0);
     coordinator = nodes_coordinator(nodes_open(nodes, "chief", 0));
     for (int i = 0; i <= BLOCKED; i++)
         assert_int_equal(mu_coordinator_schedule(coordinator,
                                                  i < BLOCKED ? "pass" : "arrive", NULL,
-                                                 SOON_MS, &error, NULL), 0);
+                                                 SOON_MS, &error, NULL),
+                         0);
     assert_true(wait_count(&gate->arrived, 1));
     assert_true(wait_count(&gate->started, 1));
     return coordinator;
@@ -163,7 +165,7 @@ static void play_left_behind(void)
     static struct gate gate;
     mu_error error = {0};
     mu_node *worker;
-    int threads = 2;    /* the worker's and the chief's, which name themselves */
+    int threads = 2; /* the worker's and the chief's, which name themselves */
 
     (void)fill_worker(&nodes, &gate, &worker);
     for (int i = 0; i < SOON_MS && count_executor_threads() != threads; i++)
@@ -265,7 +267,7 @@ typedef int (*wait_fn)(struct handles *handles, mu_error *ret_error);
 
 struct waiter {
     wait_fn wait;
-    int code;               /* what it comes to */
+    int code; /* what it comes to */
     struct handles *handles;
     pthread_t thread;
     atomic_int started;
@@ -288,8 +290,8 @@ static void start_waiters(struct waiter *waiters, size_t count, struct handles *
 {
     for (size_t i = 0; i < count; i++) {
         waiters[i].handles = handles;
-        assert_int_equal(pthread_create(&waiters[i].thread, NULL, wait_on_thread,
-                                        &waiters[i]), 0);
+        assert_int_equal(
+            pthread_create(&waiters[i].thread, NULL, wait_on_thread, &waiters[i]), 0);
         assert_true(wait_count(&waiters[i].started, 1));
     }
     for (int i = 0; i < HOLD_PAUSES; i++)
@@ -370,8 +372,8 @@ TEST(test_threads_that_wait_on_a_chief)
     if (mu_variable_open(h.node, &spec, SOON_MS, &error, &h.variable) != 0)
         fail_msg("%s", error.message);
     nodes_close(&nodes, server);
-    assert_int_equal(mu_coordinator_schedule(h.coordinator, "absent", NULL, 0, &error,
-                                             &h.value), 0);
+    assert_int_equal(
+        mu_coordinator_schedule(h.coordinator, "absent", NULL, 0, &error, &h.value), 0);
     start_waiters(waiters, count, &h);
     nodes_close(&nodes, h.node);
     check_waiters(waiters, count);
@@ -387,8 +389,8 @@ TEST(test_threads_that_wait_on_a_chief)
 struct inside {
     wait_fn wait;
     atomic_int started;
-    int first;              /* what the call came to */
-    int again;              /* and the same call after it */
+    int first; /* what the call came to */
+    int again; /* and the same call after it */
 };
 
 static int wait_inside(mu_run *run, void *user)
@@ -450,8 +452,8 @@ static void *hammer(void *arg)
     while (read != -MU_ECLOSED || schedule != -MU_ECLOSED) {
         read = wait_read(h, &error);
         assert_true(read == 0 || read == -MU_ECLOSED);
-        schedule = mu_coordinator_schedule(h->coordinator, "arrive", NULL, -1, &error,
-                                           NULL);
+        schedule =
+            mu_coordinator_schedule(h->coordinator, "arrive", NULL, -1, &error, NULL);
         assert_true(schedule == 0 || schedule == -MU_ECLOSED);
     }
     return NULL;
@@ -490,7 +492,8 @@ TEST(test_close_against_calls)
     (void)nodes_open(&nodes, "chief", 0);
     worker = nodes_open(&nodes, "worker", 0);
     assert_int_equal(mu_node_register_function(worker, "arrive", arrive, &gate,
-                                      MU_FUNCTION_INLINE), 0);
+                                               MU_FUNCTION_INLINE),
+                     0);
     assert_int_equal(mu_node_serve(worker), 0);
     for (int round = 0; round < ROUNDS; round++)
         close_under_hammers(&nodes, round);
@@ -508,7 +511,7 @@ struct embedded {
     struct gate *gate;
     mu_node *node;
     mu_coordinator *coordinator;
-    bool asked;             /* the error was asked for, and was not told yet */
+    bool asked; /* the error was asked for, and was not told yet */
     bool closed;
     uv_timer_t timer;
 };
@@ -526,10 +529,10 @@ static void schedule_on_loop(struct embedded *e)
 {
     mu_error error = {0};
 
-    assert_int_equal(mu_coordinator_schedule(e->coordinator, "pass", NULL, 0, &error,
-                                             NULL), 0);
-    assert_int_equal(mu_coordinator_schedule(e->coordinator, "absent", NULL, 0, &error,
-                                             NULL), 0);
+    assert_int_equal(
+        mu_coordinator_schedule(e->coordinator, "pass", NULL, 0, &error, NULL), 0);
+    assert_int_equal(
+        mu_coordinator_schedule(e->coordinator, "absent", NULL, 0, &error, NULL), 0);
 }
 
 /* One closure runs, the other failed, its error was asked for: all of that is under way
@@ -546,7 +549,8 @@ static void on_tick(uv_timer_t *timer)
     if (atomic_load(&e->gate->started) == 0 || counts.failed == 0)
         return;
     assert_int_equal(mu_coordinator_schedule(e->coordinator, "pass", NULL, 0, &error,
-                                             NULL), -MU_EAGAIN);
+                                             NULL),
+                     -MU_EAGAIN);
     if (!e->asked) {
         e->asked = true;
         return;
@@ -631,8 +635,9 @@ static bool check_line(int log, int flags)
     line[size] = '\0';
     if (strchr(line, '\n') != line + size - 1 ||
         sscanf(line, "%2u:%2u:%2u.%3u %5s %63s", &hours, &minutes, &seconds, &ms, level,
-               task) != 6 || strncmp(task, "/job:", 5) != 0) {
-        print_message("not a line of the log: %s", line);   /* stderr is the log's */
+               task) != 6 ||
+        strncmp(task, "/job:", 5) != 0) {
+        print_message("not a line of the log: %s", line); /* stderr is the log's */
         fail();
     }
     return true;

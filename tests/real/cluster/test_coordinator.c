@@ -162,6 +162,7 @@ TEST_ON(test_bad_options, struct fixture *f, setup, teardown)
         mu_closure_options options;
         const char *words;
     } rows[] = {
+        /* clang-format off */
         {{.name = "", .size = WHOLE, .priority = 4, .worker = -1, .not_worker = -1},
          "a closure's name has 1 to 127 bytes"},
         {{.name = long_name,
@@ -196,6 +197,7 @@ TEST_ON(test_bad_options, struct fixture *f, setup, teardown)
         {{.worker_type = "",
           .size = WHOLE, .priority = 4, .worker = -1, .not_worker = -1},
          "option worker_type of a closure: "},
+        /* clang-format on */
     };
     mu_coordinator_stats counts;
     mu_error error;
@@ -226,7 +228,8 @@ TEST_ON(test_options, struct fixture *f, setup, teardown)
     options.not_worker = 0;
     options.deadline_ms = SOON_MS;
     assert_int_equal(mu_coordinator_schedule_with(f->coordinator, "sum", args, &options,
-                                                  0, &error, &value), 0);
+                                                  0, &error, &value),
+                     0);
     assert_int_equal(fetch_int(value), 3);
     mu_remote_value_free(value);
     mu_value_free(args);
@@ -249,8 +252,8 @@ TEST_ON(test_references, struct fixture *f, setup, teardown)
     assert_int_equal(fetch_int(last), 23);
     assert_int_equal(fetch_int(after), 11);
     mu_remote_value_free(last);
-    assert_int_equal(mu_coordinator_fetch(f->coordinator, structure, SOON_MS, &error,
-                                          &copy), 0);
+    assert_int_equal(
+        mu_coordinator_fetch(f->coordinator, structure, SOON_MS, &error, &copy), 0);
     assert_int_equal(sum_of(copy), 47);
     mu_value_free(copy);
     mu_value_free(structure);
@@ -273,7 +276,8 @@ TEST_ON(test_too_many_references, struct fixture *f, setup, teardown)
         assert_int_equal(mu_value_append(list, mu_value_remote(values[i])), 0);
     }
     assert_int_equal(mu_coordinator_schedule(f->coordinator, "sum", list, 0, &error,
-                                             NULL), -MU_EINVALID);
+                                             NULL),
+                     -MU_EINVALID);
     assert_non_null(strstr(error.message, "at most 65535"));
     assert_int_equal(mu_remote_value_fetch_all(values, MANY, PATIENT_MS, &error, NULL),
                      0);
@@ -298,7 +302,8 @@ TEST_ON(test_pinned, struct fixture *f, setup, teardown)
     mu_closure_options_init(&options);
     options.flags = MU_CLOSURE_PIN_RESULT;
     assert_int_equal(mu_coordinator_schedule_with(f->coordinator, "sum", args, &options,
-                                                  SOON_MS, &error, &kept), 0);
+                                                  SOON_MS, &error, &kept),
+                     0);
     user = schedule(f, "sum", twice(kept));
     assert_int_equal(fetch_int(user), 61);
     both[0] = kept;
@@ -329,8 +334,8 @@ TEST_ON(test_per_worker, struct fixture *f, setup, teardown)
 
     assert_int_equal(mu_value_append(items, mu_value_int(100)), 0);
     assert_int_equal(mu_value_append(items, mu_value_int(200)), 0);
-    if (mu_per_worker_open_values(f->coordinator, items, SOON_MS, &error,
-                                  &per_worker) != 0)
+    if (mu_per_worker_open_values(f->coordinator, items, SOON_MS, &error, &per_worker) !=
+        0)
         fail_msg("%s", error.message);
     reference = mu_value_per_worker(per_worker);
     mu_per_worker_close(per_worker);
@@ -340,8 +345,8 @@ TEST_ON(test_per_worker, struct fixture *f, setup, teardown)
 
         options.worker = i;
         assert_int_equal(mu_coordinator_schedule_with(f->coordinator, "sum", reference,
-                                                      &options, SOON_MS, &error,
-                                                      &value), 0);
+                                                      &options, SOON_MS, &error, &value),
+                         0);
         assert_int_equal(fetch_int(value), 100 * (i + 1));
         mu_remote_value_free(value);
     }
@@ -358,8 +363,8 @@ TEST_ON(test_per_worker_of_function, struct fixture *f, setup, teardown)
 
     assert_int_equal(mu_per_worker_open(f->coordinator, "", NULL, 0, &error, &per_worker),
                      -MU_EINVALID);
-    if (mu_per_worker_open(f->coordinator, "sum", three, SOON_MS, &error,
-                           &per_worker) != 0)
+    if (mu_per_worker_open(f->coordinator, "sum", three, SOON_MS, &error, &per_worker) !=
+        0)
         fail_msg("%s", error.message);
     value = schedule(f, "sum", mu_value_per_worker(per_worker));
     assert_int_equal(fetch_int(value), 3);
@@ -384,7 +389,8 @@ TEST_ON(test_errors, struct fixture *f, setup, teardown)
     values[3] = schedule(f, "sum", twice(values[2]));
     atomic_store(&f->gate.open, true);
     assert_int_equal(mu_remote_value_fetch_all(values, FAILING + 1, SOON_MS, &errors[0],
-                                               results), -MU_ERANGE);
+                                               results),
+                     -MU_ERANGE);
     assert_int_equal(errors[0].kind, MU_ERROR_FUNCTION);
     assert_string_equal(errors[0].message, "bad 1");
     assert_int_equal(int_of(results[0]), 5);
@@ -456,15 +462,15 @@ TEST_WITH(test_explain, setup, teardown)
 
     while (atomic_load(&f->gate.arrived) == 0)
         nodes_pause();
-    assert_int_equal(mu_coordinator_explain(f->coordinator, gate, NULL, SOON_MS, &error,
-                                            &reasons), 0);
+    assert_int_equal(
+        mu_coordinator_explain(f->coordinator, gate, NULL, SOON_MS, &error, &reasons), 0);
     (void)mu_value_get_string(mu_value_find(reasons, "function"), &text, &size);
     assert_string_equal(text, "gate");
     mu_value_free(reasons);
     atomic_store(&f->gate.open, true);
     assert_int_equal(fetch_int(gate), 5);
-    assert_int_equal(mu_coordinator_explain(f->coordinator, gate, NULL, SOON_MS, &error,
-                                            &reasons), 0);
+    assert_int_equal(
+        mu_coordinator_explain(f->coordinator, gate, NULL, SOON_MS, &error, &reasons), 0);
     (void)mu_value_get_string(mu_value_find(reasons, "state"), &text, &size);
     assert_string_equal(text, "finished");
     mu_value_free(reasons);
@@ -482,13 +488,14 @@ TEST_ON(test_bytes_bound, struct fixture *f, setup, teardown)
     mu_error error;
 
     assert_int_equal(mu_coordinator_schedule(f->coordinator, "sum", small, 0, &error,
-                                             NULL), -MU_EAGAIN);
+                                             NULL),
+                     -MU_EAGAIN);
     assert_non_null(strstr(error.message, "4096 is the most"));
-    assert_int_equal(mu_coordinator_schedule(f->coordinator, "sum", NULL, 0, &error,
-                                             NULL), 0);
+    assert_int_equal(
+        mu_coordinator_schedule(f->coordinator, "sum", NULL, 0, &error, NULL), 0);
     atomic_store(&f->gate.open, true);
-    assert_int_equal(mu_coordinator_schedule(f->coordinator, "sum", large, SOON_MS,
-                                             &error, NULL), 0);
+    assert_int_equal(
+        mu_coordinator_schedule(f->coordinator, "sum", large, SOON_MS, &error, NULL), 0);
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), 0);
     mu_remote_value_free(gate);
     mu_value_free(small);

@@ -70,7 +70,8 @@ TEST(test_arguments_that_make_no_sense)
     options.priority = 99;
     value = (mu_remote_value *)(void *)&nodes;
     assert_int_equal(mu_coordinator_schedule_with(coordinator, "f", NULL, &options, 0,
-                                                  &error, &value), -MU_EINVALID);
+                                                  &error, &value),
+                     -MU_EINVALID);
     assert_null(value);
     assert_int_equal(mu_coordinator_join(NULL, 0, &error), -MU_EINVALID);
     assert_int_equal(mu_coordinator_wait_for_chief(NULL, 0, &error), -MU_EINVALID);
@@ -113,8 +114,8 @@ TEST(test_every_joiner_hears_of_the_error)
     nodes_init(&nodes, 1, 0);
     (void)open_worker(&nodes, &go);
     coordinator = nodes_coordinator(nodes_open(&nodes, "chief", 0));
-    assert_int_equal(mu_coordinator_schedule(coordinator, "fail_late", NULL, 0, &error,
-                                             NULL), 0);
+    assert_int_equal(
+        mu_coordinator_schedule(coordinator, "fail_late", NULL, 0, &error, NULL), 0);
     for (int i = 0; i < JOINERS; i++) {
         joiners[i] = (struct joiner){.coordinator = coordinator, .begun = &begun};
         assert_int_equal(pthread_create(&threads[i], NULL, join_all, &joiners[i]), 0);
@@ -142,9 +143,9 @@ TEST(test_functions_are_registered_before_serving)
 
     atomic_init(&go, true);
     nodes_init(&nodes, 1, 0);
-    assert_int_equal(
-        mu_node_register_function(open_worker(&nodes, &go), "late", no_op, NULL, 0),
-        -MU_EPRECONDITION);
+    assert_int_equal(mu_node_register_function(open_worker(&nodes, &go), "late", no_op,
+                                               NULL, 0),
+                     -MU_EPRECONDITION);
     nodes_done(&nodes);
 }
 

@@ -205,8 +205,8 @@ LISTED_TEST(test_closures_have_options)
     mu_closure_options_init(&options);
     options.worker = 1;
     for (int i = 0; i < SHARDS; i++)
-        assert_int_equal(mu_dataset_schedule(f->dataset, "count", NULL, &options, SOON_MS,
-                                          &error), 0);
+        assert_int_equal(
+            mu_dataset_schedule(f->dataset, "count", NULL, &options, SOON_MS, &error), 0);
     assert_int_equal(mu_dataset_join(f->dataset, SOON_MS, &error), 0);
     check_runs(1);
     assert_int_equal(schedule(f, "count"), -MU_ERANGE);
@@ -436,9 +436,9 @@ LISTED_TEST(test_files_that_cannot_be)
     mu_error error = {0};
 
     open_dataset(f, 1, 0);
-    assert_int_equal(
-        mu_dataset_load(f->coordinator, "no-folder/dataset", &error, &dataset),
-        -MU_ENOTFOUND);
+    assert_int_equal(mu_dataset_load(f->coordinator, "no-folder/dataset", &error,
+                                     &dataset),
+                     -MU_ENOTFOUND);
     assert_non_null(strstr(error.message, "\"no-folder/dataset\" cannot be read"));
     assert_int_equal(mu_dataset_save(f->dataset, "no-folder/dataset", &error),
                      -MU_ENOTFOUND);

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 enum {
-    STEPS = 1500,           /* at 5 ms each on two workers: four seconds at least */
-    TIMEOUT_MS = 90000,       /* for one program, with sanitizers on a busy machine */
-    END_MS = 15000,         /* for it to end after SIGTERM */
+    STEPS = 1500,       /* at 5 ms each on two workers: four seconds at least */
+    TIMEOUT_MS = 90000, /* for one program, with sanitizers on a busy machine */
+    END_MS = 15000,     /* for it to end after SIGTERM */
     REST_MS = 20,
     TEXT_BYTES_MAX = 1 << 20,
     PATH_BYTES = 512
@@ -31,8 +31,8 @@ struct fixture {
     char output[PATH_BYTES];
     char plugin[PATH_BYTES];
     char data[PATH_BYTES];
-    char *text;             /* what was read last */
-    pid_t pid;              /* the program that runs, 0: none */
+    char *text; /* what was read last */
+    pid_t pid;  /* the program that runs, 0: none */
 };
 
 /* ---- small things ---- */
@@ -186,11 +186,33 @@ static void start_cluster(struct fixture *f, const char *setting)
     join_path(f->data, environment("MUSTER_SOURCE"), "examples/digits/data/digits.csv");
     assert_true(snprintf(data, sizeof data, "data=%.500s", f->data) < PATH_BYTES);
     (void)snprintf(steps, sizeof steps, "steps=%d", STEPS);
-    start(f, (const char *const[]){
-        environment("MUSTER_BIN"), "run", "--workers", "2", "--ps", "2", "--evaluator",
-        "1", "--plugin", f->plugin, "--restart", "worker=on-failure", "--log-level",
-        "info", "--status-file", f->status, "--set", data, "--set", steps, "--set",
-        "slow_ms=5", "--set", "target=0.9", "--set", setting, NULL});
+    start(f, (const char *const[]){environment("MUSTER_BIN"),
+                                   "run",
+                                   "--workers",
+                                   "2",
+                                   "--ps",
+                                   "2",
+                                   "--evaluator",
+                                   "1",
+                                   "--plugin",
+                                   f->plugin,
+                                   "--restart",
+                                   "worker=on-failure",
+                                   "--log-level",
+                                   "info",
+                                   "--status-file",
+                                   f->status,
+                                   "--set",
+                                   data,
+                                   "--set",
+                                   steps,
+                                   "--set",
+                                   "slow_ms=5",
+                                   "--set",
+                                   "target=0.9",
+                                   "--set",
+                                   setting,
+                                   NULL});
 }
 
 /* The process of a task, as the status file says; 0 when it says none. */

@@ -11,7 +11,7 @@ enum { ROUNDS = 30, FETCH_MS = 200, COMES_AFTER_US = 500, SPIN_US = 100000 };
 struct coming {
     mu_node *node;
     mu_remote_value *value;
-    atomic_bool wanted;         /* the other thread is about to fetch it */
+    atomic_bool wanted; /* the other thread is about to fetch it */
 };
 
 /* The node knows nothing of this value: a call for it would end at its timeout. Until the

@@ -38,7 +38,8 @@ static void expect_runs(mu_coordinator *coordinator, int count)
 
     for (int i = 0; i < count; i++)
         assert_int_equal(mu_coordinator_schedule(coordinator, "add_one", NULL, SOON_MS,
-                                                 &error, NULL), 0);
+                                                 &error, NULL),
+                         0);
     assert_int_equal(mu_coordinator_join(coordinator, SOON_MS, &error), 0);
 }
 
@@ -72,7 +73,8 @@ static int call_everything(mu_node *chief, mu_coordinator *coordinator)
     mu_variable_spec spec = {.name = "v", .dtype = MU_F32};
 
     if (!is_closed(mu_coordinator_schedule(coordinator, "add_one", NULL, -1, &error,
-                                           NULL), &error))
+                                           NULL),
+                   &error))
         return 1;
     if (!is_closed(mu_coordinator_join(coordinator, -1, &error), &error))
         return 2;
@@ -86,7 +88,7 @@ static int call_everything(mu_node *chief, mu_coordinator *coordinator)
         return 6;
     if (!is_closed(mu_variable_open(chief, &spec, -1, &error, &variable), &error))
         return 7;
-    mu_coordinator_close(coordinator);  /* which leaves it to the parent */
+    mu_coordinator_close(coordinator); /* which leaves it to the parent */
     if (mu_node_close(chief, -1, &error) != -MU_EPRECONDITION ||
         strstr(error.message, words) == NULL)
         return 8;
@@ -193,7 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calls_come_back),
-#ifndef __SANITIZE_THREAD__     /* which has no threads in a child of threads */
+#ifndef __SANITIZE_THREAD__ /* which has no threads in a child of threads */
         cmocka_unit_test(test_calls_on_new_threads_of_the_child_come_back),
         cmocka_unit_test(test_own_nodes),
 #endif

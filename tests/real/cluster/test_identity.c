@@ -35,8 +35,8 @@ TEST(test_second_process)
     expect_pid(&chief, at, first.pid);
 
     cli_expect_code(&second, 3);
-    at = cli_expect(&second, NULL, "another process is /job:worker/task:0: this one "
-                                   "ends");
+    at =
+        cli_expect(&second, NULL, "another process is /job:worker/task:0: this one ends");
     expect_pid(&second, at, first.pid);
     cli_read(&chief);
     assert_null(strstr(chief.text, "is lost"));
@@ -51,8 +51,7 @@ TEST(test_second_process)
     (void)cli_expect(&chief, at, "/job:worker/task:0 is up at ");
     assert_int_equal(kill(first.pid, SIGCONT), 0);
     cli_expect_code(&first, 3);
-    at = cli_expect(&first, NULL, "another process is /job:worker/task:0: this one "
-                                   "ends");
+    at = cli_expect(&first, NULL, "another process is /job:worker/task:0: this one ends");
     expect_pid(&first, at, second.pid);
     cli_kill(&second, SIGTERM);
     (void)cli_wait(&second);

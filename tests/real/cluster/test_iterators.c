@@ -10,7 +10,7 @@ enum { THREADS = 4, ELEMENTS = 20000 };
 struct counter {
     int64_t at;
     int64_t end;
-    int fails_at;           /* one error there; 0: none */
+    int fails_at; /* one error there; 0: none */
     atomic_int inside;
     atomic_int collisions;
     int calls;
@@ -180,7 +180,8 @@ TEST(test_lines_come_while_it_runs)
     assert_int_equal(mu_node_serve(worker), 0);
     coordinator = nodes_coordinator(chief);
     assert_int_equal(mu_coordinator_schedule(coordinator, "chatter", NULL, SOON_MS,
-                                             &error, &value), 0);
+                                             &error, &value),
+                     0);
     nodes_wait_log(&nodes, "/job:worker/task:0 worker: chatter:  on 0: 42");
     atomic_store(&seen, 1);
     assert_int_equal(mu_remote_value_fetch(value, SOON_MS, &error, NULL), 0);

@@ -13,7 +13,7 @@ struct program {
     uv_async_t done;
     uv_timer_t timer;
     mu_node *worker;
-    int inner;              /* what registering came to inside of a function */
+    int inner; /* what registering came to inside of a function */
     int closed;
 };
 
@@ -40,8 +40,7 @@ static int inner(mu_run *run, void *user)
 static void *use(void *arg)
 {
     struct program *p = arg;
-    mu_coordinator *coordinator =
-        nodes_coordinator(nodes_open(&p->nodes, "chief", 0));
+    mu_coordinator *coordinator = nodes_coordinator(nodes_open(&p->nodes, "chief", 0));
     mu_error error = {0};
 
     for (int i = 0; i < CLOSURES; i++) {
@@ -51,7 +50,8 @@ static void *use(void *arg)
         int64_t number = -1;
 
         assert_int_equal(mu_coordinator_schedule(coordinator, "square", x, SOON_MS,
-                                                 &error, &value), 0);
+                                                 &error, &value),
+                         0);
         assert_int_equal(mu_remote_value_fetch(value, SOON_MS, &error, &result), 0);
         (void)mu_value_get_int(result, &number);
         assert_int_equal(number, i * i);
@@ -59,8 +59,8 @@ static void *use(void *arg)
         mu_value_free(result);
         mu_remote_value_free(value);
     }
-    assert_int_equal(mu_coordinator_schedule(coordinator, "inner", NULL, SOON_MS, &error,
-                                             NULL), 0);
+    assert_int_equal(
+        mu_coordinator_schedule(coordinator, "inner", NULL, SOON_MS, &error, NULL), 0);
     assert_int_equal(mu_coordinator_join(coordinator, SOON_MS, &error), 0);
     mu_coordinator_close(coordinator);
     (void)uv_async_send(&p->done);
@@ -86,8 +86,8 @@ static void on_tick(uv_timer_t *timer)
     struct program *p = timer->data;
 
     uv_close((uv_handle_t *)timer, NULL);
-    assert_int_equal(mu_node_register_function(p->worker, "inner", inner, p,
-                                               MU_FUNCTION_INLINE), 0);
+    assert_int_equal(
+        mu_node_register_function(p->worker, "inner", inner, p, MU_FUNCTION_INLINE), 0);
     assert_int_equal(mu_node_register_function(p->worker, "inner", inner, p, 0),
                      -MU_EEXISTS);
     assert_int_equal(mu_node_serve(p->worker), 0);

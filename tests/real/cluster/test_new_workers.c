@@ -8,7 +8,7 @@ struct fixture {
     struct nodes nodes;
     mu_node *chief;
     mu_coordinator *coordinator;
-    pid_t workers[WORKERS_MAX];     /* by task index; 0: none */
+    pid_t workers[WORKERS_MAX]; /* by task index; 0: none */
 };
 
 static struct fixture fixture;
@@ -333,7 +333,8 @@ TEST_ON(test_iterator_is_rebuilt, struct fixture *f, set_up, tear_down)
     open_cluster(f, 1, 0);
     start_worker(f, 0, -1);
     assert_int_equal(mu_per_worker_open(f->coordinator, "open_numbers", NULL, SOON_MS,
-                                        &error, &per_worker), 0);
+                                        &error, &per_worker),
+                     0);
     numbers = mu_value_per_worker(per_worker);
     for (int64_t i = 1; i <= 3; i++)
         assert_int_equal(take(f, numbers), i);
@@ -390,8 +391,8 @@ TEST_ON(test_remote_values_as_arguments, struct fixture *f, set_up, tear_down)
     kept = schedule(f, "pid", NULL, MU_CLOSURE_PIN_RESULT, -1);
     start_worker(f, 0, -1);
     first = f->workers[0];
-    result = fetch(schedule(f, "add", pair(mu_value_remote(pid), mu_value_int(1000)), 0,
-                            -1));
+    result =
+        fetch(schedule(f, "add", pair(mu_value_remote(pid), mu_value_int(1000)), 0, -1));
     assert_int_equal(int_at(result, "sum"), first + 1000);
     mu_value_free(result);
 

@@ -330,7 +330,8 @@ TEST_ON(test_variables_over_two_servers, struct fixture *f, setup, teardown)
         assert_int_equal(mu_variable_add(variable, ones, sizeof ones, SOON_MS, &error),
                          0);
         assert_int_equal(mu_variable_apply(variable, ones, sizeof ones, &optimizer,
-                                           SOON_MS, &error), 0);
+                                           SOON_MS, &error),
+                         0);
         assert_int_equal(mu_variable_read(variable, got, sizeof got, SOON_MS, &error), 0);
         for (int j = 0; j < 10; j++)
             assert_true(got[j] == 1.0f + 0.5f * (float)(i + 1));
@@ -350,9 +351,10 @@ TEST_ON(test_job_done_reaches_everybody, struct fixture *f, setup, teardown)
     assert_int_equal(mu_node_finish_job(f->workers[1], 0, "", -1, &error),
                      -MU_EPRECONDITION);
     assert_string_equal(error.message, "/job:worker/task:1 cannot end the job: the chief "
-                        "does, or worker 0 where there is none");
+                                       "does, or worker 0 where there is none");
     assert_int_equal(mu_node_finish_job(f->chief, -MU_EDATALOSS, "it went wrong", 50,
-                                      &error), -MU_EDEADLINE);
+                                        &error),
+                     -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "4 tasks have not hung up"));
     assert_int_equal(mu_node_wait_job(f->workers[0], SOON_MS, &error), 0);
     assert_int_equal(error.code, -MU_EDATALOSS);
@@ -373,13 +375,14 @@ TEST(test_full_queue)
     options.queue_max = 3;
     coordinator = nodes_coordinator(nodes_open_with(&nodes, &options));
     for (int i = 0; i < 3; i++)
-        assert_int_equal(mu_coordinator_schedule(coordinator, "square", NULL, 0, &error,
-                                                 NULL), 0);
-    assert_int_equal(
-        mu_coordinator_schedule(coordinator, "square", NULL, 0, &error, NULL),
-        -MU_EAGAIN);
+        assert_int_equal(
+            mu_coordinator_schedule(coordinator, "square", NULL, 0, &error, NULL), 0);
+    assert_int_equal(mu_coordinator_schedule(coordinator, "square", NULL, 0, &error,
+                                             NULL),
+                     -MU_EAGAIN);
     assert_int_equal(mu_coordinator_schedule(coordinator, "square", NULL, 50, &error,
-                                             NULL), -MU_EDEADLINE);
+                                             NULL),
+                     -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "no worker is up"));
     mu_coordinator_close(coordinator);
     nodes_done(&nodes);
@@ -455,7 +458,8 @@ static void schedule_embedded(struct embedded *e)
 
         assert_int_equal(mu_coordinator_schedule_with(e->coordinator, "square", nine,
                                                       tells ? &options : NULL, 0, &error,
-                                                      &value), 0);
+                                                      &value),
+                         0);
         if (!tells)
             assert_int_equal(mu_remote_value_on_ready(value, on_value, e), 0);
         e->scheduled++;
@@ -473,8 +477,8 @@ static bool is_finished(struct embedded *e)
     if (e->answers < EMBEDDED_CLOSURES)
         return false;
     if (e->scheduled == EMBEDDED_CLOSURES) {
-        assert_int_equal(mu_coordinator_schedule(e->coordinator, "absent", NULL, 0,
-                                                 &error, NULL), 0);
+        assert_int_equal(
+            mu_coordinator_schedule(e->coordinator, "absent", NULL, 0, &error, NULL), 0);
         e->scheduled++;
         return false;
     }

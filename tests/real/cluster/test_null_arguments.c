@@ -3,7 +3,7 @@
  * crash or hang. The calls are written by tests/null_calls.py.
  *
  * They are made in a child, which begins with the next one after each that ended it. */
-#define _DEFAULT_SOURCE     /* MAP_ANONYMOUS */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "tests/real/null_env.h"
 
 #include "tests/real/nodes.h"
@@ -20,7 +20,7 @@ struct shared {
     const struct null_row *now; /* that is called */
     bool is_done[CALLS_MAX];    /* of null_rows, and behind them of the fields */
     bool is_over;
-    char words[WORDS_MAX];      /* what is wrong, a line for each */
+    char words[WORDS_MAX]; /* what is wrong, a line for each */
 };
 
 static struct shared *shared;
@@ -92,8 +92,7 @@ int null_program(mu_node *node, void *user)
 
 /* ---- One call ---- */
 
-static void complain(const struct null_row *row, const char *format, ...)
-    MU_PRINTF(2, 3);
+static void complain(const struct null_row *row, const char *format, ...) MU_PRINTF(2, 3);
 static void complain(const struct null_row *row, const char *format, ...)
 {
     size_t size = strlen(shared->words);
@@ -385,7 +384,10 @@ static intmax_t distribute_nothing(struct null_env *e, mu_error *error)
     return mu_distribute_run(&options, error, NULL);
 }
 
-#define FIELD(function, field, call) {function, field, call, NULL_REFUSED, 0, true}
+#define FIELD(function, field, call)                 \
+    {                                                \
+        function, field, call, NULL_REFUSED, 0, true \
+    }
 
 static const struct null_row fields[] = {
     {"mu_kv_request_async", "ask.key", begin_without_key, NULL_REFUSED, 0, false},
@@ -511,8 +513,8 @@ static void fill_options(struct nodes *nodes)
     env.server_options.node = &env.node_options;
     mu_session_options_init(&env.session_options);
     env.session_options.timeout_ms = NULL_TIMEOUT_MS;
-    env.variable_spec = (mu_variable_spec){
-        .name = "v", .dtype = MU_F32, .rank = 1, .dims = dims};
+    env.variable_spec =
+        (mu_variable_spec){.name = "v", .dtype = MU_F32, .rank = 1, .dims = dims};
     env.names[0] = "v";
 }
 
@@ -562,7 +564,8 @@ static void make_handles(void)
     must(mu_kv_watch_open(env.node, "watched", 0, SOON_MS, &error, &env.watch), &error);
     must(mu_lock_acquire(env.node, "held", SOON_MS, &error, &env.lock), &error);
     must(mu_per_worker_open_values(env.coordinator, env.list, SOON_MS, &error,
-                                   &env.per_worker), &error);
+                                   &env.per_worker),
+         &error);
     must(mu_resolver_new_static(env.cluster, NULL, "chief", 0, &error, &env.resolver),
          &error);
     must(mu_resolver_watch_open(env.resolver, &error, &env.resolver_watch), &error);
@@ -583,7 +586,8 @@ static void walk(void)
     fill_options(&nodes);
     make_handles();
     must(mu_coordinator_schedule(env.coordinator, "try", NULL, SOON_MS, &error,
-                                 &env.remote), &error);
+                                 &env.remote),
+         &error);
     (void)mu_remote_value_fetch(env.remote, -1, &error, NULL);
     must(mu_distribute_run(&env.distribute_options, &error, NULL), &error);
     env.distribute_options.node = NULL;

@@ -10,7 +10,7 @@ struct seen {
     pthread_mutex_t lock;
     mu_cluster_change changes[EVENTS_MAX];
     char types[EVENTS_MAX][16];
-    size_t counts[EVENTS_MAX];  /* of workers, as the callback saw it */
+    size_t counts[EVENTS_MAX]; /* of workers, as the callback saw it */
     int count;
 };
 
@@ -20,7 +20,7 @@ struct fixture {
     mu_resolver *resolvers[TASKS_MAX];
     char folder[64];
     char path[96];
-    int ports[TASKS_MAX];       /* chief, worker 0, worker 1 */
+    int ports[TASKS_MAX]; /* chief, worker 0, worker 1 */
 };
 
 static void on_change(mu_node *node, const mu_cluster_change *change, void *user)

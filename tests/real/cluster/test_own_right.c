@@ -74,14 +74,13 @@ TEST_WITH(test_an_observer, set_up, tear_down)
     mu_variable *variable = NULL;
     mu_value *status = NULL;
     const uint64_t dims[] = {4};
-    const mu_variable_spec spec = {
-        .name = "w", .dtype = MU_F32, .dims = dims, .rank = 1};
+    const mu_variable_spec spec = {.name = "w", .dtype = MU_F32, .dims = dims, .rank = 1};
     mu_error error = {0};
 
     assert_int_equal(mu_node_status(observer, SOON_MS, &error, &status), 0);
     mu_value_free(status);
-    assert_int_equal(mu_coordinator_schedule(coordinator, "f", NULL, SOON_MS, &error,
-                                             &value), 0);
+    assert_int_equal(
+        mu_coordinator_schedule(coordinator, "f", NULL, SOON_MS, &error, &value), 0);
     assert_int_equal(mu_coordinator_join(coordinator, SOON_MS, &error), -MU_EPERMISSION);
     assert_non_null(strstr(error.message, "schedule needs the right \"use\", and this "
                                           "node has a key or a certificate for "

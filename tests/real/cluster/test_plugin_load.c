@@ -47,8 +47,7 @@ static const char plugin_text[] =
     "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
-static const char data_text[] =
-    "int mu_plugin_open[64] = {1};\n";
+static const char data_text[] = "int mu_plugin_open[64] = {1};\n";
 
 static const char newer_text[] =
     "const unsigned mu_plugin_api_version = 7;\n"
@@ -132,8 +131,7 @@ TEST(test_a_hang_is_named_and_ended)
 
 TEST(test_what_is_no_plugin)
 {
-    load(data_text, "", "60000", 2,
-         ": \"mu_plugin_open\" is data: expected a function");
+    load(data_text, "", "60000", 2, ": \"mu_plugin_open\" is data: expected a function");
     load(newer_text, "", "60000", 2,
          " is made for version 7 of the plugin interface: this muster has version 1");
     load(version_function_text, "", "60000", 2,
@@ -156,8 +154,8 @@ TEST(test_one_that_is_cut_short)
         if (size >= status.st_size)
             continue;
         assert_int_equal(truncate(plugin, size), 0);
-        cli_start(&run, NULL, "run", "--plugin", plugin, "--workers", "0", "--ps",
-                  "0", "--color", "never", NULL);
+        cli_start(&run, NULL, "run", "--plugin", plugin, "--workers", "0", "--ps", "0",
+                  "--color", "never", NULL);
         cli_expect_code(&run, 2);
         (void)cli_expect(&run, NULL, " does not load: it is cut short: it has ");
     }

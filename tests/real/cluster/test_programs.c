@@ -16,7 +16,7 @@ static void end(struct asking *a)
 {
     asking_end(a);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-    assert_int_equal(errno, ECHILD);    /* no child is left, not even a dead one */
+    assert_int_equal(errno, ECHILD); /* no child is left, not even a dead one */
 }
 
 /* The words of a shell script, "a-c" and the script. */
@@ -178,7 +178,7 @@ TEST(test_killed_with_its_children)
     assert_true(lives(child));
     end(&a);
     for (int i = 0; i < 2000 && lives(child); i++)
-        uv_sleep(10);    /* until whoever has inherited it has seen its end */
+        uv_sleep(10); /* until whoever has inherited it has seen its end */
     assert_false(lives(child));
     assert_int_equal(unlink(path), 0);
 }
@@ -201,8 +201,8 @@ TEST(test_taken_back)
     asking_begin(&others);
     asking_begin(&a);
     for (int i = 0; i < MU__BLOCKING_THREADS_MAX; i++) {
-        int size = snprintf(bodies[i], sizeof bodies[i], "a-c%caexec sleep 30%d%c", 0, i,
-                            0);
+        int size =
+            snprintf(bodies[i], sizeof bodies[i], "a-c%caexec sleep 30%d%c", 0, i, 0);
 
         list[i] = shell("");
         list[i].body = bodies[i];
@@ -221,7 +221,7 @@ TEST(test_taken_back)
     asking_end(&a);
     end(&others);
     expect("echo next", "next\n");
-    assert_int_equal(rmdir(folder), 0);     /* nothing is in it */
+    assert_int_equal(rmdir(folder), 0); /* nothing is in it */
 }
 
 /* What is kept is given again, until another one is wanted. */

@@ -12,10 +12,10 @@ static int run_once(void)
     mu_error error = {0};
     char *data = NULL;
     size_t size = 0;
-    int rv = mu__run_program("sh", words, sizeof words, 1000, &unwanted, &error, &data,
-                             &size);
+    int rv =
+        mu__run_program("sh", words, sizeof words, 1000, &unwanted, &error, &data, &size);
 
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);   /* no child is left */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
     assert_int_equal(rv, error.code);
     if (rv == 0)
         assert_string_equal(data, "one\n");

@@ -6,21 +6,25 @@
 #include <stdatomic.h>
 
 enum {
-    ROWS = 1 << 10,         /* of ROW floats: 4 MiB, that a kill meets calls under way */
+    ROWS = 1 << 10, /* of ROW floats: 4 MiB, that a kill meets calls under way */
     ROW = 1 << 10,
     COUNT = ROWS * ROW,
-    CALL_MS = 2000,         /* the limit of one call, */
-    LATE_MS = 6000,         /* and how much later it may end on a busy machine */
-    ABSENT_MS = 300,        /* how long to wait for what nobody creates */
-    CALLS_BEFORE = 5        /* of each kind, before the kill */
+    CALL_MS = 2000,  /* the limit of one call, */
+    LATE_MS = 6000,  /* and how much later it may end on a busy machine */
+    ABSENT_MS = 300, /* how long to wait for what nobody creates */
+    CALLS_BEFORE = 5 /* of each kind, before the kill */
 };
 
 static int open_w(mu_node *node, const float *initial, unsigned flags, int64_t timeout_ms,
                   mu_error *ret_error, mu_variable **ret_variable)
 {
     static const uint64_t dims[2] = {ROWS, ROW};
-    const mu_variable_spec spec = {.name = "w", .dtype = MU_F32, .rank = 2, .dims = dims,
-                                   .initial = initial, .flags = flags};
+    const mu_variable_spec spec = {.name = "w",
+                                   .dtype = MU_F32,
+                                   .rank = 2,
+                                   .dims = dims,
+                                   .initial = initial,
+                                   .flags = flags};
 
     return mu_variable_open(node, &spec, timeout_ms, ret_error, ret_variable);
 }
@@ -72,8 +76,8 @@ static int add_until_lost(mu_run *run, void *user)
     mu_variable *variable = NULL;
     mu_variable *count = NULL;
     mu_error error = {0};
-    int rv = open_w(mu_run_node(run), NULL, MU_VARIABLE_EXISTING, SOON_MS, &error,
-                    &variable);
+    int rv =
+        open_w(mu_run_node(run), NULL, MU_VARIABLE_EXISTING, SOON_MS, &error, &variable);
 
     (void)user;
     if (rv == 0)
@@ -94,8 +98,8 @@ static int read_existing(mu_run *run, void *user)
     mu_variable *variable = NULL;
     mu_error error = {0};
     size_t same = 0;
-    int rv = open_w(mu_run_node(run), NULL, MU_VARIABLE_EXISTING, SOON_MS, &error,
-                    &variable);
+    int rv =
+        open_w(mu_run_node(run), NULL, MU_VARIABLE_EXISTING, SOON_MS, &error, &variable);
 
     (void)user;
     if (rv == 0)
@@ -131,8 +135,8 @@ struct caller {
     bool adds;
     atomic_bool stop;
     atomic_uint succeeded;
-    atomic_int last;            /* code of the last call */
-    int first_failure;          /* these: to be read once it has stopped */
+    atomic_int last;   /* code of the last call */
+    int first_failure; /* these: to be read once it has stopped */
     char first_words[512];
     mu_error last_error;
     uint64_t slowest_ms;
@@ -317,8 +321,8 @@ static void assert_reads_initial(struct fixture *f, mu_variable *variable)
 {
     mu_error error = {0};
 
-    if (mu_variable_read(variable, f->data, COUNT * sizeof *f->data, SOON_MS,
-                         &error) != 0)
+    if (mu_variable_read(variable, f->data, COUNT * sizeof *f->data, SOON_MS, &error) !=
+        0)
         fail_msg("%s", error.message);
     assert_memory_equal(f->data, f->initial, COUNT * sizeof *f->data);
 }
@@ -329,7 +333,8 @@ static void assert_not_found(struct fixture *f, mu_variable *variable, const cha
     mu_error error = {0};
 
     assert_int_equal(mu_variable_read(variable, f->data, COUNT * sizeof *f->data, SOON_MS,
-                                      &error), -MU_ENOTFOUND);
+                                      &error),
+                     -MU_ENOTFOUND);
     assert_string_equal(error.task, task);
 }
 
@@ -347,7 +352,8 @@ static void assert_absent(struct fixture *f, const char *words, const char *task
     mu_error error = {0};
 
     assert_int_equal(open_w(f->chief, NULL, MU_VARIABLE_EXISTING, ABSENT_MS, &error,
-                            &variable), -MU_EDEADLINE);
+                            &variable),
+                     -MU_EDEADLINE);
     assert_true(cli_now_ms() - began_ms > ABSENT_MS / 2);
     assert_true(cli_now_ms() - began_ms < ABSENT_MS + LATE_MS);
     assert_string_equal(error.message, words);
@@ -413,8 +419,10 @@ TEST_ON(test_created_again, struct fixture *f, set_up_one, tear_down)
     restart(f, 0);
     assert_not_found(f, variable, "/job:ps/task:0");
     worker = schedule(f, "read_existing");
-    assert_absent(f, "variable \"w\" does not exist on /job:ps/task:0 (it waits for its "
-                     "creator)", "/job:ps/task:0");
+    assert_absent(f,
+                  "variable \"w\" does not exist on /job:ps/task:0 (it waits for its "
+                  "creator)",
+                  "/job:ps/task:0");
     assert_int_equal(mu_remote_value_state(worker), MU_REMOTE_NOT_READY);
     mu_variable_close(variable);
     variable = opened(f, 0);
@@ -433,7 +441,8 @@ TEST_ON(test_not_mixed, struct fixture *f, set_up_two, tear_down)
     mu_error error = {0};
 
     assert_int_equal(mu_variable_add(before, f->initial, COUNT * sizeof *f->initial,
-                                     SOON_MS, &error), 0);
+                                     SOON_MS, &error),
+                     0);
     restart(f, 1);
     assert_not_found(f, before, "/job:ps/task:1");
     assert_int_equal(open_w(f->chief, f->initial, 0, SOON_MS, &error, &variable),
@@ -444,8 +453,10 @@ TEST_ON(test_not_mixed, struct fixture *f, set_up_two, tear_down)
                         "anew)");
     assert_string_equal(error.task, "/job:ps/task:1");
     worker = schedule(f, "read_existing");
-    assert_absent(f, "variable \"w\" does not exist on /job:ps/task:1 (it waits for its "
-                     "creator)", "/job:ps/task:1");
+    assert_absent(f,
+                  "variable \"w\" does not exist on /job:ps/task:1 (it waits for its "
+                  "creator)",
+                  "/job:ps/task:1");
     variable = opened(f, MU_VARIABLE_RECREATE);
     assert_reads_initial(f, variable);
     assert_true(fetched(worker) >= 7);
@@ -472,7 +483,8 @@ TEST_ON(test_bad_flags, struct fixture *f, set_up_one, tear_down)
 
     for (size_t i = 0; i < sizeof flags_rows / sizeof flags_rows[0]; i++) {
         assert_int_equal(open_w(f->chief, NULL, flags_rows[i].flags, SOON_MS, &error,
-                                &variable), -MU_EINVALID);
+                                &variable),
+                         -MU_EINVALID);
         assert_string_equal(error.message, flags_rows[i].words);
     }
     assert_null(variable);

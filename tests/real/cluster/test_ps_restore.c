@@ -5,7 +5,7 @@
 #include "tests/real/files.h"
 #include "tests/real/tasks.h"
 
-enum { COUNT = 40000 };         /* of 8 bytes: in two shards */
+enum { COUNT = 40000 }; /* of 8 bytes: in two shards */
 
 /* ---- The worker's functions ---- */
 
@@ -13,8 +13,8 @@ static int open_w(mu_node *node, unsigned flags, mu_error *ret_error,
                   mu_variable **ret_variable)
 {
     static const uint64_t dims[1] = {COUNT};
-    const mu_variable_spec spec = {.name = "w", .dtype = MU_I64, .rank = 1, .dims = dims,
-                                   .flags = flags};
+    const mu_variable_spec spec = {
+        .name = "w", .dtype = MU_I64, .rank = 1, .dims = dims, .flags = flags};
 
     return mu_variable_open(node, &spec, SOON_MS, ret_error, ret_variable);
 }

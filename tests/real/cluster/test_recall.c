@@ -8,13 +8,13 @@
 
 enum {
     WORKERS = 2,
-    BEHIND = 50,        /* closures behind one that holds up */
+    BEHIND = 50, /* closures behind one that holds up */
     QUICK = 200,
     MANY = 5000,
     SLOW = 20,
     SLOW_MS = 200,
-    PART_MIN = 5,       /* of SLOW, for a worker that joins */
-    HOLD = -1,          /* these: arguments of "work", which are a time in ms */
+    PART_MIN = 5, /* of SLOW, for a worker that joins */
+    HOLD = -1,    /* these: arguments of "work", which are a time in ms */
     HANG = -2
 };
 
@@ -22,7 +22,7 @@ struct fixture {
     struct nodes nodes;
     mu_node *chief;
     mu_coordinator *coordinator;
-    pid_t workers[WORKERS];     /* by task index; 0: none */
+    pid_t workers[WORKERS]; /* by task index; 0: none */
     char folder[40];
     char file[80];
 };
@@ -31,7 +31,7 @@ static struct fixture fixture;
 
 /* ---- What workers run ---- */
 
-static int64_t runs_begun;      /* in this process */
+static int64_t runs_begun; /* in this process */
 
 static bool goes_on(int64_t ms, const char *file, mu_run *run)
 {
@@ -205,8 +205,8 @@ static bool is_in_state(struct fixture *f, const mu_remote_value *value,
     mu_error error = {0};
     bool is;
 
-    if (mu_coordinator_explain(f->coordinator, value, NULL, SOON_MS, &error, &reasons)
-        != 0)
+    if (mu_coordinator_explain(f->coordinator, value, NULL, SOON_MS, &error, &reasons) !=
+        0)
         fail_msg("%s", error.message);
     (void)mu_value_get_string(mu_value_find(reasons, "state"), &text, &size);
     is = size == strlen(wanted) && memcmp(text, wanted, size) == 0;

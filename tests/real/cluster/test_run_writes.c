@@ -6,9 +6,9 @@
 #include "tests/support/test.h"
 
 struct fixture {
-    char nodes[2];              /* only their addresses are looked at */
+    char nodes[2]; /* only their addresses are looked at */
     struct mu_run run;
-    mu_variable *variable;      /* "w", whose home is server 2 of 3 */
+    mu_variable *variable; /* "w", whose home is server 2 of 3 */
 };
 
 static mu_node *node_of(struct fixture *f, size_t i)

@@ -36,13 +36,17 @@ TEST(test_option_errors)
     mu_node_options tasks[8];
     mu_server_options o[8];
     static const char *const words[] = {
-        "a server needs a cluster", "a server needs a task type",
-        "a server needs a task index: /job:ps/task:?", "rpc_layer has at most 15 bytes",
-        "environment is \"moon\"", "device_filters[0] is \"worker\"",
-        "index 1 is not in the job", "wroker",
+        "a server needs a cluster",
+        "a server needs a task type",
+        "a server needs a task index: /job:ps/task:?",
+        "rpc_layer has at most 15 bytes",
+        "environment is \"moon\"",
+        "device_filters[0] is \"worker\"",
+        "index 1 is not in the job",
+        "wroker",
     };
     static const int codes[] = {-MU_EINVALID, -MU_EINVALID, -MU_EINVALID, -MU_EINVALID,
-                                -MU_EINVALID, -MU_EINVALID, -MU_ERANGE, -MU_EINVALID};
+                                -MU_EINVALID, -MU_EINVALID, -MU_ERANGE,   -MU_EINVALID};
 
     nodes_init(&nodes, 1, 1);
     server_options(&nodes, "ps", 0, &node, &good);
@@ -159,7 +163,7 @@ TEST(test_looking)
 TEST(test_environment)
 {
     static const struct {
-        const char *text;       /* %s: the cluster */
+        const char *text; /* %s: the cluster */
         int code;
         const char *words;
     } rows[] = {
@@ -173,7 +177,8 @@ TEST(test_environment)
         {"{\"cluster\":%s,\"task\":{\"type\":\"ps\",\"index\":4}}", -MU_ERANGE, "index"},
         {"{\"cluster\":%s,\"task\":", -MU_EINVALID, "TF_CONFIG"},
         {"{\"cluster\":%s,\"task\":{\"type\":\"ps\",\"index\":0},"
-         "\"environment\":\"moon\"}", -MU_EINVALID, "\"moon\""},
+         "\"environment\":\"moon\"}",
+         -MU_EINVALID, "\"moon\""},
     };
     struct nodes nodes;
     char text[2048];
@@ -200,8 +205,10 @@ TEST(test_environment)
         if (rv != rows[i].code || !is_in(error.message, rows[i].words))
             fail_msg("row %zu: %d %s", i, rv, error.message);
     }
-    (void)snprintf(text, sizeof text, "{\"cluster\":%s,\"task\":{\"type\":\"ps\","
-                   "\"index\":\"0\"},\"rpc_layer\":\"http\"}", nodes.json);
+    (void)snprintf(text, sizeof text,
+                   "{\"cluster\":%s,\"task\":{\"type\":\"ps\","
+                   "\"index\":\"0\"},\"rpc_layer\":\"http\"}",
+                   nodes.json);
     (void)setenv("TF_CONFIG", text, 1);
     assert_int_equal(mu_server_start_from_environment(&options, &error, &server), 0);
     assert_string_equal(mu_server_task(server), "/job:ps/task:0");
@@ -321,7 +328,7 @@ TEST(test_job_done)
     servers[1] = start(&nodes, "ps", 0);
     assert_int_equal(mu_server_join(servers[1], 20, &error), -MU_EDEADLINE);
     assert_true(is_in(error.message, "the job is not done after 20 ms: "
-                      "/job:chief/task:0 at tcp://127.0.0.1:"));
+                                     "/job:chief/task:0 at tcp://127.0.0.1:"));
     assert_true(is_in(error.message, " is not connected"));
     chief = nodes_open(&nodes, "chief", 0);
     nodes_wait_log(&nodes, "/job:chief/task:0 links: /job:ps/task:0 is up");
@@ -329,9 +336,9 @@ TEST(test_job_done)
     begin_join(&joiners[1], servers[1]);
     begin_join(&joiners[2], servers[1]);
     nodes_wait_log(&nodes, "/job:worker/task:0 takes closures");
-    assert_int_equal(
-        mu_node_finish_job(chief, -MU_EDATALOSS, "the data is bad", 0, &error),
-        -MU_EDEADLINE);
+    assert_int_equal(mu_node_finish_job(chief, -MU_EDATALOSS, "the data is bad", 0,
+                                        &error),
+                     -MU_EDEADLINE);
     for (size_t i = 0; i < 3; i++) {
         end_join(&joiners[i]);
         assert_int_equal(joiners[i].error.code, -MU_EDATALOSS);
@@ -410,13 +417,15 @@ TEST(test_stop_drains)
         coordinator = nodes_coordinator(chief);
         begin_join(&joiner, server);
         assert_int_equal(mu_coordinator_schedule(coordinator, "slow", NULL, SOON_MS,
-                                                 &error, &value), 0);
+                                                 &error, &value),
+                         0);
         nodes_wait_log(&nodes, "takes closures");
         for (int i = 0; i < 50; i++)
             nodes_pause();
         if (remote) {
-            assert_int_equal(mu_server_stop_remote(client, "/job:worker/task:0",
-                                                   "enough", SOON_MS, &error), 0);
+            assert_int_equal(mu_server_stop_remote(client, "/job:worker/task:0", "enough",
+                                                   SOON_MS, &error),
+                             0);
             nodes_wait_log(&nodes, "job: stopped by /job:chief/task:0: requested by "
                                    "/job:client/task:0: enough");
         } else {

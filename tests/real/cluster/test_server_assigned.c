@@ -122,7 +122,7 @@ TEST(test_told_limit)
     options.timeout_ms = 50;
     assert_int_equal(mu_server_start(&options, &error, &server), -MU_EDEADLINE);
     assert_string_equal(error.message, "no client has offered a cluster spec to "
-                        "/job:server/task:0 within 50 ms");
+                                       "/job:server/task:0 within 50 ms");
     offer_options(&nodes, "ps", 0, &node, &offer);
     assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_EDEADLINE);
     assert_true(is_in(error.message, "did not get its cluster spec within 50 ms"));
@@ -171,8 +171,8 @@ TEST(test_two_specs)
             offer_options(&nodes, "ps", 0, &rivals[i].node, &rivals[i].offer);
             if (i == 1)
                 rivals[i].node.cluster = other;
-            assert_int_equal(pthread_create(&rivals[i].thread, NULL, offer_as_rival,
-                                            &rivals[i]), 0);
+            assert_int_equal(
+                pthread_create(&rivals[i].thread, NULL, offer_as_rival, &rivals[i]), 0);
         }
         server = end_start(&starter);
         for (int i = 0; i < 2; i++)
@@ -276,10 +276,12 @@ static void throw_garbage(int port, const void *data, size_t size)
 TEST(test_garbage)
 {
     static const char get[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    static const unsigned char sp[] = {0, 'S', 'P', 0, 0, 0x51, 0, 0, 0xFF, 0xFF, 0xFF,
-                                       0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2, 3};
-    static const unsigned char hello[] = {0, 'S', 'P', 0, 0, 0x50, 0, 0, 0, 0, 0, 0, 0, 0,
-                                          0, 32, 'M', 'U', 'S', 'T', 1, 0, 1, 0};
+    static const unsigned char sp[] = {0,    'S',  'P',  0,    0,    0x51, 0,
+                                       0,    0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+                                       0xFF, 0xFF, 1,    2,    3};
+    static const unsigned char hello[] = {0,   'S', 'P', 0,   0, 0x50, 0, 0,
+                                          0,   0,   0,   0,   0, 0,    0, 32,
+                                          'M', 'U', 'S', 'T', 1, 0,    1, 0};
     struct nodes nodes;
     struct starter starter = {.rv = 0};
     mu_server *server;

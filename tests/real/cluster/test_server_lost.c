@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 enum {
-    LOST_MS = 500,          /* server_lost_ms */
-    QUICK_MS = 15000        /* the default of other limits is four times a minute */
+    LOST_MS = 500,   /* server_lost_ms */
+    QUICK_MS = 15000 /* the default of other limits is four times a minute */
 };
 
 static struct cli run;
@@ -144,12 +144,12 @@ static void assert_loss_is_said_by(const char *what)
     (void)cli_expect(&run, NULL, "ready 0\n");
     assert_int_equal(kill(server, SIGKILL), 0);
     killed_ms = cli_now_ms();
-    (void)cli_expect(&run, NULL, "raised EUNAVAILABLE kind 4 of /job:ps/task:0, exit "
-                                 "code 42: ");
+    (void)cli_expect(&run, NULL,
+                     "raised EUNAVAILABLE kind 4 of /job:ps/task:0, exit code 42: ");
     assert_true(cli_now_ms() - killed_ms < QUICK_MS);
     cli_expect_code(&run, 42);
-    (void)cli_expect(&run, NULL, "the program of /job:chief/task:0 ended with "
-                                 "EUNAVAILABLE: ");
+    (void)cli_expect(&run, NULL,
+                     "the program of /job:chief/task:0 ended with EUNAVAILABLE: ");
 }
 
 TEST(test_read)

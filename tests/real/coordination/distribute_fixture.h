@@ -29,13 +29,13 @@ struct notes {
     char log[TEXT_BYTES];
     atomic_int inside;
     atomic_int rounds;
-    bool wait;                  /* at the barrier, */
-    int64_t timeout_ms;           /* so long */
-    const char *fails;          /* this task does, before the barrier */
-    const char *leaves;         /* this one returns 0 and does not come */
-    const char *hangs;          /* this one does not end before `release` */
+    bool wait;          /* at the barrier, */
+    int64_t timeout_ms; /* so long */
+    const char *fails;  /* this task does, before the barrier */
+    const char *leaves; /* this one returns 0 and does not come */
+    const char *hangs;  /* this one does not end before `release` */
     atomic_bool release;
-    int seen_code;              /* what a wait came to */
+    int seen_code; /* what a wait came to */
     mu_node_options node_options;
 };
 

@@ -35,11 +35,11 @@ struct world {
     atomic_int rounds;
     atomic_int evaluated;
     atomic_int opened;
-    const char *fails;          /* this task does, before the barrier */
-    const char *returns;        /* this task ends well before the barrier */
-    bool large;                 /* results are */
+    const char *fails;   /* this task does, before the barrier */
+    const char *returns; /* this task ends well before the barrier */
+    bool large;          /* results are */
     int64_t timeout_ms;
-    const char *lasts_until;    /* its work: words in the log; NULL: it just ends */
+    const char *lasts_until; /* its work: words in the log; NULL: it just ends */
 };
 
 /* ---- the cluster ---- */
@@ -65,8 +65,7 @@ static inline void write_cluster(struct world *world, int chiefs, int workers,
                                at == 0 ? "{" : ",", jobs[i].type);
         for (int j = 0; j < jobs[i].count; j++)
             at += (size_t)snprintf(world->json + at, sizeof world->json - at,
-                                   "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",",
-                                   ports_free());
+                                   "%s\"127.0.0.1:%d\"", j == 0 ? "" : ",", ports_free());
         at += (size_t)snprintf(world->json + at, sizeof world->json - at, "]");
     }
     (void)snprintf(world->json + at, sizeof world->json - at, "}");

@@ -78,12 +78,15 @@ TEST(test_keys)
     assert_int_equal(mu_kv_put(f.chief, "a/b", "x", 1, 0, 0, SOON_MS, &error, NULL),
                      -MU_EEXISTS);
     check(mu_kv_put(f.chief, "a/b", "two", 3, MU_KV_OVERWRITE, 0, SOON_MS, &error,
-                    &revision), &error);
+                    &revision),
+          &error);
     assert_int_equal(mu_kv_put(f.workers[0], "a/b", "x", 1,
                                MU_KV_OVERWRITE | MU_KV_COMPARE, revision + 7, SOON_MS,
-                               &error, NULL), -MU_EPRECONDITION);
+                               &error, NULL),
+                     -MU_EPRECONDITION);
     check(mu_kv_put(f.workers[0], "a/b", "3", 1, MU_KV_OVERWRITE | MU_KV_COMPARE,
-                    revision, SOON_MS, &error, NULL), &error);
+                    revision, SOON_MS, &error, NULL),
+          &error);
     has_value(f.workers[1], "a/b", "3");
     check(mu_kv_increment(f.workers[1], "a/n", 40, SOON_MS, &error, &number), &error);
     check(mu_kv_increment(f.workers[0], "a/n", 2, SOON_MS, &error, &number), &error);
@@ -113,7 +116,8 @@ TEST(test_bad_arguments)
     assert_string_equal(error.message, "mu_kv_get: argument key is NULL");
     assert_int_equal(mu_kv_get(f.chief, "//", 0, &error, &item), -MU_EINVALID);
     assert_int_equal(mu_kv_put(f.chief, "a", too_large, sizeof too_large, 0, 0, 0, &error,
-                               NULL), -MU_EEXHAUSTED);
+                               NULL),
+                     -MU_EEXHAUSTED);
     assert_string_equal(error.message,
                         "a value has 1048577 bytes, at most 1048576 are kept");
     assert_int_equal(mu_kv_put(f.chief, "a", NULL, 3, 0, 0, 0, &error, NULL),
@@ -233,7 +237,8 @@ TEST(test_lists)
 
         (void)snprintf(key, sizeof key, "dir/%05zu", i);
         assert_int_equal(mu_value_get_string(mu_value_find(mu_value_at(items, i), "key"),
-                                             &text, &size), 0);
+                                             &text, &size),
+                         0);
         assert_string_equal(text, key);
     }
     mu_value_free(items);
@@ -295,8 +300,8 @@ enum { ROUNDS = 50, THREADS = 4 };
 struct party {
     mu_node *node;
     atomic_uint *arrived;
-    unsigned all;               /* threads, on all nodes */
-    atomic_uint early;          /* passed before all had arrived */
+    unsigned all;      /* threads, on all nodes */
+    atomic_uint early; /* passed before all had arrived */
     atomic_uint failed;
 };
 
@@ -328,10 +333,11 @@ TEST(test_barriers_of_threads)
     begin(&f, 2);
     for (unsigned i = 0; i < 3; i++) {
         parties[i] = (struct party){.node = i == 0 ? f.chief : f.workers[i - 1],
-                                    .arrived = &arrived, .all = 3 * THREADS};
+                                    .arrived = &arrived,
+                                    .all = 3 * THREADS};
         for (unsigned j = 0; j < THREADS; j++)
-            assert_int_equal(pthread_create(&threads[i][j], NULL, go_through,
-                                            &parties[i]), 0);
+            assert_int_equal(
+                pthread_create(&threads[i][j], NULL, go_through, &parties[i]), 0);
     }
     for (unsigned i = 0; i < 3; i++) {
         for (unsigned j = 0; j < THREADS; j++)
@@ -399,7 +405,8 @@ TEST(test_tasks)
     mu_value_free(tasks);
     assert_true(version > 0);
     assert_int_equal(mu_tasks_watch(f.chief, "worker:1", version, 50, &error, &next,
-                                    &tasks), -MU_EDEADLINE);
+                                    &tasks),
+                     -MU_EDEADLINE);
     check(mu_agent_leave(f.workers[1], SOON_MS, &error), &error);
     assert_int_equal(mu_agent_state(f.workers[1], NULL), MU_AGENT_DISCONNECTED);
     check(mu_tasks_watch(f.chief, "worker:1", version, SOON_MS, &error, &next, &tasks),
@@ -476,7 +483,7 @@ struct trainer {
     mu_node *node;
     uint64_t first;
     uint64_t stopped;
-    atomic_bool begun;          /* has reached a step, and so counts */
+    atomic_bool begun; /* has reached a step, and so counts */
 };
 
 static void *train(void *arg)

@@ -373,8 +373,8 @@ static void add_all_with_a_function(struct world *world, int mode)
     }
 }
 
-TEST_ON(test_functions_are_registered_before_a_worker_serves, struct world *world,
-        setup, teardown)
+TEST_ON(test_functions_are_registered_before_a_worker_serves, struct world *world, setup,
+        teardown)
 {
     make_cluster(world, 1, 2, 1, 0);
     add_all_with_a_function(world, MU_MODE_CLIENT_WORKER);
@@ -384,8 +384,8 @@ TEST_ON(test_functions_are_registered_before_a_worker_serves, struct world *worl
     assert_int_equal(number_of(find(world, "chief", 0), "worker_fn", "value"), 42);
 }
 
-TEST_ON(test_a_node_that_the_program_refuses_ends_the_run, struct world *world,
-        setup, teardown)
+TEST_ON(test_a_node_that_the_program_refuses_ends_the_run, struct world *world, setup,
+        teardown)
 {
     struct process *chief;
 

@@ -141,7 +141,8 @@ TEST_ON(test_tf_config, struct notes *notes, setup, teardown)
     options_of(notes, &o);
     (void)setenv("TF_CONFIG",
                  "{\"cluster\":{" C "," E "},\"rpc_layer\":\"x\",\"environment\":\"\","
-                 "\"session_master\":\"tcp://outside:9\"}", 1);
+                 "\"session_master\":\"tcp://outside:9\"}",
+                 1);
     (void)run(&o, NULL);
     check_lines(notes, lines, COUNT(lines));
 }
@@ -164,10 +165,10 @@ TEST_ON(test_precedence, struct notes *notes, setup, teardown)
 {
     static const struct {
         const char *environment;
-        const char *found;      /* by a resolver: NULL, there is none; "": no cluster */
-        const char *layer;      /* that it says */
-        const char *own;        /* of the strategy */
-        bool given;             /* the caller says "{worker: [w:1, w:2]}" */
+        const char *found; /* by a resolver: NULL, there is none; "": no cluster */
+        const char *layer; /* that it says */
+        const char *own;   /* of the strategy */
+        bool given;        /* the caller says "{worker: [w:1, w:2]}" */
         const char *master;
         size_t workers;
     } rows[] = {
@@ -225,9 +226,8 @@ TEST_ON(test_precedence, struct notes *notes, setup, teardown)
 /* One process needs no cluster, so nothing that says which one there is can be wrong. */
 TEST_ON(test_local_mode_does_not_look_at_tf_config, struct notes *notes, setup, teardown)
 {
-    static const char *const broken[] = {"{", "{\"cluster\":7}",
-                                         "{\"environment\":\"moon\"}",
-                                         "{\"cluster\":{" C "}}"};
+    static const char *const broken[] = {
+        "{", "{\"cluster\":7}", "{\"environment\":\"moon\"}", "{\"cluster\":{" C "}}"};
     mu_distribute_options o;
 
     for (size_t i = 0; i < COUNT(broken); i++) {
@@ -288,7 +288,7 @@ static const struct {
     const char *type;
     int index;
     const char *layer;
-    const char *where;          /* the option environment */
+    const char *where; /* the option environment */
     int mode;
     int rv;
     const char *words;

@@ -69,8 +69,8 @@ TEST_ON(test_failure_at_the_barrier, struct world *world, setup, teardown)
         if (strcmp(p->type, "ps") != 0)
             assert_string_equal(p->error.task, "/job:worker/task:1");
     }
-    assert_int_equal(
-        number_of(find(world, "chief", 0), "/job:worker/task:0", "code"), -MU_EDATALOSS);
+    assert_int_equal(number_of(find(world, "chief", 0), "/job:worker/task:0", "code"),
+                     -MU_EDATALOSS);
 }
 
 /* The same when it ends well, a worker or the chief: it does not come, and nobody waits
@@ -89,7 +89,8 @@ TEST_ON(test_end_before_the_barrier, struct world *world, setup, teardown)
         run_all(world);
         (void)snprintf(expected, sizeof expected,
                        "%s has ended, and does not come to the barrier of chief and "
-                       "workers", tasks[i]);
+                       "workers",
+                       tasks[i]);
         for (int j = 0; j < world->count; j++) {
             struct process *p = &world->processes[j];
             char name[64];
@@ -116,8 +117,8 @@ TEST_ON(test_chief_fails, struct world *world, setup, teardown)
     assert_int_equal(find(world, "chief", 0)->rv, -MU_EDATALOSS);
     assert_int_equal(find(world, "worker", 0)->rv, -MU_EDATALOSS);
     assert_string_equal(find(world, "worker", 0)->error.task, "/job:chief/task:0");
-    assert_int_equal(
-        number_of(find(world, "chief", 0), "/job:worker/task:0", "code"), -MU_EDATALOSS);
+    assert_int_equal(number_of(find(world, "chief", 0), "/job:worker/task:0", "code"),
+                     -MU_EDATALOSS);
 }
 
 TEST_ON(test_large_results, struct world *world, setup, teardown)
@@ -204,8 +205,8 @@ TEST_ON(test_found_in_a_folder, struct world *world, setup, teardown)
 
     assert_non_null(mkdtemp(folder));
     for (int i = 0; i < 4; i++) {
-        struct process *p = add(world, MU_MODE_INDEPENDENT, tasks[i].type,
-                                tasks[i].index);
+        struct process *p =
+            add(world, MU_MODE_INDEPENDENT, tasks[i].type, tasks[i].index);
 
         if (mu_resolver_new("directory", &error, &resolvers[i]) != 0 ||
             mu_resolver_set(resolvers[i], "path", folder, &error) != 0 ||

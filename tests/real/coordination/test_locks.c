@@ -91,7 +91,7 @@ TEST(test_held_by_one)
     assert_int_equal(mu_lock_acquire(f.workers[1], "a/b", 200, &error, &second),
                      -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "lock \"a/b\" was not free within 200 ms: "
-                           "/job:worker/task:0 on "));
+                                          "/job:worker/task:0 on "));
     assert_non_null(strstr(error.message, " holds it, and 0 wait before this one"));
     await_places("a/b", 1);
     assert_int_equal(mu_lock_wait_lost(first, 50, &error), -MU_EDEADLINE);
@@ -107,8 +107,8 @@ TEST(test_held_by_one)
 struct waiter {
     mu_node *node;
     atomic_int *next;
-    int order;              /* in which it came */
-    int got;                /* in which it held it */
+    int order; /* in which it came */
+    int got;   /* in which it held it */
     uint64_t number;
 };
 
@@ -169,7 +169,7 @@ TEST(test_wait_without_limit_is_told)
 
     assert_int_equal(pthread_create(&thread, NULL, wait_for_long, f.workers[0]), 0);
     nodes_wait_log(&f.nodes, "/job:worker/task:0 agent: waiting: lock \"long\" is not "
-                   "free for 5 s: /job:chief/task:0 on ");
+                             "free for 5 s: /job:chief/task:0 on ");
     assert_true(nodes_has_logged(&f.nodes, " holds it, and 0 wait before this one\n"));
     release(lock);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -211,8 +211,8 @@ TEST(test_lost)
     mu_lock *lock = acquire(f.workers[0], "lost");
     uint64_t number = mu_lock_fencing_token(lock);
     mu_kv_check check_held = {.type = MU_KV_IF_REVISION, .revision = number};
-    const mu_kv_change change = {.operation = MU_KV_PUT, .key = "guarded", .value = "x",
-                                 .size = 1};
+    const mu_kv_change change = {
+        .operation = MU_KV_PUT, .key = "guarded", .value = "x", .size = 1};
     const mu_kv_transaction guarded = {&check_held, 1, &change, 1};
     mu_kv_transaction_result outcome;
     mu_error error = {0};
@@ -253,7 +253,7 @@ TEST(test_bad_names)
     name[1020] = '\0';
     assert_int_equal(mu_lock_acquire(f.chief, name, 0, &error, &lock), -MU_EINVALID);
     assert_string_equal(error.message, "a lock's name has 1020 bytes, which leaves too "
-                        "few of the 1023 of a key");
+                                       "few of the 1023 of a key");
     name[1000] = '\0';
     assert_int_equal(mu_lock_acquire(f.chief, name, 0, &error, &lock), -MU_EINVALID);
     assert_null(lock);
@@ -297,8 +297,8 @@ TEST(test_transactions_that_are_wrong)
 {
     static const char large[(1 << 20) + 1];
     static mu_kv_change many[MU_KV_TRANSACTION_MAX + 1];
-    mu_kv_change change = {.operation = MU_KV_PUT, .key = "a", .value = large,
-                           .size = sizeof large};
+    mu_kv_change change = {
+        .operation = MU_KV_PUT, .key = "a", .value = large, .size = sizeof large};
     const mu_kv_transaction one = {NULL, 0, &change, 1};
     const mu_kv_transaction too_many = {NULL, 0, many, MU_KV_TRANSACTION_MAX + 1};
     mu_kv_transaction_result outcome;
@@ -320,7 +320,7 @@ TEST(test_transactions_that_are_wrong)
     assert_int_equal(mu_kv_transact(f.chief, &too_many, SOON_MS, &error, &outcome),
                      -MU_EEXHAUSTED);
     assert_string_equal(error.message, "a transaction has 0 comparisons and 129 changes, "
-                        "and may have 128 of each");
+                                       "and may have 128 of each");
 }
 
 TEST_PROGRAM_WITH(begin, end)

@@ -11,7 +11,7 @@
 enum { LONGER = 32, GARBAGE = 0xA5, BYTES_MAX = 1024 };
 
 /* A new field may not take the place of padding, where older programs have anything. */
-#define ENDS_WITH(type, field)                                                       \
+#define ENDS_WITH(type, field)                                                         \
     _Static_assert(offsetof(type, field) + sizeof(((type *)0)->field) == sizeof(type), \
                    #type " has padding at its end, or another last field")
 
@@ -31,7 +31,7 @@ struct fixture {
     struct nodes nodes;
     mu_node *chief;
     mu_coordinator *coordinator;
-    mu_node_options client;     /* of servers */
+    mu_node_options client; /* of servers */
     char folder[32];
 };
 
@@ -191,10 +191,10 @@ static void fill_nothing(struct fixture *f, void *options)
     (void)options;
 }
 
-#define INIT(type)                                                                   \
-    static void init_##type(void *options, size_t size)                              \
-    {                                                                                \
-        type##_init_sized(options, size);                                            \
+#define INIT(type)                                      \
+    static void init_##type(void *options, size_t size) \
+    {                                                   \
+        type##_init_sized(options, size);               \
     }
 
 INIT(mu_barrier_options)
@@ -207,8 +207,10 @@ INIT(mu_server_options)
 INIT(mu_session_config)
 INIT(mu_session_options)
 
-#define ROW(type, first_missing, fill, call)                                         \
-    {#type, sizeof(type), offsetof(type, first_missing), init_##type, fill, call}
+#define ROW(type, first_missing, fill, call)                                        \
+    {                                                                               \
+#type, sizeof(type), offsetof(type, first_missing), init_##type, fill, call \
+    }
 
 static const struct row {
     const char *type;

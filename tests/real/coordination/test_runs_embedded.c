@@ -10,8 +10,8 @@
 
 static char folder[64];
 static char store[96];
-static char began[64];          /* the words of the log about the run */
-static atomic_bool is_up;       /* its task is registered */
+static char began[64];    /* the words of the log about the run */
+static atomic_bool is_up; /* its task is registered */
 
 static void note_line(void *user, int level, const char *task, const char *who,
                       const char *line)

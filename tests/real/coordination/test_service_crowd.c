@@ -185,8 +185,8 @@ static unsigned long preempt(const char *servers)
                    cli_variable("MUSTER_EXAMPLES"));
     cli_start(&run, NULL, "run", "--workers", "3", "--ps", servers, "--color", "never",
               "--plugin", plugin, "--set", "barriers=0", "--set", "rounds=1000000",
-              "--set", "increments=1", "--set", "pause_ms=2", "--preempt-on-sigterm",
-              "1", "--grace-ms", "1000", NULL);
+              "--set", "increments=1", "--set", "pause_ms=2", "--preempt-on-sigterm", "1",
+              "--grace-ms", "1000", NULL);
     cli_expect_up(&run, NULL, "chief/task:0", address, sizeof address);
     await_work(address, WORKERS);
     assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/1"), SIGTERM), 0);

@@ -5,9 +5,9 @@
 
 enum {
     ROUNDS = 160,
-    TAKEN_MS = 10000    /* at most from a leader's end to the next one, beside the lease:
-                           its looks at etcd, the election, and reading what is there
-                           take 3000 on a machine that is not busy */
+    TAKEN_MS = 10000 /* at most from a leader's end to the next one, beside the lease:
+                        its looks at etcd, the election, and reading what is there
+                        take 3000 on a machine that is not busy */
 };
 
 static struct service service;
@@ -46,8 +46,10 @@ static int await_next_leader(struct service *s, const size_t *said, const char *
     uint64_t took_ms = cli_now_ms() - since_ms;
 
     print_message("%s: %s leads after %" PRIu64 " ms, with a lease of %d ms\n", what,
-                  leader == 0 ? "chief 0" : leader == 1 ? "ps 0" : "ps 1", took_ms,
-                  SERVICE_LEASE_MS);
+                  leader == 0   ? "chief 0"
+                  : leader == 1 ? "ps 0"
+                                : "ps 1",
+                  took_ms, SERVICE_LEASE_MS);
     assert_true(took_ms <= SERVICE_LEASE_MS + TAKEN_MS);
     return leader;
 }
@@ -110,7 +112,8 @@ TEST_ON(test_etcd_killed, struct service *s, set_up, tear_down)
     crew_await(&crew, ROUNDS / 4);
     etcd_kill(&etcd);
     assert_int_equal(mu_kv_put(s->workers[0], "limited", "1", 1, 0, 0, 4000, &error,
-                               NULL), -MU_EDEADLINE);
+                               NULL),
+                     -MU_EDEADLINE);
     print_message("etcd away: %s\n", error.message);
     assert_non_null(strstr(error.message, ": etcd at http://127.0.0.1:"));
     assert_int_equal(mu_kv_try_get(s->workers[0], "limited", 500, &error, &item),
@@ -128,8 +131,7 @@ TEST_ON(test_etcd_away, struct service *s, set_up, tear_down)
     mu_error error = {0};
     mu_kv_item item;
 
-    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
-                  &error);
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL), &error);
     etcd_kill(&etcd);
     for (int i = 0; i < s->hosts_count; i++) {
         service_kill_host(s, i);

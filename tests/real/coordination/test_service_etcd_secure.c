@@ -74,8 +74,7 @@ LISTED_TEST(test_https)
     secure_store(store, sizeof store);
     service_open(s, 1, store);
     assert_int_equal(service_leader(s, NULL), 0);
-    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
-                  &error);
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL), &error);
     check(mu_kv_get(s->workers[0], "a", SOON_MS, &error, &item), &error);
     mu_kv_item_clear(&item);
 }
@@ -283,8 +282,7 @@ LISTED_TEST(test_users_come)
     service_open(s, 1, store);
     assert_int_equal(service_leader(s, NULL), 0);
     ctl("auth enable");
-    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
-                  &error);
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL), &error);
     cli_read(&s->hosts[0]);
     assert_null(strstr(s->hosts[0].text, "no longer leads"));
 }
@@ -294,10 +292,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define CASE(name, what) \
     cmocka_unit_test_setup_teardown(name, set_up_##what, tear_down_##what)
-        CASE(test_https, secure),
-        CASE(test_https_files, secure),
-        CASE(test_tokens_end, users),
-        CASE(test_users_refused, users),
+        CASE(test_https, secure),     CASE(test_https_files, secure),
+        CASE(test_tokens_end, users), CASE(test_users_refused, users),
         CASE(test_users_come, users),
     };
     const char *missing = needs_programs("etcd", "etcdctl", "openssl", "python3", NULL);

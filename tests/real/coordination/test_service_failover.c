@@ -44,7 +44,7 @@ static void open_on_journal(struct service *s)
 }
 
 struct waiting {
-    atomic_int code;        /* 1: answered well */
+    atomic_int code; /* 1: answered well */
     char value[16];
 };
 
@@ -81,7 +81,7 @@ TEST_ON(test_journal, struct service *s, set_up, tear_down)
         restart(s);
     }
     crew_await(&crew, HOLD_AT);
-    for (int i = 0; i < 50; i++)    /* the first two come to the barrier */
+    for (int i = 0; i < 50; i++) /* the first two come to the barrier */
         nodes_pause();
     restart(s);
     atomic_store(&crew.holds, false);
@@ -89,8 +89,8 @@ TEST_ON(test_journal, struct service *s, set_up, tear_down)
 
     assert_int_equal(atomic_load(&waiting.code), 0);
     restart(s);
-    check(mu_kv_put(s->workers[0], "late", "here", 4, 0, 0, SOON_MS, &error,
-                            NULL), &error);
+    check(mu_kv_put(s->workers[0], "late", "here", 4, 0, 0, SOON_MS, &error, NULL),
+          &error);
     for (int i = 0; i < SOON_MS && atomic_load(&waiting.code) == 0; i++)
         nodes_pause();
     assert_int_equal(atomic_load(&waiting.code), 1);
@@ -105,8 +105,7 @@ TEST_ON(test_host_away, struct service *s, set_up, tear_down)
     mu_kv_item item = {0};
 
     open_on_journal(s);
-    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
-                  &error);
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL), &error);
     service_kill_host(s, 0);
     assert_int_equal(mu_kv_put(s->workers[0], "b", "1", 1, 0, 0, 300, &error, NULL),
                      -MU_EDEADLINE);
@@ -136,10 +135,10 @@ static void expect_error(struct service *s, int i)
     mu_error error = {0};
     mu_kv_item item;
 
-    for (int at = 0; at < SOON_MS && mu_agent_state(s->workers[i], &error) !=
-                                         MU_AGENT_ERROR; at++)
+    for (int at = 0;
+         at < SOON_MS && mu_agent_state(s->workers[i], &error) != MU_AGENT_ERROR; at++)
         nodes_pause();
-assert_int_equal(mu_agent_state(s->workers[i], &error), MU_AGENT_ERROR);
+    assert_int_equal(mu_agent_state(s->workers[i], &error), MU_AGENT_ERROR);
     assert_int_equal(error.code, -MU_EABORTED);
     assert_string_equal(error.message, words);
     assert_int_equal(mu_kv_try_get(s->workers[i], "a", SOON_MS, &error, &item),
@@ -162,8 +161,7 @@ TEST_ON(test_memory, struct service *s, set_up, tear_down)
     atomic_int passed = 0;
 
     service_open(s, 1, "memory");
-    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
-                  &error);
+    check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL), &error);
     mu_barrier_options_init(&options);
     options.tasks = "worker:0-1";
     assert_int_equal(

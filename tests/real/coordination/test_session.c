@@ -4,8 +4,8 @@
 #include "tests/real/nodes.h"
 
 #include <muster/checkpoint.h>
-#include <muster/coordination.h>
 #include <muster/compat/session.h>
+#include <muster/coordination.h>
 
 #include <stdatomic.h>
 
@@ -16,8 +16,8 @@ struct seen {
     atomic_int restores;
     atomic_int local_inits;
     atomic_int ready_asks;
-    atomic_int not_ready;       /* so often `ready` says no */
-    int fails;                  /* what init returns */
+    atomic_int not_ready; /* so often `ready` says no */
+    int fails;            /* what init returns */
     char path[256];
 };
 
@@ -87,8 +87,8 @@ static void *open_session(void *arg)
 {
     struct opener *opener = arg;
 
-    opener->rv = mu_session_open(opener->node, &opener->options, &opener->error,
-                                 &opener->session);
+    opener->rv =
+        mu_session_open(opener->node, &opener->options, &opener->error, &opener->session);
     return NULL;
 }
 
@@ -189,7 +189,7 @@ TEST(test_job_ends_while_workers_wait)
         begin_open(&opener, nodes_open(&nodes, "worker", 0), &seen);
         nodes_wait_log(&nodes, "/job:chief/task:0 is connected and was heard ");
         (void)mu_node_finish_job(chief, codes[i], codes[i] == 0 ? "" : "no data", 100,
-                               NULL);
+                                 NULL);
         assert_int_equal(pthread_join(opener.thread, NULL), 0);
         assert_int_equal(opener.rv, i == 0 ? -MU_EABORTED : -MU_EDATALOSS);
         assert_true(is_in(opener.error.message,
@@ -257,8 +257,9 @@ TEST(test_options)
     o = good;
     o.checkpoint_dir = "/tmp";
     o.checkpoint_file = "/tmp/x";
-    expect_failure(chief, &o, -MU_EINVALID, "checkpoint_dir \"/tmp\" and checkpoint_file "
-                                            "\"/tmp/x\", expected one of them");
+    expect_failure(chief, &o, -MU_EINVALID,
+                   "checkpoint_dir \"/tmp\" and checkpoint_file "
+                   "\"/tmp/x\", expected one of them");
     o = good;
     o.name = "";
     expect_failure(chief, &o, -MU_EINVALID, "a session's name is \"\"");
@@ -299,7 +300,8 @@ TEST(test_functions_fail)
     expect_failure(chief, &options, -MU_EUNKNOWN, "session session: init: ");
     seen.fails = 0;
     seen.not_ready = 1;
-    expect_failure(chief, &options, -MU_EPRECONDITION, "session session: the parameters "
+    expect_failure(chief, &options, -MU_EPRECONDITION,
+                   "session session: the parameters "
                    "are not ready: variable w is not there");
 
     /* None of them has to be there. */
@@ -335,7 +337,8 @@ TEST(test_worker_not_ready)
     workers.not_ready = 1000;
     session_options(&workers, &options);
     options.timeout_ms = 200;
-    expect_failure(worker, &options, -MU_EDEADLINE, "session session: the parameters "
+    expect_failure(worker, &options, -MU_EDEADLINE,
+                   "session session: the parameters "
                    "are not ready: variable w is not there after ");
     mu_session_close(chief);
     nodes_done(&nodes);
@@ -355,16 +358,18 @@ TEST(test_limits)
     worker = nodes_open(&nodes, "worker", 0);
     session_options(&seen, &options);
     options.timeout_ms = 100;
-    expect_failure(worker, &options, -MU_EDEADLINE, "session session: the chief has not "
+    expect_failure(worker, &options, -MU_EDEADLINE,
+                   "session session: the chief has not "
                    "said that the parameters are ready after 1");
-    expect_failure(worker, &options, -MU_EDEADLINE, "nothing is known of "
-                   "/job:chief/task:0: ");
+    expect_failure(worker, &options, -MU_EDEADLINE,
+                   "nothing is known of /job:chief/task:0: ");
     (void)nodes_open(&nodes, "chief", 0);
-    expect_failure(worker, &options, -MU_EDEADLINE, "session session: the chief has not "
+    expect_failure(worker, &options, -MU_EDEADLINE,
+                   "session session: the chief has not "
                    "said that the parameters are ready after 1");
     options.timeout_ms = 3000;
-    expect_failure(worker, &options, -MU_EDEADLINE, "/job:chief/task:0 is connected and "
-                   "was heard ");
+    expect_failure(worker, &options, -MU_EDEADLINE,
+                   "/job:chief/task:0 is connected and was heard ");
 
     /* A node that is closed meanwhile. */
     begin_named(&opener, worker, &seen, "closed");
@@ -377,8 +382,8 @@ TEST(test_limits)
     nodes_options(&nodes, "worker", 0, &lonely);
     lonely.service_hosts = "none";
     worker = nodes_open_with(&nodes, &lonely);
-    expect_failure(worker, &options, -MU_EPRECONDITION, "there is no coordination "
-                   "service");
+    expect_failure(worker, &options, -MU_EPRECONDITION,
+                   "there is no coordination service");
     nodes_done(&nodes);
 }
 

@@ -75,8 +75,9 @@ TEST(test_a_build_that_kills_is_given_up)
     cli_start(&run, NULL, "run", "--plugin", plugin, "--workers", "1", "--ps", "0",
               "--restart", "on-failure", "--attempts-max", "3", "--color", "never", NULL);
     cli_expect_code(&run, 0);
-    (void)cli_expect(&run, NULL, "users: EABORTED kind 2: per-worker value 1, made by "
-                                 "function \"poison\", lost its worker 3 times");
+    (void)cli_expect(&run, NULL,
+                     "users: EABORTED kind 2: per-worker value 1, made by "
+                     "function \"poison\", lost its worker 3 times");
     (void)cli_expect(&run, NULL, "after: 0\n");
     assert_int_equal(count_of(run.text, "was killed by signal 9"), 3);
 }

@@ -113,7 +113,7 @@ TEST_WITH(test_cards, make_root, remove_root)
 {
     mu_value *devices;
 
-    put_card("card0", "0x1a03\n", "0x2000\n", "card0");     /* shows pictures alone */
+    put_card("card0", "0x1a03\n", "0x2000\n", "card0"); /* shows pictures alone */
     put_card("card1", "0x1002\n", "0x738c\n", "renderD128");
     put("/sys/class/drm/card1/device/mem_info_vram_total", "34342961152\n");
     put("/sys/class/drm/card1/device/product_name", "AMD Instinct\x01 MI100 \n");

@@ -14,10 +14,10 @@ static char url[64];
 /* ---- A resolver ---- */
 
 static struct {
-    atomic_uint announced;      /* how often it was to be told, */
-    atomic_uint withdrawn;         /* and taken back */
-    bool tells_once;            /* the next time has no end */
-    bool takes_back;            /* at once */
+    atomic_uint announced; /* how often it was to be told, */
+    atomic_uint withdrawn; /* and taken back */
+    bool tells_once;       /* the next time has no end */
+    bool takes_back;       /* at once */
 } told;
 
 /* Whatever is asked, it has no answer for longer than a test may take. */
@@ -62,8 +62,12 @@ static int on_withdraw(const struct mu__pass *pass, const mu_announcement *annou
 static const struct mu__setting_spec no_settings[] = {{.name = NULL}};
 
 static const struct mu__resolver_kind silent = {
-    .name = "silent", .summary = "nobody answers", .settings = no_settings,
-    .resolve = on_resolve, .announce = on_announce, .withdraw = on_withdraw,
+    .name = "silent",
+    .summary = "nobody answers",
+    .settings = no_settings,
+    .resolve = on_resolve,
+    .announce = on_announce,
+    .withdraw = on_withdraw,
 };
 
 /* ---- A discovery ---- */

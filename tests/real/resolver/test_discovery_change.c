@@ -29,10 +29,10 @@ MU_EXPORT uint64_t uv_hrtime(void)
 static struct {
     char folder[64];
     char watched[80];
-    char file[96];              /* in what is watched */
+    char file[96]; /* in what is watched */
     atomic_uint looks;
-    atomic_uint failed;         /* of these */
-    bool is_tried_again;        /* the file is, within a look */
+    atomic_uint failed;  /* of these */
+    bool is_tried_again; /* the file is, within a look */
 } source;
 
 static int on_resolve(const struct mu__pass *pass, mu_error *ret_error,
@@ -74,8 +74,12 @@ static const char *watched_path(const struct mu__pass *pass)
 static const struct mu__setting_spec no_settings[] = {{.name = NULL}};
 
 static const struct mu__resolver_kind folder_kind = {
-    .name = "changing", .summary = "a file in a folder", .settings = no_settings,
-    .resolve = on_resolve, .announce = on_announce, .watch_ms = 60000,
+    .name = "changing",
+    .summary = "a file in a folder",
+    .settings = no_settings,
+    .resolve = on_resolve,
+    .announce = on_announce,
+    .watch_ms = 60000,
     .watched_path = watched_path,
 };
 
@@ -101,8 +105,12 @@ static const char *watched_quiet(const struct mu__pass *pass)
 }
 
 static const struct mu__resolver_kind quiet_kind = {
-    .name = "quiet", .summary = "nobody", .settings = no_settings,
-    .resolve = on_resolve_quiet, .watch_ms = 60000, .watched_path = watched_quiet,
+    .name = "quiet",
+    .summary = "nobody",
+    .settings = no_settings,
+    .resolve = on_resolve_quiet,
+    .watch_ms = 60000,
+    .watched_path = watched_quiet,
 };
 
 /* ---- A discovery ---- */

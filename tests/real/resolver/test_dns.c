@@ -180,8 +180,8 @@ TEST(test_bad_server)
         desk_open(&desk, 1);
         answer = desk_request(&desk, &request);
         assert_int_equal(answer->code, -MU_EINVALID);
-        assert_non_null(
-            strstr(answer->error.message, "expected ADDRESS or ADDRESS:PORT"));
+        assert_non_null(strstr(answer->error.message,
+                               "expected ADDRESS or ADDRESS:PORT"));
         desk_close(&desk);
     }
 }

@@ -48,8 +48,9 @@ TEST_WITH(test_letters, open_dns, close_dns)
     mu_cluster *cluster = NULL;
     mu_error error = {0};
 
-    if (resolve("worker=b\xC3\xBC" "cher.test:1,ps=xn--bcher-kva.test:2", SOON_MS, &error,
-                &cluster) != 0)
+    if (resolve("worker=b\xC3\xBC"
+                "cher.test:1,ps=xn--bcher-kva.test:2",
+                SOON_MS, &error, &cluster) != 0)
         fail_msg("%s", error.message);
     assert_string_equal(mu_cluster_address(cluster, "worker", 0), "127.0.0.7:1");
     assert_string_equal(mu_cluster_address(cluster, "ps", 0), "127.0.0.7:2");
@@ -59,7 +60,10 @@ TEST_WITH(test_letters, open_dns, close_dns)
 /* What is no UTF-8, or what nobody has: an error that names it. */
 TEST_WITH(test_other_letters, open_dns, close_dns)
 {
-    static const char *const names[] = {"b\xFC" "cher.test", "b\xC3\xA4" "cher.test"};
+    static const char *const names[] = {"b\xFC"
+                                        "cher.test",
+                                        "b\xC3\xA4"
+                                        "cher.test"};
     mu_cluster *cluster;
     char setting[64];
     mu_error error;

@@ -203,8 +203,8 @@ static void open_deaf(const char *host, int port, int *ret_fds)
     for (int i = 0; i <= FILLS; i++)
         ret_fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     assert_int_equal(setsockopt(ret_fds[0], SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
-    assert_int_equal(
-        bind(ret_fds[0], (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(bind(ret_fds[0], (const struct sockaddr *)&address, sizeof address),
+                     0);
     assert_int_equal(listen(ret_fds[0], 0), 0);
     for (int i = 1; i <= FILLS; i++)
         (void)connect(ret_fds[i], (const struct sockaddr *)&address, sizeof address);
@@ -301,8 +301,10 @@ TEST_ON(test_other_task_at_an_address, struct fixture *f, open_fixture, close_fi
                      0);
     (void)nodes_open(&f->nodes, "ps", 0);
     worker = nodes_open(&f->nodes, "worker", 0);
-    wait_count(&f->nodes, "/job:chief/task:0: it refused us: task /job:chief/task:0 is "
-                          "not here, but /job:ps/task:0", 1);
+    wait_count(&f->nodes,
+               "/job:chief/task:0: it refused us: task /job:chief/task:0 is "
+               "not here, but /job:ps/task:0",
+               1);
     chief = open_chief_at(f, "tcp://127.0.0.32:7001");
     wait_count(&f->nodes, WORKER_SEES, 1);
     assert_int_equal(mu_node_register_function(worker, "seven", seven, NULL, 0), 0);

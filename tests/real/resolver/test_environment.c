@@ -22,8 +22,10 @@ static int forget_all(void **state)
 
 /* ---- the table ---- */
 
-#define OF_ONE_NODE(field) {offsetof(mu_node_options, field),                        \
-                            sizeof(((mu_node_options *)NULL)->field)}
+#define OF_ONE_NODE(field)                                                         \
+    {                                                                              \
+        offsetof(mu_node_options, field), sizeof(((mu_node_options *)NULL)->field) \
+    }
 
 /* All bytes belong to an option of the table, or to one of these; but for four before a
  * pointer, as a field of four bytes leaves them. */
@@ -33,10 +35,12 @@ TEST(test_every_field_has_a_row)
         size_t offset;
         size_t size;
     } others[] = {
-        OF_ONE_NODE(size), OF_ONE_NODE(cluster), OF_ONE_NODE(task_type),
-        OF_ONE_NODE(task_index), OF_ONE_NODE(bind_address),
-        OF_ONE_NODE(advertise_address), OF_ONE_NODE(resolver), OF_ONE_NODE(loop),
-        OF_ONE_NODE(log_level), OF_ONE_NODE(log), OF_ONE_NODE(log_user),
+        OF_ONE_NODE(size),         OF_ONE_NODE(cluster),
+        OF_ONE_NODE(task_type),    OF_ONE_NODE(task_index),
+        OF_ONE_NODE(bind_address), OF_ONE_NODE(advertise_address),
+        OF_ONE_NODE(resolver),     OF_ONE_NODE(loop),
+        OF_ONE_NODE(log_level),    OF_ONE_NODE(log),
+        OF_ONE_NODE(log_user),
     };
     unsigned char seen[sizeof(mu_node_options)] = {0};
     size_t gap = 0;
@@ -145,7 +149,7 @@ TEST_WITH(test_each_sets_its_field_alone, forget_all, NULL)
 TEST_WITH(test_resolvers_cluster_name, forget_all, NULL)
 {
     static const struct {
-        const char *chosen;     /* NULL: nothing */
+        const char *chosen; /* NULL: nothing */
         const char *found;
         const char *name;
     } rows[] = {

@@ -13,9 +13,9 @@
 
 enum {
     HOLDERS = 2,
-    LEASE_MS = 2000,        /* the shortest that etcd grants */
+    LEASE_MS = 2000, /* the shortest that etcd grants */
     TICK_MS = 50,
-    WAIT_MS = 30000         /* after which a test fails: far more than anything takes */
+    WAIT_MS = 30000 /* after which a test fails: far more than anything takes */
 };
 
 static uint64_t now_ms(void)
@@ -45,9 +45,9 @@ struct holder {
     uint64_t epoch;
     uint64_t number;
     uint64_t committed;
-    uint64_t records;           /* that were read */
-    uint64_t bytes;             /* of their values */
-    uint64_t last_revision;     /* the highest among them */
+    uint64_t records;       /* that were read */
+    uint64_t bytes;         /* of their values */
+    uint64_t last_revision; /* the highest among them */
     bool http_closed;
     bool world_closed;
     /* A request of the test's own. */
@@ -56,9 +56,9 @@ struct holder {
 };
 
 struct fixture {
-    struct etcd *server;        /* all tests have the same one */
+    struct etcd *server; /* all tests have the same one */
     char place[64];
-    char cluster_name[16];      /* and each its own cluster */
+    char cluster_name[16]; /* and each its own cluster */
     struct holder holders[HOLDERS];
     char log[1 << 16];
 };
@@ -217,8 +217,8 @@ static struct holder *holder_start(struct fixture *f, unsigned i)
     assert_int_equal(uv_loop_init(&h->loop), 0);
     assert_int_equal(mu__world_uv_open(&h->loop, 1, &hooks, on_log, &h->world), 0);
     assert_int_equal(mu__http_client_open(&http, NULL, &h->http), 0);
-    assert_int_equal(mu__kernel_new(mu__world_uv_world(h->world), &mu__messages,
-                                    &h->kernel), 0);
+    assert_int_equal(
+        mu__kernel_new(mu__world_uv_world(h->world), &mu__messages, &h->kernel), 0);
     assert_int_equal(mu__spawn(h->kernel, &behavior, 0, &h, &h->pid), 0);
     return h;
 }
@@ -299,8 +299,8 @@ static void write_key(struct holder *h, unsigned key, uint64_t revision,
                       const void *value, uint32_t size)
 {
     struct mu__pool *pool = mu__kernel_pool(h->kernel);
-    struct mu__msg *msg = mu__pool_get(pool, MU__STORE_CHANGE,
-                                       sizeof(struct mu__store_change));
+    struct mu__msg *msg =
+        mu__pool_get(pool, MU__STORE_CHANGE, sizeof(struct mu__store_change));
     struct mu__store_change *change = mu__body(msg);
     struct mu__ctx ctx = {h->kernel, h->pid, NULL};
     char text[16];
@@ -418,10 +418,12 @@ static void expect_row(struct fixture *f, struct holder *h, const struct etcd_ro
     cJSON_DeleteItemFromObjectCaseSensitive(wanted, "error");
     (void)snprintf(url, sizeof url, "%s%s", f->place, row->path);
     mu__buf_unref(h->request.answer);
-    h->request = (struct mu__http_request){.url = url, .method = "POST",
+    h->request = (struct mu__http_request){.url = url,
+                                           .method = "POST",
                                            .body = row->ask,
                                            .body_size = strlen(row->ask),
-                                           .timeout_ms = 5000, .owner = h->pid};
+                                           .timeout_ms = 5000,
+                                           .owner = h->pid};
     h->request_done = false;
     door->ops->send(door, &h->request);
     wait_for(f, has_answer, h);
@@ -431,9 +433,8 @@ static void expect_row(struct fixture *f, struct holder *h, const struct etcd_ro
         assert_int_equal(h->request.status, row->status);
     answer = parse_stripped(h->request.answer);
     if (wanted != NULL && !cJSON_Compare(answer, wanted, 1))
-        fail_msg("%s\nanswered %.*s\nexpected %s", row->ask,
-                 (int)h->request.answer->size, (const char *)h->request.answer->data,
-                 row->answer);
+        fail_msg("%s\nanswered %.*s\nexpected %s", row->ask, (int)h->request.answer->size,
+                 (const char *)h->request.answer->data, row->answer);
     cJSON_Delete(answer);
     cJSON_Delete(wanted);
 }
@@ -475,7 +476,7 @@ TEST_ON(test_election, struct fixture *f, setup, teardown)
     assert_int_equal(two->last_revision, 1);
     for (uint64_t i = 2; i < 6; i++)
         put_safe(f, two, i);
-    assert_null(strstr(f->log, "did not apply"));    /* nothing needed the gateway */
+    assert_null(strstr(f->log, "did not apply")); /* nothing needed the gateway */
 
     one = holder_start(f, 0);
     pump_for(f, 300);

@@ -5,7 +5,7 @@
 enum { NAME_BYTES = 128 };
 
 struct fixture {
-    char folder[64];            /* of certificates and passwords */
+    char folder[64]; /* of certificates and passwords */
     struct etcd etcd;
     char endpoint[64];
     char certificate[NAME_BYTES];

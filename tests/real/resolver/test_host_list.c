@@ -24,7 +24,7 @@ static int set_up(void **state)
     cli_folder(folder, sizeof folder);
     (void)snprintf(path, sizeof path, "%s/slurm.conf", folder);
     cli_write_file(path, "ClusterName=test\nSlurmctldHost=localhost(127.0.0.1)\n"
-                       "NodeName=n1 NodeAddr=127.0.0.1\nPartitionName=all Nodes=ALL\n");
+                         "NodeName=n1 NodeAddr=127.0.0.1\nPartitionName=all Nodes=ALL\n");
     return setenv("SLURM_CONF", path, 1);
 }
 
@@ -112,9 +112,9 @@ static bool compare(const char *text)
 
 TEST(test_same_as_scontrol)
 {
-    static const char *const lists[] = {"n[1-2],m5,o[3-4,6,7-9]", "n[09-10]",
-                                        "n[0001-0003]", "n[01-1]", "n[08-0010]",
-                                        "127.0.0.[1-4]", "a b\nc , d", "[1-2]"};
+    static const char *const lists[] = {
+        "n[1-2],m5,o[3-4,6,7-9]", "n[09-10]",   "n[0001-0003]", "n[01-1]", "n[08-0010]",
+        "127.0.0.[1-4]",          "a b\nc , d", "[1-2]"};
 
     needs_skip_test(needs_programs("scontrol", NULL));
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)

@@ -61,8 +61,8 @@ TEST_WITH(test_limit, hang, answer)
             assert_non_null(strstr(error.message, "within 100 ms: it has not begun, "));
     }
     if (!is_full)
-        fail_msg("%u of %d look-ups have begun after %d rounds",
-                 dns_count(&dns.entered), (int)HANGING, (int)ROUNDS);
+        fail_msg("%u of %d look-ups have begun after %d rounds", dns_count(&dns.entered),
+                 (int)HANGING, (int)ROUNDS);
     assert_int_equal(dns_count(&dns.left), 0);
     assert_int_equal(dns_count(&dns.entered), HANGING);
 }
@@ -88,9 +88,9 @@ TEST_WITH(test_listen, hang, answer)
     struct mu__listening listening;
     mu_error error = {0};
 
-    assert_int_equal(
-        mu__listen_within("tcp://hangs.test:7000", SHORT_MS, &error, &listening),
-        -MU_EUNAVAILABLE);
+    assert_int_equal(mu__listen_within("tcp://hangs.test:7000", SHORT_MS, &error,
+                                       &listening),
+                     -MU_EUNAVAILABLE);
     assert_memory_equal(error.message, begin, sizeof begin - 1);
     assert_non_null(strstr(error.message, end));
     if (strstr(error.message, "it has not begun") == NULL)

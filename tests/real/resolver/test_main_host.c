@@ -25,9 +25,10 @@ static int load(mu_node *node, const char *module, void *user, mu_error *ret_err
 TEST(test_modules_are_given_to_the_host_in_their_order)
 {
     mu_main_options options;
-    char words[][48] = {"muster", "node", "--cluster", "{\"worker\": [\"127.0.0.1:0\"]}",
-                        "--task", "worker:0", "--python", "first", "--python", "last",
-                        "--log-file", "/dev/null"};
+    char words[][48] = {
+        "muster",   "node",     "--cluster",  "{\"worker\": [\"127.0.0.1:0\"]}",
+        "--task",   "worker:0", "--python",   "first",
+        "--python", "last",     "--log-file", "/dev/null"};
     char *arguments[sizeof words / sizeof words[0] + 1] = {NULL};
     int count = (int)(sizeof words / sizeof words[0]);
 
@@ -62,8 +63,13 @@ TEST(test_options_of_another_size)
 /* In a process of its own, which becomes the interpreter. */
 static int code_of_node(const char *python, char *out, size_t size)
 {
-    char *arguments[] = {(char[]){"muster"}, (char[]){"node"}, (char[]){"--python"},
-                         (char[]){"module"}, (char[]){"--grace-ms"}, (char[]){"7"}, NULL};
+    char *arguments[] = {(char[]){"muster"},
+                         (char[]){"node"},
+                         (char[]){"--python"},
+                         (char[]){"module"},
+                         (char[]){"--grace-ms"},
+                         (char[]){"7"},
+                         NULL};
     int ends[2];
     int status;
     ssize_t used;

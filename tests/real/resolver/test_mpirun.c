@@ -12,19 +12,19 @@
 static char folder[64];
 static char plugin[96];
 static char agent[96];
-static char host[256];          /* of this machine */
-static char hosts[320];         /* this one, and another one, */
-static char slots[320];         /* with two tasks each */
+static char host[256];  /* of this machine */
+static char hosts[320]; /* this one, and another one, */
+static char slots[320]; /* with two tasks each */
 
 /* What a launcher wants to be told. */
 struct family {
-    const char *mark;           /* in what `--version` prints */
+    const char *mark; /* in what `--version` prints */
     const char *resolver;
     const char *always[8];
-    const char *two[9];         /* nodes: the first one is filled first, */
-    const char *in_turn[9];     /* or one task is put on each in turn */
-    bool tells_host;            /* its own, to the tasks */
-    const char *bind;           /* where they listen then; "": they know it */
+    const char *two[9];     /* nodes: the first one is filled first, */
+    const char *in_turn[9]; /* or one task is put on each in turn */
+    bool tells_host;        /* its own, to the tasks */
+    const char *bind;       /* where they listen then; "": they know it */
 };
 
 /* The second node is this machine, too: the agent, which would reach it, starts the
@@ -35,22 +35,25 @@ static const struct family families[] = {
      {"--allow-run-as-root", "--oversubscribe", "--mca", "oob_tcp_if_include", "lo"},
      {"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", agent, "-host", slots},
      {"--mca", "plm_rsh_agent", agent, "-host", slots, "--map-by", "node"},
-     true, ""},
+     true,
+     ""},
     {"(Open MPI) 5",
      "open_mpi",
      {"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"},
      {"--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", agent, "--host", slots},
      {"--prtemca", "plm_ssh_agent", agent, "--host", slots, "--map-by", "node"},
-     true, "open_mpi.bind_address=0.0.0.0:0"},
-    {"",                        /* Hydra of MPICH, and that of Intel MPI */
+     true,
+     "open_mpi.bind_address=0.0.0.0:0"},
+    {"", /* Hydra of MPICH, and that of Intel MPI */
      "mpich",
      {NULL},
      {"-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-ppn", "2"},
      {"-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-ppn", "1"},
-     false, ""},
+     false,
+     ""},
 };
 
-static char program[512];       /* the launcher's path */
+static char program[512]; /* the launcher's path */
 static const struct family *family;
 static struct cli mpirun;
 
@@ -73,11 +76,10 @@ static int set_up(void **state)
     cli_folder(folder, sizeof folder);
     launch_compile(folder, plugin, sizeof plugin);
     (void)snprintf(agent, sizeof agent, "%s/agent", folder);
-    cli_write_file(agent,
-                 "#!/bin/sh\n"
-                 "while [ \"${1#-}\" != \"$1\" ]; do shift; done\n"
-                 "shift\n"
-                 "exec sh -c \"$*\"\n");
+    cli_write_file(agent, "#!/bin/sh\n"
+                          "while [ \"${1#-}\" != \"$1\" ]; do shift; done\n"
+                          "shift\n"
+                          "exec sh -c \"$*\"\n");
     assert_int_equal(gethostname(host, sizeof host), 0);
     (void)snprintf(hosts, sizeof hosts, "%.255s,198.51.100.7", host);
     (void)snprintf(slots, sizeof slots, "%.255s:2,198.51.100.7:2", host);
@@ -140,9 +142,9 @@ static void expect_failure(const char *words)
     assert_int_not_equal(cli_wait(&mpirun), 0);
 }
 
-static const char *const two_workers[] = {
-    "/job:worker/task:0 says so", "/job:worker/task:1 says so", "all have said so: yes",
-    NULL};
+static const char *const two_workers[] = {"/job:worker/task:0 says so",
+                                          "/job:worker/task:1 says so",
+                                          "all have said so: yes", NULL};
 static const char *const three_workers[] = {
     "/job:worker/task:0 says so", "/job:worker/task:1 says so",
     "/job:worker/task:2 says so", "all have said so: yes", NULL};
@@ -153,10 +155,10 @@ static const char *const three_workers[] = {
 LISTED_TEST(test_who_they_are)
 {
     static const char *const words[] = {"resolve", "-o", "TF_CONFIG", NULL};
-    static const char *const lines[] = {
-        "\"task\":{\"type\":\"worker\",\"index\":0}",
-        "\"task\":{\"type\":\"worker\",\"index\":1}",
-        "\"task\":{\"type\":\"worker\",\"index\":2}", NULL};
+    static const char *const lines[] = {"\"task\":{\"type\":\"worker\",\"index\":0}",
+                                        "\"task\":{\"type\":\"worker\",\"index\":1}",
+                                        "\"task\":{\"type\":\"worker\",\"index\":2}",
+                                        NULL};
 
     start(here, "3", words);
     expect_all(lines);
@@ -165,9 +167,14 @@ LISTED_TEST(test_who_they_are)
 /* All on one host: the launcher tells so, and the ports follow from the ranks. */
 LISTED_TEST(test_a_cluster_with_all_listed)
 {
-    const char *const words[] = {"node", "--resolver-set",
-                                 setting("jobs=chief=1,ps=1,worker=*"), "--plugin",
-                                 plugin, "--set", "workers=2", NULL};
+    const char *const words[] = {"node",
+                                 "--resolver-set",
+                                 setting("jobs=chief=1,ps=1,worker=*"),
+                                 "--plugin",
+                                 plugin,
+                                 "--set",
+                                 "workers=2",
+                                 NULL};
 
     start(here, "4", words);
     expect_all(two_workers);
@@ -177,9 +184,9 @@ LISTED_TEST(test_a_cluster_with_all_listed)
 LISTED_TEST(test_a_cluster_that_meets)
 {
     char address[64];
-    const char *const words[] = {"node",     "--resolver",       family->resolver,
-                                 "--resolver-set", address, "--plugin", plugin,
-                                 "--set",    "workers=3", NULL};
+    const char *const words[] = {
+        "node",     "--resolver", family->resolver, "--resolver-set", address,
+        "--plugin", plugin,       "--set",          "workers=3",      NULL};
 
     (void)snprintf(address, sizeof address, "coordinator_address=127.0.0.1:%d",
                    ports_free_run(4));
@@ -193,8 +200,9 @@ LISTED_TEST(test_a_cluster_that_meets)
 LISTED_TEST(test_two_nodes_meet)
 {
     const char *const words[] = {
-        "node", "--plugin", plugin, "--set", "workers=3",
-        family->bind[0] == '\0' ? NULL : "--resolver-set", family->bind, NULL};
+        "node",       "--plugin",  plugin,
+        "--set",      "workers=3", family->bind[0] == '\0' ? NULL : "--resolver-set",
+        family->bind, NULL};
 
     start(family->two, "4", words);
     if (family->tells_host)
@@ -206,10 +214,16 @@ LISTED_TEST(test_two_nodes_meet)
 /* With a list of them they are all known; the second one's name is loopback's, too. */
 LISTED_TEST(test_two_nodes_that_are_listed)
 {
-    const char *const words[] = {
-        "node", "--resolver-set", setting("hosts=127.0.0.[1-2]"),
-        "--resolver-set", setting("jobs=chief=1,ps=1,worker=*"),
-        "--plugin", plugin, "--set", "workers=2", NULL};
+    const char *const words[] = {"node",
+                                 "--resolver-set",
+                                 setting("hosts=127.0.0.[1-2]"),
+                                 "--resolver-set",
+                                 setting("jobs=chief=1,ps=1,worker=*"),
+                                 "--plugin",
+                                 plugin,
+                                 "--set",
+                                 "workers=2",
+                                 NULL};
 
     start(family->two, "4", words);
     expect_all(two_workers);
@@ -221,10 +235,18 @@ LISTED_TEST(test_uneven_nodes)
 {
     char path[96];
     char file[128];
-    const char *const words[] = {"node", "--resolver", family->resolver,
-                                 "--resolver-set", file, "--resolver-set",
-                                 "jobs=chief=1,worker=*", "--plugin", plugin, "--set",
-                                 "workers=2", NULL};
+    const char *const words[] = {"node",
+                                 "--resolver",
+                                 family->resolver,
+                                 "--resolver-set",
+                                 file,
+                                 "--resolver-set",
+                                 "jobs=chief=1,worker=*",
+                                 "--plugin",
+                                 plugin,
+                                 "--set",
+                                 "workers=2",
+                                 NULL};
 
     (void)snprintf(path, sizeof path, "%s/hosts", folder);
     (void)snprintf(file, sizeof file, "hostfile=%s", path);
@@ -236,13 +258,23 @@ LISTED_TEST(test_uneven_nodes)
 
 LISTED_TEST(test_nodes_in_turn)
 {
-    const char *const words[] = {
-        "resolve", "--resolver-set", setting("hosts=127.0.0.[1-2]"),
-        "--resolver-set", setting("mapping=cyclic"),
-        "--resolver-set", setting("port_base=7000"), "-o", "TF_CONFIG", NULL};
+    const char *const words[] = {"resolve",
+                                 "--resolver-set",
+                                 setting("hosts=127.0.0.[1-2]"),
+                                 "--resolver-set",
+                                 setting("mapping=cyclic"),
+                                 "--resolver-set",
+                                 setting("port_base=7000"),
+                                 "-o",
+                                 "TF_CONFIG",
+                                 NULL};
     static const char *const lines[] = {
         "[\"127.0.0.1:7000\",\"127.0.0.2:7000\",\"127.0.0.1:7001\",\"127.0.0.2:7001\"]",
-        "\"index\":0", "\"index\":1", "\"index\":2", "\"index\":3", NULL};
+        "\"index\":0",
+        "\"index\":1",
+        "\"index\":2",
+        "\"index\":3",
+        NULL};
 
     start(family->in_turn, "4", words);
     expect_all(lines);
@@ -252,8 +284,8 @@ LISTED_TEST(test_nodes_in_turn)
 LISTED_TEST(test_hosts_in_another_order)
 {
     char order[320];
-    const char *const words[] = {"resolve", "--resolver", family->resolver,
-                                 "--resolver-set", order, NULL};
+    const char *const words[] = {"resolve",        "--resolver", family->resolver,
+                                 "--resolver-set", order,        NULL};
 
     (void)snprintf(order, sizeof order, "hosts=198.51.100.7,%.255s", host);
     start(family->two, "4", words);

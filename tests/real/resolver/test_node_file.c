@@ -75,8 +75,8 @@ static int rewrite(void *user, int64_t timeout_ms, mu_error *ret_error,
 
 static mu_resolver *make_rewriting(struct rewriter *rewriter)
 {
-    const mu_resolver_kind kind = {.name = "rewriter", .resolve = rewrite,
-                                   .user = rewriter};
+    const mu_resolver_kind kind = {
+        .name = "rewriter", .resolve = rewrite, .user = rewriter};
     mu_resolver *members[2] = {find_resolver("file", rewriter->path, 0), NULL};
     mu_resolver *whole = NULL;
 
@@ -114,7 +114,7 @@ TEST_ON(test_changes_during_look, struct find *f, find_set_up_folder, find_tear_
 
     for (int i = 0; i < SOON_MS && atomic_load(&rewriter.looks) < 2; i++)
         nodes_pause();
-    for (int i = 0; i < 100; i++)   /* then it begins to watch */
+    for (int i = 0; i < 100; i++) /* then it begins to watch */
         nodes_pause();
     atomic_store(&rewriter.is_armed, true);
     files_replace(rewriter.path, text);

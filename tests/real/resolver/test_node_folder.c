@@ -45,7 +45,7 @@ TEST_ON(test_forgotten, struct find *f, find_set_up_folder, find_tear_down)
     assert_int_equal(find_run_on(f, coordinator, 2), getpid());
     (void)snprintf(path, sizeof path, "%s/worker-2", f->folder);
     for (int i = 0; i < SOON_MS && !nodes_has_logged(&f->nodes, gone); i++) {
-        (void)unlink(path);     /* again and again: it may just be told once more */
+        (void)unlink(path); /* again and again: it may just be told once more */
         nodes_pause();
     }
     nodes_wait_log(&f->nodes, gone);

@@ -52,8 +52,7 @@ TEST_ON(test_union_with_fixed, struct find *f, find_set_up_folder, find_tear_dow
 
     find_set(folder, "tasks", "chief=1");
     assert_int_equal(mu_cluster_parse(ps, strlen(ps), "ps", &error, &cluster), 0);
-    assert_int_equal(
-        mu_resolver_new_static(cluster, NULL, NULL, -1, &error, &fixed), 0);
+    assert_int_equal(mu_resolver_new_static(cluster, NULL, NULL, -1, &error, &fixed), 0);
     mu_cluster_free(cluster);
     whole = unite(folder, fixed);
     if (open_united(f, whole, &error, &node) != 0)
@@ -101,7 +100,7 @@ struct embedded {
     mu_resolver *resolver;
     mu_node *node;
     unsigned ticks;
-    char first[128];            /* what the node has told at first */
+    char first[128]; /* what the node has told at first */
     bool has_told_again;
     bool is_closed;
 };

@@ -9,11 +9,11 @@ enum { SOON_MS = 20000 };
 
 struct fixture {
     char folder[64];
-    char path[96];              /* that is watched, in it */
+    char path[96]; /* that is watched, in it */
     uv_loop_t loop;
     uv_timer_t timer;
     struct mu__path_watch watch;
-    struct mu__path_watch other;    /* of one test */
+    struct mu__path_watch other; /* of one test */
     bool has_changed;
     bool has_other_changed;
     bool is_late;

@@ -33,9 +33,9 @@ static struct {
     int listener;
     unsigned port;
     pthread_t thread;
-    const char *const *answers;     /* in order, the last one again and again */
-    pthread_mutex_t lock;           /* guards `head` */
-    char head[4096];                /* of the last request */
+    const char *const *answers; /* in order, the last one again and again */
+    pthread_mutex_t lock;       /* guards `head` */
+    char head[4096];            /* of the last request */
 } server = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void *serve(void *arg)
@@ -67,11 +67,10 @@ static void server_start(const char *const *answers)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     server.listener = socket(AF_INET, SOCK_STREAM, 0);
     server.answers = answers;
-    assert_int_equal(
-        bind(server.listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(bind(server.listener, (struct sockaddr *)&address, sizeof address),
+                     0);
     assert_int_equal(listen(server.listener, 10), 0);
-    assert_int_equal(
-        getsockname(server.listener, (struct sockaddr *)&address, &size), 0);
+    assert_int_equal(getsockname(server.listener, (struct sockaddr *)&address, &size), 0);
     server.port = ntohs(address.sin_port);
     assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
 }
@@ -126,8 +125,8 @@ TEST(test_files_and_folders)
         asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[3]});
     assert_int_equal(answer->code, 0);
     assert_int_equal(answer->size, 0);
-    answer = asking_get(
-        &a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = "/dev/zero"});
+    answer = asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FILE,
+                                                  .name = "/dev/zero"});
     assert_int_equal(answer->code, -MU_EEXHAUSTED);
     answer =
         asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = folder});
@@ -137,11 +136,12 @@ TEST(test_files_and_folders)
         asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = folder});
     assert_int_equal(answer->code, 0);
     assert_string_equal(answer->data, "a\nb\np\n");
-    answer = asking_get(&a, &(struct mu__request){
+    answer =
+        asking_get(&a, &(struct mu__request){
                            .kind = MU__REQUEST_FOLDER, .name = folder, .bytes_max = 5});
     assert_int_equal(answer->code, -MU_EEXHAUSTED);
-    answer = asking_get(
-        &a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = paths[2]});
+    answer = asking_get(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER,
+                                                  .name = paths[2]});
     assert_int_equal(answer->code, -MU_ENOTFOUND);
 
     asking_end(&a);
@@ -256,10 +256,10 @@ TEST(test_cancelled)
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/", server.port);
     asking_begin(&a);
     for (unsigned i = 0; i < 60; i++)
-        list[i] = (struct mu__request){.kind = i < 50 ? MU__REQUEST_HTTP
-                                                      : MU__REQUEST_FILE,
-                                       .name = i < 50 ? url : "/etc/hostname",
-                                       .again = i};
+        list[i] =
+            (struct mu__request){.kind = i < 50 ? MU__REQUEST_HTTP : MU__REQUEST_FILE,
+                                 .name = i < 50 ? url : "/etc/hostname",
+                                 .again = i};
     asking_start(&a, list, 60);
     uv_sleep(100);
     asking_end(&a);
@@ -287,13 +287,15 @@ TEST(test_tf_config)
 
     assert_int_equal(setenv("TF_CONFIG",
                             "{\"cluster\": {\"worker\": [\"a:1\", \"b:2\"]}, \"task\": "
-                            "{\"type\": \"worker\", \"index\": 1}}", 1), 0);
+                            "{\"type\": \"worker\", \"index\": 1}}",
+                            1),
+                     0);
     assert_int_equal(mu_resolver_resolve(resolver, TIMEOUT_MS, &error, &found), 0);
     assert_int_equal(found.task_index, 1);
     assert_string_equal(mu_cluster_address(found.cluster, "worker", 0), "a:1");
     mu_cluster_free(found.cluster);
-    assert_int_equal(
-        mu_resolver_master(resolver, "worker", 0, "grpc", 0, &error, master), 0);
+    assert_int_equal(mu_resolver_master(resolver, "worker", 0, "grpc", 0, &error, master),
+                     0);
     assert_string_equal(master, "grpc://a:1");
     assert_int_equal(mu_resolver_master(resolver, "worker", 2, NULL, 0, &error, master),
                      -MU_ENOTFOUND);
@@ -326,13 +328,12 @@ TEST(test_misuse)
                      -MU_EINVALID);
     resolver = resolver_of("auto");
     assert_int_equal(mu_resolver_resolve(resolver, 0, NULL, NULL), -MU_EINVALID);
-    assert_int_equal(
-        mu_resolver_accelerators(resolver, NULL, "wroker", 0, 0, &error, &counts),
-        -MU_EINVALID);
+    assert_int_equal(mu_resolver_accelerators(resolver, NULL, "wroker", 0, 0, &error,
+                                              &counts),
+                     -MU_EINVALID);
     expect_words("worker");
-    assert_int_equal(
-        mu_resolver_accelerators(resolver, NULL, NULL, -1, 0, &error, NULL),
-        -MU_EINVALID);
+    assert_int_equal(mu_resolver_accelerators(resolver, NULL, NULL, -1, 0, &error, NULL),
+                     -MU_EINVALID);
     mu_resolver_free(resolver);
 }
 
@@ -341,7 +342,7 @@ TEST(test_misuse)
 struct mine {
     unsigned detected;
     unsigned resolved;
-    unsigned fails;         /* so often before it succeeds */
+    unsigned fails; /* so often before it succeeds */
     bool accelerates;
 };
 
@@ -383,8 +384,11 @@ static void add_line(void *user, const char *line)
 TEST(test_own_kinds)
 {
     struct mine mine = {.fails = 2};
-    mu_resolver_kind kind = {.name = "harbour", .summary = "ships", .user = &mine,
-                             .detect = my_detect, .resolve = my_resolve};
+    mu_resolver_kind kind = {.name = "harbour",
+                             .summary = "ships",
+                             .user = &mine,
+                             .detect = my_detect,
+                             .resolve = my_resolve};
     mu_resolver *resolver;
     mu_resolution found;
     char lines[1000] = "";
@@ -466,8 +470,8 @@ static void expect_count(const mu_value *counts, const char *kind, int64_t expec
 TEST(test_accelerators_of_the_source)
 {
     struct mine mine = {.accelerates = true};
-    const mu_resolver_kind kind = {.name = "harbour", .user = &mine,
-                                   .resolve = my_resolve};
+    const mu_resolver_kind kind = {
+        .name = "harbour", .user = &mine, .resolve = my_resolve};
     mu_resolver *resolver;
     mu_value *counts;
 
@@ -515,6 +519,7 @@ TEST(test_counting)
         size_t counts[MU__ACCELERATORS];
         const char *words;
     } rows[] = {
+        /* clang-format off */
         {"worker", 0, true, 0, {2, 4}, NULL},
         {"worker", -1, true, -MU_EUNAVAILABLE, {0},
          "/job:worker/task:2 has not reported its devices yet"},
@@ -528,6 +533,7 @@ TEST(test_counting)
          "of TPUs /job:evaluator/task:0 has 1 and /job:evaluator/task:1 has 8"},
         {NULL, -1, false, -MU_EPRECONDITION, {0},
          "/job:worker/task:0 has 2 and /job:ps/task:0 has 0"},
+        /* clang-format on */
     };
     mu_cluster *cluster = mu_cluster_new();
     mu_value *list = mu_value_list();

@@ -29,8 +29,8 @@ static int my_resolve(void *user, int64_t timeout_ms, mu_error *ret_error,
 static void count(mu_resolver *resolver, mu_node *node, const char *type,
                   mu_value **ret_counts)
 {
-    if (mu_resolver_accelerators(resolver, node, type, -1, SOON_MS, &error,
-                                 ret_counts) != 0)
+    if (mu_resolver_accelerators(resolver, node, type, -1, SOON_MS, &error, ret_counts) !=
+        0)
         fail_msg("%s", error.message);
 }
 
@@ -73,11 +73,11 @@ LISTED_TEST(test_tasks_tell)
     /* The worker is not there, and nobody asks for it: it is about this task. */
     count(resolver, chief, NULL, &all);
     mu_value_free(all);
-    assert_int_equal(
-        mu_resolver_accelerators(resolver, chief, "worker", -1, 300, &error, &counts),
-        -MU_EDEADLINE);
-    assert_non_null(
-        strstr(error.message, "/job:worker/task:0 has not reported its devices yet"));
+    assert_int_equal(mu_resolver_accelerators(resolver, chief, "worker", -1, 300, &error,
+                                              &counts),
+                     -MU_EDEADLINE);
+    assert_non_null(strstr(error.message,
+                           "/job:worker/task:0 has not reported its devices yet"));
 
     (void)nodes_open(&nodes, "worker", 0);
     count(resolver, chief, "worker", &counts);
@@ -143,7 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_tell),
-        cmocka_unit_test(test_tpus),    /* the last: there is no way back */
+        cmocka_unit_test(test_tpus), /* the last: there is no way back */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,14 +30,14 @@ static uint64_t now_ms(void)
 /* ---- A function that waits until the gate is open ---- */
 
 static struct {
-    pthread_mutex_t lock;       /* guards all */
+    pthread_mutex_t lock; /* guards all */
     pthread_cond_t changed;
     bool is_shut;
     unsigned entered;
     unsigned left;
-    bool was_here;              /* on the thread of the call */
+    bool was_here; /* on the thread of the call */
     bool takes_signals;
-    bool takes_faults;          /* that it has brought upon itself */
+    bool takes_faults; /* that it has brought upon itself */
     pthread_t caller;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -125,8 +125,8 @@ static int tear_down(void **state)
 
 static mu_resolver *resolver_of(const char *name, bool detects)
 {
-    const mu_resolver_kind kind = {.name = "gate", .resolve = on_resolve,
-                                   .detect = detects ? on_detect : NULL};
+    const mu_resolver_kind kind = {
+        .name = "gate", .resolve = on_resolve, .detect = detects ? on_detect : NULL};
     mu_resolver *resolver = NULL;
 
     assert_int_equal(mu_resolver_register(&kind, &error), 0);
@@ -281,7 +281,7 @@ TEST_WITH(test_node_while_it_hangs, set_up, tear_down)
     (void)snprintf(path, sizeof path, "%s/cluster.json", folder);
     resolver = watching(path);
     node = open_chief(resolver);
-    gate_wait(&gate.left, 2);   /* to find the cluster, and to begin to watch it */
+    gate_wait(&gate.left, 2); /* to find the cluster, and to begin to watch it */
     gate_set(true);
     wait_for_look(path);
 
@@ -323,8 +323,8 @@ static void call_all(mu_resolver *resolver)
     expect_refused(mu_resolver_resolve(resolver, SOON_MS, &error, &found));
     expect_refused(mu_resolver_cluster(resolver, 0, &error, &cluster));
     expect_refused(mu_resolver_master(resolver, NULL, -1, NULL, 0, &error, master));
-    expect_refused(
-        mu_resolver_accelerators(resolver, NULL, NULL, -1, 0, &error, &counts));
+    expect_refused(mu_resolver_accelerators(resolver, NULL, NULL, -1, 0, &error,
+                                            &counts));
     expect_refused(mu_tpu_describe(tpu, 0, &error, &tpu_state, 1, &count));
     expect_refused(mu_tpu_recoverable(tpu, 0, &error, &recoverable, NULL));
     expect_refused(mu_tpu_request_version(tpu, "1", NULL, 0, &error));
@@ -371,7 +371,7 @@ struct line {
     mu_resolver *resolver;
     mu_error error;
     int rv;
-    bool was_called;            /* on the thread of the node's loop */
+    bool was_called; /* on the thread of the node's loop */
 };
 
 static void on_line(void *user, int level, const char *task, const char *who,

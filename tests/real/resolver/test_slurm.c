@@ -31,7 +31,7 @@ static int clean(void **state)
 
 /* What one task wrote: its place by Slurm, then what it found out. */
 struct told {
-    char place[64];     /* "127.0.0.1:1001", by node and local number */
+    char place[64]; /* "127.0.0.1:1001", by node and local number */
     cJSON *json;
 };
 
@@ -76,7 +76,8 @@ static void check_run(const char *const *words, int tasks)
         "sh", "-c",
         "exec >$MUSTER_FOLDER/out.$SLURM_PROCID 2>&1; "
         "echo $SLURMD_NODENAME $SLURM_LOCALID; exec $MUSTER_BIN resolve -o json "
-        "--resolver slurm --resolver-set port_base=1000", NULL};
+        "--resolver slurm --resolver-set port_base=1000",
+        NULL};
     const char *arguments[CLI_ARGUMENTS_MAX];
     size_t count = 0;
 
@@ -117,13 +118,20 @@ LISTED_TEST(test_distributions)
         int nodes;
         int tasks;
     } rows[] = {
-        {"--distribution=block", 4, 9},    {"--distribution=block", 2, 5},
-        {"--distribution=cyclic", 4, 13},  {"--distribution=cyclic", 3, 7},
-        {"--distribution=cyclic", 2, 6},   {"--distribution=plane=2", 4, 11},
-        {"--distribution=plane=3", 4, 13}, {"--distribution=plane=1", 3, 8},
-        {"--distribution=plane=2", 2, 5},  {"--distribution=block:cyclic", 3, 8},
-        {"--distribution=cyclic:block", 4, 10}, {"--mpi=none", 4, 13},
-        {"--mpi=none", 4, 4},              {"--mpi=none", 1, 3},
+        {"--distribution=block", 4, 9},
+        {"--distribution=block", 2, 5},
+        {"--distribution=cyclic", 4, 13},
+        {"--distribution=cyclic", 3, 7},
+        {"--distribution=cyclic", 2, 6},
+        {"--distribution=plane=2", 4, 11},
+        {"--distribution=plane=3", 4, 13},
+        {"--distribution=plane=1", 3, 8},
+        {"--distribution=plane=2", 2, 5},
+        {"--distribution=block:cyclic", 3, 8},
+        {"--distribution=cyclic:block", 4, 10},
+        {"--mpi=none", 4, 13},
+        {"--mpi=none", 4, 4},
+        {"--mpi=none", 1, 3},
         {"--distribution=block,pack", 4, 8},
         {"--ntasks-per-node=2", 4, 8},
     };
@@ -137,7 +145,7 @@ LISTED_TEST(test_arbitrary)
 {
     need_slurm();
     cli_write_file(slurm_path(&slurm, "hosts"),
-                 "127.0.0.3\n127.0.0.1\n127.0.0.3\n127.0.0.2\n127.0.0.1\n");
+                   "127.0.0.3\n127.0.0.1\n127.0.0.3\n127.0.0.2\n127.0.0.1\n");
     (void)setenv("SLURM_HOSTFILE", slurm_path(&slurm, "hosts"), 1);
     check_places(3, 5, "--distribution=arbitrary");
     (void)unsetenv("SLURM_HOSTFILE");
@@ -157,9 +165,19 @@ LISTED_TEST(test_hydra_in_a_job)
 {
     static const char *const lines[] = {"\"index\":0}", "\"index\":1}", "\"index\":2}",
                                         "\"index\":3}"};
-    const char *const words[] = {"salloc", "-Q", "-N2", "-n4", "--ntasks-per-node=2",
-                                 "mpiexec.hydra", "-n", "4", cli_variable("MUSTER_BIN"),
-                                 "resolve", "-o", "TF_CONFIG", NULL};
+    const char *const words[] = {"salloc",
+                                 "-Q",
+                                 "-N2",
+                                 "-n4",
+                                 "--ntasks-per-node=2",
+                                 "mpiexec.hydra",
+                                 "-n",
+                                 "4",
+                                 cli_variable("MUSTER_BIN"),
+                                 "resolve",
+                                 "-o",
+                                 "TF_CONFIG",
+                                 NULL};
 
     need_slurm();
     needs_skip_test(needs_programs("mpiexec.hydra", NULL));
@@ -172,10 +190,20 @@ LISTED_TEST(test_hydra_in_a_job)
 LISTED_TEST(test_a_cluster)
 {
     char base[64];
-    const char *const arguments[] = {
-        "srun", "-N2", "-n4", cli_variable("MUSTER_BIN"), "node", "--resolver-set",
-        "slurm.jobs=chief=1,ps=1,worker=*", "--resolver-set", base, "--plugin", plugin,
-        "--set", "workers=2", NULL};
+    const char *const arguments[] = {"srun",
+                                     "-N2",
+                                     "-n4",
+                                     cli_variable("MUSTER_BIN"),
+                                     "node",
+                                     "--resolver-set",
+                                     "slurm.jobs=chief=1,ps=1,worker=*",
+                                     "--resolver-set",
+                                     base,
+                                     "--plugin",
+                                     plugin,
+                                     "--set",
+                                     "workers=2",
+                                     NULL};
     static const char *const lines[] = {"/job:worker/task:0 says so",
                                         "/job:worker/task:1 says so",
                                         "all have said so: yes", NULL};
@@ -192,10 +220,19 @@ LISTED_TEST(test_two_jobs_on_a_node)
 {
     static struct cli second;
     struct cli *const jobs[] = {&srun, &second};
-    const char *const arguments[] = {
-        "srun", "-N1", "-n2", "--nodelist=127.0.0.1", cli_variable("MUSTER_BIN"), "node",
-        "--resolver-set", "slurm.jobs=chief=1,worker=*", "--plugin", plugin, "--set",
-        "workers=1", NULL};
+    const char *const arguments[] = {"srun",
+                                     "-N1",
+                                     "-n2",
+                                     "--nodelist=127.0.0.1",
+                                     cli_variable("MUSTER_BIN"),
+                                     "node",
+                                     "--resolver-set",
+                                     "slurm.jobs=chief=1,worker=*",
+                                     "--plugin",
+                                     plugin,
+                                     "--set",
+                                     "workers=1",
+                                     NULL};
 
     need_slurm();
     for (size_t i = 0; i < 2; i++)
@@ -210,7 +247,11 @@ LISTED_TEST(test_two_jobs_on_a_node)
 /* What nodes and clients of a job take for their cluster's name. */
 LISTED_TEST(test_the_job_names_the_cluster)
 {
-    static const char *const words[] = {"srun", "-N1", "-n1", "sh", "-c",
+    static const char *const words[] = {"srun",
+                                        "-N1",
+                                        "-n1",
+                                        "sh",
+                                        "-c",
                                         "$MUSTER_BIN resolve -o json --resolver slurm "
                                         "| grep -F \"\\\"slurm-$SLURM_JOB_ID\\\"\"",
                                         NULL};
@@ -228,10 +269,12 @@ LISTED_TEST(test_gpus)
                                         "worker/task:0 sees 2,3.",
                                         "all have said so: yes", NULL};
     char base[64];
+    /* clang-format off */
     const char *const arguments[] = {
         "srun", "-N1", "-n2", "--gres=gpu:4", cli_variable("MUSTER_BIN"), "node",
         "--resolver", "slurm", "--resolver-set", "jobs=chief=1,worker=*",
         "--resolver-set", base, "--plugin", plugin, "--set", "workers=1", NULL};
+    /* clang-format on */
 
     need_slurm();
     (void)snprintf(base, sizeof base, "port_base=%d", ports_free_run(4));
@@ -246,10 +289,12 @@ LISTED_TEST(test_gpus_of_slurm)
                                         "worker/task:0 sees 2,3.",
                                         "all have said so: yes", NULL};
     char base[64];
+    /* clang-format off */
     const char *const arguments[] = {
         "srun", "-N1", "-n2", "--gpus-per-task=2", cli_variable("MUSTER_BIN"), "node",
         "--resolver", "slurm", "--resolver-set", "jobs=chief=1,worker=*",
         "--resolver-set", base, "--plugin", plugin, "--set", "workers=1", NULL};
+    /* clang-format on */
 
     need_slurm();
     (void)snprintf(base, sizeof base, "port_base=%d", ports_free_run(4));

@@ -1,6 +1,6 @@
 /* Look-ups of names that hang: nobody else waits for them, and nothing does that
  * closes. */
-#define _GNU_SOURCE     /* pthread_setattr_default_np */
+#define _GNU_SOURCE /* pthread_setattr_default_np */
 
 #include "runtime/uv/blocking.h"
 #include "tests/real/asking.h"

@@ -25,8 +25,8 @@ static void openssl(const char *arguments)
 {
     char command[1024];
 
-    (void)snprintf(command, sizeof command, "cd %s && openssl %s >/dev/null 2>&1",
-                   folder, arguments);
+    (void)snprintf(command, sizeof command, "cd %s && openssl %s >/dev/null 2>&1", folder,
+                   arguments);
     if (system(command) != 0)
         fail_msg("openssl %s", arguments);
 }
@@ -194,7 +194,7 @@ TEST(test_who_we_are)
     int result;
 
     server_start(&server, "-Verify");
-    result = -MU_EUNAVAILABLE;  /* it may have hung up before its reason is read */
+    result = -MU_EUNAVAILABLE; /* it may have hung up before its reason is read */
     for (int i = 0; i < 50 && result == -MU_EUNAVAILABLE; i++)
         result = request(&server, &without, words);
     if (result != -MU_EUNAUTHENTICATED || strstr(words, "alert") == NULL)

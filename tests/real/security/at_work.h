@@ -13,8 +13,8 @@
 
 enum {
     AT_WORK_TASKS = 4,
-    AT_WORK_GROWTH_BYTES = 16 << 20,    /* most that strangers cost a process */
-    AT_WORK_MORE = 200                  /* closures that are more than none */
+    AT_WORK_GROWTH_BYTES = 16 << 20, /* most that strangers cost a process */
+    AT_WORK_MORE = 200               /* closures that are more than none */
 };
 
 static const char *const at_work_tasks[AT_WORK_TASKS] = {
@@ -28,7 +28,7 @@ struct at_work {
     char key[96];
     char addresses[AT_WORK_TASKS][64];
     pid_t pids[AT_WORK_TASKS];
-    size_t bytes[AT_WORK_TASKS];        /* resident, before the strangers */
+    size_t bytes[AT_WORK_TASKS]; /* resident, before the strangers */
 };
 
 static struct at_work at_work;

@@ -24,19 +24,19 @@ struct speaker {
     struct mu__tls_identity *identity;
     struct mu__tls_source source;
     struct mu__pool pool;
-    const char *type;           /* what it says to be */
+    const char *type; /* what it says to be */
     uint32_t index;
     uint64_t incarnation;
-    bool is_linked;             /* the other end has answered */
-    bool is_down;               /* the connection has ended */
-    uint64_t pinged_ms;         /* for tests that last longer than a silence may */
-    uint64_t peer;              /* its incarnation */
-    char refused[512];          /* "": it was not */
+    bool is_linked;     /* the other end has answered */
+    bool is_down;       /* the connection has ended */
+    uint64_t pinged_ms; /* for tests that last longer than a silence may */
+    uint64_t peer;      /* its incarnation */
+    char refused[512];  /* "": it was not */
     unsigned heard[MU__KINDS_END];
-    uint32_t code;              /* of the last RESOLVED, KEY_DONE, KEY_LISTED, VAR_DATA */
-    char words[256];            /* the same */
-    uint64_t variable;          /* of the last VAR_OPENED */
-    uint64_t generation;        /* of the first partition of the last SERVES */
+    uint32_t code;       /* of the last RESOLVED, KEY_DONE, KEY_LISTED, VAR_DATA */
+    char words[256];     /* the same */
+    uint64_t variable;   /* of the last VAR_OPENED */
+    uint64_t generation; /* of the first partition of the last SERVES */
 };
 
 /* ---- saying ---- */
@@ -122,8 +122,8 @@ static inline void speaker_hear_protocol(struct speaker *s, struct mu__buf *fram
     size_t offset = MU__FRAME_HEADER_BYTES;
     struct mu__msg *msg = NULL;
 
-    assert_int_equal(mu__decode(&mu__frame_messages, &s->pool, frame, &offset, NULL, 0,
-                                &msg), 0);
+    assert_int_equal(
+        mu__decode(&mu__frame_messages, &s->pool, frame, &offset, NULL, 0, &msg), 0);
     if (header->type == MU__FRAME_REFUSE) {
         mu__view_copy(((struct mu__refuse *)(void *)msg->body)->reason, s->refused,
                       sizeof s->refused);
@@ -163,8 +163,8 @@ static inline bool speaker_on_frame(void *owner, uint32_t connection,
     for (uint32_t i = 0; header.type == MU__FRAME_DATA && i < header.count; i++) {
         struct mu__msg *msg = NULL;
 
-        assert_int_equal(mu__decode(&mu__messages, &s->pool, frame, &offset, NULL, 0,
-                                    &msg), 0);
+        assert_int_equal(
+            mu__decode(&mu__messages, &s->pool, frame, &offset, NULL, 0, &msg), 0);
         if (msg != NULL)
             s->heard[msg->kind]++;
         if (msg != NULL && msg->kind == MU__VAR_OPENED)
@@ -232,7 +232,7 @@ static inline struct mu__tls_identity *speaker_read_key(const char *path)
 static inline bool speaker_run(struct speaker *s, const bool *done, uint64_t ms)
 {
     s->is_late = false;
-    uv_update_time(&s->loop);   /* else what is due at once leaves a wait without end */
+    uv_update_time(&s->loop); /* else what is due at once leaves a wait without end */
     (void)uv_timer_start(&s->limit, speaker_on_limit, ms, 0);
     while (!*done && !s->is_late)
         (void)uv_run(&s->loop, UV_RUN_ONCE);

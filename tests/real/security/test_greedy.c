@@ -8,10 +8,10 @@
 
 enum {
     KEYS = 40,
-    KEY_BYTES = 400000,         /* a page of a list has two of them, some 800 KB */
-    ASKED = 600,                /* requests: some 480 MB of answers */
+    KEY_BYTES = 400000, /* a page of a list has two of them, some 800 KB */
+    ASKED = 600,        /* requests: some 480 MB of answers */
     FRAME_REQUESTS = 200,
-    GROWTH_BYTES = 16 << 20,    /* most that may be kept for each of them */
+    GROWTH_BYTES = 16 << 20, /* most that may be kept for each of them */
     PS = 3,
     SHARD_BYTES = 4 << 20,
     LOOKS = 100,
@@ -134,7 +134,7 @@ static int finish(void **state)
 struct asking {
     uint16_t kind;
     uint32_t actor;
-    const void *body;           /* begins with its token */
+    const void *body; /* begins with its token */
     size_t size;
 };
 
@@ -166,9 +166,9 @@ struct crowd {
 
 /* What is seen of a process, and of the others' closures, for a while. */
 struct look {
-    size_t largest;             /* bytes that the process is */
-    long closures;              /* in a second */
-    uint64_t pause_ms;          /* the longest that was seen without one */
+    size_t largest;    /* bytes that the process is */
+    long closures;     /* in a second */
+    uint64_t pause_ms; /* the longest that was seen without one */
 };
 
 static struct look look_at(const struct crowd *crowd, size_t task)

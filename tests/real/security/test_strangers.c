@@ -57,7 +57,7 @@ static void send_all(int fd, const void *data, size_t size)
         ssize_t sent = send(fd, at, size, MSG_NOSIGNAL);
 
         if (sent <= 0)
-            return;     /* they have had enough of it */
+            return; /* they have had enough of it */
         at += sent;
         size -= (size_t)sent;
     }
@@ -124,8 +124,8 @@ TEST(test_garbage)
 /* As nodes without TLS speak: a greeting, and a HELLO as the chief's. */
 static void say_plain(int fd, unsigned number)
 {
-    static const uint8_t bytes[] = {0, 'S', 'P', 0, 0, 0x50, 0, 0, 0, 0, 0, 0,
-                                    0, 0,   0,   40, 'M', 'U', 'S', 'T', 1, 0, 1, 0};
+    static const uint8_t bytes[] = {0, 'S', 'P', 0,  0,   0x50, 0,   0,   0, 0, 0, 0,
+                                    0, 0,   0,   40, 'M', 'U',  'S', 'T', 1, 0, 1, 0};
 
     send_all(fd, bytes, number % 2 == 0 ? sizeof bytes : 8);
     expect_no_answer(fd, 20);
@@ -169,7 +169,7 @@ static void say_with_tls(int fd, unsigned number)
         if (size <= 0 || !mu__tls_receive(tls, heard, (size_t)size))
             break;
         if (mu__tls_read(tls, text, sizeof text) != 0)
-            break;      /* an alert: nothing else can be said to it */
+            break; /* an alert: nothing else can be said to it */
         (void)mu__tls_keep_input(tls);
     }
     mu__tls_free(tls);
@@ -293,8 +293,8 @@ static void open_recorder(void)
     assert_int_equal(bind(recorder.listens, (struct sockaddr *)&address, sizeof address),
                      0);
     assert_int_equal(listen(recorder.listens, 16), 0);
-    assert_int_equal(
-        getsockname(recorder.listens, (struct sockaddr *)&address, &size), 0);
+    assert_int_equal(getsockname(recorder.listens, (struct sockaddr *)&address, &size),
+                     0);
     (void)snprintf(recorder.address, sizeof recorder.address, "tcp://127.0.0.1:%u",
                    (unsigned)ntohs(address.sin_port));
 }
@@ -306,7 +306,7 @@ static void say_again(int fd, unsigned number)
     if (number % 3 == 1)
         size = size / 2;
     else if (number % 3 == 2)
-        size = 100;     /* half of a handshake, and then nothing */
+        size = 100; /* half of a handshake, and then nothing */
     send_all(fd, recorder.bytes, size);
     expect_no_answer(fd, 20);
 }

@@ -16,7 +16,7 @@
 
 enum {
     MANY = 800,
-    AGAIN = 100     /* that the address gets back meanwhile, on a slow machine */
+    AGAIN = 100 /* that the address gets back meanwhile, on a slow machine */
 };
 
 /* The loopback interface has this address, too: what comes from there is remote. */
@@ -88,8 +88,8 @@ LISTED_TEST(test_silent_ones)
     for (unsigned i = 0; i < MANY; i++)
         all[i] = (struct pollfd){connect_from_afar(0), POLLIN, 0};
     expect_part(all);
-    (void)cli_expect(&at_work.run, NULL, "too many connections from there have not "
-                                         "proven themselves");
+    (void)cli_expect(&at_work.run, NULL,
+                     "too many connections from there have not proven themselves");
 }
 
 /* Each begins a handshake, with a key that is not the cluster's. */

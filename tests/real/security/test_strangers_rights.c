@@ -27,7 +27,7 @@ struct sender {
     const char *key;
     const char *type;
     uint32_t index;
-    enum mu__right as;          /* the most that this may send */
+    enum mu__right as; /* the most that this may send */
 };
 
 static bool is_beyond(const struct sender *sender, const struct mu__row *row)

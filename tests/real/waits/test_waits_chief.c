@@ -187,8 +187,8 @@ static int fetch_all(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 static int fetch_structure(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *value = NULL;
-    int rv = mu_coordinator_fetch(env->coordinator, env->structure, timeout_ms, error,
-                                  &value);
+    int rv =
+        mu_coordinator_fetch(env->coordinator, env->structure, timeout_ms, error, &value);
 
     mu_value_free(value);
     return rv;
@@ -268,6 +268,7 @@ static int close_node(struct waits_env *env, int64_t timeout_ms, mu_error *error
 #define REFUSED WAITS_LATE(CHIEF "|was not reached|refused")
 #define SILENT WAITS_LATE(CHIEF "|did not answer")
 #define LOST WAITS_SOON(-MU_EUNAVAILABLE, CHIEF "|is lost")
+/* clang-format off */
 #define ASKS {REFUSED, REFUSED, SILENT, LOST}
 #define ASKS_ON(end) {end, end, LOST, LOST}
 #define ASKS_LATER {WAITS_NONE, REFUSED, SILENT, LOST}
@@ -305,6 +306,7 @@ static int close_node(struct waits_env *env, int64_t timeout_ms, mu_error *error
 
 /* Nothing is waited for before there is an error to be raised. */
 #define RAISES {WAITS_NONE, LOST, BACK, BACK}
+/* clang-format on */
 
 /* There is no waiting for a chief that has given nothing. */
 #define UNNEEDED WAITS_SOON(-MU_EUNAVAILABLE, CHIEF "|is not connected")
@@ -325,10 +327,18 @@ static const struct waits_row rows[] = {
      ASKS_LATER_ON(WAITS_OK), 0},
     {"mu_coordinator_explain", explain, take_coordinator, ASKS_LATER,
      ASKS_LATER_ON(UNKNOWN), 0},
-    {"mu_coordinator_drain", drain_worker, take_coordinator,
-     {WAITS_NONE, REFUSED, WHY_LOST, LOST}, ASKS_LATER_ON(NOBODY), 0},
-    {"mu_coordinator_drain_task", drain_task, take_coordinator,
-     {WAITS_NONE, REFUSED, WHY_LOST, LOST}, ASKS_LATER_ON(NOBODY), 0},
+    {"mu_coordinator_drain",
+     drain_worker,
+     take_coordinator,
+     {WAITS_NONE, REFUSED, WHY_LOST, LOST},
+     ASKS_LATER_ON(NOBODY),
+     0},
+    {"mu_coordinator_drain_task",
+     drain_task,
+     take_coordinator,
+     {WAITS_NONE, REFUSED, WHY_LOST, LOST},
+     ASKS_LATER_ON(NOBODY),
+     0},
     {"mu_coordinator_forget", forget, take_coordinator, ASKS_LATER,
      ASKS_LATER_ON(WAITS_OK), 0},
     {"mu_coordinator_join", join, queue_one, RESULTS, RESULTS_ON, 0},
@@ -347,8 +357,12 @@ static const struct waits_row rows[] = {
      WAITS_ALL(WAITS_SELF(0, "")), 0},
     {"mu_node_main", serve_main, NULL, WAITS_ALL(WAITS_NONE),
      WAITS_ALL(WAITS_CLOSED(NULL)), 0},
-    {"mu_node_drain", drain_node, await_chief, {UNNEEDED, UNNEEDED, WHY_LOST, LOST},
-     {UNNEEDED, UNNEEDED, LOST, LOST}, IS_WORKER},
+    {"mu_node_drain",
+     drain_node,
+     await_chief,
+     {UNNEEDED, UNNEEDED, WHY_LOST, LOST},
+     {UNNEEDED, UNNEEDED, LOST, LOST},
+     IS_WORKER},
     {"mu_server_stop_remote", stop_remote, await_chief, STOPS,
      WAITS_ALL(WAITS_CLOSED(NULL)), 0},
 };

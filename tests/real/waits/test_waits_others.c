@@ -4,11 +4,7 @@
 
 #include <muster/resolver.h>
 
-enum {
-    DEAD_MS = 6000,
-    SUSPECT_MS = 4000,
-    RECONNECT_MS = 3000
-};
+enum { DEAD_MS = 6000, SUSPECT_MS = 4000, RECONNECT_MS = 3000 };
 
 /* ---- The service, the other task, and those who need it ---- */
 
@@ -66,8 +62,8 @@ static void start_other(struct waits_scene *scene, unsigned peer)
 {
     (void)peer;
     cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task", "ps:0",
-              "--heartbeat-ms", "200", "--silence-ms", "2000",
-              "--coordinated-jobs", "ps", NULL);
+              "--heartbeat-ms", "200", "--silence-ms", "2000", "--coordinated-jobs", "ps",
+              NULL);
 }
 
 /* A host waits for so long for those who may come over from a former one. */
@@ -138,7 +134,8 @@ static int tasks_watch(struct waits_env *env, int64_t timeout_ms, mu_error *erro
     mu_value *tasks = NULL;
 
     return drop(mu_tasks_watch(env->node, "ps:0", env->version, timeout_ms, error,
-                               &env->version, &tasks), &tasks);
+                               &env->version, &tasks),
+                &tasks);
 }
 
 static int tasks_alive(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -196,8 +193,8 @@ static int count_accelerators(struct waits_env *env, int64_t timeout_ms, mu_erro
 {
     mu_resolver *resolver = NULL;
     mu_value *counts = NULL;
-    int rv = mu_resolver_new_static(env->scene->cluster, NULL, NULL, -1, error,
-                                    &resolver);
+    int rv =
+        mu_resolver_new_static(env->scene->cluster, NULL, NULL, -1, error, &resolver);
 
     if (rv == 0)
         mu_resolver_on_progress(resolver, note_progress, env);
@@ -218,12 +215,14 @@ static int count_accelerators(struct waits_env *env, int64_t timeout_ms, mu_erro
 #define NOTED(words) WAITS_LOGS(0, "", "waiting: |" words "|" OTHER)
 
 /* One that stands still counts as connected until it is suspect. */
+/* clang-format off */
 #define HERE(words) {MISSING(words), MISSING(words), AT_ONCE, AT_ONCE}
 #define HERE_ON(words) {NOTED(words), NOTED(words), AT_ONCE, AT_ONCE}
 
 /* One that is connected is waited for, and one that stands still until it is dead. */
 #define HEARD(words) {AT_ONCE, AT_ONCE, MISSING(words), MISSING(words)}
 #define HEARD_ON {AT_ONCE, AT_ONCE, DONE, DONE}
+/* clang-format on */
 
 /* A barrier waits for one that can recover, in any state. */
 #define ARRIVED "barrier|1 of 2 tasks arrived"
@@ -288,8 +287,12 @@ static int reach(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 }
 
 static const struct waits_row agreeing_rows[] = {
-    {"mu_preemption_reached", reach, see_it, WAITS_ALL(WAITS_NONE),
-     {AT_ONCE, AT_ONCE, DONE, DONE}, 0},
+    {"mu_preemption_reached",
+     reach,
+     see_it,
+     WAITS_ALL(WAITS_NONE),
+     {AT_ONCE, AT_ONCE, DONE, DONE},
+     0},
 };
 
 static const struct waits_kind agreeing = {

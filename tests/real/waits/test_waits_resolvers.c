@@ -3,8 +3,8 @@
 #include "tests/real/https.h"
 #include "tests/real/waits.h"
 
-#include <muster/resolver.h>
 #include <muster/compat/tpu.h>
+#include <muster/resolver.h>
 
 /* ---- The server, and those who ask it ---- */
 
@@ -15,12 +15,14 @@ static char folder[] = "/tmp/muster-waits-XXXXXX";
     "{'method': '" method "', 'path': '" path "', 'answers': [{'body': " body "}]}"
 
 /* The server's own certificates are not needed: http on this machine is fine. */
+/* clang-format off */
 static const char script[] =
     "{'port': %P, 'routes': ["
     ROUTE("GET", NODE, "{'name': 'projects/p/locations/z/nodes/n', 'state': 'READY', "
                        "'health': 'HEALTHY', 'networkEndpoints': "
                        "[{'ipAddress': '127.0.0.1', 'port': 8470}]}") ","
     ROUTE("POST", "/requestversion/v1?restartType=always", "{}") "]}";
+/* clang-format on */
 
 static int port_of(const struct waits_scene *scene)
 {

@@ -12,8 +12,8 @@ static void start_chief(struct waits_scene *scene, unsigned peer)
 {
     (void)peer;
     cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task",
-              "chief:0", "--heartbeat-ms", "200", "--silence-ms", "2000",
-              "--suspect-ms", "2000", "--dead-ms", "4000", NULL);
+              "chief:0", "--heartbeat-ms", "200", "--silence-ms", "2000", "--suspect-ms",
+              "2000", "--dead-ms", "4000", NULL);
 }
 
 enum { WITH_NODE = 1 };
@@ -160,12 +160,14 @@ static int run_session(struct waits_env *env, int64_t timeout_ms, mu_error *erro
 #define STANDS WAITS_LATE("the job is not done|" CHIEF "|has not ended it")
 
 /* A stop ends it, and the join of a server that is stopped is well. */
+/* clang-format off */
 #define STOPPED {"", 0, false, false, true, NULL}
 #define DONE WAITS_SELF(0, "")
 
 /* A run begins when the service is there, for which it waits in any case. */
 #define LATE(words) {WAITS_NONE, WAITS_NONE, WAITS_LATE(words "|" CHIEF), \
                      WAITS_LATE(words "|" CHIEF)}
+/* clang-format on */
 
 /* Without a limit the chief, which does not come to a barrier here, is waited for for
  * ever, and a node must not be closed under a run. */
@@ -185,8 +187,12 @@ static int check_cluster(struct waits_env *env, int64_t timeout_ms, mu_error *er
 }
 
 static const struct waits_row server_rows[] = {
-    {"mu_server_join", join_server, have_server, {MISSING, MISSING, STANDS, MISSING},
-     WAITS_ALL(STOPPED), 0},
+    {"mu_server_join",
+     join_server,
+     have_server,
+     {MISSING, MISSING, STANDS, MISSING},
+     WAITS_ALL(STOPPED),
+     0},
     {"mu_server_stop", stop_server, have_server, WAITS_ALL(WAITS_OK), WAITS_ALL(DONE), 0},
     {"mu_server_free", free_server, have_server, WAITS_ALL(WAITS_OK), WAITS_ALL(DONE), 0},
     {"mu_context_wait_for_others", run_barrier, have_node, LATE("barrier"), UNTRIED,
@@ -288,15 +294,21 @@ static void revive_client(struct waits_scene *scene)
 #define UNTOLD(words) WAITS_LATE(SERVER "|did not get its cluster|" words)
 
 static const struct waits_row offer_rows[] = {
-    {"mu_server_assign_cluster", offer_cluster, see_it_wait,
+    {"mu_server_assign_cluster",
+     offer_cluster,
+     see_it_wait,
      {UNTOLD("refused"), UNTOLD("refused"),
       UNTOLD("is not connected: nothing has answered yet"), UNTOLD("not")},
-     WAITS_ALL(WAITS_LOGS(0, "", "waiting: |" SERVER)), 0},
-    {"mu_server_start", start_from_config, NULL,
+     WAITS_ALL(WAITS_LOGS(0, "", "waiting: |" SERVER)),
+     0},
+    {"mu_server_start",
+     start_from_config,
+     NULL,
      {WAITS_LATE("no client has offered a cluster spec to"), WAITS_NONE, WAITS_NONE,
       WAITS_NONE},
      {WAITS_LOGS(0, "", "waiting: no client has offered"), WAITS_NONE, WAITS_NONE,
-      WAITS_NONE}, 0},
+      WAITS_NONE},
+     0},
 };
 
 static const struct waits_kind offers = {

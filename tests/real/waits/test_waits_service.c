@@ -30,9 +30,8 @@ static void start_host(struct waits_scene *scene, unsigned peer)
     (void)snprintf(store, sizeof store, "journal:%s/store", (char *)scene->own);
     cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task",
               "chief:0", "--heartbeat-ms", "200", "--silence-ms", "2000",
-              "--coordinated-jobs", "chief", "--suspect-ms", "2000",
-              "--dead-ms", "4000", "--store", store, "--store-sync", "0",
-              "--recoverable", "none", NULL);
+              "--coordinated-jobs", "chief", "--suspect-ms", "2000", "--dead-ms", "4000",
+              "--store", store, "--store-sync", "0", "--recoverable", "none", NULL);
 }
 
 enum { IS_CLIENT = 1, DEAD_MS = 4000 };
@@ -107,8 +106,9 @@ static int enter_barrier(struct waits_env *env, int64_t timeout_ms, mu_error *er
 
     mu_barrier_options_init(&options);
     options.tasks = set_of(env, set, sizeof set);
-    return rv != 0 ? rv : mu_barrier_wait_async(env->node, "cancelled", &options, ignore,
-                                           NULL);
+    return rv != 0
+               ? rv
+               : mu_barrier_wait_async(env->node, "cancelled", &options, ignore, NULL);
 }
 
 static int open_chief_session(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -171,7 +171,8 @@ static int tasks_watch(struct waits_env *env, int64_t timeout_ms, mu_error *erro
     mu_value *tasks = NULL;
 
     return drop(mu_tasks_watch(env->node, "chief:0", 0, timeout_ms, error, &env->version,
-                               &tasks), &tasks);
+                               &tasks),
+                &tasks);
 }
 
 static int tasks_devices(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -218,7 +219,7 @@ static int increment(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return mu_kv_increment(env->node, "number", 1, timeout_ms, error, &number);
 }
 
-static int delete(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+static int delete (struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_kv_delete(env->node, "nothing", timeout_ms, error, NULL);
 }
@@ -265,8 +266,8 @@ static int ask(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return rv != 0 ? mu_error_set(error, rv, "not begun") : await(&later, error);
 }
 
-static const mu_kv_change change = {.operation = MU_KV_PUT, .key = "changed",
-                                    .value = "1", .size = 1};
+static const mu_kv_change change = {
+    .operation = MU_KV_PUT, .key = "changed", .value = "1", .size = 1};
 static const mu_kv_transaction transaction = {.changes = &change, .changes_count = 1};
 
 static int transact(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -423,8 +424,10 @@ static int close_session(struct waits_env *env, int64_t timeout_ms, mu_error *er
 #define ABSENT WAITS_LATE(HOST "|is not connected since|refused")
 #define SILENT WAITS_LATE(HOST "|, which hosts the service, ")
 #define GONE WAITS_LATE(HOST "|is not connected since")
+/* clang-format off */
 #define ASKED {NEVER, ABSENT, SILENT, GONE}
 #define ASKED_LATER {WAITS_NONE, ABSENT, SILENT, GONE}
+/* clang-format on */
 
 /* Without one, everything is asked again. */
 #define ANSWERED WAITS_ALL(WAITS_OK)
@@ -445,13 +448,19 @@ static int close_session(struct waits_env *env, int64_t timeout_ms, mu_error *er
 
 static const struct waits_row rows[] = {
     {"mu_agent_register", register_again, be_away, ASKED, ANSWERED, 0},
-    {"mu_agent_report_error", report_error, be_registered,
+    {"mu_agent_report_error",
+     report_error,
+     be_registered,
      {NO_REPORT("never connected"), NO_REPORT("is not connected"), SILENT, GONE},
      {NO_REPORT("never connected"), NO_REPORT("is not connected"), WAITS_OK, WAITS_OK},
      IS_CLIENT},
     {"mu_agent_reset", reset, be_wrong, WAITS_LATER(WAITS_OK), WAITS_LATER(DONE), 0},
-    {"mu_agent_leave", leave, be_registered, {AT_ONCE, ABSENT, SILENT, GONE},
-     {AT_ONCE, WAITS_OK, WAITS_OK, WAITS_OK}, 0},
+    {"mu_agent_leave",
+     leave,
+     be_registered,
+     {AT_ONCE, ABSENT, SILENT, GONE},
+     {AT_ONCE, WAITS_OK, WAITS_OK, WAITS_OK},
+     0},
     {"mu_tasks_states", tasks_states, be_registered, ASKED, ANSWERED, 0},
     {"mu_tasks_wait", tasks_wait, be_registered, ASKED, ANSWERED, 0},
     {"mu_tasks_watch", tasks_watch, be_registered, ASKED, ANSWERED, 0},
@@ -471,10 +480,14 @@ static const struct waits_row rows[] = {
     {"mu_lock_acquire", lock, be_registered, ASKED, ANSWERED, 0},
     {"mu_tasks_report_error", report_other, be_registered, ASKED, UNKNOWN, 0},
     {"mu_tasks_reset", reset_other, be_registered, ASKED, UNKNOWN, 0},
-    {"mu_kv_watch_open", open_watch, be_registered, {NEVER, ABSENT, AT_ONCE, AT_ONCE},
-     {WAITS_OK, WAITS_OK, AT_ONCE, AT_ONCE}, 0},
-    {"mu_kv_watch_next", next, watch_key, ASKED_LATER,
-     WAITS_LATER(WAITS_CLOSED(NULL)), 0},
+    {"mu_kv_watch_open",
+     open_watch,
+     be_registered,
+     {NEVER, ABSENT, AT_ONCE, AT_ONCE},
+     {WAITS_OK, WAITS_OK, AT_ONCE, AT_ONCE},
+     0},
+    {"mu_kv_watch_next", next, watch_key, ASKED_LATER, WAITS_LATER(WAITS_CLOSED(NULL)),
+     0},
     {"mu_barrier_wait", barrier, be_registered, ASKED, UNANSWERED, 0},
     {"mu_barrier_wait_async", begin_barrier, be_registered, ASKED, UNANSWERED, 0},
     {"mu_barrier_cancel", cancel_barrier, enter_barrier, ASKED_LATER, ANSWERED_LATER, 0},

@@ -61,8 +61,8 @@ static const float ones[4] = {1, 1, 1, 1};
 static int open_variable(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     static const uint64_t dims[1] = {4};
-    const mu_variable_spec spec = {.name = env->task, .dtype = MU_F32, .rank = 1,
-                                   .dims = dims};
+    const mu_variable_spec spec = {
+        .name = env->task, .dtype = MU_F32, .rank = 1, .dims = dims};
 
     return mu_variable_open(env->node, &spec, timeout_ms, error, &env->variable);
 }
@@ -144,18 +144,23 @@ static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 #define SERVER "/job:ps/task:0"
 /* At the timeout, of a server that was there. */
 #define GONE(more) WAITS_END(-MU_EUNAVAILABLE, SERVER "|not reached" more)
+/* clang-format off */
 #define LIMITED                                                                    \
     {WAITS_NONE, GONE("|refused"), WAITS_LATE(SERVER "|has not answered"), GONE("")}
 
 /* Without a limit there is server_lost_ms. */
 #define AWAY WAITS_SELF(-MU_EUNAVAILABLE, SERVER "|not reached for 3.")
 #define UNLIMITED {WAITS_NONE, AWAY, AWAY, AWAY}
+/* clang-format on */
 
 static const struct waits_row rows[] = {
-    {"mu_variable_open", open_variable, reach,
-     {WAITS_LATE(SERVER "|not reached|refused"),
-      GONE("|refused"), WAITS_LATE(SERVER "|has not answered"), GONE("")},
-     {WAITS_OK, AWAY, AWAY, AWAY}, 0},
+    {"mu_variable_open",
+     open_variable,
+     reach,
+     {WAITS_LATE(SERVER "|not reached|refused"), GONE("|refused"),
+      WAITS_LATE(SERVER "|has not answered"), GONE("")},
+     {WAITS_OK, AWAY, AWAY, AWAY},
+     0},
     {"mu_variable_read", read_it, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_version", version, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_assign", assign, open_variable, LIMITED, UNLIMITED, 0},

@@ -51,8 +51,7 @@ static void start_worker(struct waits_scene *scene, unsigned peer)
 
     (void)snprintf(task, sizeof task, "worker:%u", peer);
     cli_start(&scene->peers[peer], NULL, "node", "--cluster", scene->json, "--task", task,
-              "--plugin", plugin, "--heartbeat-ms", "200", "--silence-ms",
-              "2000", NULL);
+              "--plugin", plugin, "--heartbeat-ms", "200", "--silence-ms", "2000", NULL);
 }
 
 static void open_client(struct waits_scene *scene, struct waits_env *env)
@@ -73,8 +72,8 @@ static void open_client(struct waits_scene *scene, struct waits_env *env)
 /* All workers have been heard, and this coordinator's first closure has run. */
 static int run_one(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    int rv = mu_coordinator_schedule(env->coordinator, "nap", NULL, timeout_ms, error,
-                                     NULL);
+    int rv =
+        mu_coordinator_schedule(env->coordinator, "nap", NULL, timeout_ms, error, NULL);
     mu_value *tasks = NULL;
 
     if (rv == 0)
@@ -113,8 +112,9 @@ static int schedule_with(struct waits_env *env, int64_t timeout_ms, mu_error *er
 {
     int rv = queue(env, error);
 
-    return rv != 0 ? rv : mu_coordinator_schedule_with(env->coordinator, "nap", NULL,
-                                                       NULL, timeout_ms, error, NULL);
+    return rv != 0 ? rv
+                   : mu_coordinator_schedule_with(env->coordinator, "nap", NULL, NULL,
+                                                  timeout_ms, error, NULL);
 }
 
 static int fetch_value(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -128,8 +128,8 @@ static int fetch_all(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int rv = queue(env, error);
 
-    return rv != 0 ? rv : mu_remote_value_fetch_all(&env->value, 1, timeout_ms, error,
-                                                    NULL);
+    return rv != 0 ? rv
+                   : mu_remote_value_fetch_all(&env->value, 1, timeout_ms, error, NULL);
 }
 
 static int fetch_structure(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -189,8 +189,10 @@ static int stop_worker(struct waits_env *env, int64_t timeout_ms, mu_error *erro
 
 /* Closures wait for any worker, or are with one that does not go on. */
 #define GONE(words) WAITS_LATE(words "|/job:worker/task:0 is missing")
-#define LATE(words) {GONE(words), GONE(words), WAITS_LATE(words "|/job:worker/task:"), \
-                     GONE(words)}
+#define LATE(words)                                                                   \
+    {                                                                                 \
+        GONE(words), GONE(words), WAITS_LATE(words "|/job:worker/task:"), GONE(words) \
+    }
 #define RUN WAITS_ALL(WAITS_OK)
 
 #define DRAINED WAITS_SOON(0, "")
@@ -209,12 +211,18 @@ static const struct waits_row rows[] = {
     {"mu_coordinator_fetch", fetch_structure, run_one, LATE("no result"), RUN, 0},
     {"mu_dataset_schedule", schedule_dataset, run_one, LATE("the first is 0"), RUN, 0},
     {"mu_dataset_join", join_dataset, run_one, LATE("the first is 0"), RUN, 0},
-    {"mu_coordinator_drain", drain_worker, run_one,
+    {"mu_coordinator_drain",
+     drain_worker,
+     run_one,
      {NOBODY, NOBODY, WAITS_LATE("/job:worker/task:1|closures to finish"), DRAINED},
-     {NOBODY, NOBODY, WAITS_SELF(0, ""), DRAINED}, 0},
-    {"mu_server_stop_remote", stop_worker, run_one,
+     {NOBODY, NOBODY, WAITS_SELF(0, ""), DRAINED},
+     0},
+    {"mu_server_stop_remote",
+     stop_worker,
+     run_one,
      {UNREACHED, UNREACHED, STOP("has not finished its work"), UNREACHED},
-     {WAITS_OK, WAITS_OK, DIES, DIES}, 0},
+     {WAITS_OK, WAITS_OK, DIES, DIES},
+     0},
 };
 
 static const struct waits_kind workers = {
@@ -257,11 +265,14 @@ static int end_job(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 }
 
 static const struct waits_row end_rows[] = {
-    {"mu_node_finish_job", end_job, see_workers,
+    {"mu_node_finish_job",
+     end_job,
+     see_workers,
      {DRAINED, DRAINED,
       WAITS_LATE("3 tasks have not hung up|/job:worker/task:0|/job:worker/task:2"),
       DRAINED},
-     {DRAINED, DRAINED, WAITS_SELF(0, ""), DRAINED}, 0},
+     {DRAINED, DRAINED, WAITS_SELF(0, ""), DRAINED},
+     0},
 };
 
 static const struct waits_kind job_end = {

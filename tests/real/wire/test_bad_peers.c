@@ -64,7 +64,8 @@ static void check_square(struct fixture *f, int64_t number)
     mu_error error = {0};
 
     assert_int_equal(mu_coordinator_schedule(f->coordinator, "square", argument, SOON_MS,
-                                             &error, &value), 0);
+                                             &error, &value),
+                     0);
     if (mu_remote_value_fetch(value, SOON_MS, &error, &result) != 0)
         fail_msg("%s", error.message);
     assert_int_equal(mu_value_get_int(result, &got), 0);
@@ -209,7 +210,7 @@ static void write_all(int fd, const void *data, size_t size)
         ssize_t written = send(fd, at, size, MSG_NOSIGNAL);
 
         if (written <= 0)
-            return;     /* the chief has had enough of it */
+            return; /* the chief has had enough of it */
         at += written;
         size -= (size_t)written;
     }
@@ -254,8 +255,7 @@ TEST_ON(test_garbage_in_frames, struct fixture *f, setup, teardown)
 {
     int fd = dial_chief(f);
 
-    send_bytes(fd, "nothing that anybody understands, but long enough for a header",
-               62);
+    send_bytes(fd, "nothing that anybody understands, but long enough for a header", 62);
     nodes_wait_log(&f->nodes, "dropped a connection from 127.0.0.1:");
     nodes_wait_log(&f->nodes, ": bad bytes: no frame of muster's");
     (void)close(fd);

@@ -101,8 +101,9 @@ static mu_value *list_of(size_t size, unsigned number)
 
 static mu_value *value_of(unsigned kind, size_t size, unsigned number)
 {
-    return kind == 0 ? bytes_of(size, number) : kind == 1 ? tensor_of(size, number)
-                                                          : list_of(size, number);
+    return kind == 0   ? bytes_of(size, number)
+           : kind == 1 ? tensor_of(size, number)
+                       : list_of(size, number);
 }
 
 static mu_remote_value *schedule(struct fixture *f, const char *function, mu_value *args)
@@ -129,8 +130,9 @@ static mu_value *fetch(mu_remote_value *future)
 TEST_ON(arguments_and_results_of_all_kinds_and_sizes_come_back_whole, struct fixture *f,
         setup, teardown)
 {
-    static const size_t sizes[] = {0, 1, 8 << 10, 10000, 65536, 70001, 300000, 1 << 20,
-                                   (4 << 20) - 100, 4 << 20, 9000001};
+    static const size_t sizes[] = {0,      1,      8 << 10, 10000,           65536,
+                                   70001,  300000, 1 << 20, (4 << 20) - 100, 4 << 20,
+                                   9000001};
     enum { SIZES = sizeof sizes / sizeof sizes[0], KINDS = 3 };
     mu_remote_value *futures[SIZES][KINDS];
     mu_value *values[SIZES][KINDS];
@@ -179,7 +181,7 @@ TEST_ON(tensor_that_is_changed_after_it_was_scheduled_is_sent_as_it_was,
 TEST_ON(many_sizes_keep_memory_bounded_and_idle_nodes_give_it_back, struct fixture *f,
         setup, teardown)
 {
-    enum { BEATS_BYTES = 64 << 10 };    /* used again by each heartbeat */
+    enum { BEATS_BYTES = 64 << 10 }; /* used again by each heartbeat */
     uint32_t random = 7;
     mu_error error = {0};
 

@@ -30,9 +30,16 @@ TEST_WITH(test_who_may_read_it, set_up, tear_down)
         mode_t mode;
         int rv;
     } rows[] = {
-        {0600, 0}, {0400, 0}, {0440, 0}, {0640, 0},
-        {0644, -MU_EPERMISSION}, {0604, -MU_EPERMISSION}, {0602, -MU_EPERMISSION},
-        {0601, -MU_EPERMISSION}, {0620, -MU_EPERMISSION}, {0666, -MU_EPERMISSION},
+        {0600, 0},
+        {0400, 0},
+        {0440, 0},
+        {0640, 0},
+        {0644, -MU_EPERMISSION},
+        {0604, -MU_EPERMISSION},
+        {0602, -MU_EPERMISSION},
+        {0601, -MU_EPERMISSION},
+        {0620, -MU_EPERMISSION},
+        {0666, -MU_EPERMISSION},
     };
     char path[MU__KEY_PATH_BYTES];
     struct mu__key written;
@@ -142,7 +149,7 @@ TEST(test_where_it_is)
     static const struct {
         const char *config;
         const char *home;
-        const char *path;   /* NULL: that of the list of users */
+        const char *path; /* NULL: that of the list of users */
     } rows[] = {
         {"/a/config", "/b", "/a/config/muster/key"},
         {NULL, "/b", "/b/.config/muster/key"},
@@ -177,7 +184,7 @@ static void make_and_tell(const char *path, int begin, int out)
     struct mu__key key;
     char byte;
 
-    (void)read(begin, &byte, 1);    /* until the parent closes it */
+    (void)read(begin, &byte, 1); /* until the parent closes it */
     if (mu__user_key_make(path, NULL) != 0 || mu__key_file_read(path, NULL, &key) != 0 ||
         write(out, key.fingerprint, sizeof key.fingerprint) !=
             (ssize_t)sizeof key.fingerprint)

@@ -28,9 +28,10 @@ static const struct {
     {"far.test", 0, {"203.0.113.1", "203.0.113.2"}},
     {"one.test", 0, {"203.0.113.1"}},
     {"mixed.test", 0, {"2001:db8::1", "127.0.0.1", "2001:db8::1", "127.0.0.1"}},
-    {"many.test", 0,
-     {"203.0.113.1",  "203.0.113.2",  "203.0.113.3",  "203.0.113.4",  "203.0.113.5",
-      "203.0.113.6",  "203.0.113.7",  "203.0.113.8",  "203.0.113.9",  "203.0.113.10",
+    {"many.test",
+     0,
+     {"203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4", "203.0.113.5",
+      "203.0.113.6", "203.0.113.7", "203.0.113.8", "203.0.113.9", "203.0.113.10",
       "203.0.113.11", "203.0.113.12", "203.0.113.13", "203.0.113.14", "203.0.113.15",
       "203.0.113.16", "203.0.113.17", "203.0.113.18", "203.0.113.19"}},
     {"unknown.test", EAI_NONAME, {NULL}},
@@ -73,9 +74,8 @@ MU_EXPORT int getaddrinfo(const char *restrict node, const char *restrict servic
 {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (node != NULL && strcmp(node, names[i].name) == 0)
-            return names[i].status != 0
-                       ? names[i].status
-                       : chain(names[i].addresses, service, hints, res);
+            return names[i].status != 0 ? names[i].status
+                                        : chain(names[i].addresses, service, hints, res);
     return ask_system(node, service, hints, res);
 }
 
@@ -103,9 +103,8 @@ TEST(test_addresses)
     assert_int_equal(ntohs(addresses.items[1].v4.sin_port), 7000);
     look_up("many.test", &addresses);
     assert_int_equal(addresses.count, MU__ADDRESSES_MAX);
-    assert_non_null(inet_ntop(AF_INET,
-                              &addresses.items[MU__ADDRESSES_MAX - 1].v4.sin_addr, text,
-                              sizeof text));
+    assert_non_null(inet_ntop(
+        AF_INET, &addresses.items[MU__ADDRESSES_MAX - 1].v4.sin_addr, text, sizeof text));
     assert_string_equal(text, "203.0.113.16");
 }
 
@@ -114,7 +113,7 @@ TEST(test_failures)
     static const struct {
         const char *name;
         int code;
-        const char *words;  /* NULL: the system's */
+        const char *words; /* NULL: the system's */
         int status;
     } rows[] = {
         {"unknown.test", -MU_ENOTFOUND, NULL, EAI_NONAME},

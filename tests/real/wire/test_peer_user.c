@@ -110,7 +110,7 @@ TEST_WITH(test_another_users_socket, set_up, tear_down)
             bind(fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
             listen(fd, 8) != 0)
             _exit(1);
-        (void)read(ends[0], &byte, 1);      /* until the parent closes it */
+        (void)read(ends[0], &byte, 1); /* until the parent closes it */
         _exit(0);
     }
     (void)close(ends[0]);

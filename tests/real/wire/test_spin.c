@@ -1,6 +1,6 @@
 /* Spinning before a sleep: when a thread does, what it costs in vain, and which cores a
  * process may use. */
-#define _GNU_SOURCE     /* sched_setaffinity */
+#define _GNU_SOURCE /* sched_setaffinity */
 #include "tests/support/test.h"
 
 #include "runtime/uv/spin.h"
@@ -9,12 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    SPIN_US = 200,
-    WAIT_NS = 2000000000,
-    LOOKS = 3,
-    ROUNDS_MS = 300
-};
+enum { SPIN_US = 200, WAIT_NS = 2000000000, LOOKS = 3, ROUNDS_MS = 300 };
 
 static void note_short_waits(struct mu__spin *spin)
 {
@@ -30,7 +25,7 @@ static void note_long_waits(struct mu__spin *spin)
 
 struct looks {
     unsigned count;
-    unsigned ready_at;          /* 0: never */
+    unsigned ready_at; /* 0: never */
 };
 
 static bool look(void *arg)

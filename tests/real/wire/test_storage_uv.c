@@ -218,8 +218,10 @@ LISTED_TEST(test_no_permission)
         if (geteuid() == 0 && setuid(65534) != 0)
             _exit(2);
         _exit(mu__storage_uv_open(beside(place, "other"), false, &error, &storage) ==
-                      -MU_EPERMISSION &&
-                  strstr(error.message, "EACCES") != NULL ? 0 : 1);
+                          -MU_EPERMISSION &&
+                      strstr(error.message, "EACCES") != NULL
+                  ? 0
+                  : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(chmod(place->folder, 0700), 0);
@@ -337,8 +339,8 @@ LISTED_TEST(test_flushed_survives_a_kill)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
     place_restart(place);
-    assert_int_equal(place->storage->ops->load(place->storage, 0, UINT32_MAX, NULL,
-                                               &content), 0);
+    assert_int_equal(
+        place->storage->ops->load(place->storage, 0, UINT32_MAX, NULL, &content), 0);
     assert_non_null(content);
     assert_true(content->size >= size && content->size <= size + 11);
     assert_memory_equal(content->data, expected, size);
@@ -354,8 +356,8 @@ static int visit_next(void *owner, struct mu__msg *msg)
     uint64_t *count = owner;
     struct mu__journal_removed *body = (void *)msg->body;
 
-    return msg->kind == MU__JOURNAL_REMOVED && body->number == (*count)++
-        ? 0 : -MU_EDATALOSS;
+    return msg->kind == MU__JOURNAL_REMOVED && body->number == (*count)++ ? 0
+                                                                          : -MU_EDATALOSS;
 }
 
 /* Opens the journal and goes on with it for ever; each number is told once flushed. */
@@ -420,7 +422,8 @@ LISTED_TEST(test_journal_survives_kills)
         last = write_journal_and_die(place->path, 37 * i);
         place->storage = open_or_fail(place->path, false);
         assert_int_equal(mu__journal_open(place->storage, &mu__messages, &pool,
-                                          visit_next, &count, NULL, NULL, &journal), 0);
+                                          visit_next, &count, NULL, NULL, &journal),
+                         0);
         assert_true(count > last);
         mu__journal_close(journal);
     }

@@ -11,16 +11,16 @@ enum { THREADS = 5, ROUNDS = 200, SOON_MS = 20000, SHORT_MS = 50 };
 struct world {
     struct mu__thread_barrier *barrier;
     atomic_int came[ROUNDS];
-    atomic_int early;           /* who went through before all had come */
+    atomic_int early; /* who went through before all had come */
 };
 
 struct thread {
     struct world *world;
     uv_thread_t id;
     unsigned number;
-    int rounds;                 /* to take part in */
+    int rounds; /* to take part in */
     int64_t timeout_ms;
-    int rv;                     /* of the last wait */
+    int rv; /* of the last wait */
     mu_error error;
 };
 

@@ -242,7 +242,10 @@ TEST(test_bad_keys)
 /* The name of a key, as a peer says it; behind a zero there may be more. */
 TEST(test_names_of_keys)
 {
-#define ROW(text, is) {text, sizeof text - 1, is}
+#define ROW(text, is)             \
+    {                             \
+        text, sizeof text - 1, is \
+    }
     static const struct {
         const char *name;
         size_t size;
@@ -254,7 +257,9 @@ TEST(test_names_of_keys)
         ROW("muster cluster 0123456789abcdef\0and", false),
         ROW("muster cluster 0123456789abcdef ", false),
         ROW("muster cluster 0123456789abcde", false),
-        ROW("muster cluster\0" "0123456789abcdef", false),
+        ROW("muster cluster\0"
+            "0123456789abcdef",
+            false),
         ROW("muster all 0123456789abcdef", false),
         ROW("muster ", false),
         ROW("", false),
@@ -516,7 +521,10 @@ TEST(test_certificate_for_the_key)
 /* Whatever comes instead of a handshake ends it, with words; nothing is read. */
 TEST(test_garbage)
 {
-#define ROW(text) {text, sizeof text - 1}
+#define ROW(text)             \
+    {                         \
+        text, sizeof text - 1 \
+    }
     static const struct {
         const char *bytes;
         size_t size;

@@ -13,10 +13,10 @@
 
 enum {
     CROWD = 5000,
-    FIRST = 1000,               /* of the crowd, before the member comes */
-    MEMBER_MS = 1000,           /* for the member to get in */
-    SLOW_MS = 15000,             /* the same behind thousands of TLS handshakes, or with a
-                                   sanitizer */
+    FIRST = 1000,     /* of the crowd, before the member comes */
+    MEMBER_MS = 1000, /* for the member to get in */
+    SLOW_MS = 15000,  /* the same behind thousands of TLS handshakes, or with a
+                        sanitizer */
     CROWDED_BYTES_MAX = 16 << 20
 };
 
@@ -42,7 +42,7 @@ struct said {
     const char *name;
     const uint8_t *bytes;
     size_t size;
-    bool begins_session;        /* and costs a TLS handshake's arithmetic */
+    bool begins_session; /* and costs a TLS handshake's arithmetic */
 };
 
 static int connect_at(const char *url, bool waits)
@@ -84,7 +84,7 @@ static void play_crowd(const char *url, const struct said *said, unsigned count,
 struct crowd {
     pid_t pid;
     int told;
-    unsigned count;             /* that have connected */
+    unsigned count; /* that have connected */
 };
 
 static void crowd_come(struct crowd *crowd, const char *url, const struct said *said,
@@ -126,15 +126,15 @@ static void crowd_leave(struct crowd *crowd)
 
 struct scene {
     struct place *place;
-    struct counts counts[2];    /* the member dials the second */
+    struct counts counts[2]; /* the member dials the second */
     struct crowd crowd;
     uv_timer_t look;
-    uint64_t member_ms;         /* that it took to get in */
+    uint64_t member_ms; /* that it took to get in */
     uint64_t member_ms_max;
     size_t bytes_before;
     size_t bytes_most;
-    unsigned most;              /* unproven connections */
-    unsigned shorts;            /* reports that descriptors are short */
+    unsigned most;   /* unproven connections */
+    unsigned shorts; /* reports that descriptors are short */
     unsigned refusals;
     char words[320];
 };
@@ -177,9 +177,8 @@ static void scene_open(struct scene *scene, struct mu__tls_identity *identity,
     scene->place->identities[0] = scene->place->identities[1] = identity;
     set_url(scene->place, 1, url);
     for (unsigned i = 0; i < 2; i++)
-        scene->counts[i].wire =
-            place_open(scene->place, i, i == 0 ? &count_events : &crowded_events,
-                       &scene->counts[i]);
+        scene->counts[i].wire = place_open(
+            scene->place, i, i == 0 ? &count_events : &crowded_events, &scene->counts[i]);
     scene->counts[0].greets = true;
     (void)uv_timer_init(&scene->place->loop, &scene->look);
     (void)uv_timer_start(&scene->look, on_look, 2, 2);
@@ -252,7 +251,7 @@ static void let_member_in(struct scene *scene)
 }
 
 static void check_crowd(struct mu__tls_identity *identity, const struct said *said,
-                             unsigned most_min)
+                        unsigned most_min)
 {
     struct scene scene;
 
@@ -286,7 +285,7 @@ TEST(test_plain_crowds)
 {
     static const struct {
         struct said said;
-        unsigned most_min;      /* that stay: who is wrong is ended at once */
+        unsigned most_min; /* that stay: who is wrong is ended at once */
     } rows[] = {
         {{"silent", NULL, 0, false}, MU__UNPROVEN_MAX},
         {{"half a greeting", large_frame, 5, false}, MU__UNPROVEN_MAX},

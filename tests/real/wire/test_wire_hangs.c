@@ -190,8 +190,12 @@ TEST_WITH(test_limit, hang, answer)
     bool is_gone = false;
     bool is_closed = false;
     uv_loop_t loop;
-    struct mu__dial_request request = {.loop = &loop, .url = &url, .timeout_ms = SHORT_MS,
-                                       .events = &all, .owner = &why, .arg = &is_gone};
+    struct mu__dial_request request = {.loop = &loop,
+                                       .url = &url,
+                                       .timeout_ms = SHORT_MS,
+                                       .events = &all,
+                                       .owner = &why,
+                                       .arg = &is_gone};
 
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(mu__blocking_open(&loop, &request.blocking_jobs), 0);

@@ -13,12 +13,12 @@
 enum { PORT = 7001, OUT = 1, WAIT_MS = 25000, HOLDUP_MS = 10000, FILLS = 4 };
 
 /* In this order the system gives them, and they are dialled. */
-static const char dead[] = "127.0.0.1";     /* nothing listens */
-static const char rude[] = "127.0.0.6";     /* hangs up */
-static const char deaf[] = "127.0.0.8";     /* lets nobody in, and says nothing */
-static const char mute[] = "127.0.0.16";    /* lets everybody in, and says nothing */
-static const char live[] = "127.0.0.32";    /* a wire */
-static const char spare[] = "127.0.0.64";   /* another one */
+static const char dead[] = "127.0.0.1";   /* nothing listens */
+static const char rude[] = "127.0.0.6";   /* hangs up */
+static const char deaf[] = "127.0.0.8";   /* lets nobody in, and says nothing */
+static const char mute[] = "127.0.0.16";  /* lets everybody in, and says nothing */
+static const char live[] = "127.0.0.32";  /* a wire */
+static const char spare[] = "127.0.0.64"; /* another one */
 static const char v6[] = "::1";
 
 struct fixture {
@@ -26,15 +26,15 @@ struct fixture {
     uv_loop_t loop;
     uv_timer_t look;
     struct mu__wire_uv *sender;
-    struct mu__wire_uv *receiver;   /* NULL: not opened */
-    struct mu__wire_uv *other;      /* the same */
-    int fills[FILLS];               /* of the silent one; -1: none */
+    struct mu__wire_uv *receiver; /* NULL: not opened */
+    struct mu__wire_uv *other;    /* the same */
+    int fills[FILLS];             /* of the silent one; -1: none */
     unsigned ups;
-    unsigned sent_away;             /* by the rude one */
+    unsigned sent_away; /* by the rude one */
     unsigned opened;
     unsigned closed;
-    uint64_t until_ms;              /* of is_later */
-    char first_error[256];          /* of the sender's first round */
+    uint64_t until_ms;     /* of is_later */
+    char first_error[256]; /* of the sender's first round */
 };
 
 /* ---- what the wires tell ---- */
@@ -121,8 +121,8 @@ static int open_socket(const char *host, struct sockaddr_storage *ret_address,
     if (is_v6)
         assert_int_equal(uv_ip6_addr(host, PORT, v6_address), 0);
     *ret_size = is_v6 ? sizeof *v6_address : sizeof *v4_address;
-    return socket(is_v6 ? AF_INET6 : AF_INET,
-                  SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                  0);
 }
 
 /* A plain listener; with `backlog` 0 it has room for one connection. */
@@ -201,8 +201,8 @@ static void set_addresses(struct fixture *f, const char *const *addresses, size_
         if (getaddrinfo("many.test", NULL, &hints, &found) == 0)
             for (const struct addrinfo *at = found; at != NULL; at = at->ai_next)
                 if (uv_ip_name(at->ai_addr, name, sizeof name) == 0)
-                    (void)snprintf(text + strlen(text), sizeof text - strlen(text),
-                                   "%s ", name);
+                    (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%s ",
+                                   name);
         if (found != NULL)
             freeaddrinfo(found);
         nodes_pause();
@@ -282,7 +282,7 @@ TEST_ON(test_next_at_once, struct fixture *f, open_fixture, close_fixture)
     assert_true(run_until(f, is_up, fd));
     assert_int_equal(f->ups, 1);
     assert_int_equal(f->sent_away, 1);
-    assert_string_equal(f->first_error, "");    /* no look-up has failed as a whole */
+    assert_string_equal(f->first_error, ""); /* no look-up has failed as a whole */
     (void)close(fd);
 }
 
@@ -410,10 +410,9 @@ TEST_ON(test_each_has_its_reason, struct fixture *f, open_fixture, close_fixture
     set_addresses(f, (const char *const[]){dead, deaf, mute, live}, 4);
     dial(f);
     assert_true(run_until(f, has_failed, -1));
-    assert_string_equal(f->first_error,
-                        "127.0.0.1, 127.0.0.32: connection refused; "
-                        "127.0.0.8: the attempt to connect timed out; "
-                        "127.0.0.16: it is connected, and says nothing");
+    assert_string_equal(f->first_error, "127.0.0.1, 127.0.0.32: connection refused; "
+                                        "127.0.0.8: the attempt to connect timed out; "
+                                        "127.0.0.16: it is connected, and says nothing");
     (void)close(deaf_fd);
     (void)close(mute_fd);
 }

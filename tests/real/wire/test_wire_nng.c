@@ -18,13 +18,13 @@ static struct place *mixed_place(const char *url, unsigned which_is_uv)
     return place;
 }
 
-#define FIXTURE(name, make)                                                             \
-    static void *name##_setup(void)                                                     \
-    {                                                                                   \
-        return make;                                                                    \
-    }                                                                                   \
-    static const struct contract_wire name##_fixture = {                                \
-        name##_setup, place_free, place_open, place_close, place_url, place_run,        \
+#define FIXTURE(name, make)                                                      \
+    static void *name##_setup(void)                                              \
+    {                                                                            \
+        return make;                                                             \
+    }                                                                            \
+    static const struct contract_wire name##_fixture = {                         \
+        name##_setup, place_free, place_open, place_close, place_url, place_run, \
     };
 
 FIXTURE(tcp, place_new("tcp://127.0.0.1:0"))

@@ -15,7 +15,7 @@
 
 enum { SLACK_MS = 3000, MANY = 100, SOCKETS_KEPT = 80 };
 
-static sem_t go_on;         /* closes that hang end when it is posted */
+static sem_t go_on; /* closes that hang end when it is posted */
 static sem_t has_ended;
 
 static int hang(nng_socket socket)

@@ -15,11 +15,11 @@ enum { OUT = 3, COUNT = 100, SOON_MS = 20000, SIZE_STEP = 1777 };
 
 struct place {
     uv_loop_t loop;
-    uv_timer_t step;            /* nng works on threads of its own: look again */
+    uv_timer_t step; /* nng works on threads of its own: look again */
     struct mu__wire_uv *wire;
     char folder[64];
-    char own[96];               /* where the wire listens */
-    char peers[96];             /* where the nng socket does */
+    char own[96];   /* where the wire listens */
+    char peers[96]; /* where the nng socket does */
     unsigned ups;
     unsigned downs;
     unsigned frames;
@@ -162,10 +162,9 @@ static void on_pipe(nng_pipe pipe, nng_pipe_ev event, void *arg)
 
 static void watch(void)
 {
-    assert_int_equal(
-        nng_pipe_notify(socket_of_nng, NNG_PIPE_EV_ADD_POST, on_pipe, NULL), 0);
-    assert_int_equal(
-        nng_socket_set_size(socket_of_nng, NNG_OPT_RECVMAXSZ, 1 << 20), 0);
+    assert_int_equal(nng_pipe_notify(socket_of_nng, NNG_PIPE_EV_ADD_POST, on_pipe, NULL),
+                     0);
+    assert_int_equal(nng_socket_set_size(socket_of_nng, NNG_OPT_RECVMAXSZ, 1 << 20), 0);
 }
 
 /* Give nng what it takes now. `accepts`: it has to be told which connection is meant. */
@@ -192,7 +191,7 @@ static void say_more(bool accepts)
         }
         said++;
         if (accepts && said % 32 == 0)
-            return;     /* it throws away what is more than 64 */
+            return; /* it throws away what is more than 64 */
     }
 }
 

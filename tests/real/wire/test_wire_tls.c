@@ -52,7 +52,7 @@ struct dialled {
     struct place *place;
     struct counts counts[2];
     uv_timer_t look;
-    const char *words;          /* wanted in the last error of the dialling one */
+    const char *words; /* wanted in the last error of the dialling one */
 };
 
 static void on_look(uv_timer_t *timer)
@@ -163,8 +163,8 @@ int main(void)
 
     (void)signal(SIGPIPE, SIG_IGN);
     failed += contract_wire_run("wire contract: TLS with a key", &key_fixture);
-    failed += contract_wire_run("wire contract: TLS with certificates",
-                                &certificate_fixture);
+    failed +=
+        contract_wire_run("wire contract: TLS with certificates", &certificate_fixture);
     failed += cmocka_run_group_tests_name("wire over TLS", tests, NULL, NULL);
     return failed;
 }

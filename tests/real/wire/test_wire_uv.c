@@ -149,10 +149,9 @@ LISTED_TEST(test_half_open)
 /* The frame before an oversized one arrives, the oversized one breaks the connection. */
 LISTED_TEST(test_oversized)
 {
-    static const uint64_t sizes[] = {
-        MU__FRAME_BYTES_MAX + 1, UINT64_C(1) << 34, INT64_MAX - MU__SP_PREFACE_BYTES,
-        UINT64_MAX - MU__SP_PREFACE_BYTES,
-    };
+    static const uint64_t sizes[] = {MU__FRAME_BYTES_MAX + 1, UINT64_C(1) << 34,
+                                     INT64_MAX - MU__SP_PREFACE_BYTES,
+                                     UINT64_MAX - MU__SP_PREFACE_BYTES};
     struct listener *listener = *state;
     struct counts *counts = &listener->counts[1];
 
@@ -293,11 +292,12 @@ LISTED_TEST(test_a_deaf_wire)
     bool closed = false;
 
     assert_int_equal(mu__wire_uv_open_deaf(&listener->place->loop, &count_events, &counts,
-                                           NULL, &wire), 0);
+                                           NULL, &wire),
+                     0);
     counts.wire = mu__wire_uv_wire(wire);
     assert_string_equal(mu__wire_uv_url(wire), "");
-    assert_int_equal(counts.wire->ops->dial(counts.wire, 1,
-                                            place_url(listener->place, 1)), 0);
+    assert_int_equal(
+        counts.wire->ops->dial(counts.wire, 1, place_url(listener->place, 1)), 0);
     listener->counts[1].wanted_frames = 1;
     run_until(listener, has_frames, 1);
     mu__wire_uv_close(wire, on_closed, &closed);
@@ -357,16 +357,11 @@ LISTED_TEST(test_last_error)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_LISTENER(test_garbage),
-        WITH_LISTENER(test_wrong_protocol),
-        WITH_LISTENER(test_half_open),
-        WITH_LISTENER(test_oversized),
-        WITH_LISTENER(test_many_connections),
-        cmocka_unit_test(test_close_in_full_swing),
-        WITH_LISTENER(test_bad_prefaces),
-        WITH_LISTENER(test_notes),
-        WITH_LISTENER(test_a_deaf_wire),
-        WITH_LISTENER(test_last_error),
+        WITH_LISTENER(test_garbage),          WITH_LISTENER(test_wrong_protocol),
+        WITH_LISTENER(test_half_open),        WITH_LISTENER(test_oversized),
+        WITH_LISTENER(test_many_connections), cmocka_unit_test(test_close_in_full_swing),
+        WITH_LISTENER(test_bad_prefaces),     WITH_LISTENER(test_notes),
+        WITH_LISTENER(test_a_deaf_wire),      WITH_LISTENER(test_last_error),
     };
     int failed = 0;
 

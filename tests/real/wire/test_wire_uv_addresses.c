@@ -95,7 +95,8 @@ TEST(test_stale_socket_file)
     mu_error error;
 
     assert_int_equal(mu__wire_uv_open(&place->loop, place_url(place, 0), &count_events,
-                                       &counts, &error, &thief), -MU_EEXISTS);
+                                      &counts, &error, &thief),
+                     -MU_EEXISTS);
     assert_non_null(strstr(error.message, place_url(place, 0)));
     child_kill(pid);
     assert_int_equal(access(url + strlen("ipc://"), F_OK), 0);
@@ -164,23 +165,25 @@ TEST(test_where_it_cannot_listen)
         {"ipc://relative", -MU_EINVALID},
         {"ipc:///no/such/directory/x", -MU_EINVALID},
         {"ipc:///tmp/a-path-that-is-longer-than-the-one-hundred-and-seven-bytes-which-"
-         "the-system-allows-for-the-name-of-a-socket", -MU_EINVALID},
+         "the-system-allows-for-the-name-of-a-socket",
+         -MU_EINVALID},
     };
     struct place *place = place_new(false);
     struct mu__wire_uv *untouched = NULL;
     mu_error error;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int rv = mu__wire_uv_open(&place->loop, rows[i].bind, &count_events, NULL,
-                                   &error, &untouched);
+        int rv = mu__wire_uv_open(&place->loop, rows[i].bind, &count_events, NULL, &error,
+                                  &untouched);
 
         if (rv != rows[i].rv)
             fail_msg("\"%s\" gave %s", rows[i].bind, mu_err_name(rv));
         assert_int_equal(error.code, rv);
         assert_non_null(strstr(error.message, rows[i].bind));
         assert_null(untouched);
-        assert_int_equal(mu__wire_uv_open(&place->loop, rows[i].bind, &count_events,
-                                           NULL, NULL, &untouched), rv);
+        assert_int_equal(mu__wire_uv_open(&place->loop, rows[i].bind, &count_events, NULL,
+                                          NULL, &untouched),
+                         rv);
     }
     place_free(place);
 }
@@ -191,20 +194,31 @@ TEST_ON(test_port_in_use, struct listener *listener, listener_setup, listener_te
     mu_error error;
 
     assert_int_equal(mu__wire_uv_open(&listener->place->loop,
-                                       place_url(listener->place, 1), &count_events, NULL,
-                                       &error, &second), -MU_EEXISTS);
+                                      place_url(listener->place, 1), &count_events, NULL,
+                                      &error, &second),
+                     -MU_EEXISTS);
     assert_non_null(strstr(error.message, place_url(listener->place, 1)));
     assert_null(second);
     assert_others_go_on(listener);
 }
 
-TEST_ON(test_where_it_cannot_dial, struct listener *listener,
-        listener_setup, listener_teardown)
+TEST_ON(test_where_it_cannot_dial, struct listener *listener, listener_setup,
+        listener_teardown)
 {
     static const char *const bad[] = {
-        "", "x", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:0",
-        "tcp://127.0.0.1:65536", "tcp://:80", "tcp://a b:1", "tcp://[::1:1",
-        "tcp://h:1/x", "ipc://relative", "inproc://x", "http://127.0.0.1:80",
+        "",
+        "x",
+        "tcp://",
+        "tcp://127.0.0.1",
+        "tcp://127.0.0.1:0",
+        "tcp://127.0.0.1:65536",
+        "tcp://:80",
+        "tcp://a b:1",
+        "tcp://[::1:1",
+        "tcp://h:1/x",
+        "ipc://relative",
+        "inproc://x",
+        "http://127.0.0.1:80",
     };
     struct mu__wire *wire = listener->counts[0].wire;
 

@@ -54,7 +54,8 @@ TEST_ON(test_opening_is_checked, struct fixture *f, setup, teardown)
     assert_int_equal(mu__world_uv_open(&f->loop, 0, &hooks, NULL, &untouched),
                      -MU_EINVALID);
     assert_int_equal(mu__world_uv_open(&f->loop, MU__EXECUTOR_THREADS_MAX + 1, &hooks,
-                                       NULL, &untouched), -MU_EINVALID);
+                                       NULL, &untouched),
+                     -MU_EINVALID);
     assert_null(untouched);
 }
 
@@ -207,8 +208,8 @@ static void *produce(void *arg)
     for (uint32_t i = 0; i < POSTS_EACH; i++) {
         struct mu__msg *msg = post_new(producer->number, i);
 
-        producer->rv = msg == NULL ? -MU_ENOMEM
-                                   : mu__world_uv_post(producer->fixture->world, msg);
+        producer->rv =
+            msg == NULL ? -MU_ENOMEM : mu__world_uv_post(producer->fixture->world, msg);
         if (producer->rv != 0) {
             free(msg);
             break;
@@ -222,8 +223,8 @@ static void start_producers(struct fixture *f, struct producer *producers)
 {
     for (uint32_t i = 0; i < PRODUCERS; i++) {
         producers[i] = (struct producer){.fixture = f, .number = i};
-        assert_int_equal(pthread_create(&producers[i].thread, NULL, produce,
-                                        &producers[i]), 0);
+        assert_int_equal(
+            pthread_create(&producers[i].thread, NULL, produce, &producers[i]), 0);
     }
 }
 

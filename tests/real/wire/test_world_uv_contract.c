@@ -7,7 +7,7 @@
 struct place {
     uv_loop_t loop;
     uv_timer_t limit;
-    bool late;          /* the limit has passed */
+    bool late; /* the limit has passed */
     struct mu__world_uv *world;
     bool closed;
 };

@@ -1,7 +1,7 @@
 /* The real world on a loop that is the node's own: nobody wakes it while it does not
  * sleep, and nothing that is left for it just then is missed, however long it and the
  * executor's threads spin. */
-#define _GNU_SOURCE     /* pipe2 */
+#define _GNU_SOURCE /* pipe2 */
 #include "tests/real/wire/world_uv_fixture.h"
 
 #include "runtime/uv/spin.h"
@@ -15,7 +15,7 @@ enum {
     ROUNDS = 500,
     SHORT_SPIN_US = 5,
     LONG_SPIN_US = 300,
-    STALL_ROUNDS = 64,          /* each thread stalls for 0 to so many units of time */
+    STALL_ROUNDS = 64, /* each thread stalls for 0 to so many units of time */
     STALL_LOOKS = 40
 };
 
@@ -24,9 +24,9 @@ enum {
 struct scene {
     atomic_uint delivered[PRODUCERS];
     struct mu__work works[2];
-    atomic_uint met;            /* works that have begun; each waits for the other */
+    atomic_uint met; /* works that have begun; each waits for the other */
     unsigned submitted;
-    int pipe[2];                /* has a byte while the world's prepare handle runs */
+    int pipe[2]; /* has a byte while the world's prepare handle runs */
 };
 
 static struct scene scene;
@@ -137,7 +137,8 @@ static bool run_producers(struct fixture *f, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         producers[i] = (struct producer){.fixture = f, .number = i};
         assert_int_equal(pthread_create(&producers[i].thread, NULL, post_one_by_one,
-                                        &producers[i]), 0);
+                                        &producers[i]),
+                         0);
     }
     (void)uv_run(&f->loop, UV_RUN_DEFAULT);
     for (uint32_t i = 0; i < count; i++)

@@ -11,7 +11,7 @@ static bool had_dones(struct fixture *f)
 /* ---- Work ---- */
 
 struct job {
-    struct mu__work work;   /* first: run casts */
+    struct mu__work work; /* first: run casts */
     bool ran;
     char thread_name[16];
 };
@@ -63,10 +63,10 @@ TEST_ON(test_work_comes_back, struct fixture *f, setup, teardown)
 }
 
 struct blocker {
-    struct mu__work work;   /* first: run casts */
+    struct mu__work work; /* first: run casts */
     sem_t started;
     sem_t go_on;
-    sem_t ended;            /* the last thing that run touches */
+    sem_t ended; /* the last thing that run touches */
 };
 
 static void wait_for(sem_t *semaphore)

@@ -24,8 +24,8 @@ struct place {
     struct mu__wire_uv *uv[2];
     unsigned open;
     char urls[2][ADDRESS_MAX];
-    char directory[64];             /* "": none */
-    const struct mu__tls_pem *pem;  /* NULL: plain */
+    char directory[64];            /* "": none */
+    const struct mu__tls_pem *pem; /* NULL: plain */
 };
 
 static inline void on_limit(uv_timer_t *timer)
@@ -60,7 +60,9 @@ static inline struct place *place_new(const char *url)
     }
     for (unsigned i = 0; i < 2; i++)
         (void)snprintf(place->urls[i], ADDRESS_MAX, "%s%s%s", url, place->directory,
-                       has_port ? "" : place->directory[0] == '\0' ? names[i] : paths[i]);
+                       has_port                      ? ""
+                       : place->directory[0] == '\0' ? names[i]
+                                                     : paths[i]);
     return place;
 }
 
@@ -78,9 +80,8 @@ static inline bool place_run(void *arg, bool (*done)(void *arg), void *done_arg)
     return done(done_arg);
 }
 
-static inline struct mu__wire *place_open(void *arg, unsigned which,
-                                          const struct mu__wire_events *events,
-                                          void *owner)
+static inline struct mu__wire *place_open(
+    void *arg, unsigned which, const struct mu__wire_events *events, void *owner)
 {
     struct place *place = arg;
     mu_error error;
@@ -94,8 +95,9 @@ static inline struct mu__wire *place_open(void *arg, unsigned which,
     if (rv != 0)
         fail_msg("%s", error.message);
     place->open++;
-    set_url(place, which, place->is_uv[which] ? mu__wire_uv_url(place->uv[which])
-                                              : mu__wire_nng_url(place->nng[which]));
+    set_url(place, which,
+            place->is_uv[which] ? mu__wire_uv_url(place->uv[which])
+                                : mu__wire_nng_url(place->nng[which]));
     return place->is_uv[which] ? mu__wire_uv_wire(place->uv[which])
                                : mu__wire_nng_wire(place->nng[which]);
 }

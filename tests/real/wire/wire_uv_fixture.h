@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 20000,        /* after which a test fails: far more than anything takes */
+    WAIT_MS = 20000, /* after which a test fails: far more than anything takes */
     MANY_CONNECTIONS = 200,
     ADDRESS_MAX = 200
 };
@@ -34,7 +34,7 @@ struct place {
     struct mu__wire_uv *wires[2];
     unsigned open;
     char urls[2][ADDRESS_MAX];
-    char directory[64];             /* "" for tcp */
+    char directory[64];                     /* "" for tcp */
     struct mu__tls_identity *identities[2]; /* of the wires; NULL: plain */
     struct mu__tls_source sources[2];
 };
@@ -99,13 +99,13 @@ static inline bool place_run(void *arg, bool (*done)(void *arg), void *done_arg)
     return done(done_arg);
 }
 
-static inline struct mu__wire *place_open(void *arg, unsigned which,
-                                   const struct mu__wire_events *events, void *owner)
+static inline struct mu__wire *place_open(
+    void *arg, unsigned which, const struct mu__wire_events *events, void *owner)
 {
     struct place *place = arg;
     mu_error error;
     int rv = mu__wire_uv_open(&place->loop, place->urls[which], events, owner, &error,
-                               &place->wires[which]);
+                              &place->wires[which]);
 
     if (rv != 0)
         fail_msg("%s", error.message);
@@ -171,8 +171,8 @@ static const struct contract_wire ipc_fixture = {
 
 struct counts {
     struct mu__wire *wire;
-    bool greets;                /* sends a frame on each connection */
-    bool drops;                 /* drops each connection that sends a frame */
+    bool greets; /* sends a frame on each connection */
+    bool drops;  /* drops each connection that sends a frame */
     unsigned ups;
     unsigned downs;
     unsigned frames;
@@ -258,8 +258,8 @@ static inline int listener_setup(void **state)
     assert_non_null(listener);
     listener->place = place_new(false);
     for (unsigned i = 0; i < 2; i++)
-        listener->counts[i].wire = place_open(listener->place, i, &count_events,
-                                              &listener->counts[i]);
+        listener->counts[i].wire =
+            place_open(listener->place, i, &count_events, &listener->counts[i]);
     *state = listener;
     return 0;
 }
@@ -289,8 +289,8 @@ static inline void assert_others_go_on(struct listener *listener)
     struct mu__buf *frame;
 
     if (sender->ups == 0)
-        assert_int_equal(sender->wire->ops->dial(sender->wire, 1,
-                                                 place_url(listener->place, 1)), 0);
+        assert_int_equal(
+            sender->wire->ops->dial(sender->wire, 1, place_url(listener->place, 1)), 0);
     run_until(listener, is_up, 0);
     frame = sender->wire->ops->buffer(sender->wire, 8);
     assert_non_null(frame);

@@ -22,12 +22,12 @@
 #endif
 
 enum {
-    WAIT_MS = 20000,        /* after which a test fails: far more than anything takes */
+    WAIT_MS = 20000, /* after which a test fails: far more than anything takes */
     THREADS = 2,
     PRODUCERS = 4,
     POSTS_EACH = 20000,
     WORKS = 500,
-    KIND_POST = 100         /* of messages that producers post */
+    KIND_POST = 100 /* of messages that producers post */
 };
 
 struct post {
@@ -50,7 +50,7 @@ struct fixture {
     unsigned dones;
     unsigned wanted_dones;
     uint32_t next_number[PRODUCERS];
-    bool turn_due;              /* something was delivered and no turn followed yet */
+    bool turn_due; /* something was delivered and no turn followed yet */
     struct mu__msg *transmitted;
     struct mu__work *last_done;
     mu__pid last_to;
@@ -122,7 +122,7 @@ static inline int transmit(void *owner, struct mu__msg *msg)
 }
 
 static inline void log_line(void *owner, enum mu__log_level level, const char *who,
-                     const char *line)
+                            const char *line)
 {
     struct fixture *f = owner;
 
@@ -210,7 +210,7 @@ struct producer {
     struct fixture *fixture;
     uint32_t number;
     unsigned posted;
-    int rv;                 /* the last one */
+    int rv; /* the last one */
 };
 
 /* ---- Work ---- */

@@ -8,24 +8,25 @@
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes;
 
+/* clang-format off */
 #define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
 #define ROWS(...) (const struct script_row[]){__VA_ARGS__, SCRIPT_END}
+/* clang-format on */
 
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
 #define BEARER "Authorization: Bearer secret-1"
-#define API                                           \
+#define API                                             \
     "https://10.96.0.1:443/api/v1/namespaces/training/" \
     "pods?limit=500&labelSelector="
 
 #define DEFAULT API "job-name%3Dtensorflow"
 
 /* What every pod has. */
-#define POD                                                     \
-    SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "10.96.0.1"),    \
-        SCRIPT_VARIABLE("KUBERNETES_SERVICE_PORT", "443"),      \
-        SCRIPT_FILE(ACCOUNT "namespace", "training"),           \
-        SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),                   \
-        SCRIPT_FILE(ACCOUNT "token", "secret-1\n")
+#define POD                                                  \
+    SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "10.96.0.1"), \
+        SCRIPT_VARIABLE("KUBERNETES_SERVICE_PORT", "443"),   \
+        SCRIPT_FILE(ACCOUNT "namespace", "training"),        \
+        SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"), SCRIPT_FILE(ACCOUNT "token", "secret-1\n")
 #define ANSWER(url, ...) \
     SCRIPT(HTTP, .name = (url), .has_header = BEARER, .text = __VA_ARGS__)
 

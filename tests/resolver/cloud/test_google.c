@@ -2,17 +2,17 @@
 #include "tests/support/google.h"
 
 /* A service account's file, with a key that no message may show. */
-#define ACCOUNT                                                                 \
-    "{\"type\": \"service_account\", \"client_email\": \"a@b.c\", "             \
-    "\"private_key\": \"-----BEGIN PRIVATE KEY-----\\nSECRET\\n\", "            \
+#define ACCOUNT                                                      \
+    "{\"type\": \"service_account\", \"client_email\": \"a@b.c\", "  \
+    "\"private_key\": \"-----BEGIN PRIVATE KEY-----\\nSECRET\\n\", " \
     "\"private_key_id\": \"k1\", \"token_uri\": \"https://token.example/t\"}"
 #define JWT_HEAD "eyJhbGciOiJSUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6ImsxIn0"
-#define JWT_CLAIMS                                                                     \
+#define JWT_CLAIMS                                                                       \
     "eyJpc3MiOiJhQGIuYyIsInNjb3BlIjoiaHR0cHM6Ly93d3cuZ29vZ2xlYXBpcy5jb20vYXV0aC9jbG91ZC" \
     "1wbGF0Zm9ybSIsImF1ZCI6Imh0dHBzOi8vb2F1dGgyLmdvb2dsZWFwaXMuY29tL3Rva2VuIiwiaWF0Ijox" \
     "NzAwMDAwMDAwLCJleHAiOjE3MDAwMDM2MDB9"
-#define USER                                                            \
-    "{\"type\": \"authorized_user\", \"client_id\": \"i d\", "          \
+#define USER                                                   \
+    "{\"type\": \"authorized_user\", \"client_id\": \"i d\", " \
     "\"client_secret\": \"SECRET1\", \"refresh_token\": \"SECRET/2\"}"
 
 static int project(const struct mu__google *google, mu_error *ret_error, char **ret_text)
@@ -85,8 +85,8 @@ TEST(test_metadata_host)
         if (rows[i].ip != NULL)
             script[count++] =
                 (struct script_row)SCRIPT_VARIABLE("GCE_METADATA_IP", rows[i].ip);
-        script[count++] = (struct script_row)SCRIPT(HTTP, .name = url, .header = "Google",
-                                                    .text = "p");
+        script[count++] =
+            (struct script_row)SCRIPT(HTTP, .name = url, .header = "Google", .text = "p");
         expect(project, script, (struct mu__google){0}, "p");
     }
 }
@@ -148,9 +148,12 @@ TEST(test_product_names)
         const char *no_check;
         int here;
     } rows[] = {
-        {"Google Compute Engine\n", NULL, 1}, {"Google\n", NULL, 1},
-        {"Google", "false", 1},               {"Google Compute Engine", "true", 0},
-        {"Googled PC\n", NULL, 0},            {"Google Pixel\n", NULL, 0},
+        {"Google Compute Engine\n", NULL, 1},
+        {"Google\n", NULL, 1},
+        {"Google", "false", 1},
+        {"Google Compute Engine", "true", 0},
+        {"Googled PC\n", NULL, 0},
+        {"Google Pixel\n", NULL, 0},
     };
     mu_error why;
 
@@ -293,8 +296,8 @@ TEST(test_bad_files)
         const char *words;
     } rows[] = {
         {"", -MU_EINVALID, "credentials /c: JSON: the text is empty"},
-        {"SECRET", -MU_EINVALID, "credentials /c: JSON: line 1, column 1: expected an "
-                                 "object"},
+        {"SECRET", -MU_EINVALID,
+         "credentials /c: JSON: line 1, column 1: expected an object"},
         {"{\"type\": \"service_account\", \"private_key\": \"SECRET", -MU_EINVALID,
          "credentials /c: JSON: line 1, column 45: expected JSON"},
         {"{}", -MU_EUNIMPLEMENTED, "type: expected \"service_account\""},

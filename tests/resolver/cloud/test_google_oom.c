@@ -148,8 +148,10 @@ TEST(test_gce)
 TEST(test_tpu)
 {
     static const char *const by_itself[] = {NULL};
-    static const char *const named[] = {"tpu", "n,grpc://10.0.0.9", "coordinator_name",
-                                        "chief", "coordinator_address", "a:1", NULL};
+    static const char *const named[] = {
+        "tpu",   "n,grpc://10.0.0.9",   "coordinator_name",
+        "chief", "coordinator_address", "a:1",
+        NULL};
     static const char *const discovered[] = {"tpu", "projects/p/locations/z/nodes/n",
                                              "discovery_url", "https://discovery", NULL};
     static const char *const queued[] = {

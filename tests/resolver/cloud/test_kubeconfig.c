@@ -2,7 +2,7 @@
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 #include "tests/support/test.h"
 
-#define CONTEXT(cluster, user)                                                     \
+#define CONTEXT(cluster, user)                                                      \
     "current-context: here\ncontexts:\n- name: here\n  context: {cluster: " cluster \
     ", user: " user ", namespace: training}\n"
 
@@ -26,12 +26,12 @@ static const char whole[] =
     "      Q0\n"
     "      VS\n"
     "      VA==\n"
-    "    client-key: /keys/other.key\n" CONTEXT("big", "me")
-    "- name: there\n"
-    "  context: {cluster: small, user: other}\n"
-    "- name: nobody\n"
-    "  context: {cluster: small}\n"
-    "preferences: {}\n";
+    "    client-key: /keys/other.key\n" CONTEXT(
+        "big", "me") "- name: there\n"
+                     "  context: {cluster: small, user: other}\n"
+                     "- name: nobody\n"
+                     "  context: {cluster: small}\n"
+                     "preferences: {}\n";
 
 struct text {
     const char *path;
@@ -134,9 +134,10 @@ TEST(test_merged)
         {"/a/config", "clusters:\n- name: k\n  cluster: {server: 'https://a', "
                       "certificate-authority: ca}\n"},
         {"/b/config", ""},
-        {"/c/config", "clusters:\n- name: k\n  cluster: {server: 'https://c', "
-                      "tls-server-name: c}\nusers:\n- name: u\n  user: {tokenFile: t}\n"
-                      CONTEXT("k", "u")},
+        {"/c/config",
+         "clusters:\n- name: k\n  cluster: {server: 'https://c', "
+         "tls-server-name: c}\nusers:\n- name: u\n  user: {tokenFile: t}\n" CONTEXT("k",
+                                                                                    "u")},
         {"/d/config", "current-context: other\n"},
     };
     struct mu__kube_access access;
@@ -150,9 +151,10 @@ TEST(test_merged)
     mu__kube_access_done(&access);
 }
 
-#define USER(content)                                                         \
-    CONTEXT("k", "u") "clusters: [{name: k, cluster: {server: 'https://k'}}]\n" \
-                      "users: [{name: u, user: {" content "}}]\n"
+#define USER(content)                                         \
+    CONTEXT("k", "u")                                         \
+    "clusters: [{name: k, cluster: {server: 'https://k'}}]\n" \
+    "users: [{name: u, user: {" content "}}]\n"
 #define CLUSTER(content) \
     CONTEXT("k", "u") "users: []\nclusters: [{name: k, cluster: {" content "}}]\n"
 
@@ -161,7 +163,8 @@ TEST(test_empty_values)
 {
     struct mu__kube_access access = find_one(
         USER("token: '', tokenFile: null, username: '', password: '', as-groups: [], "
-             "as-user-extra: {}, auth-provider: null, exec: null"), NULL);
+             "as-user-extra: {}, auth-provider: null, exec: null"),
+        NULL);
 
     assert_null(access.token.text);
     assert_null(access.token.path);
@@ -184,8 +187,8 @@ TEST(test_sign_in)
 
     assert_string_equal(access.token.text, "secret");
     mu__kube_access_done(&access);
-    assert_int_equal(mu__kubeconfig_parse(file.text, strlen(file.text), file.path, &error,
-                                          &root), 0);
+    assert_int_equal(
+        mu__kubeconfig_parse(file.text, strlen(file.text), file.path, &error, &root), 0);
     parsed.root = root;
     assert_int_equal(mu__kubeconfig_find(&parsed, 1, NULL, false, &error, &access), 0);
     assert_string_equal(access.certificate.path, "/k/c");

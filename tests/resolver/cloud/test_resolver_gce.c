@@ -63,8 +63,9 @@ TEST(test_one_refusal_is_enough)
                .status = 401, .text = "{}"),
         SCRIPT_END,
     };
-    static const char *const settings[] = {"project=p", "zone=z", "instance_group=g",
-                                           "access_token_file=/t", "task_index=0", NULL};
+    static const char *const settings[] = {"project=p",        "zone=z",
+                                           "instance_group=g", "access_token_file=/t",
+                                           "task_index=0",     NULL};
 
     script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.3:8470\"]}", "worker:0");
     script_expect_error(kind, twice, settings, -MU_EUNAUTHENTICATED, "status 401");
@@ -154,7 +155,7 @@ TEST(test_endless_pages)
 enum { MANY = 1000, MANY_BYTES = 256 << 10 };
 
 struct crowd {
-    struct fake_sources sources;    /* first: it casts */
+    struct fake_sources sources; /* first: it casts */
     unsigned pages;
     unsigned lists;
 };

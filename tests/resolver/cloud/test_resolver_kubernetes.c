@@ -5,22 +5,23 @@
 
 #include <stdio.h>
 
-#define LIST(items)                                                                     \
-    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"    \
+#define LIST(items)                                                                  \
+    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":" \
     "\"712\"},\"items\":[" items "]}"
-#define PAGE(token, items)                                                              \
-    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"    \
-    "\"712\",\"continue\":\"" token "\",\"remainingItemCount\":1},\"items\":[" items "]}"
-#define POD_OF(metadata, spec, status)                                          \
-    "{\"metadata\":{" metadata ",\"namespace\":\"training\"},\"spec\":{" spec   \
+#define PAGE(token, items)                                                           \
+    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":" \
+    "\"712\",\"continue\":\"" token "\",\"remainingItemCount\":1},\"items\":[" items \
+    "]}"
+#define POD_OF(metadata, spec, status)                                        \
+    "{\"metadata\":{" metadata ",\"namespace\":\"training\"},\"spec\":{" spec \
     "\"nodeName\":\"n\"},\"status\":{" status "}}"
 #define NAME(name) "\"name\":\"" name "\""
 #define UP(ip) "\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\",\"podIP\":\"" ip "\""
 #define RUNNING(name, ip) POD_OF(NAME(name), "", UP(ip))
-#define OWNED(uid)                                                                  \
-    ",\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"uid\":\"other\"},"            \
+#define OWNED(uid)                                                       \
+    ",\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"uid\":\"other\"}," \
     "{\"kind\":\"Job\",\"uid\":\"" uid "\",\"controller\":true}]"
-#define INDEX(index)                                                                \
+#define INDEX(index) \
     ",\"labels\":{\"batch.kubernetes.io/job-completion-index\":\"" index "\"}"
 #define INDEXED(name, uid, index, status) \
     POD_OF(NAME(name) OWNED(uid) INDEX(index), "", status)
@@ -37,6 +38,7 @@
 
 TEST(test_evicted_pod_of_a_job)
 {
+    /* clang-format off */
     static const char list[] =
         "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
         "\"540\"},\"items\":["
@@ -46,6 +48,7 @@ TEST(test_evicted_pod_of_a_job)
         JOB_POD("b5wcd", "1", "\"phase\":\"Failed\",\"reason\":\"Evicted\",\"podIP\":"
                               "\"10.3.0.7\"")
         "]}";
+    /* clang-format on */
 
     script_expect(kind,
                   ROWS(POD, ANSWER(API "app%3Dtrain", list),
@@ -82,11 +85,11 @@ TEST(test_addresses)
                         "pods of namespace training with job-name=tensorflow: pod "
                         "tensorflow-x7k2p: no container has a port named \"web\" with a "
                         "hostPort");
-    script_expect(kind,
-                  ROWS(POD, ANSWER(DEFAULT, LIST(RUNNING("a", "fd00::1") "," RUNNING(
-                                                "b", "fd00::2")))),
-                  NAMES("port=80"), "{\"worker\":[\"[fd00::1]:80\",\"[fd00::2]:80\"]}",
-                  "");
+    script_expect(
+        kind,
+        ROWS(POD,
+             ANSWER(DEFAULT, LIST(RUNNING("a", "fd00::1") "," RUNNING("b", "fd00::2")))),
+        NAMES("port=80"), "{\"worker\":[\"[fd00::1]:80\",\"[fd00::2]:80\"]}", "");
 }
 
 /* Names are ordered by their bytes; several selectors of a job stand in their order. */
@@ -111,6 +114,7 @@ TEST(test_order)
 
 TEST(test_order_by_index)
 {
+    /* clang-format off */
     script_expect(
         kind,
         ROWS(POD, ANSWER(DEFAULT, LIST(INDEXED("w-10-b", "u", "10", UP_AT("10")) ","
@@ -141,15 +145,17 @@ TEST(test_order_by_index)
         ROWS(POD, ANSWER(DEFAULT, LIST(INDEXED("a", "u", "0", UP_AT("1")) ","
                                        INDEXED("c", "u", "2", UP_AT("2"))))),
         NULL, -MU_EUNAVAILABLE, "there is no pod with index 1, behind a");
+    /* clang-format on */
 }
 
-#define OF_JOB(name, job, index, n)                                                    \
-    POD_OF(NAME(name) ",\"labels\":{\"jobset.sigs.k8s.io/job-index\":\"" job           \
+#define OF_JOB(name, job, index, n)                                                     \
+    POD_OF(NAME(name) ",\"labels\":{\"jobset.sigs.k8s.io/job-index\":\"" job            \
                       "\",\"batch.kubernetes.io/job-completion-index\":\"" index "\"}", \
            "", UP_AT(n))
 
 TEST(test_jobs_of_a_jobset)
 {
+    /* clang-format off */
     script_expect(
         kind,
         ROWS(POD, ANSWER(DEFAULT,
@@ -161,6 +167,7 @@ TEST(test_jobs_of_a_jobset)
         "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\",\"10.2.0.3:8470\","
         "\"10.2.0.4:8470\"]}",
         "");
+    /* clang-format on */
 }
 
 /* ---- Who we are ---- */
@@ -169,10 +176,11 @@ TEST(test_jobs_of_a_jobset)
  * their own: only POD_NAME tells them apart. */
 TEST(test_own_task_of_a_host)
 {
-#define AT_HOST(name, port)                                                         \
-    POD_OF(NAME(name), "\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"name\":"    \
-                       "\"m\",\"containerPort\":" port "}]}],",                       \
-           "\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\",\"podIP\":\"10.1.0.1\","   \
+#define AT_HOST(name, port)                                                        \
+    POD_OF(NAME(name),                                                             \
+           "\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"name\":"           \
+           "\"m\",\"containerPort\":" port "}]}],",                                \
+           "\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\",\"podIP\":\"10.1.0.1\"," \
            "\"podIPs\":[{\"ip\":\"10.1.0.1\"},{\"ip\":\"fd00::1\"}]")
     static const char pods[] = LIST(AT_HOST("a", "1001") "," AT_HOST("b", "1002"));
     static const char cluster[] = "{\"worker\":[\"10.1.0.1:1001\",\"10.1.0.1:1002\"]}";
@@ -190,11 +198,12 @@ TEST(test_own_task_of_a_host)
 
 TEST(test_own_task)
 {
+    /* clang-format off */
     static const char pods[] =
         LIST(POD_OF(NAME("w-0-abc"), "\"hostname\":\"w-0\",", UP_AT("1")) ","
              POD_OF(NAME("w-1-xyz"), "\"hostname\":\"w-1\",", UP_AT("2")));
-    static const char cluster[] =
-        "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\"]}";
+    /* clang-format on */
+    static const char cluster[] = "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\"]}";
 
     script_expect(kind,
                   ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "w-1")),
@@ -211,13 +220,12 @@ TEST(test_own_task)
                   ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node")),
                   NULL, cluster, "");
     /* A pod of that name in another namespace is another pod. */
-    script_expect(
-        kind,
-        ROWS(POD, SCRIPT_VARIABLE("HOSTNAME", "w-1"),
-             ANSWER("https://10.96.0.1:443/api/v1/namespaces/b/"
-                    "pods?limit=500&labelSelector=job-name%3Dtensorflow",
-                    pods)),
-        NAMES("namespace=b"), cluster, "");
+    script_expect(kind,
+                  ROWS(POD, SCRIPT_VARIABLE("HOSTNAME", "w-1"),
+                       ANSWER("https://10.96.0.1:443/api/v1/namespaces/b/"
+                              "pods?limit=500&labelSelector=job-name%3Dtensorflow",
+                              pods)),
+                  NAMES("namespace=b"), cluster, "");
 }
 
 /* ---- Pods that do not run ---- */
@@ -255,8 +263,8 @@ TEST(test_not_running)
     char list[1024];
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        (void)snprintf(list, sizeof list, LIST(RUNNING("a", "10.2.0.1") "," POD_OF(
-                                              NAME("w"), "", "%s")),
+        (void)snprintf(list, sizeof list,
+                       LIST(RUNNING("a", "10.2.0.1") "," POD_OF(NAME("w"), "", "%s")),
                        rows[i].status);
         expect_pod_error(list, -MU_EUNAVAILABLE, rows[i].words);
     }
@@ -279,6 +287,7 @@ TEST(test_left_over)
     static const char one[] = "{\"worker\":[\"10.2.0.1:8470\"]}";
 
     /* The Job has made another pod for one that failed. */
+    /* clang-format off */
     expect_left(LIST(POD_OF(NAME("a") OWNED("u"), "", FAILED) ","
                      POD_OF(NAME("b") OWNED("u"), "", UP_AT("1"))), one);
     expect_left(LIST(INDEXED("a", "u", "0", FAILED) ","
@@ -311,14 +320,15 @@ TEST(test_left_over)
     expect_pod_error(LIST(INDEXED("a", "u", "0", ENDED) ","
                           INDEXED("b", "u", "1", UP_AT("1"))), -MU_EUNAVAILABLE,
                      "pod a is Succeeded");
+    /* clang-format on */
 }
 
 TEST(test_same_address)
 {
     script_expect_error(
         kind,
-        ROWS(POD, ANSWER(DEFAULT, LIST(RUNNING("a", "10.2.0.1") "," RUNNING(
-                                      "b", "10.2.0.2")))),
+        ROWS(POD, ANSWER(DEFAULT,
+                         LIST(RUNNING("a", "10.2.0.1") "," RUNNING("b", "10.2.0.2")))),
         NAMES("address=host_ip"), -MU_EEXISTS,
         "pods a and b have the same address 10.1.0.1 port 8470; expected one for each "
         "(address=pod_ip, or ports of their own)");
@@ -344,14 +354,12 @@ TEST(test_counts)
 
 TEST(test_pages)
 {
-    script_expect(kind,
-                  ROWS(POD, ANSWER(DEFAULT, PAGE("t+1=", RUNNING("b", "10.2.0.2"))),
-                       ANSWER(DEFAULT "&continue=t%2B1%3D",
-                              PAGE("t2", RUNNING("c", "10.2.0.3"))),
-                       ANSWER(DEFAULT "&continue=t2", LIST(RUNNING("a", "10.2.0.1")))),
-                  NULL,
-                  "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\",\"10.2.0.3:8470\"]}",
-                  "");
+    script_expect(
+        kind,
+        ROWS(POD, ANSWER(DEFAULT, PAGE("t+1=", RUNNING("b", "10.2.0.2"))),
+             ANSWER(DEFAULT "&continue=t%2B1%3D", PAGE("t2", RUNNING("c", "10.2.0.3"))),
+             ANSWER(DEFAULT "&continue=t2", LIST(RUNNING("a", "10.2.0.1")))),
+        NULL, "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\",\"10.2.0.3:8470\"]}", "");
 }
 
 #define GONE                                                                           \

@@ -53,27 +53,26 @@ TEST(test_kubeconfig)
                        ANSWER(OUTSIDE_DEFAULT, one_pod)),
                   NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     /* Several files; in a pod, but from outside all the same. */
-    script_expect(kind,
-                  ROWS(POD, SCRIPT_VARIABLE("KUBECONFIG", "/gone::/a/one:/b/two"),
-                       SCRIPT_FILE("/a/one", "current-context: c\n"),
-                       SCRIPT_FILE("/b/two", config),
-                       SCRIPT_FILE("/b/ca.crt", "PEM"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NAMES("executable_location=off_cluster"),
-                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    script_expect(
+        kind,
+        ROWS(POD, SCRIPT_VARIABLE("KUBECONFIG", "/gone::/a/one:/b/two"),
+             SCRIPT_FILE("/a/one", "current-context: c\n"), SCRIPT_FILE("/b/two", config),
+             SCRIPT_FILE("/b/ca.crt", "PEM"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
+        NAMES("executable_location=off_cluster"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     /* In a pod, but by a kubeconfig that was named. */
     script_expect(kind,
                   ROWS(POD, SCRIPT_FILE("/c", config), SCRIPT_FILE("/ca.crt", "PEM"),
                        ANSWER(OUTSIDE_DEFAULT, one_pod)),
                   NAMES("kubeconfig=/c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     /* Without a namespace it is the default one; tokens of files are read. */
-    script_expect(
-        kind,
-        ROWS(SCRIPT_FILE("/x", CONFIG("https://k:6443", "", "tokenFile: t")),
-             SCRIPT_FILE("/t", "secret-1"), SCRIPT_FILE("/ca.crt", "PEM"),
-             ANSWER("https://k:6443/api/v1/namespaces/default/"
-                    "pods?limit=500&labelSelector=job-name%3Dtensorflow",
-                    one_pod)),
-        NAMES("kubeconfig=/x", "context=c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    script_expect(kind,
+                  ROWS(SCRIPT_FILE("/x", CONFIG("https://k:6443", "", "tokenFile: t")),
+                       SCRIPT_FILE("/t", "secret-1"), SCRIPT_FILE("/ca.crt", "PEM"),
+                       ANSWER("https://k:6443/api/v1/namespaces/default/"
+                              "pods?limit=500&labelSelector=job-name%3Dtensorflow",
+                              one_pod)),
+                  NAMES("kubeconfig=/x", "context=c"), "{\"worker\":[\"10.2.0.3:8470\"]}",
+                  "");
 }
 
 /* ---- A command that prints a token ---- */
@@ -108,21 +107,20 @@ TEST(test_token_command)
                   ROWS(SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "k"),
                        SCRIPT_VARIABLE("KUBERNETES_SERVICE_PORT", "6443"),
                        SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),
-                       SCRIPT_FILE(ACCOUNT "token", "of-the-pod"),
-                       PRINTS("secret-1"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                       SCRIPT_FILE(ACCOUNT "token", "of-the-pod"), PRINTS("secret-1"),
+                       ANSWER(OUTSIDE_DEFAULT, one_pod)),
                   NAMES(COMMAND, "namespace=training"), cluster, "");
 }
 
 TEST(test_refused_token_of_a_command)
 {
-    script_expect(
-        kind,
-        OFF(PRINTS("secret-1"),
-            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
-            PRINTS("secret-2", .again = 1),
-            SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod, .again = 3,
-                   .has_header = "Authorization: Bearer secret-2")),
-        NAMES(COMMAND), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    script_expect(kind,
+                  OFF(PRINTS("secret-1"),
+                      ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
+                      PRINTS("secret-2", .again = 1),
+                      SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod, .again = 3,
+                             .has_header = "Authorization: Bearer secret-2")),
+                  NAMES(COMMAND), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     script_expect_error(
         kind,
         OFF(PRINTS("secret-1"),
@@ -166,13 +164,13 @@ TEST(test_bad_token_commands)
 
 TEST(test_given_api_server)
 {
-    script_expect(
-        kind,
-        ROWS(SCRIPT(HTTP, .text = one_pod,
-                    .name = "http://127.0.0.1:8001/api/v1/namespaces/default/"
-                            "pods?limit=500&labelSelector=job-name%3Dtensorflow")),
-        NAMES("api_server=http://127.0.0.1:8001/"), "{\"worker\":[\"10.2.0.3:8470\"]}",
-        "");
+    script_expect(kind,
+                  ROWS(SCRIPT(HTTP, .text = one_pod,
+                              .name =
+                                  "http://127.0.0.1:8001/api/v1/namespaces/default/"
+                                  "pods?limit=500&labelSelector=job-name%3Dtensorflow")),
+                  NAMES("api_server=http://127.0.0.1:8001/"),
+                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     script_expect(kind,
                   ROWS(SCRIPT_FILE("/ca", "PEM"), SCRIPT_FILE("/t", "secret-1"),
                        ANSWER(OUTSIDE_DEFAULT, one_pod)),
@@ -196,37 +194,49 @@ TEST(test_no_access)
         int code;
         const char *words;
     } rows[] = {
-        {{"executable_location=moon"}, -MU_EINVALID,
+        {{"executable_location=moon"},
+         -MU_EINVALID,
          "executable_location of resolver kubernetes: expected \"auto\", "
          "\"within_cluster\" or \"off_cluster\", got \"moon\""},
-        {{"executable_location=within_cluster"}, -MU_ENOTFOUND,
+        {{"executable_location=within_cluster"},
+         -MU_ENOTFOUND,
          "KUBERNETES_SERVICE_HOST is not set"},
         {{"namespace=a"}, -MU_ENOTFOUND, "neither KUBECONFIG nor HOME is set"},
         {{"kubeconfig=/gone"}, -MU_ENOTFOUND, "kubeconfig: /gone is not there"},
         {{"kubeconfig=/a:/bad"}, -MU_EINVALID, "/bad: line 1, column 5: expected YAML"},
-        {{"kubeconfig=/exec"}, -MU_EUNIMPLEMENTED,
+        {{"kubeconfig=/exec"},
+         -MU_EUNIMPLEMENTED,
          "/exec: user \"u\": exec: muster does not run a kubeconfig's programs; set "
          "token_command (MUSTER_KUBERNETES_TOKEN_COMMAND)"},
         {{"kubeconfig=/exec", "token=a b"}, -MU_EINVALID, "the token: expected a token"},
         {{"api_server=k:6443"}, -MU_EINVALID, "api_server: expected a url"},
-        {{"api_server=http://k", "token=secret"}, -MU_EINVALID,
+        {{"api_server=http://k", "token=secret"},
+         -MU_EINVALID,
          "the token: expected a server with https for a token, got one with http"},
-        {{"api_server=http://127.example.org", "token=secret"}, -MU_EINVALID,
+        {{"api_server=http://127.example.org", "token=secret"},
+         -MU_EINVALID,
          "expected a server with https for a token, got one with http"},
-        {{"api_server=http://localhost.example.org", "token=secret"}, -MU_EINVALID,
+        {{"api_server=http://localhost.example.org", "token=secret"},
+         -MU_EINVALID,
          "expected a server with https for a token, got one with http"},
-        {{"api_server=https://k", "token=a b"}, -MU_EINVALID,
+        {{"api_server=https://k", "token=a b"},
+         -MU_EINVALID,
          "the token: expected a token: one line of printable characters"},
-        {{"api_server=https://k", "token_file=/gone"}, -MU_ENOTFOUND,
+        {{"api_server=https://k", "token_file=/gone"},
+         -MU_ENOTFOUND,
          "the token: \"/gone\" is not there"},
-        {{"api_server=https://k", "ca_file=/gone"}, -MU_ENOTFOUND,
+        {{"api_server=https://k", "ca_file=/gone"},
+         -MU_ENOTFOUND,
          "the API's certificate authority: \"/gone\" is not there"},
-        {{"api_server=https://k", "namespace=a/b"}, -MU_EINVALID,
+        {{"api_server=https://k", "namespace=a/b"},
+         -MU_EINVALID,
          "namespace: expected a namespace's name"},
-        {{"api_server=https://k", "address=node"}, -MU_EINVALID,
+        {{"api_server=https://k", "address=node"},
+         -MU_EINVALID,
          "setting address of resolver kubernetes: expected \"pod_ip\" or \"host_ip\", "
          "got \"node\""},
-        {{"selectors=worker"}, -MU_EINVALID,
+        {{"selectors=worker"},
+         -MU_EINVALID,
          "setting selectors of resolver kubernetes: at 1: expected TYPE:LABELS"},
         {{"selectors=worker:a;;ps:b"}, -MU_EINVALID, "at 10: expected TYPE:LABELS"},
         {{"selectors="}, -MU_EINVALID, "at 1: expected TYPE:LABELS"},
@@ -240,12 +250,11 @@ TEST(test_no_access)
                  SCRIPT_FILE("/ca.crt", "PEM"),
                  SCRIPT_FILE("/exec", CONFIG("https://k", "", "exec: {command: x}"))),
             rows[i].settings, rows[i].code, rows[i].words);
-    script_expect_error(kind,
-                        ROWS(SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "10.96.0.1"),
-                             SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),
-                             SCRIPT_FILE(ACCOUNT "token", "t")),
-                        NULL, -MU_ENOTFOUND,
-                        "namespace: the pod has no service account that tells it");
+    script_expect_error(
+        kind,
+        ROWS(SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "10.96.0.1"),
+             SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"), SCRIPT_FILE(ACCOUNT "token", "t")),
+        NULL, -MU_ENOTFOUND, "namespace: the pod has no service account that tells it");
 }
 
 TEST(test_detect)

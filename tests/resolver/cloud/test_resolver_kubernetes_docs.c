@@ -45,9 +45,9 @@ static const cJSON *named(const cJSON *list, const char *name)
 {
     const cJSON *item;
 
-    cJSON_ArrayForEach(item, list)
-        if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(item, "name")), name) == 0)
-            return item;
+    cJSON_ArrayForEach(item, list) if (
+        strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(item, "name")), name) ==
+        0) return item;
     return NULL;
 }
 
@@ -58,9 +58,10 @@ static unsigned check_keys(const cJSON *pod)
     const cJSON *container;
     unsigned count = 0;
 
-    cJSON_ArrayForEach(container, cJSON_GetObjectItem(pod, "containers")) {
-        const cJSON *key = named(cJSON_GetObjectItem(container, "env"),
-                                 "MUSTER_KEY_FILE");
+    cJSON_ArrayForEach(container, cJSON_GetObjectItem(pod, "containers"))
+    {
+        const cJSON *key =
+            named(cJSON_GetObjectItem(container, "env"), "MUSTER_KEY_FILE");
         const cJSON *mount = named(cJSON_GetObjectItem(container, "volumeMounts"), "key");
         const char *path = cJSON_GetStringValue(cJSON_GetObjectItem(mount, "mountPath"));
 
@@ -82,8 +83,7 @@ static unsigned check_all_keys(const cJSON *item)
     unsigned count = check_keys(item);
     const cJSON *inner;
 
-    cJSON_ArrayForEach(inner, item)
-        count += check_all_keys(inner);
+    cJSON_ArrayForEach(inner, item) count += check_all_keys(inner);
     return count;
 }
 

@@ -5,13 +5,15 @@
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes_job;
 
+/* clang-format off */
 #define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
 #define ROWS(...) (const struct script_row[]){__VA_ARGS__, SCRIPT_END}
+/* clang-format on */
 #define KNOWN(host, lines) SCRIPT(ADDRESSES, .name = (host), .text = (lines))
 
-#define OF_JOB(index)                                  \
-    SCRIPT_VARIABLE("JOB_COMPLETION_INDEX", index),    \
-        SCRIPT_VARIABLE("HOSTNAME", "train-" index),   \
+#define OF_JOB(index)                                \
+    SCRIPT_VARIABLE("JOB_COMPLETION_INDEX", index),  \
+        SCRIPT_VARIABLE("HOSTNAME", "train-" index), \
         KNOWN("train-0.svc", "10.0.0.9\nfd00::9\n")
 
 TEST(test_indexed_job)
@@ -55,8 +57,7 @@ TEST(test_addresses)
                   "{\"worker\":[\"train-0.svc:55527\",\"train-1.svc:55527\"]}",
                   "worker:0");
     script_expect_error(kind, ROWS(OF_JOB("0")),
-                        NAMES("service=svc", "tasks=2", "wait_for=all"),
-                        -MU_EUNAVAILABLE,
+                        NAMES("service=svc", "tasks=2", "wait_for=all"), -MU_EUNAVAILABLE,
                         "train-1.svc has no address (\"train-1.svc\" is not there). Does "
                         "the pod run, is there a headless service (clusterIP: None) with "
                         "this name that selects it, with publishNotReadyAddresses: true, "
@@ -68,11 +69,10 @@ TEST(test_addresses)
                         "train-1.svc: scripted");
 }
 
-#define OF_SET(name, job, index)                            \
-    SCRIPT_VARIABLE("JOBSET_NAME", "js"),                   \
-        SCRIPT_VARIABLE("REPLICATED_JOB_NAME", name),       \
-        SCRIPT_VARIABLE("JOB_INDEX", job),                  \
-        SCRIPT_VARIABLE("JOB_COMPLETION_INDEX", index),     \
+#define OF_SET(name, job, index)                                                        \
+    SCRIPT_VARIABLE("JOBSET_NAME", "js"), SCRIPT_VARIABLE("REPLICATED_JOB_NAME", name), \
+        SCRIPT_VARIABLE("JOB_INDEX", job),                                              \
+        SCRIPT_VARIABLE("JOB_COMPLETION_INDEX", index),                                 \
         SCRIPT_VARIABLE("HOSTNAME", "js-" name "-" job "-" index)
 
 TEST(test_jobset)
@@ -142,16 +142,15 @@ TEST(test_service_alone)
                   NAMES("service=svc", "tasks=1"), "{\"worker\":[\"10.0.0.1:55527\"]}",
                   "");
     script_expect_error(kind, ROWS(KNOWN("svc", "10.0.0.1\n")),
-                        NAMES("service=svc", "tasks=2", "mode=service"),
-                        -MU_EUNAVAILABLE,
+                        NAMES("service=svc", "tasks=2", "mode=service"), -MU_EUNAVAILABLE,
                         "svc: expected 2 addresses (tasks), but there are 1");
     script_expect_error(kind, ROWS(KNOWN("svc", "10.0.0.1\n10.0.0.2\n")),
                         NAMES("service=svc", "tasks=1", "mode=service"),
                         -MU_EPRECONDITION,
                         "svc: expected 1 addresses (tasks), but there are 2");
     script_expect_error(kind, ROWS(KNOWN("svc", "")),
-                        NAMES("service=svc", "tasks=1", "mode=service"),
-                        -MU_EUNAVAILABLE, "svc has no address (the answer is empty)");
+                        NAMES("service=svc", "tasks=1", "mode=service"), -MU_EUNAVAILABLE,
+                        "svc has no address (the answer is empty)");
 }
 
 TEST(test_refused)
@@ -161,35 +160,46 @@ TEST(test_refused)
         int code;
         const char *words;
     } rows[] = {
-        {{"service=svc"}, -MU_EINVALID,
+        {{"service=svc"},
+         -MU_EINVALID,
          "setting tasks of resolver kubernetes_job: expected how many pods there are"},
-        {{"tasks=2"}, -MU_EINVALID,
+        {{"tasks=2"},
+         -MU_EINVALID,
          "setting service of resolver kubernetes_job: expected the name of the headless "
          "service (the pods' subdomain), got nothing"},
         {{"tasks=2", "service=A b"}, -MU_EINVALID, "got \"A b\""},
-        {{"tasks=2", "service=svc", "mode=x"}, -MU_EINVALID,
+        {{"tasks=2", "service=svc", "mode=x"},
+         -MU_EINVALID,
          "setting mode of resolver kubernetes_job: expected job, jobset, statefulset, "
          "service or auto, got \"x\""},
         {{"tasks=2", "service=svc", "address=x"}, -MU_EINVALID, "expected name or ip"},
-        {{"tasks=2", "service=svc", "wait_for=x"}, -MU_EINVALID,
+        {{"tasks=2", "service=svc", "wait_for=x"},
+         -MU_EINVALID,
          "expected none, first or all"},
-        {{"tasks=2", "service=svc", "domain=x"}, -MU_EINVALID,
+        {{"tasks=2", "service=svc", "domain=x"},
+         -MU_EINVALID,
          "expected a namespace beside the domain"},
-        {{"tasks=2", "service=svc", "namespace=x.y"}, -MU_EINVALID,
+        {{"tasks=2", "service=svc", "namespace=x.y"},
+         -MU_EINVALID,
          "expected the name of a namespace"},
-        {{"tasks=2", "service=svc", "jobs=ps=5"}, -MU_EINVALID,
+        {{"tasks=2", "service=svc", "jobs=ps=5"},
+         -MU_EINVALID,
          "the jobs have 5 tasks, but there are 2"},
-        {{"tasks=2", "service=svc", "mode=jobset"}, -MU_EINVALID,
+        {{"tasks=2", "service=svc", "mode=jobset"},
+         -MU_EINVALID,
          "setting jobset of resolver kubernetes_job: expected the name of the JobSet"},
         {{"groups=ps=a", "service=svc"}, -MU_EINVALID, "expected up to 8 of TYPE=NAME"},
         {{"groups=ps=a:2x2", "service=svc"}, -MU_EINVALID, "got \"ps=a:2x2\""},
         {{"groups=ps=a:0", "service=svc"}, -MU_EINVALID, "expected up to 8"},
         {{"groups=px=a:1", "service=svc"}, -MU_EINVALID, "groups: "},
-        {{"groups=ps=a:1", "service=svc", "jobs=ps=1"}, -MU_EINVALID,
+        {{"groups=ps=a:1", "service=svc", "jobs=ps=1"},
+         -MU_EINVALID,
          "expected nothing beside groups"},
-        {{"groups=ps=a:1", "service=svc", "mode=service"}, -MU_EINVALID,
+        {{"groups=ps=a:1", "service=svc", "mode=service"},
+         -MU_EINVALID,
          "expected no groups in mode service"},
-        {{"groups=ps=a:60000,worker=b:60000", "service=svc"}, -MU_EEXHAUSTED,
+        {{"groups=ps=a:60000,worker=b:60000", "service=svc"},
+         -MU_EEXHAUSTED,
          "expected at most 65536 tasks, got 120000"},
     };
 
@@ -201,8 +211,7 @@ TEST(test_refused)
                         "JOB_COMPLETION_INDEX is not set; expected a Job with "
                         "completionMode: Indexed");
     script_expect_error(kind, ROWS(OF_JOB("x")),
-                        NAMES("service=svc", "tasks=2", "job_name=train"),
-                        -MU_EINVALID,
+                        NAMES("service=svc", "tasks=2", "job_name=train"), -MU_EINVALID,
                         "JOB_COMPLETION_INDEX: expected a whole number of 0 to 999999, "
                         "got \"x\"");
 }

@@ -64,11 +64,10 @@ static int find_in_kubeconfig(void)
     return rv;
 }
 
-#define POD(name, ip)                                                               \
-    "{\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"containers\":[{\"ports\":"   \
-    "[{\"name\":\"a\",\"containerPort\":1},{\"name\":\"b\"}]}]},"                  \
-    "\"status\":{\"phase\":\"Running\",\"podIP\":\"" ip                             \
-    "\",\"hostIP\":\"10.1.0.1\"}}"
+#define POD(name, ip)                                                             \
+    "{\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"containers\":[{\"ports\":" \
+    "[{\"name\":\"a\",\"containerPort\":1},{\"name\":\"b\"}]}]},"                 \
+    "\"status\":{\"phase\":\"Running\",\"podIP\":\"" ip "\",\"hostIP\":\"10.1.0.1\"}}"
 
 static const char page[] = "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" POD(
     "a", "10.0.0.1") "," POD("b", "10.0.0.2") "]}";
@@ -130,8 +129,9 @@ static int resolve(void)
                           "k, user: u}}]\nclusters: [{name: k, cluster: {server: "
                           "'https://k'}}]\nusers: [{name: u, user: {token: t}}]\n"),
         SCRIPT_VARIABLE("KUBECONFIG", "/c"),
-        SCRIPT(HTTP, .name = "https://k/api/v1/namespaces/default/"
-                             "pods?limit=500&labelSelector=job-name%3Dtensorflow",
+        SCRIPT(HTTP,
+               .name = "https://k/api/v1/namespaces/default/"
+                       "pods?limit=500&labelSelector=job-name%3Dtensorflow",
                .text = page),
         SCRIPT_END,
     };
@@ -145,8 +145,9 @@ static int resolve_by_command(void)
         SCRIPT_VARIABLE("MUSTER_KUBERNETES_API_SERVER", "https://k"),
         SCRIPT_VARIABLE("MUSTER_KUBERNETES_TOKEN_COMMAND", "c"),
         SCRIPT(PROGRAM, .name = "/bin/sh", .text = "{\"status\": {\"token\": \"t\"}}"),
-        SCRIPT(HTTP, .name = "https://k/api/v1/namespaces/default/"
-                             "pods?limit=500&labelSelector=job-name%3Dtensorflow",
+        SCRIPT(HTTP,
+               .name = "https://k/api/v1/namespaces/default/"
+                       "pods?limit=500&labelSelector=job-name%3Dtensorflow",
                .text = page),
         SCRIPT_END,
     };

@@ -32,8 +32,8 @@ TEST(test_hosts_are_sorted)
 
 TEST(test_one_host_has_no_master)
 {
-    static const struct script_row rows[] = {
-        V("SM_HOSTS", "[\"algo-1\"]"), V("SM_CURRENT_HOST", "algo-1"), SCRIPT_END};
+    static const struct script_row rows[] = {V("SM_HOSTS", "[\"algo-1\"]"),
+                                             V("SM_CURRENT_HOST", "algo-1"), SCRIPT_END};
     mu_resolution resolution;
     mu_error error;
 
@@ -46,10 +46,10 @@ TEST(test_one_host_has_no_master)
 
 TEST(test_no_cluster)
 {
-    static const struct script_row other[] = {
-        V("SM_HOSTS", "[\"algo-1\"]"), V("SM_CURRENT_HOST", "algo-2"), SCRIPT_END};
-    static const struct script_row empty[] = {
-        V("SM_HOSTS", "[]"), V("SM_CURRENT_HOST", "algo-1"), SCRIPT_END};
+    static const struct script_row other[] = {V("SM_HOSTS", "[\"algo-1\"]"),
+                                              V("SM_CURRENT_HOST", "algo-2"), SCRIPT_END};
+    static const struct script_row empty[] = {V("SM_HOSTS", "[]"),
+                                              V("SM_CURRENT_HOST", "algo-1"), SCRIPT_END};
     static const struct script_row nobody[] = {V("SM_HOSTS", " [ ]"), SCRIPT_END};
 
     script_expect(kind, other, NULL, "", "");
@@ -138,16 +138,16 @@ TEST(test_configuration_refused)
 
 /* ---- Instance groups ---- */
 
-#define CPU                                                               \
+#define CPU                                                                   \
     "{\"instance_group_name\": \"cpu\", \"instance_type\": \"ml.c5.large\", " \
     "\"hosts\": [\"algo-4\", \"algo-2\"]}"
-#define GPU                                                                 \
+#define GPU                                                                     \
     "{\"instance_group_name\": \"gpu\", \"instance_type\": \"ml.p3.2xlarge\", " \
     "\"hosts\": [\"algo-3\", \"algo-1\"]}"
 #define HOSTS "[\"algo-1\", \"algo-2\", \"algo-3\", \"algo-4\"]"
-#define GROUPED                                                                \
+#define GROUPED                                                                     \
     "{\"current_host\": \"algo-3\", \"current_instance_type\": \"ml.p3.2xlarge\", " \
-    "\"current_group_name\": \"gpu\", \"hosts\": " HOSTS ", "                  \
+    "\"current_group_name\": \"gpu\", \"hosts\": " HOSTS ", "                       \
     "\"instance_groups\": [" CPU ", " GPU "], \"network_interface_name\": \"eth0\"}"
 #define VARIABLES(current)                               \
     V("SM_HOSTS", HOSTS), V("SM_CURRENT_HOST", current), \
@@ -165,18 +165,23 @@ TEST(test_groups)
     } cases[] = {
         {"groups=ps=cpu,worker=gpu",
          "{\"ps\":[\"algo-2:2223\",\"algo-4:2223\"],"
-         "\"worker\":[\"algo-1:2223\",\"algo-3:2223\"]}", "worker:1"},
+         "\"worker\":[\"algo-1:2223\",\"algo-3:2223\"]}",
+         "worker:1"},
         {"groups=chief=gpu:1,worker=gpu,ps=cpu",
          "{\"chief\":[\"algo-1:2223\"],\"ps\":[\"algo-2:2223\",\"algo-4:2223\"],"
-         "\"worker\":[\"algo-3:2223\"]}", "worker:0"},
+         "\"worker\":[\"algo-3:2223\"]}",
+         "worker:0"},
         {"groups=worker=gpu,ps=cpu:1,worker=cpu",
          "{\"ps\":[\"algo-2:2223\"],"
-         "\"worker\":[\"algo-1:2223\",\"algo-3:2223\",\"algo-4:2223\"]}", "worker:1"},
+         "\"worker\":[\"algo-1:2223\",\"algo-3:2223\",\"algo-4:2223\"]}",
+         "worker:1"},
         {"groups=worker=gpu", "{\"worker\":[\"algo-1:2223\",\"algo-3:2223\"]}",
          "worker:1"},
         {"groups=worker=cpu", "{\"worker\":[\"algo-2:2223\",\"algo-4:2223\"]}", ""},
-        {"port=2223", "{\"worker\":[\"algo-1:2223\",\"algo-2:2223\",\"algo-3:2223\","
-                      "\"algo-4:2223\"]}", "worker:2"},
+        {"port=2223",
+         "{\"worker\":[\"algo-1:2223\",\"algo-2:2223\",\"algo-3:2223\","
+         "\"algo-4:2223\"]}",
+         "worker:2"},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -216,7 +221,7 @@ TEST(test_several_groups_are_noted)
                                                   SCRIPT_END};
     static const struct {
         const struct script_row *rows;
-        const char *said;       /* NULL: nothing */
+        const char *said; /* NULL: nothing */
     } cases[] = {
         {variables, "SM_INSTANCE_GROUPS_DICT: the hosts are in 2 instance groups"},
         {variable, "SM_RESOURCE_CONFIG: the hosts are in 2 instance groups"},
@@ -237,9 +242,9 @@ TEST(test_several_groups_are_noted)
         assert_int_equal(mu__requests_new(&script.sources.base, NULL, &requests), 0);
         assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
         mu__requests_begin_pass(requests, kind->name);
-        assert_int_equal(
-            kind->resolve(&(struct mu__pass){requests, &settings}, &error, &resolution),
-            0);
+        assert_int_equal(kind->resolve(&(struct mu__pass){requests, &settings}, &error,
+                                       &resolution),
+                         0);
         said = mu__requests_explanation(requests, 0);
         assert_int_equal(said != NULL, cases[i].said != NULL);
         if (said != NULL && strstr(said, cases[i].said) == NULL)
@@ -285,9 +290,11 @@ TEST(test_group_settings_refused)
                         "setting groups");
 }
 
-#define WITH(dict) \
-    {V("SM_HOSTS", "[\"a\"]"), V("SM_CURRENT_HOST", "a"), \
-     V("SM_INSTANCE_GROUPS_DICT", dict), SCRIPT_END}
+#define WITH(dict)                                           \
+    {                                                        \
+        V("SM_HOSTS", "[\"a\"]"), V("SM_CURRENT_HOST", "a"), \
+            V("SM_INSTANCE_GROUPS_DICT", dict), SCRIPT_END   \
+    }
 
 TEST(test_groups_refused)
 {
@@ -319,26 +326,30 @@ TEST(test_groups_refused)
          "group \"h\": expected hosts of SM_HOSTS alone, got \"b\""},
         {{V("SM_HOSTS", "[\"a\", \"b\"]"), V("SM_CURRENT_HOST", "b"),
           V("SM_INSTANCE_GROUPS_DICT", "{\"g\": {\"hosts\": [\"a\"]}}"), SCRIPT_END},
-         -MU_EINVALID, "SM_INSTANCE_GROUPS_DICT: expected the current host \"b\" in one "
-                       "of the 1 groups"},
+         -MU_EINVALID,
+         "SM_INSTANCE_GROUPS_DICT: expected the current host \"b\" in one "
+         "of the 1 groups"},
         {{V("SM_HOSTS", "[\"a\", \"a\"]"), V("SM_CURRENT_HOST", "a"),
           V("SM_INSTANCE_GROUPS_DICT", "{\"g\": {\"hosts\": [\"a\"]}}"), SCRIPT_END},
-         -MU_EEXISTS, "SM_HOSTS: \"a\" appears twice"},
+         -MU_EEXISTS,
+         "SM_HOSTS: \"a\" appears twice"},
         {{V("SM_RESOURCE_CONFIG", "{\"current_host\": \"a\", \"hosts\": [\"a\"]}"),
-          SCRIPT_END}, -MU_ENOTFOUND,
+          SCRIPT_END},
+         -MU_ENOTFOUND,
          "SM_RESOURCE_CONFIG: it has no \"instance_groups\", which the setting groups of "
          "resolver sagemaker is about"},
         {{V("SM_RESOURCE_CONFIG", "{\"current_host\": \"a\", \"hosts\": [\"a\"], "
-            "\"instance_groups\": [{\"hosts\": [\"a\"]}]}"), SCRIPT_END}, -MU_EINVALID,
+                                  "\"instance_groups\": [{\"hosts\": [\"a\"]}]}"),
+          SCRIPT_END},
+         -MU_EINVALID,
          "SM_RESOURCE_CONFIG: group 0: expected \"instance_group_name\", a text"},
         {{V("SM_HOSTS", "[\"a\"]"), V("SM_CURRENT_HOST", "a"), SCRIPT_END},
-         -MU_ENOTFOUND, "and neither SM_INSTANCE_GROUPS_DICT nor SM_RESOURCE_CONFIG is "
-                        "set"},
+         -MU_ENOTFOUND,
+         "and neither SM_INSTANCE_GROUPS_DICT nor SM_RESOURCE_CONFIG is set"},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++)
-        script_expect_error(kind, cases[i].rows, settings, cases[i].code,
-                            cases[i].words);
+        script_expect_error(kind, cases[i].rows, settings, cases[i].code, cases[i].words);
 }
 
 /* More groups than there can be, and more parts of the setting. */
@@ -349,8 +360,7 @@ TEST(test_many_groups)
         "groups=ps=g0,ps=g1,ps=g2,ps=g3,ps=g4,ps=g5,ps=g6,ps=g7,ps=g8", NULL};
     char text[1024] = "{";
     char hosts[256] = "[";
-    const struct script_row rows[] = {V("SM_HOSTS", hosts),
-                                      V("SM_CURRENT_HOST", "a1"),
+    const struct script_row rows[] = {V("SM_HOSTS", hosts), V("SM_CURRENT_HOST", "a1"),
                                       V("SM_INSTANCE_GROUPS_DICT", text), SCRIPT_END};
     size_t hosts_used = 1;
     size_t used = 1;

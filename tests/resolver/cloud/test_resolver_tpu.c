@@ -69,9 +69,12 @@ TEST(test_full_name)
 
 TEST(test_several_are_merged)
 {
-    const char *settings[] = {
-        "tpu=b, a ,grpc://10.1.0.1:99,10.1.0.2", "project=p", "zone=z",
-        "access_token=secret", "port=7000", NULL};
+    const char *settings[] = {"tpu=b, a ,grpc://10.1.0.1:99,10.1.0.2",
+                              "project=p",
+                              "zone=z",
+                              "access_token=secret",
+                              "port=7000",
+                              NULL};
     static const struct script_row rows[] = {
         ROW_NODE("a", .text = TWO_ENDPOINTS),
         ROW_NODE("b", .text = "{\"state\": \"READY\", \"networkEndpoints\": "
@@ -84,7 +87,7 @@ TEST(test_several_are_merged)
                   "\"10.1.0.1:99\",\"10.1.0.2:7000\"]}",
                   "");
     assert_string_equal(resolved(rows, settings).master, "grpc://10.0.0.9:7000");
-    settings[4] = NULL;         /* no port */
+    settings[4] = NULL; /* no port */
     script_expect(kind, rows, settings,
                   "{\"worker\":[\"10.0.0.9:1\",\"10.0.0.2:8470\",\"10.0.0.3:8470\","
                   "\"10.1.0.1:99\",\"10.1.0.2:8470\"]}",
@@ -149,8 +152,8 @@ TEST(test_one_is_gone)
 /* Several slices by their names, on a host of the second: its own address tells which. */
 TEST(test_own_host)
 {
-    static const char *const settings[] = {"tpu=a,b", "project=p", "zone=z",
-                                           "access_token=secret", "port=8482", NULL};
+    static const char *const settings[] = {
+        "tpu=a,b", "project=p", "zone=z", "access_token=secret", "port=8482", NULL};
     static const struct script_row rows[] = {
         ROW_GCE,
         ROW_META("instance/network-interfaces/0/ip", .text = "10.0.1.2"),
@@ -217,8 +220,8 @@ TEST(test_chips)
         {"V9", "2x2", 1, -1},     {"V4", "2x2x1", 0, -1},
     };
 
-    script_expect(kind, rows, named,
-                  "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
+    script_expect(kind, rows, named, "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}",
+                  "");
     assert_int_equal(resolved(rows, named).accelerators, 4);
     for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
         assert_int_equal(mu__tpu_chip_devices(chips[i].chip, chips[i].topology,
@@ -466,9 +469,9 @@ TEST(test_empty_name_on_gce)
 
 TEST(test_coordinator)
 {
-    static const char *const given[] = {
-        "tpu=grpc://10.0.0.1", "coordinator_name=chief",
-        "coordinator_address=10.9.9.9:77", "job_name=ps", NULL};
+    static const char *const given[] = {"tpu=grpc://10.0.0.1", "coordinator_name=chief",
+                                        "coordinator_address=10.9.9.9:77", "job_name=ps",
+                                        NULL};
     static const char *const by_itself[] = {"tpu=grpc://10.0.0.1",
                                             "coordinator_name=chief", NULL};
     static const char *const same[] = {"tpu=grpc://10.0.0.1", "coordinator_name=worker",

@@ -12,15 +12,14 @@ TEST(test_states)
         const char *state;
         int code;
     } rows[] = {
-        {"CREATING", -MU_EUNAVAILABLE},      {"STARTING", -MU_EUNAVAILABLE},
-        {"RESTARTING", -MU_EUNAVAILABLE},    {"REIMAGING", -MU_EUNAVAILABLE},
-        {"REPAIRING", -MU_EUNAVAILABLE},     {"UNHIDING", -MU_EUNAVAILABLE},
-        {"STOPPING", -MU_EPRECONDITION},     {"STOPPED", -MU_EPRECONDITION},
-        {"DELETING", -MU_EPRECONDITION},     {"PREEMPTED", -MU_EPRECONDITION},
-        {"TERMINATED", -MU_EPRECONDITION},   {"HIDING", -MU_EPRECONDITION},
-        {"HIDDEN", -MU_EPRECONDITION},       {"SOMETHING", -MU_EPRECONDITION},
-        {"UNKNOWN", -MU_EPRECONDITION},
-        {"STATE_UNSPECIFIED", -MU_EUNAVAILABLE},
+        {"CREATING", -MU_EUNAVAILABLE},    {"STARTING", -MU_EUNAVAILABLE},
+        {"RESTARTING", -MU_EUNAVAILABLE},  {"REIMAGING", -MU_EUNAVAILABLE},
+        {"REPAIRING", -MU_EUNAVAILABLE},   {"UNHIDING", -MU_EUNAVAILABLE},
+        {"STOPPING", -MU_EPRECONDITION},   {"STOPPED", -MU_EPRECONDITION},
+        {"DELETING", -MU_EPRECONDITION},   {"PREEMPTED", -MU_EPRECONDITION},
+        {"TERMINATED", -MU_EPRECONDITION}, {"HIDING", -MU_EPRECONDITION},
+        {"HIDDEN", -MU_EPRECONDITION},     {"SOMETHING", -MU_EPRECONDITION},
+        {"UNKNOWN", -MU_EPRECONDITION},    {"STATE_UNSPECIFIED", -MU_EUNAVAILABLE},
     };
     char text[256];
     char words[256];
@@ -29,8 +28,7 @@ TEST(test_states)
         const struct script_row script[] = {ROW_NODE("n", .text = text), SCRIPT_END};
 
         (void)snprintf(text, sizeof text,
-                       "{\"state\": \"%s\", \"ipAddress\": \"10.0.0.2\"}",
-                       rows[i].state);
+                       "{\"state\": \"%s\", \"ipAddress\": \"10.0.0.2\"}", rows[i].state);
         (void)snprintf(words, sizeof words,
                        "TPU \"n\" (project p, zone z) is not ready: state \"%s\"",
                        rows[i].state);
@@ -112,8 +110,8 @@ TEST(test_no_such_node)
 
 /* ---- Queued resources ---- */
 
-#define QUEUE(name, state, specs)                                                    \
-    "{\"name\": \"projects/p/locations/z/queuedResources/" name "\", \"state\": "       \
+#define QUEUE(name, state, specs)                                                 \
+    "{\"name\": \"projects/p/locations/z/queuedResources/" name "\", \"state\": " \
     "{\"state\": \"" state "\"}, \"tpu\": {\"nodeSpec\": [" specs "]}}"
 #define SPEC(node) \
     "{\"parent\": \"projects/1/locations/z\", \"nodeId\": \"" node "\", \"node\": {}}"
@@ -143,8 +141,8 @@ TEST(test_queued_resource)
     };
     static const struct script_row named_slices[] = {
         SCRIPT(HTTP, .name = QUEUES "/q",
-               .text = QUEUE("q", "ACTIVE", SLICES("\"nodeCount\": 1, \"nodeIdPrefix\": "
-                                                   "\"slice\""))),
+               .text = QUEUE("q", "ACTIVE",
+                             SLICES("\"nodeCount\": 1, \"nodeIdPrefix\": \"slice\""))),
         ROW_NODE("slice-0", .text = READY_AT("10.0.0.1")),
         SCRIPT_END,
     };
@@ -166,11 +164,16 @@ TEST(test_states_of_queues)
         const char *state;
         int code;
     } rows[] = {
-        {"CREATING", -MU_EUNAVAILABLE},      {"ACCEPTED", -MU_EUNAVAILABLE},
-        {"PROVISIONING", -MU_EUNAVAILABLE},  {"WAITING_FOR_RESOURCES", -MU_EUNAVAILABLE},
-        {"STATE_UNSPECIFIED", -MU_EUNAVAILABLE}, {"", -MU_EUNAVAILABLE},
-        {"FAILED", -MU_EPRECONDITION},       {"SUSPENDING", -MU_EPRECONDITION},
-        {"SUSPENDED", -MU_EPRECONDITION},    {"DELETING", -MU_EPRECONDITION},
+        {"CREATING", -MU_EUNAVAILABLE},
+        {"ACCEPTED", -MU_EUNAVAILABLE},
+        {"PROVISIONING", -MU_EUNAVAILABLE},
+        {"WAITING_FOR_RESOURCES", -MU_EUNAVAILABLE},
+        {"STATE_UNSPECIFIED", -MU_EUNAVAILABLE},
+        {"", -MU_EUNAVAILABLE},
+        {"FAILED", -MU_EPRECONDITION},
+        {"SUSPENDING", -MU_EPRECONDITION},
+        {"SUSPENDED", -MU_EPRECONDITION},
+        {"DELETING", -MU_EPRECONDITION},
         {"SOMETHING", -MU_EPRECONDITION},
     };
     char words[128];
@@ -228,10 +231,10 @@ TEST(test_bad_queues)
     static const char *const bad[] = {"tpu=projects/p/queuedResources/q", NULL};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct script_row script[] = {
-            SCRIPT(HTTP, .name = QUEUES "/q", .text = rows[i].text,
-                   .status = rows[i].status),
-            SCRIPT_END};
+        const struct script_row script[] = {SCRIPT(HTTP, .name = QUEUES "/q",
+                                                   .text = rows[i].text,
+                                                   .status = rows[i].status),
+                                            SCRIPT_END};
 
         script_expect_error(kind, script, queued, rows[i].code, rows[i].words);
     }
@@ -254,9 +257,9 @@ TEST(test_bad_names)
         {"tpu=grpc://a:b", "setting tpu[0]: expected HOST"},
         {"tpu=grpc://a,b/c", "setting tpu[1]: expected HOST"},
     };
-    static const struct script_row script[] = {
-        ROW_NODE("a", .text = TWO_ENDPOINTS), ROW_NODE("b", .text = TWO_ENDPOINTS),
-        SCRIPT_END};
+    static const struct script_row script[] = {ROW_NODE("a", .text = TWO_ENDPOINTS),
+                                               ROW_NODE("b", .text = TWO_ENDPOINTS),
+                                               SCRIPT_END};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *const settings[] = {rows[i].setting, "project=p", "zone=z",
@@ -270,9 +273,13 @@ TEST(test_bad_names)
 
 TEST(test_discovery)
 {
-    static const char *const settings[] = {
-        "tpu=n", "project=p", "zone=z", "access_token=secret", "api_version=v1",
-        "discovery_url=https://by-setting/{api}", NULL};
+    static const char *const settings[] = {"tpu=n",
+                                           "project=p",
+                                           "zone=z",
+                                           "access_token=secret",
+                                           "api_version=v1",
+                                           "discovery_url=https://by-setting/{api}",
+                                           NULL};
     static const struct script_row by_setting[] = {
         SCRIPT(HTTP, .name = "https://by-setting/tpu",
                .text = "{\"rootUrl\": \"https://one/\"}"),
@@ -321,9 +328,12 @@ TEST(test_bad_discovery)
 
 TEST(test_endpoint)
 {
-    static const char *const settings[] = {"tpu=n", "project=p", "zone=z",
+    static const char *const settings[] = {"tpu=n",
+                                           "project=p",
+                                           "zone=z",
                                            "credentials=none",
-                                           "api_endpoint=http://localhost:99/", NULL};
+                                           "api_endpoint=http://localhost:99/",
+                                           NULL};
     static const struct script_row rows[] = {
         SCRIPT(HTTP, .name = "http://localhost:99/v2/projects/p/locations/z/nodes/n",
                .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.1\"}"),
@@ -337,7 +347,7 @@ TEST(test_endpoint)
 
 TEST(test_recoverable)
 {
-#define SYMPTOM(type, time)                                 \
+#define SYMPTOM(type, time)                                   \
     "{\"symptoms\": [7, {}, {\"symptomType\": \"" type "\", " \
     "\"createTime\": \"" time "\"}]}"
     static const struct {
@@ -380,7 +390,7 @@ TEST(test_recoverable)
 /* ---- Tokens ---- */
 
 #define NEW_TOKEN .again = 1, .has_header = "Authorization: Bearer fresh"
-#define TOKENS                     \
+#define TOKENS \
     SCRIPT_FILE("/t", "stale"), SCRIPT(FILE, .name = "/t", .text = "fresh", .again = 1)
 
 /* Whatever is asked after a refusal is asked with the new token alone: the old one would

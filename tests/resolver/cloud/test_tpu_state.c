@@ -8,8 +8,8 @@
 /* ---- Running ---- */
 
 struct requested {
-    const char *tpu;            /* the setting */
-    const char *version;        /* NULL: describe */
+    const char *tpu;     /* the setting */
+    const char *version; /* NULL: describe */
     const char *restart_type;
     mu_tpu_state states[4];
     size_t count;
@@ -150,8 +150,9 @@ TEST(test_several)
 TEST(test_queued_resource)
 {
     static const struct script_row rows[] = {
-        SCRIPT(HTTP, .name = "https://tpu.googleapis.com/v2/projects/p/locations/z/"
-                             "queuedResources/q",
+        SCRIPT(HTTP,
+               .name = "https://tpu.googleapis.com/v2/projects/p/locations/z/"
+                       "queuedResources/q",
                .text = "{\"state\": {\"state\": \"ACTIVE\"}, \"tpu\": {\"nodeSpec\": "
                        "[{\"multisliceParams\": {\"nodeCount\": 2, "
                        "\"nodeIdPrefix\": \"s\"}}]}}"),

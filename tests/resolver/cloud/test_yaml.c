@@ -38,7 +38,9 @@ TEST(test_trees)
     static const char *const rows[][2] = {
         {"", "null"},
         {"# nothing\n", "null"},
-        {"\xEF\xBB\xBF" "a: b\n", "{\"a\":\"b\"}"},
+        {"\xEF\xBB\xBF"
+         "a: b\n",
+         "{\"a\":\"b\"}"},
         {"---\na: b\n...\n", "{\"a\":\"b\"}"},
         {"a:\n- b\n- c: d\n  e: f\n", "{\"a\":[\"b\",{\"c\":\"d\",\"e\":\"f\"}]}"},
         {"{\"a\": [1, true, null, \"x\"]}", "{\"a\":[\"1\",true,null,\"x\"]}"},
@@ -57,12 +59,23 @@ TEST(test_trees)
 TEST(test_scalars)
 {
     static const char *const rows[][2] = {
-        {"~", "null"},          {"Null", "null"},       {"nUll", "\"nUll\""},
-        {"True", "true"},       {"FALSE", "false"},     {"yes", "\"yes\""},
-        {"on", "\"on\""},       {"0", "\"0\""},         {"-12", "\"-12\""},
-        {"007", "\"007\""},     {".inf", "\".inf\""},   {"1e999", "\"1e999\""},
-        {"\"5\"", "\"5\""},     {"'true'", "\"true\""}, {"!!str 5", "\"5\""},
-        {"! 5", "\"5\""},       {"!!str null", "\"null\""},
+        {"~", "null"},
+        {"Null", "null"},
+        {"nUll", "\"nUll\""},
+        {"True", "true"},
+        {"FALSE", "false"},
+        {"yes", "\"yes\""},
+        {"on", "\"on\""},
+        {"0", "\"0\""},
+        {"-12", "\"-12\""},
+        {"007", "\"007\""},
+        {".inf", "\".inf\""},
+        {"1e999", "\"1e999\""},
+        {"\"5\"", "\"5\""},
+        {"'true'", "\"true\""},
+        {"!!str 5", "\"5\""},
+        {"! 5", "\"5\""},
+        {"!!str null", "\"null\""},
         {"!!map {a: 1}", "{\"a\":\"1\"}"},
     };
 

@@ -85,8 +85,8 @@ TEST_WITH(test_what_is_passing, setup, NULL)
 
 TEST_WITH(test_missing_may_be_passing, setup, NULL)
 {
-    static const struct slow_row rows[] = {
-        {"http://h/x", "404 missing 404 200", 5}, {NULL, NULL, 0}};
+    static const struct slow_row rows[] = {{"http://h/x", "404 missing 404 200", 5},
+                                           {NULL, NULL, 0}};
 
     request.retry_missing = true;
     assert_int_equal(evaluate(rows, run_one, 60000), 0);
@@ -96,8 +96,8 @@ TEST_WITH(test_missing_may_be_passing, setup, NULL)
 
 TEST_WITH(test_pauses_grow_and_are_told, setup, NULL)
 {
-    static const struct slow_row rows[] = {
-        {"http://h/x", "refused 503 200", 10}, {NULL, NULL, 0}};
+    static const struct slow_row rows[] = {{"http://h/x", "refused 503 200", 10},
+                                           {NULL, NULL, 0}};
 
     assert_int_equal(evaluate(rows, run_one, 60000), 0);
     assert_int_equal(took_ms(), 10 + 50 + 10 + 100 + 10);
@@ -112,8 +112,8 @@ TEST_WITH(test_pauses_grow_and_are_told, setup, NULL)
 
 TEST_WITH(test_server_says_how_long, setup, NULL)
 {
-    static const struct slow_row rows[] = {
-        {"http://h/x", "wait:3000 200", 10}, {NULL, NULL, 0}};
+    static const struct slow_row rows[] = {{"http://h/x", "wait:3000 200", 10},
+                                           {NULL, NULL, 0}};
 
     assert_int_equal(evaluate(rows, run_one, 60000), 0);
     assert_int_equal(took_ms(), 10 + 3000 + 10);
@@ -123,8 +123,8 @@ TEST_WITH(test_server_says_how_long, setup, NULL)
 /* What the server asks for is longer than what is left: nothing is asked any more. */
 TEST_WITH(test_server_says_too_long, setup, NULL)
 {
-    static const struct slow_row rows[] = {
-        {"http://h/x", "wait:3000", 10}, {NULL, NULL, 0}};
+    static const struct slow_row rows[] = {{"http://h/x", "wait:3000", 10},
+                                           {NULL, NULL, 0}};
 
     assert_int_equal(evaluate(rows, run_one, 2000), -MU_EDEADLINE);
     assert_int_equal(sources.requested, 1);
@@ -139,8 +139,8 @@ TEST_WITH(test_server_says_too_long, setup, NULL)
  * the server wants it. */
 TEST_WITH(test_rounds_wait_for_the_server, setup, NULL)
 {
-    static const struct slow_row rows[] = {
-        {"http://h/x", "wait:3000", 10}, {NULL, NULL, 0}};
+    static const struct slow_row rows[] = {{"http://h/x", "wait:3000", 10},
+                                           {NULL, NULL, 0}};
 
     request.tries = 1;
     assert_int_equal(evaluate(rows, run_one, 8000), -MU_EDEADLINE);
@@ -180,8 +180,10 @@ TEST_WITH(test_limit_without_answer, setup, NULL)
 TEST_WITH(test_no_limit, setup, NULL)
 {
     static const struct slow_row rows[] = {
-        {"http://h/x", "refused refused refused refused refused refused refused refused "
-                       "refused refused 200", 10},
+        {"http://h/x",
+         "refused refused refused refused refused refused refused refused "
+         "refused refused 200",
+         10},
         {NULL, NULL, 0}};
 
     assert_int_equal(evaluate(rows, run_one, -1), 0);
@@ -209,8 +211,7 @@ TEST_WITH(test_limit_zero, setup, NULL)
 TEST_WITH(test_tries_are_bounded, setup, NULL)
 {
     static const struct slow_row rows[] = {{"http://h/x", "denied", 10}, {NULL, NULL, 0}};
-    static const struct slow_row missing[] = {{"http://h/x", "404", 10},
-                                              {NULL, NULL, 0}};
+    static const struct slow_row missing[] = {{"http://h/x", "404", 10}, {NULL, NULL, 0}};
 
     request.tries = 3;
     assert_int_equal(evaluate(rows, run_one, 60000), -MU_EPERMISSION);
@@ -360,12 +361,10 @@ TEST_WITH(test_change_begins_a_round, setup, NULL)
         uint64_t hurry_ms;
         uint64_t took_ms;
     } cases[] = {
-        {2000, 0, 3220},
-        {2000, 2000, 2010},
-        {1605, 1605, 1610},     /* it was read before: or not, nobody knows */
-        {1611, 1605, 1660},     /* another round: after four times the first one's time */
-        {1611, 1612, 1660},
-        {240, 200, 640},        /* it ends one pause, and not the next */
+        {2000, 0, 3220},    {2000, 2000, 2010},
+        {1605, 1605, 1610}, /* it was read before: or not, nobody knows */
+        {1611, 1605, 1660}, /* another round: after four times the first one's time */
+        {1611, 1612, 1660}, {240, 200, 640}, /* it ends one pause, and not the next */
     };
 
     request = (struct mu__request){.kind = MU__REQUEST_FILE, .name = "/x"};
@@ -460,7 +459,7 @@ TEST_WITH(test_change_and_a_server_that_waits, setup, NULL)
     slow_done(&sources);
 }
 
-static unsigned rounds;     /* of run_state */
+static unsigned rounds; /* of run_state */
 
 /* "Not now" as long as it is answered; from its second round on it asks another one. */
 static int run_state(struct slow_sources *unused, struct mu__requests *requests,
@@ -510,9 +509,8 @@ static int run_chain(struct slow_sources *unused, struct mu__requests *requests,
 
 TEST_WITH(test_nothing_is_asked_after_the_end, setup, NULL)
 {
-    static const struct slow_row rows[] = {{"http://h/x", "never", 10},
-                                           {"/f", "ok", 10},
-                                           {NULL, NULL, 0}};
+    static const struct slow_row rows[] = {
+        {"http://h/x", "never", 10}, {"/f", "ok", 10}, {NULL, NULL, 0}};
 
     assert_int_equal(evaluate(rows, run_chain, 1000), -MU_EDEADLINE);
     assert_int_equal(sources.requested, 1);

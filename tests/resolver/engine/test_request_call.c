@@ -26,7 +26,7 @@ TEST(test_runs_and_is_dropped)
     mu__request_call_init(&call, on_run, on_free);
     mu__request_call_ref(&call);
     assert_false(mu__request_call_has_begun(&call));
-    assert_true(mu__request_call_is_running(&call));    /* a thread is about to */
+    assert_true(mu__request_call_is_running(&call)); /* a thread is about to */
     mu__request_call_run(&call);
     assert_int_equal(runs, 1);
     assert_false(mu__request_call_is_running(&call));

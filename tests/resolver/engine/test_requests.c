@@ -76,8 +76,7 @@ TEST(test_answers_are_not_shared)
 
 TEST(test_variables)
 {
-    static const struct script_row rows[] = {SCRIPT_VARIABLE("SET", "value"),
-                                             SCRIPT_END};
+    static const struct script_row rows[] = {SCRIPT_VARIABLE("SET", "value"), SCRIPT_END};
 
     begin(rows);
     assert_string_equal(mu__request_variable(requests, "SET"), "value");
@@ -237,9 +236,9 @@ TEST(test_checks)
         mu_error error = {0};
 
         begin(answers);
-        assert_int_equal(
-            mu__answer_check(mu__requests_get(requests, &request), "it", &error),
-            rows[i].rv);
+        assert_int_equal(mu__answer_check(mu__requests_get(requests, &request), "it",
+                                          &error),
+                         rows[i].rv);
         assert_string_equal(error.message, rows[i].words);
         mu__requests_free(requests);
     }
@@ -274,9 +273,9 @@ TEST(test_checks_show_no_secret)
         mu_error error;
 
         begin(answers);
-        assert_int_equal(
-            mu__answer_check(mu__requests_get(requests, &request), "it", &error),
-            -MU_EUNAUTHENTICATED);
+        assert_int_equal(mu__answer_check(mu__requests_get(requests, &request), "it",
+                                          &error),
+                         -MU_EUNAUTHENTICATED);
         assert_string_equal(error.message, rows[i].words);
         mu__requests_free(requests);
     }

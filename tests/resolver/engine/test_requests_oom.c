@@ -51,8 +51,7 @@ TEST(test_auto_detection)
         SCRIPT_VARIABLE("TF_CONFIG",
                         "{\"cluster\":{\"chief\":[\"a:1\"],\"worker\":[\"b:1\"]},"
                         "\"task\":{\"type\":\"worker\",\"index\":0}}"),
-        SCRIPT_VARIABLE("MUSTER_FILE", "/other"),
-        SCRIPT_END};
+        SCRIPT_VARIABLE("MUSTER_FILE", "/other"), SCRIPT_END};
     bool failed = true;
     long n;
 
@@ -133,7 +132,10 @@ static int resolve_own(struct mu__own_kind *own, mu_resolution *resolution)
 TEST(test_own)
 {
     struct mu__own_kind own = {
-        .name = "mine", .ref = own_ref, .unref = own_unref, .refs = 1,
+        .name = "mine",
+        .ref = own_ref,
+        .unref = own_unref,
+        .refs = 1,
         .kind = {.name = "mine", .detect = own_detect, .resolve = own_resolve}};
     bool failed = true;
     long n;

@@ -37,9 +37,9 @@ static const char *requested(const mu_value *one, size_t i)
     const char *text;
     size_t size;
 
-    assert_int_equal(
-        mu_value_get_string(mu_value_at(mu_value_find(one, "asked"), i), &text, &size),
-        0);
+    assert_int_equal(mu_value_get_string(mu_value_at(mu_value_find(one, "asked"), i),
+                                         &text, &size),
+                     0);
     return text;
 }
 
@@ -58,8 +58,8 @@ TEST(test_auto_takes_the_first)
     assert_string_equal(requested(explained(all, "tf_config"), 0),
                         "variable TF_CONFIG: set, 140 bytes");
     for (size_t i = 1; mu__resolver_kinds[i] != NULL; i++)
-        assert_string_equal(
-            field(explained(all, mu__resolver_kinds[i]->name), "state"), "not asked");
+        assert_string_equal(field(explained(all, mu__resolver_kinds[i]->name), "state"),
+                            "not asked");
     mu_value_free(all);
     mu_resolver_free(resolver);
 }
@@ -112,8 +112,8 @@ TEST(test_auto_failure_is_explained)
 /* "Not found" is kept for: nobody recognises this place. */
 TEST(test_auto_misses_something)
 {
-    static const struct script_row rows[] = {
-        SCRIPT_VARIABLE("SLURM_PROCID", "0"), SCRIPT_END};
+    static const struct script_row rows[] = {SCRIPT_VARIABLE("SLURM_PROCID", "0"),
+                                             SCRIPT_END};
     static const struct script_row nothing[] = {SCRIPT_END};
     mu_resolver *resolver = first_that_fits();
 
@@ -136,8 +136,8 @@ TEST(test_explain_before_a_run)
 
 struct own {
     struct mu__own_kind kind;
-    int here;               /* what detect answers */
-    int rv;                 /* what resolve returns */
+    int here; /* what detect answers */
+    int rv;   /* what resolve returns */
     const char *words;
     unsigned detected;
     unsigned resolved;
@@ -184,8 +184,10 @@ static void own_init(struct own *own, const char *name)
 {
     *own = (struct own){.here = 1};
     (void)snprintf(own->kind.name, sizeof own->kind.name, "%s", name);
-    own->kind.kind = (mu_resolver_kind){.name = own->kind.name, .user = own,
-                                        .detect = own_detect, .resolve = own_resolve};
+    own->kind.kind = (mu_resolver_kind){.name = own->kind.name,
+                                        .user = own,
+                                        .detect = own_detect,
+                                        .resolve = own_resolve};
     own->kind.ref = own_ref;
     own->kind.unref = own_unref;
     own->kind.refs = 1;

@@ -65,8 +65,8 @@ TEST(test_static_misuse)
     char master[400];
     mu_resolver *resolver;
 
-    assert_int_equal(
-        mu_resolver_new_static(NULL, NULL, "Worker", 0, &error, &resolver), -MU_EINVALID);
+    assert_int_equal(mu_resolver_new_static(NULL, NULL, "Worker", 0, &error, &resolver),
+                     -MU_EINVALID);
     expect_words("worker");
     memset(master, 'm', sizeof master - 1);
     master[sizeof master - 1] = '\0';
@@ -234,6 +234,7 @@ TEST(test_unions)
         int rv;
         const char *words;
     } rows[] = {
+        /* clang-format off */
         {"lists follow each other",
          {"{\"worker\":[\"a:1\",\"b:1\"]}", "{\"worker\":[\"c:1\"],\"ps\":[\"d:1\"]}"},
          "{\"ps\":[\"d:1\"],\"worker\":[\"a:1\",\"b:1\",\"c:1\"]}", 0, NULL},
@@ -269,6 +270,7 @@ TEST(test_unions)
          {"{\"ps\":{\"1\":\"a:1\"},\"worker\":[\"b:1\"]}", "{\"worker\":[\"c:1\"]}"},
          "{\"ps\":{\"1\":\"a:1\"},\"worker\":[\"b:1\",\"c:1\"]}", 0, NULL},
         {"one of nothing", {"{\"ps\":[\"a:1\"]}", "{}"}, "{\"ps\":[\"a:1\"]}", 0, NULL},
+        /* clang-format on */
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -298,7 +300,7 @@ TEST(test_union_is_as_its_first)
 
     assert_int_equal(mu_resolver_set_rpc_layer(members[0], "grpc", &error), 0);
     assert_int_equal(mu_resolver_new_union(members, 2, &error, &whole), 0);
-    assert_int_equal(resolve(whole, tf_config), -MU_EEXISTS);   /* a:1 is in both */
+    assert_int_equal(resolve(whole, tf_config), -MU_EEXISTS); /* a:1 is in both */
     assert_int_equal(mu_resolver_set(members[1], "variable", "OTHER", &error), 0);
     assert_int_equal(resolve(whole, tf_config), 0);
     assert_string_equal(found.task_type, "worker");
@@ -380,10 +382,10 @@ TEST(test_union_fails_with_a_member)
 /* Each once, in the order of the members; of more than are watched the first ones. */
 TEST(test_union_watches_all)
 {
-    static const struct script_row rows[] = {
-        SCRIPT_FILE("/a", "{\"chief\":[\"a:1\"]}"),
-        SCRIPT_FILE("/b", "{\"worker\":[\"b:1\"]}"),
-        SCRIPT_VARIABLE("MUSTER_CLUSTER_FILE", "/a"), SCRIPT_END};
+    static const struct script_row rows[] = {SCRIPT_FILE("/a", "{\"chief\":[\"a:1\"]}"),
+                                             SCRIPT_FILE("/b", "{\"worker\":[\"b:1\"]}"),
+                                             SCRIPT_VARIABLE("MUSTER_CLUSTER_FILE", "/a"),
+                                             SCRIPT_END};
     mu_resolver *resolver;
     mu_resolver *members[4] = {fixed(NULL, NULL, NULL, -1), of_kind("file"),
                                first_that_fits(), of_kind("file")};
@@ -429,10 +431,10 @@ TEST(test_union_watches_so_many)
 static const struct {
     const char *what;
     const char *cluster;
-    const char *own;        /* master of the source */
+    const char *own; /* master of the source */
     int master_fixed;
     int alone_has_none;
-    const char *type;       /* this task */
+    const char *type; /* this task */
     int index;
     const char *rpc_layer;
     const char *asked_type;
@@ -442,44 +444,44 @@ static const struct {
     const char *master;
 } masters[] = {
     {"nothing is known", NULL, "", 0, 0, "", -1, "", NULL, -1, NULL, 0, ""},
-    {"own task", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc", NULL, -1,
-     NULL, 0, "grpc://a:1"},
-    {"own type is unknown", "{\"worker\":[\"a:1\"]}", "", 0, 0, "", 0, "grpc", NULL,
+    {"own task", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc", NULL, -1, NULL,
+     0, "grpc://a:1"},
+    {"own type is unknown", "{\"worker\":[\"a:1\"]}", "", 0, 0, "", 0, "grpc", NULL, -1,
+     NULL, 0, ""},
+    {"own index is unknown", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", -1, "", NULL,
      -1, NULL, 0, ""},
-    {"own index is unknown", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", -1, "",
-     NULL, -1, NULL, 0, ""},
-    {"no rpc layer", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", NULL, -1,
-     NULL, 0, "a:1"},
-    {"another rpc layer", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc",
-     NULL, -1, "x", 0, "x://a:1"},
+    {"no rpc layer", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", NULL, -1, NULL,
+     0, "a:1"},
+    {"another rpc layer", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc", NULL,
+     -1, "x", 0, "x://a:1"},
     {"an empty one is none", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "grpc",
      NULL, -1, "", 0, "a:1"},
-    {"stored master", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0, "grpc",
-     NULL, -1, NULL, 0, "grpc://m:7"},
-    {"stored with a layer", NULL, "grpc://m:7", 0, 0, "", -1, "grpc", NULL, -1, NULL,
-     0, "grpc://m:7"},
+    {"stored master", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0, "grpc", NULL,
+     -1, NULL, 0, "grpc://m:7"},
+    {"stored with a layer", NULL, "grpc://m:7", 0, 0, "", -1, "grpc", NULL, -1, NULL, 0,
+     "grpc://m:7"},
     {"explicit wins", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0, "grpc",
      "worker", 0, NULL, 0, "grpc://a:1"},
-    {"a type alone does not", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0,
-     "grpc", "worker", -1, NULL, 0, "grpc://m:7"},
+    {"a type alone does not", "{\"worker\":[\"a:1\"]}", "m:7", 0, 0, "worker", 0, "grpc",
+     "worker", -1, NULL, 0, "grpc://m:7"},
     {"index from this task", "{\"ps\":[\"a:1\"],\"worker\":[\"b:1\"]}", "", 0, 0,
      "worker", 0, "", "ps", -1, NULL, 0, "a:1"},
-    {"type from this task", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 0, "worker", 0,
-     "", NULL, 1, NULL, 0, "b:1"},
+    {"type from this task", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 0, "worker", 0, "",
+     NULL, 1, NULL, 0, "b:1"},
     {"unknown task", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", "worker", 1,
      NULL, -MU_ENOTFOUND, "task worker:1 is not in the cluster"},
     {"unknown type", "{\"worker\":[\"a:1\"]}", "", 0, 0, "worker", 0, "", "wroker", 0,
      NULL, -MU_ENOTFOUND, "worker"},
-    {"own task is unknown", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 1, "worker", 7,
-     "", NULL, -1, NULL, -MU_ENOTFOUND, "task worker:7"},
+    {"own task is unknown", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 1, "worker", 7, "",
+     NULL, -1, NULL, -MU_ENOTFOUND, "task worker:7"},
     {"session master as it stands", "{\"worker\":[\"a:1\",\"b:1\"]}", "m:7", 1, 1,
      "worker", 0, "grpc", "worker", 1, "x", 0, "m:7"},
-    {"alone", "{\"worker\":[\"a:1\"]}", "", 0, 1, "worker", 0, "grpc", NULL, -1, NULL,
-     0, ""},
+    {"alone", "{\"worker\":[\"a:1\"]}", "", 0, 1, "worker", 0, "grpc", NULL, -1, NULL, 0,
+     ""},
     {"alone, and asked", "{\"worker\":[\"a:1\"]}", "", 0, 1, "worker", 0, "grpc",
      "worker", 0, NULL, 0, ""},
-    {"two are not alone", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 1, "worker", 0,
-     "grpc", NULL, -1, NULL, 0, "grpc://a:1"},
+    {"two are not alone", "{\"worker\":[\"a:1\",\"b:1\"]}", "", 0, 1, "worker", 0, "grpc",
+     NULL, -1, NULL, 0, "grpc://a:1"},
     {"a path", "{\"worker\":[\"ipc:///s\"]}", "", 0, 0, "worker", 0, "grpc", NULL, -1,
      NULL, 0, "ipc:///s"},
 };
@@ -500,7 +502,7 @@ TEST(test_masters)
         (void)snprintf(r.task_type, sizeof r.task_type, "%s", masters[i].type);
         (void)snprintf(r.rpc_layer, sizeof r.rpc_layer, "%s", masters[i].rpc_layer);
         rv = mu_resolution_master(&r, masters[i].asked_type, masters[i].asked_index,
-                                   masters[i].asked_rpc, &error, master);
+                                  masters[i].asked_rpc, &error, master);
         if (rv != masters[i].rv)
             fail_msg("%s: got %d", masters[i].what, rv);
         if (rv == 0 && strcmp(master, masters[i].master) != 0)

@@ -5,13 +5,24 @@
 enum { PORT, NAME, DEEP, PLAIN };
 
 static const struct mu__setting_spec specs[] = {
-    [PORT] = {.name = "port", .form = MU__SETTING_NUMBER, .variable = "X_PORT",
-              .initial = "8888", .low = 1, .high = 65535, .help = "the port",
+    [PORT] = {.name = "port",
+              .form = MU__SETTING_NUMBER,
+              .variable = "X_PORT",
+              .initial = "8888",
+              .low = 1,
+              .high = 65535,
+              .help = "the port",
               .by_default = "the default of port"},
     [NAME] = {.name = "name", .variable = "X_NAME", .help = "a name"},
-    [DEEP] = {.name = "deep", .form = MU__SETTING_SWITCH, .variable = "X_DEEP",
-              .initial = "0", .help = "whether"},
-    [PLAIN] = {.name = "plain", .form = MU__SETTING_NUMBER, .low = -5, .high = 5,
+    [DEEP] = {.name = "deep",
+              .form = MU__SETTING_SWITCH,
+              .variable = "X_DEEP",
+              .initial = "0",
+              .help = "whether"},
+    [PLAIN] = {.name = "plain",
+               .form = MU__SETTING_NUMBER,
+               .low = -5,
+               .high = 5,
                .help = "neither variable nor default"},
     {.name = NULL},
 };
@@ -36,9 +47,9 @@ static void end(void)
 
 TEST(test_order)
 {
-    static const struct script_row rows[] = {
-        SCRIPT_VARIABLE("X_PORT", "7"), SCRIPT_VARIABLE("X_NAME", "of the variable"),
-        SCRIPT_END};
+    static const struct script_row rows[] = {SCRIPT_VARIABLE("X_PORT", "7"),
+                                             SCRIPT_VARIABLE("X_NAME", "of the variable"),
+                                             SCRIPT_END};
     long number = 0;
 
     begin(NULL);
@@ -110,9 +121,8 @@ TEST(test_values)
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         begin(NULL);
-        assert_int_equal(
-            mu__settings_set(&settings, rows[i].name, rows[i].value, &error),
-            rows[i].rv);
+        assert_int_equal(mu__settings_set(&settings, rows[i].name, rows[i].value, &error),
+                         rows[i].rv);
         if (rows[i].rv != 0 && strstr(error.message, rows[i].words) == NULL)
             fail_msg("\"%s\"", error.message);
         end();
@@ -121,8 +131,8 @@ TEST(test_values)
 
 TEST(test_bad_variable)
 {
-    static const struct script_row rows[] = {
-        SCRIPT_VARIABLE("X_PORT", "many"), SCRIPT_VARIABLE("X_DEEP", "2"), SCRIPT_END};
+    static const struct script_row rows[] = {SCRIPT_VARIABLE("X_PORT", "many"),
+                                             SCRIPT_VARIABLE("X_DEEP", "2"), SCRIPT_END};
     long number = 5;
 
     begin(rows);

@@ -39,8 +39,7 @@ TEST(test_shape)
     static const char *const evaluators[] = {"tasks=evaluator=2", NULL};
     static const struct script_row rows[] = {
         HERE, NAMES("worker-0\nworker-7\n"), SCRIPT_FILE("/d/worker-0", "a:1"),
-        SCRIPT_FILE("/d/worker-7", "b:1"), SCRIPT_END,
-    };
+        SCRIPT_FILE("/d/worker-7", "b:1"), SCRIPT_END};
 
     script_expect_error(kind, rows, settings, -MU_EUNAVAILABLE,
                         "directory /d: 2 of 3 tasks are not there yet: "
@@ -57,14 +56,16 @@ TEST(test_gone)
 {
     static const char *const settings[] = {"tasks=chief=1,worker=2", NULL};
     static const struct script_row rows[] = {
-        HERE, NAMES("chief-0\nworker-0\nworker-1\n"), SCRIPT_FILE("/d/chief-0", "c:1"),
+        HERE,
+        NAMES("chief-0\nworker-0\nworker-1\n"),
+        SCRIPT_FILE("/d/chief-0", "c:1"),
         SCRIPT_FILE("/d/worker-0", "a:1\n0123\nuntil 1699999960\n"),
-        SCRIPT_FILE("/d/worker-1", "b:1\n0124\nuntil 1699999995\n"), SCRIPT_END,
+        SCRIPT_FILE("/d/worker-1", "b:1\n0124\nuntil 1699999995\n"),
+        SCRIPT_END,
     };
     static const struct script_row one[] = {
         HERE, NAMES("worker-0\n"),
-        SCRIPT_FILE("/d/worker-0", "a:1\n0123\nuntil 1699999960\n"), SCRIPT_END,
-    };
+        SCRIPT_FILE("/d/worker-0", "a:1\n0123\nuntil 1699999960\n"), SCRIPT_END};
 
     script_expect_error(kind, rows, settings, -MU_EUNAVAILABLE,
                         "/job:worker/task:1; 2 were there and are not heard of any more: "
@@ -100,10 +101,10 @@ static const struct {
     {"worker-01", "/d/worker-01", "a:1", "expected worker- and an index"},
     {"worker-1000000", "/d/worker-1000000", "a:1", "expected worker- and an index"},
     {"worker-0-a-name-that-is-very-long-indeed", "", "", "expected worker- and an index"},
-    {"A-1-name-that-is-longer-than-any-that-a-task-has-and-goes-on-without-any-end",
-     "", "", "end\": expected TYPE-INDEX, as in \"worker-0\": \"A\" is not a task type"},
-    {"a_name_that_is_longer_than_any_that_a_task_has_and_goes_on_without_any_end",
-     "", "", "end\": expected TYPE-INDEX, as in \"worker-0\""},
+    {"A-1-name-that-is-longer-than-any-that-a-task-has-and-goes-on-without-any-end", "",
+     "", "end\": expected TYPE-INDEX, as in \"worker-0\": \"A\" is not a task type"},
+    {"a_name_that_is_longer_than_any_that_a_task_has_and_goes_on_without_any_end", "", "",
+     "end\": expected TYPE-INDEX, as in \"worker-0\""},
     {"worker-0", "/d/worker-0", "\na:1\n", "/d/worker-0: line 1: expected the task's"},
     {"worker-0", "/d/worker-0", "a\x01", "/d/worker-0: line 1: expected the task's"},
     {"worker-0", "/d/worker-0", "a", "/d/worker-0: "},
@@ -128,12 +129,10 @@ TEST(test_same_address_twice)
 {
     static const struct script_row people[] = {
         HERE, NAMES("worker-0\nworker-1\n"), SCRIPT_FILE("/d/worker-0", "a:1"),
-        SCRIPT_FILE("/d/worker-1", "a:1"), SCRIPT_END,
-    };
+        SCRIPT_FILE("/d/worker-1", "a:1"), SCRIPT_END};
     static const struct script_row tasks[] = {
         HERE, NAMES("worker-0\nworker-1\n"), SCRIPT_FILE("/d/worker-0", "a:1"),
-        SCRIPT_FILE("/d/worker-1", "a:1\nb\nuntil 1700000001\n"), SCRIPT_END,
-    };
+        SCRIPT_FILE("/d/worker-1", "a:1\nb\nuntil 1700000001\n"), SCRIPT_END};
 
     script_expect_error(kind, people, NULL, -MU_EEXISTS, "/d/worker-1");
     script_expect_error(kind, tasks, NULL, -MU_EUNAVAILABLE, "/d/worker-1");
@@ -155,8 +154,8 @@ static int announce(const struct script_row *rows, const char *const *settings,
                     int *index)
 {
     uint32_t again_ms = 0;
-    int rv = script_announce(kind, rows, settings, announcement, own, error, index,
-                             &again_ms);
+    int rv =
+        script_announce(kind, rows, settings, announcement, own, error, index, &again_ms);
 
     assert_int_equal(again_ms, rv == 0 ? 10000 : 0);
     return rv;
@@ -189,18 +188,19 @@ TEST(test_first_free_place)
     static const char *const settings[] = {"tasks=worker=3", NULL};
     static const char *const small[] = {"tasks=worker=1", NULL};
     static const struct script_row rows[] = {
-        HERE, NAMES("worker-0\nworker-10\nworker-1\n"),
+        HERE,
+        NAMES("worker-0\nworker-10\nworker-1\n"),
         SCRIPT_FILE("/d/worker-0", "a:1\nx\nuntil 1700000010\n"),
         SCRIPT_FILE("/d/worker-1", "b:1\ny\nuntil 1600000000\n"),
-        WRITES("/d/worker-1", MINE), SCRIPT_END};
+        WRITES("/d/worker-1", MINE),
+        SCRIPT_END};
     void *own = NULL;
     mu_error error;
     int index = -1;
 
     assert_int_equal(announce(rows, settings, &any, &own, &error, &index), 0);
     assert_int_equal(index, 1);
-    assert_int_equal(announce(rows, small, &any, &own, &error, &index),
-                     -MU_EUNAVAILABLE);
+    assert_int_equal(announce(rows, small, &any, &own, &error, &index), -MU_EUNAVAILABLE);
     assert_non_null(strstr(error.message, "all 1 places of type worker are taken"));
     free(own);
 }
@@ -215,8 +215,8 @@ TEST(test_taken_place)
     static const struct script_row gone[] = {
         HERE, SCRIPT_FILE("/d/worker-1", "a:1\nx\nuntil 1699999999\n"),
         WRITES("/d/worker-1", MINE), SCRIPT_END};
-    static const struct script_row people[] = {
-        HERE, SCRIPT_FILE("/d/worker-1", "a:1\n"), SCRIPT_END};
+    static const struct script_row people[] = {HERE, SCRIPT_FILE("/d/worker-1", "a:1\n"),
+                                               SCRIPT_END};
     void *own = NULL;
     mu_error error;
     int index;

@@ -32,8 +32,8 @@ static void expect_bind(const struct mu__resolver_kind *resolver,
 
 TEST(test_hosts)
 {
-    static const struct script_row rows[] = {
-        V("MUSTER_HOSTS", "a,n[1-2],n1,b:99"), V("MUSTER_RANK", "3"), SCRIPT_END};
+    static const struct script_row rows[] = {V("MUSTER_HOSTS", "a,n[1-2],n1,b:99"),
+                                             V("MUSTER_RANK", "3"), SCRIPT_END};
     static const char *const settings[] = {"jobs=chief=1,worker=*", "port=500",
                                            "bind_address=0.0.0.0:501", NULL};
 
@@ -73,7 +73,7 @@ TEST(test_hosts_refused)
 
 /* ---- The address of process 0 ---- */
 
-#define JAX(id)                                                                          \
+#define JAX(id)                                                                 \
     V("JAX_COORDINATOR_ADDRESS", "10.0.0.1:1234"), V("JAX_NUM_PROCESSES", "3"), \
         V("JAX_PROCESS_ID", id)
 
@@ -96,9 +96,12 @@ TEST(test_jax)
 
 TEST(test_other_families)
 {
-    static const struct script_row torch[] = {
-        V("MASTER_ADDR", "head"), V("MASTER_PORT", "29500"), V("WORLD_SIZE", "4"),
-        V("RANK", "1"),           OWN_ADDRESSES,             SCRIPT_END};
+    static const struct script_row torch[] = {V("MASTER_ADDR", "head"),
+                                              V("MASTER_PORT", "29500"),
+                                              V("WORLD_SIZE", "4"),
+                                              V("RANK", "1"),
+                                              OWN_ADDRESSES,
+                                              SCRIPT_END};
     static const struct script_row ours[] = {
         V("MUSTER_COORDINATOR_ADDRESS", "127.0.0.1:77"), V("MUSTER_NUM_PROCESSES", "2"),
         V("MUSTER_PROCESS_ID", "1"), JAX("0"), SCRIPT_END};
@@ -165,8 +168,8 @@ TEST(test_partitions)
                                             SCRIPT_END};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        const struct script_row script[] = {
-            JAX("0"), V(rows[i].variable, rows[i].text), SCRIPT_END};
+        const struct script_row script[] = {JAX("0"), V(rows[i].variable, rows[i].text),
+                                            SCRIPT_END};
 
         expect_partition(script, rows[i].partition);
     }

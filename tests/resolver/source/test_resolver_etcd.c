@@ -9,7 +9,7 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_etcd;
 
 #define A "http://a:2379"
 #define B "http://b:2379"
-#define HEADER \
+#define HEADER                                             \
     "\"header\":{\"cluster_id\":\"10144879847569953045\"," \
     "\"member_id\":\"12428976124636271536\",\"revision\":\"2\",\"raft_term\":\"2\"}"
 #define ENDPOINTS(urls)                                                     \
@@ -117,8 +117,7 @@ TEST(test_crowd)
         ENDPOINTS(A),
         POST(A "/v3/kv/range", .text = range_answer(pairs, text),
              .body = "\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\""),
-        POST(A "/v3/kv/range", .text = text, .body = "\"limit\":\"16385\"}"),
-        SCRIPT_END};
+        POST(A "/v3/kv/range", .text = text, .body = "\"limit\":\"16385\"}"), SCRIPT_END};
     static const struct script_row nobody[] = {
         ENDPOINTS(A),
         POST(A "/v3/kv/range", .text = "{" HEADER "}", .body = "\"limit\":\"1\""),
@@ -227,7 +226,8 @@ static const struct {
     {"endpoints=http://me:secret@a", "got one with a user"},
     {"endpoints=http://1,http://2,http://3,http://4,http://5,http://6,http://7,http://8,"
      "http://9,http://10,http://11,http://12,http://13,http://14,http://15,http://16,"
-     "http://17", "expected at most 16"},
+     "http://17",
+     "expected at most 16"},
     {"prefix=/x/", "prefix: expected 1 to 128 bytes without \"/\" at the end"},
     {"tasks=worker=x", "job 1: expected TYPE=COUNT"},
     {"tasks=chief=2", "the job \"chief\" has 2 tasks; expected at most 1"},
@@ -257,12 +257,11 @@ TEST(test_bad_settings)
 
 #define AUTH "/v3/auth/authenticate"
 #define RENEWED 1000
-#define ERROR(code, words) \
-    "{\"error\":\"etcdserver: " words "\",\"code\":" #code "}"
+#define ERROR(code, words) "{\"error\":\"etcdserver: " words "\",\"code\":" #code "}"
 
 static const char *const user[] = {"user=me", "password=se\"cret\\", NULL};
 
-#define LOGIN(url, ...) \
+#define LOGIN(url, ...)                                                               \
     POST(url AUTH, .body = "{\"name\":\"me\",\"password\":\"se\\u0022cret\\u005c\"}", \
          __VA_ARGS__)
 
@@ -292,8 +291,8 @@ TEST(test_user)
 /* A token that is not known any more is replaced, once in a run. */
 TEST(test_token_ended)
 {
-    static const char *const words[] = {
-        ERROR(16, "invalid auth token"), ERROR(3, "revision of auth store is old")};
+    static const char *const words[] = {ERROR(16, "invalid auth token"),
+                                        ERROR(3, "revision of auth store is old")};
     static const struct pair pairs[] = {{KEY("ps/0"), "a:1\n"}, {NULL, NULL}};
     char text[TEXT_BYTES];
 
@@ -354,8 +353,7 @@ static const struct {
     {"{\"token\":7}", NULL, -MU_EDATALOSS, "has no \"token\" of 1 to"},
     {"{\"token\":\"a\\r\\nb\"}", NULL, -MU_EDATALOSS, "has no \"token\" of 1 to"},
     {"{\"token\":\"t\"}", ERROR(7, "permission denied"), -MU_EPERMISSION,
-     "expected a role with readwrite for the keys that begin with "
-     "/muster/muster/tasks/"},
+     "expected a role with readwrite for the keys that begin with /muster/muster/tasks/"},
 };
 
 TEST(test_refused_users)
@@ -406,8 +404,8 @@ static int announce(const struct script_row *rows, const char *const *settings,
                     int *index)
 {
     uint32_t again_ms = 0;
-    int rv = script_announce(kind, rows, settings, announcement, own, error, index,
-                             &again_ms);
+    int rv =
+        script_announce(kind, rows, settings, announcement, own, error, index, &again_ms);
 
     assert_int_equal(again_ms, rv == 0 ? 10000 / 3 : 0);
     return rv;
@@ -463,7 +461,8 @@ TEST(test_first_free_place)
     char first[128];
     char second[128];
     const struct script_row rows[] = {
-        ENDPOINTS(A), POST(A "/v3/lease/keepalive", .text = KEPT),
+        ENDPOINTS(A),
+        POST(A "/v3/lease/keepalive", .text = KEPT),
         POST(A "/v3/kv/range", .text = range_answer(there, there_text)),
         POST(A "/v3/kv/txn", .text = taken_answer(other, other_text),
              .body = base64(KEY("worker/1"), first)),
@@ -475,14 +474,13 @@ TEST(test_first_free_place)
 
     assert_int_equal(announce(rows, NULL, &any, &own, &error, &index), 0);
     assert_int_equal(index, 2);
-    assert_int_equal(announce(rows, small, &any, &own, &error, &index),
-                     -MU_EUNAVAILABLE);
+    assert_int_equal(announce(rows, small, &any, &own, &error, &index), -MU_EUNAVAILABLE);
     assert_non_null(strstr(error.message, "all places of /muster/muster/tasks/worker/"));
     free(own);
 }
 
-#define TTL_AT(term, n)                                                                  \
-    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"" term                              \
+#define TTL_AT(term, n)                                     \
+    "{\"header\":{\"revision\":\"9\",\"raft_term\":\"" term \
     "\"},\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 #define TTL(n) "{" HEADER ",\"ID\":\"1234\",\"TTL\":\"" n "\",\"grantedTTL\":\"10\"}"
 
@@ -539,8 +537,8 @@ TEST(test_passing_failures)
     static const char closing[] =
         "{\"error\":\"grpc: the client connection is closing\",\"code\":1}";
     static const struct script_row stops[] = {
-        ENDPOINTS(A),
-        POST(A "/v3/lease/keepalive", .status = 408, .text = closing), SCRIPT_END};
+        ENDPOINTS(A), POST(A "/v3/lease/keepalive", .status = 408, .text = closing),
+        SCRIPT_END};
     static const struct script_row ended[] = {
         ENDPOINTS(A), POST(A "/v3/lease/keepalive", .text = KEPT),
         POST(A "/v3/kv/txn", .status = 404,
@@ -553,8 +551,8 @@ TEST(test_passing_failures)
     assert_int_equal(announce(stops, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
     assert_non_null(strstr(error.message, "status 408"));
     assert_int_equal(announce(ended, NULL, &one, &own, &error, &index), -MU_EUNAVAILABLE);
-    assert_non_null(
-        strstr(error.message, "lease for /muster/muster/tasks/worker/1 has ended"));
+    assert_non_null(strstr(error.message,
+                           "lease for /muster/muster/tasks/worker/1 has ended"));
     free(own);
 }
 

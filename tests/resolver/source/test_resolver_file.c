@@ -24,8 +24,8 @@ static const struct {
 TEST(test_good)
 {
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-        const struct script_row rows[] = {
-            HERE, SCRIPT_FILE("/x/c.json", good[i].text), SCRIPT_END};
+        const struct script_row rows[] = {HERE, SCRIPT_FILE("/x/c.json", good[i].text),
+                                          SCRIPT_END};
 
         print_message("%s\n", good[i].what);
         script_expect(kind, rows, NULL, good[i].cluster, good[i].task);

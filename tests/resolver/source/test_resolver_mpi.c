@@ -21,16 +21,16 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_open_mpi;
 static const struct mu__resolver_kind *const mpich = &mu__resolver_mpich;
 
 /* mpirun -n 2, on one host */
-#define ONE_HOST(rank)                                                                   \
-    V("OMPI_COMM_WORLD_SIZE", "2"), V("OMPI_COMM_WORLD_RANK", rank), \
+#define ONE_HOST(rank)                                                               \
+    V("OMPI_COMM_WORLD_SIZE", "2"), V("OMPI_COMM_WORLD_RANK", rank),                 \
         V("OMPI_COMM_WORLD_LOCAL_SIZE", "2"), V("OMPI_COMM_WORLD_LOCAL_RANK", rank), \
-        V("OMPI_MCA_orte_num_nodes", "1"), V("OMPI_MCA_orte_hnp_uri", URI), \
-        V("OMPI_MCA_orte_local_daemon_uri", URI), V("PMIX_RANK", rank), \
+        V("OMPI_MCA_orte_num_nodes", "1"), V("OMPI_MCA_orte_hnp_uri", URI),          \
+        V("OMPI_MCA_orte_local_daemon_uri", URI), V("PMIX_RANK", rank),              \
         V("PMIX_NAMESPACE", "2110717953")
 
 /* Four tasks on two hosts */
-#define TWO_HOSTS(rank, local)                                                           \
-    V("OMPI_COMM_WORLD_SIZE", "4"), V("OMPI_COMM_WORLD_RANK", rank), \
+#define TWO_HOSTS(rank, local)                                                        \
+    V("OMPI_COMM_WORLD_SIZE", "4"), V("OMPI_COMM_WORLD_RANK", rank),                  \
         V("OMPI_COMM_WORLD_LOCAL_SIZE", "2"), V("OMPI_COMM_WORLD_LOCAL_RANK", local), \
         V("OMPI_MCA_orte_num_nodes", "2"), OWN_ADDRESSES
 
@@ -215,10 +215,10 @@ TEST(test_variables_refused)
 /* ---- Open MPI 5 ---- */
 
 /* Three tasks, two of them on n-1: LOCAL_SIZE is that of the last node for all. */
-#define FIVE(rank, local, host)                                                          \
-    V("OMPI_COMM_WORLD_SIZE", "3"), V("OMPI_COMM_WORLD_RANK", rank), \
+#define FIVE(rank, local, host)                                                       \
+    V("OMPI_COMM_WORLD_SIZE", "3"), V("OMPI_COMM_WORLD_RANK", rank),                  \
         V("OMPI_COMM_WORLD_LOCAL_SIZE", "1"), V("OMPI_COMM_WORLD_LOCAL_RANK", local), \
-        V("PRTE_LAUNCHED", "1"), V("PMIX_RANK", rank), V("PMIX_HOSTNAME", host), \
+        V("PRTE_LAUNCHED", "1"), V("PMIX_RANK", rank), V("PMIX_HOSTNAME", host),      \
         V("PMIX_NAMESPACE", "prterun-n-1-8961@1"), OWN_ADDRESSES
 
 TEST(test_uneven_nodes)
@@ -235,10 +235,13 @@ TEST(test_uneven_nodes)
 /* On one node the local ranks may go by processors, not by ranks. */
 TEST(test_shuffled_ranks)
 {
-    static const struct script_row rows[] = {
-        V("OMPI_COMM_WORLD_SIZE", "3"), V("OMPI_COMM_WORLD_RANK", "1"),
-        V("OMPI_COMM_WORLD_LOCAL_SIZE", "3"), V("OMPI_COMM_WORLD_LOCAL_RANK", "2"),
-        V("PRTE_LAUNCHED", "1"), V("PMIX_HOSTNAME", "n1"), SCRIPT_END};
+    static const struct script_row rows[] = {V("OMPI_COMM_WORLD_SIZE", "3"),
+                                             V("OMPI_COMM_WORLD_RANK", "1"),
+                                             V("OMPI_COMM_WORLD_LOCAL_SIZE", "3"),
+                                             V("OMPI_COMM_WORLD_LOCAL_RANK", "2"),
+                                             V("PRTE_LAUNCHED", "1"),
+                                             V("PMIX_HOSTNAME", "n1"),
+                                             SCRIPT_END};
     static const char *const settings[] = {"port_base=1", NULL};
 
     script_expect(kind, rows, settings,
@@ -249,7 +252,7 @@ TEST(test_shuffled_ranks)
 TEST(test_hosts_in_another_order)
 {
     static const struct {
-        const char *host;       /* as the launcher calls that of rank 2 */
+        const char *host; /* as the launcher calls that of rank 2 */
         const char *hosts;
         int code;
         const char *words;
@@ -303,9 +306,17 @@ TEST(test_meeting_at_prterun)
 
 TEST(test_names_of_jobs)
 {
-    static const char *const others[] = {
-        "2110717953", "slurm.pmix.7.0", "prterun-n1-x@1", "prterun-n1-@1", "prterun-77@1",
-        "prterun--77@1", "prterun-n1-77", "@1", "-@", "-7@", "a-b@7"};
+    static const char *const others[] = {"2110717953",
+                                         "slurm.pmix.7.0",
+                                         "prterun-n1-x@1",
+                                         "prterun-n1-@1",
+                                         "prterun-77@1",
+                                         "prterun--77@1",
+                                         "prterun-n1-77",
+                                         "@1",
+                                         "-@",
+                                         "-7@",
+                                         "a-b@7"};
     static const char *const port[] = {"port_base=9", NULL};
 
     for (size_t i = 0; i < COUNT(others); i++) {
@@ -321,9 +332,9 @@ TEST(test_names_of_jobs)
 
 TEST(test_hydra)
 {
-    static const struct script_row rows[] = {
-        V("PMI_RANK", "1"), V("PMI_SIZE", "2"), V("MPI_LOCALRANKID", "1"),
-        V("MPI_LOCALNRANKS", "2"), SCRIPT_END};
+    static const struct script_row rows[] = {V("PMI_RANK", "1"), V("PMI_SIZE", "2"),
+                                             V("MPI_LOCALRANKID", "1"),
+                                             V("MPI_LOCALNRANKS", "2"), SCRIPT_END};
     static const struct script_row spread[] = {V("PMI_RANK", "1"), V("PMI_SIZE", "3"),
                                                SCRIPT_END};
     static const char *const port[] = {"port_base=5", NULL};
@@ -343,19 +354,19 @@ TEST(test_hydra)
 /* Each of Hydra's versions has a name of its own for the host. */
 TEST(test_hydra_hosts)
 {
-    static const char *const variables[] = {
-        "MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "PMI_HOSTNAME", "HYDRA_BSTRAP_LOCALHOST"};
+    static const char *const variables[] = {"MPIR_CVAR_CH3_INTERFACE_HOSTNAME",
+                                            "PMI_HOSTNAME", "HYDRA_BSTRAP_LOCALHOST"};
     static const char *const right[] = {"port_base=5", "hosts=10.0.0.1,10.0.0.2", NULL};
     static const char *const wrong[] = {"port_base=5", "hosts=10.0.0.2,10.0.0.1", NULL};
 
     for (size_t i = 0; i < COUNT(variables); i++) {
         const struct script_row rows[] = {
-            V("PMI_RANK", "1"),        V("PMI_SIZE", "2"),
-            V("MPI_LOCALRANKID", "0"), V("MPI_LOCALNRANKS", "1"),
+            V("PMI_RANK", "1"),          V("PMI_SIZE", "2"),
+            V("MPI_LOCALRANKID", "0"),   V("MPI_LOCALNRANKS", "1"),
             V(variables[i], "10.0.0.2"), SCRIPT_END};
 
-        script_expect(mpich, rows, right,
-                      "{\"worker\":[\"10.0.0.1:5\",\"10.0.0.2:5\"]}", "worker:1");
+        script_expect(mpich, rows, right, "{\"worker\":[\"10.0.0.1:5\",\"10.0.0.2:5\"]}",
+                      "worker:1");
         script_expect_error(mpich, rows, wrong, -MU_EPRECONDITION, variables[i]);
     }
 }
@@ -382,13 +393,13 @@ TEST(test_hydra_in_a_step)
         V("PMI_HOSTNAME", "n2"),   V("SLURM_STEP_NODELIST", "n[1-2]"),
         V("SLURM_PROCID", "1"),    V("SLURM_STEP_NUM_TASKS", "2"),
         V("SLURM_JOB_ID", "7"),    SCRIPT_END};
-    static const struct script_row srun[] = {
-        V("PMI_RANK", "1"), V("PMI_SIZE", "2"), V("SLURM_STEP_NODELIST", "n[1-2]"),
-        SCRIPT_END};
+    static const struct script_row srun[] = {V("PMI_RANK", "1"), V("PMI_SIZE", "2"),
+                                             V("SLURM_STEP_NODELIST", "n[1-2]"),
+                                             SCRIPT_END};
     static const char *const port[] = {"port_base=5", NULL};
 
-    script_expect(mpich, rows, port,
-                  "{\"worker\":[\"n1:5\",\"n1:6\",\"n2:5\",\"n2:6\"]}", "worker:2");
+    script_expect(mpich, rows, port, "{\"worker\":[\"n1:5\",\"n1:6\",\"n2:5\",\"n2:6\"]}",
+                  "worker:2");
     script_expect_error(mpich, srun, port, -MU_ENOTFOUND, "not where the others are");
 }
 

@@ -50,7 +50,7 @@ static void expect_failures(const struct mu__resolver_kind *kind,
         assert_true(n < 10000);
     }
     assert_int_equal(rv, 0);
-    assert_true(errors >= 3);   /* the hosts, their places, the cluster */
+    assert_true(errors >= 3); /* the hosts, their places, the cluster */
 }
 
 TEST(test_slurm)
@@ -67,9 +67,12 @@ TEST(test_slurm)
         SCRIPT_END,
     };
     static const struct script_row dealt[] = {
-        V("SLURM_STEP_NODELIST", "n[1-2]"), V("SLURM_STEP_NUM_TASKS", "3"),
-        V("SLURM_STEP_TASKS_PER_NODE", "2,1"), V("SLURM_PROCID", "0"),
-        V("MUSTER_SLURM_TASKS_PER_NODE", "n1=2,n2=1"), SCRIPT_END};
+        V("SLURM_STEP_NODELIST", "n[1-2]"),
+        V("SLURM_STEP_NUM_TASKS", "3"),
+        V("SLURM_STEP_TASKS_PER_NODE", "2,1"),
+        V("SLURM_PROCID", "0"),
+        V("MUSTER_SLURM_TASKS_PER_NODE", "n1=2,n2=1"),
+        SCRIPT_END};
 
     expect_failures(&mu__resolver_slurm, rows);
     expect_failures(&mu__resolver_slurm, dealt);
@@ -90,10 +93,10 @@ TEST(test_open_mpi)
 
 TEST(test_lists)
 {
-    static const struct script_row hosts[] = {
-        V("MUSTER_HOSTS", "a,b,a"), V("MUSTER_RANK", "1"), SCRIPT_END};
-    static const struct script_row machines[] = {
-        V("SM_HOSTS", "[\"b\", \"a\"]"), V("SM_CURRENT_HOST", "a"), SCRIPT_END};
+    static const struct script_row hosts[] = {V("MUSTER_HOSTS", "a,b,a"),
+                                              V("MUSTER_RANK", "1"), SCRIPT_END};
+    static const struct script_row machines[] = {V("SM_HOSTS", "[\"b\", \"a\"]"),
+                                                 V("SM_CURRENT_HOST", "a"), SCRIPT_END};
     static const struct script_row groups[] = {
         V("SM_HOSTS", "[\"b\", \"a\"]"), V("SM_CURRENT_HOST", "a"),
         V("MUSTER_SAGEMAKER_GROUPS", "worker=g,ps=h"),

@@ -12,10 +12,10 @@
 static const struct mu__resolver_kind *const kind = &mu__resolver_slurm;
 
 /* srun -N2 -n3, rank 1 */
-#define THREE                                                                            \
+#define THREE                                                                          \
     V("SLURM_JOB_ID", "6"), V("SLURM_JOB_NODELIST", "n[1-2]"), V("SLURM_NTASKS", "3"), \
-        V("SLURM_STEP_NODELIST", "n[1-2]"), V("SLURM_STEP_NUM_TASKS", "3"), \
-        V("SLURM_STEP_TASKS_PER_NODE", "2,1"), V("SLURM_TASKS_PER_NODE", "2,1"), \
+        V("SLURM_STEP_NODELIST", "n[1-2]"), V("SLURM_STEP_NUM_TASKS", "3"),            \
+        V("SLURM_STEP_TASKS_PER_NODE", "2,1"), V("SLURM_TASKS_PER_NODE", "2,1"),       \
         V("SLURM_PROCID", "1"), V("SLURM_LOCALID", "1"), V("SLURM_NODEID", "0")
 
 static const struct script_row three[] = {THREE, SCRIPT_END};
@@ -49,9 +49,12 @@ static unsigned port_of(unsigned job, unsigned tasks)
     char job_text[16];
     char tasks_text[16];
     const struct script_row rows[] = {
-        V("SLURM_JOB_ID", job_text), V("SLURM_STEP_NODELIST", "a"),
-        V("SLURM_STEP_NUM_TASKS", tasks_text), V("SLURM_STEP_TASKS_PER_NODE", tasks_text),
-        V("SLURM_PROCID", "0"), SCRIPT_END,
+        V("SLURM_JOB_ID", job_text),
+        V("SLURM_STEP_NODELIST", "a"),
+        V("SLURM_STEP_NUM_TASKS", tasks_text),
+        V("SLURM_STEP_TASKS_PER_NODE", tasks_text),
+        V("SLURM_PROCID", "0"),
+        SCRIPT_END,
     };
     mu_resolution resolution;
     unsigned port;
@@ -70,7 +73,7 @@ TEST(test_ports_of_jobs_do_not_overlap)
 {
     static const struct {
         unsigned tasks;
-        unsigned jobs;          /* so many in a row */
+        unsigned jobs; /* so many in a row */
     } rows[] = {{1, 4096}, {2, 625}, {8, 625}, {32, 625}, {33, 312}, {128, 156}};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -114,22 +117,24 @@ TEST(test_the_job_names_the_cluster)
 TEST(test_port_by_the_job)
 {
     static const struct script_row rows[] = {
-        V("SLURM_JOB_ID", "4100"), V("SLURM_STEP_NODELIST", "a,b"),
+        V("SLURM_JOB_ID", "4100"),      V("SLURM_STEP_NODELIST", "a,b"),
         V("SLURM_STEP_NUM_TASKS", "2"), V("SLURM_STEP_TASKS_PER_NODE", "1(x2)"),
-        V("SLURM_PROCID", "0"), SCRIPT_END,
+        V("SLURM_PROCID", "0"),         SCRIPT_END,
     };
 
-    script_expect(kind, rows, NULL, "{\"worker\":[\"a:61444\",\"b:61444\"]}",
-                  "worker:0");
+    script_expect(kind, rows, NULL, "{\"worker\":[\"a:61444\",\"b:61444\"]}", "worker:0");
 }
 
 /* Slurm keeps its own order of nodes: names are not sorted. */
 TEST(test_hosts_keep_their_order)
 {
     static const struct script_row rows[] = {
-        V("SLURM_STEP_NODELIST", "z,b[02-03],a"), V("SLURM_STEP_NUM_TASKS", "4"),
-        V("SLURM_STEP_TASKS_PER_NODE", "1(x4)"), V("SLURM_PROCID", "3"),
-        V("SLURM_NODEID", "3"), SCRIPT_END,
+        V("SLURM_STEP_NODELIST", "z,b[02-03],a"),
+        V("SLURM_STEP_NUM_TASKS", "4"),
+        V("SLURM_STEP_TASKS_PER_NODE", "1(x4)"),
+        V("SLURM_PROCID", "3"),
+        V("SLURM_NODEID", "3"),
+        SCRIPT_END,
     };
 
     script_expect(kind, rows, NULL,
@@ -146,7 +151,7 @@ TEST(test_distributions)
         const char *plane;
         const char *counts;
         const char *tasks;
-        const char *ports;      /* node (1, 2, a, b) and last digit of each rank */
+        const char *ports; /* node (1, 2, a, b) and last digit of each rank */
     } rows[] = {
         {"block", NULL, "4,3,1(x2)", "9", "18 19 10 11 28 29 20 a8 b8"},
         {"block:cyclic", NULL, "4,3,1(x2)", "9", "18 19 10 11 28 29 20 a8 b8"},
@@ -162,8 +167,10 @@ TEST(test_distributions)
         const struct script_row script[] = {
             V("SLURM_STEP_NODELIST", "n[1-2],na,nb"),
             V("SLURM_STEP_NUM_TASKS", rows[i].tasks),
-            V("SLURM_STEP_TASKS_PER_NODE", rows[i].counts), V("SLURM_PROCID", "0"),
-            V("SLURM_LOCALID", "0"), V("SLURM_NODEID", "0"),
+            V("SLURM_STEP_TASKS_PER_NODE", rows[i].counts),
+            V("SLURM_PROCID", "0"),
+            V("SLURM_LOCALID", "0"),
+            V("SLURM_NODEID", "0"),
             V("SLURM_DIST_PLANESIZE", rows[i].plane == NULL ? "" : rows[i].plane),
             V(rows[i].name == NULL ? "NOTHING" : "SLURM_DISTRIBUTION",
               rows[i].name == NULL ? "" : rows[i].name),
@@ -186,11 +193,11 @@ TEST(test_distributions)
     }
 }
 
-#define ARBITRARY(path)                                                                  \
+#define ARBITRARY(path)                                                         \
     V("SLURM_STEP_NODELIST", "n1,nodea,nodeb"), V("SLURM_STEP_NUM_TASKS", "4"), \
-        V("SLURM_STEP_TASKS_PER_NODE", "1(x2),2"), V("SLURM_PROCID", "2"), \
-        V("SLURM_LOCALID", "1"), V("SLURM_NODEID", "2"), \
-        V("SLURM_DISTRIBUTION", "arbitrary"), V("SLURM_HOSTFILE", path), \
+        V("SLURM_STEP_TASKS_PER_NODE", "1(x2),2"), V("SLURM_PROCID", "2"),      \
+        V("SLURM_LOCALID", "1"), V("SLURM_NODEID", "2"),                        \
+        V("SLURM_DISTRIBUTION", "arbitrary"), V("SLURM_HOSTFILE", path),        \
         V("SLURM_SUBMIT_DIR", "/shared/me")
 
 /* The file's lines are the ranks; there may be more than this step has tasks. */
@@ -198,10 +205,13 @@ TEST(test_arbitrary)
 {
     static const struct script_row relative[] = {
         ARBITRARY("hosts"),
-        SCRIPT_FILE("/shared/me/hosts", "nodeb\nn1\nnodeb\nnodea\nnodea\n"), SCRIPT_END,
+        SCRIPT_FILE("/shared/me/hosts", "nodeb\nn1\nnodeb\nnodea\nnodea\n"),
+        SCRIPT_END,
     };
     static const struct script_row absolute[] = {
-        ARBITRARY("/hosts"), SCRIPT_FILE("/hosts", "nodeb\nn1\nnodeb\nnodea"), SCRIPT_END,
+        ARBITRARY("/hosts"),
+        SCRIPT_FILE("/hosts", "nodeb\nn1\nnodeb\nnodea"),
+        SCRIPT_END,
     };
     static const char cluster[] = "{\"worker\":[\"nodeb:10000\",\"n1:10000\","
                                   "\"nodeb:10001\",\"nodea:10000\"]}";
@@ -236,14 +246,16 @@ TEST(test_tasks_per_node)
     static const char *const by_host[] = {"tasks_per_node=b=3,a=1", NULL};
     static const char *const by_list[] = {"tasks_per_node=c[1-2]=1,b=2", NULL};
     static const struct script_row rows[] = {
-        V("SLURM_STEP_NODELIST", "a,b"), V("SLURM_STEP_NUM_TASKS", "4"),
-        V("SLURM_STEP_TASKS_PER_NODE", "4,4"), V("SLURM_PROCID", "3"),
-        V("SLURM_NODEID", "1"), SCRIPT_END,
+        V("SLURM_STEP_NODELIST", "a,b"),
+        V("SLURM_STEP_NUM_TASKS", "4"),
+        V("SLURM_STEP_TASKS_PER_NODE", "4,4"),
+        V("SLURM_PROCID", "3"),
+        V("SLURM_NODEID", "1"),
+        SCRIPT_END,
     };
-    static const struct script_row three_hosts[] = {
-        V("SLURM_STEP_NODELIST", "b,c[1-2]"), V("SLURM_STEP_NUM_TASKS", "4"),
-        V("SLURM_PROCID", "0"), SCRIPT_END,
-    };
+    static const struct script_row three_hosts[] = {V("SLURM_STEP_NODELIST", "b,c[1-2]"),
+                                                    V("SLURM_STEP_NUM_TASKS", "4"),
+                                                    V("SLURM_PROCID", "0"), SCRIPT_END};
 
     script_expect(kind, rows, number,
                   "{\"worker\":[\"a:10000\",\"a:10001\",\"b:10000\",\"b:10001\"]}",
@@ -280,8 +292,7 @@ TEST(test_tasks_per_node_refused)
         {"port_base=65535", -MU_EINVALID, "65535 leaves too few ports"},
         {"jobs=worker=2", -MU_EINVALID, "the jobs have 2 tasks, but there are 3"},
         {"gpus_per_task=1", -MU_EINVALID,
-         "gpus_per_task: 2 tasks of one node with 1 GPUs "
-         "each need more than the 0 GPUs"},
+         "gpus_per_task: 2 tasks of one node with 1 GPUs each need more than the 0 GPUs"},
         {"rpc_layer=a-layer-of-many-letters", -MU_EINVALID, "expected at most 15 bytes"},
     };
 
@@ -297,7 +308,7 @@ TEST(test_variables_refused)
 {
     static const struct {
         const char *name;
-        const char *text;       /* NULL: not set */
+        const char *text; /* NULL: not set */
         int code;
         const char *words;
     } rows[] = {
@@ -359,10 +370,10 @@ TEST(test_variables_refused)
 TEST(test_batch_script)
 {
     static const struct script_row rows[] = {
-        V("SLURM_JOB_ID", "7"),        V("SLURM_JOB_NODELIST", "n[1-2]"),
-        V("SLURM_NTASKS", "5"),        V("SLURM_TASKS_PER_NODE", "4,1"),
-        V("SLURM_PROCID", "0"),        V("SLURM_LOCALID", "0"),
-        V("SLURM_NODEID", "0"),        V("SLURM_DISTRIBUTION", "plane"),
+        V("SLURM_JOB_ID", "7"),         V("SLURM_JOB_NODELIST", "n[1-2]"),
+        V("SLURM_NTASKS", "5"),         V("SLURM_TASKS_PER_NODE", "4,1"),
+        V("SLURM_PROCID", "0"),         V("SLURM_LOCALID", "0"),
+        V("SLURM_NODEID", "0"),         V("SLURM_DISTRIBUTION", "plane"),
         V("SLURM_DIST_PLANESIZE", "2"), SCRIPT_END,
     };
 
@@ -392,8 +403,8 @@ TEST(test_components_refused)
 TEST(test_detection)
 {
     static const struct script_row batch[] = {V("SLURM_JOB_ID", "7"), SCRIPT_END};
-    static const struct script_row mpirun[] = {
-        THREE, V("OMPI_COMM_WORLD_RANK", "2"), SCRIPT_END};
+    static const struct script_row mpirun[] = {THREE, V("OMPI_COMM_WORLD_RANK", "2"),
+                                               SCRIPT_END};
     static const struct script_row hydra[] = {THREE, V("MPI_LOCALRANKID", "0"),
                                               SCRIPT_END};
     static const struct script_row prrte[] = {THREE, V("PRTE_LAUNCHED", "1"), SCRIPT_END};
@@ -491,8 +502,8 @@ TEST(test_gpus_that_slurm_has_split)
 TEST(test_more_gpus_than_there_are)
 {
     static const char *const two_each[] = {"gpus_per_task=2", NULL};
-    static const struct script_row rows[] = {
-        THREE, V("CUDA_VISIBLE_DEVICES", "0,1,2"), SCRIPT_END};
+    static const struct script_row rows[] = {THREE, V("CUDA_VISIBLE_DEVICES", "0,1,2"),
+                                             SCRIPT_END};
 
     script_expect_error(kind, rows, two_each, -MU_EINVALID,
                         "2 tasks of one node with 2 GPUs each need more than the 3 GPUs");

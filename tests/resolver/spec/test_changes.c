@@ -18,7 +18,7 @@ static const struct {
     const char *before;
     const char *after;
     const char *changes;
-    const char *taken;      /* NULL: the same as `after` */
+    const char *taken; /* NULL: the same as `after` */
 } rows[] = {
     {"{}", "{}", "", NULL},
     {"{\"chief\":[\"c:1\"],\"worker\":[\"w:1\"]}",
@@ -28,14 +28,14 @@ static const struct {
      "{\"chief\":[\"c:1\"],\"worker\":{\"1\":\"w:9\",\"3\":\"w:3\",\"10\":\"w:4\"}}",
      "-worker:0@w:1 >worker:1@w:9 +worker:3@w:3 +worker:10@w:4 ", NULL},
     {"{\"chief\":[\"c:1\"],\"worker\":[\"w:1\",\"w:2\"]}",
-     "{\"chief\":[\"c:1\"],\"worker\":[\"w:2\",\"w:1\"]}",
-     ">worker:0@w:2 >worker:1@w:1 ", NULL},
+     "{\"chief\":[\"c:1\"],\"worker\":[\"w:2\",\"w:1\"]}", ">worker:0@w:2 >worker:1@w:1 ",
+     NULL},
     {"{\"chief\":[\"c:1\"],\"client\":[\"k:1\"],\"evaluator\":[\"e:1\"],"
      "\"ps\":[\"p:1\"],\"worker\":[\"w:1\"]}",
      "{\"chief\":[\"c:2\"],\"client\":{\"1\":\"k:1\"},\"ps\":[\"p:2\"],"
      "\"worker\":[\"w:2\"]}",
-     ">chief:0@c:2 -client:0@k:1 +client:1@k:1 -evaluator:0@e:1 >ps:0@p:2 "
-     ">worker:0@w:2 ", NULL},
+     ">chief:0@c:2 -client:0@k:1 +client:1@k:1 -evaluator:0@e:1 >ps:0@p:2 >worker:0@w:2 ",
+     NULL},
     {"{\"chief\":[\"c:1\"],\"ps\":[\"p:1\",\"p:2\"]}",
      "{\"chief\":[\"c:1\"],\"ps\":{\"0\":\"p:1\",\"2\":\"p:3\"},\"worker\":[\"w:1\"]}",
      "!-ps:1@p:2 !+ps:2@p:3 +worker:0@w:1 ",
@@ -46,8 +46,8 @@ static const struct {
      "{\"chief\":[\"c:1\"],\"worker\":{\"1\":\"w:2\",\"2\":\"w:3\"}}",
      "!+chief:0@c:1 !-worker:0@w:1 +worker:2@w:3 ",
      "{\"worker\":[\"w:1\",\"w:2\",\"w:3\"]}"},
-    {"{\"chief\":[\"c:1\"],\"worker\":[\"w:1\"]}", "{}",
-     "!-chief:0@c:1 -worker:0@w:1 ", "{\"chief\":[\"c:1\"]}"},
+    {"{\"chief\":[\"c:1\"],\"worker\":[\"w:1\"]}", "{}", "!-chief:0@c:1 -worker:0@w:1 ",
+     "{\"chief\":[\"c:1\"]}"},
 };
 
 static void write_changes(const struct mu__changes *changes, char *out, size_t size)
@@ -62,7 +62,7 @@ static void write_changes(const struct mu__changes *changes, char *out, size_t s
         refused += row->refused != NULL;
         at += (size_t)snprintf(out + at, size - at, "%s%c%s:%d@%s ",
                                row->refused != NULL ? "!" : "", "+->"[row->kind],
-                               row->type, row->index, row->address);
+                               row -> type, row -> index, row -> address);
         assert_int_equal(strncmp(row->url, "tcp://", 6), 0);
     }
     assert_int_equal(changes->refused_count, refused);

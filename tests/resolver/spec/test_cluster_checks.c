@@ -82,9 +82,9 @@ TEST(test_checks)
         int rv = mu_cluster_validate(cluster, checks[i].type, checks[i].index, &error);
 
         check_error(checks[i].what, rv, &error, checks[i].rv, checks[i].parts);
-        assert_int_equal(
-            mu_cluster_validate(cluster, checks[i].type, checks[i].index, NULL),
-            checks[i].rv);
+        assert_int_equal(mu_cluster_validate(cluster, checks[i].type, checks[i].index,
+                                             NULL),
+                         checks[i].rv);
         mu_cluster_free(cluster);
     }
 }

@@ -55,8 +55,8 @@ static const struct {
     {"{" E "}", "evaluator", 0, "", NULL, NULL},
     {"{" CC "}", NULL, -MU_EINVALID, NULL, NULL, NULL},
     {"{" W3 "," EE "}", NULL, -MU_EINVALID, NULL, NULL, NULL},
-    {"{" W3 "}", "wroker", -MU_EINVALID, NULL,
-     "/job:worker/task:0", "/job:worker/task:0"},
+    {"{" W3 "}", "wroker", -MU_EINVALID, NULL, "/job:worker/task:0",
+     "/job:worker/task:0"},
 };
 
 /* Expected NULL: refused with words, and nothing was written. */
@@ -109,9 +109,9 @@ static const struct {
     const char *type;
     int index;
     int count_rv;
-    size_t count;       /* of mu_cluster_worker_count */
+    size_t count; /* of mu_cluster_worker_count */
     int id_rv;
-    int id;             /* of mu_cluster_id_in_cluster */
+    int id; /* of mu_cluster_id_in_cluster */
     int chief_rv;
     int chief;
 } rows[] = {
@@ -148,9 +148,8 @@ TEST(test_counts)
         int chief = UNTOUCHED;
         mu_error error = {0};
 
-        assert_int_equal(
-            mu_cluster_worker_count(cluster, rows[i].type, &error, &count),
-            rows[i].count_rv);
+        assert_int_equal(mu_cluster_worker_count(cluster, rows[i].type, &error, &count),
+                         rows[i].count_rv);
         assert_int_equal(count, rows[i].count_rv == 0 ? rows[i].count : UNTOUCHED);
         assert_int_equal(mu_cluster_id_in_cluster(cluster, rows[i].type, rows[i].index,
                                                   &error, &id),

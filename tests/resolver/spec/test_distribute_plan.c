@@ -83,8 +83,7 @@ static const struct {
     {MU_MODE_STANDALONE, "{}", NULL, 0, ALL, " local: worker_fn eval_fn!"},
     {MU_MODE_INDEPENDENT, "{}", "worker", 3, ALL, " local: worker_fn eval_fn!"},
     {MU_MODE_LOCAL, "{}", NULL, 0, 0, " local left-out: worker_fn"},
-    {MU_MODE_LOCAL, "{}", NULL, 0, EVAL,
-     " local no-eval-strategy: worker_fn eval_fn!"},
+    {MU_MODE_LOCAL, "{}", NULL, 0, EVAL, " local no-eval-strategy: worker_fn eval_fn!"},
     {MU_MODE_LOCAL, WHOLE, "ps", 0, BETWEEN | ALL, " local: worker_fn eval_fn!"},
     {MU_MODE_CLIENT_WORKER, "{\"worker\":[]}", NULL, 0, BETWEEN,
      " local left-out: worker_fn"},
@@ -217,9 +216,8 @@ TEST(test_too_many_threads)
     assert_int_equal(make(MU_MODE_STANDALONE, cluster, NULL, 0, BETWEEN, &error, &plan),
                      -MU_EEXHAUSTED);
     assert_non_null(strstr(error.message, "more than 4096"));
-    assert_int_equal(make(MU_MODE_INDEPENDENT, cluster, "worker", 9, BETWEEN, &error,
-                          &plan),
-                     0);
+    assert_int_equal(
+        make(MU_MODE_INDEPENDENT, cluster, "worker", 9, BETWEEN, &error, &plan), 0);
     mu__plan_done(&plan);
     mu_cluster_free(cluster);
 }

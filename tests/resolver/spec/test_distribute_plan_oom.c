@@ -44,7 +44,7 @@ TEST_WITH(test_plan, setup, teardown)
             assert_int_equal(plan.warnings, 77);
         else
             mu__plan_done(&plan);
-        assert_true(failed || n >= 4);  /* four calls: four allocations at least */
+        assert_true(failed || n >= 4); /* four calls: four allocations at least */
     }
 }
 

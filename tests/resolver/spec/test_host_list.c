@@ -127,9 +127,9 @@ TEST(test_long_names)
     assert_int_equal(strlen(list.names[0]), MU__HOST_BYTES_MAX);
     mu__host_list_done(&list);
     memcpy(text + MU__HOST_BYTES_MAX - 1, "[9-10]", 6);
-    assert_int_equal(
-        mu__host_list_parse(text, MU__HOST_BYTES_MAX + 5, "LIST", &error, &list),
-        -MU_EINVALID);
+    assert_int_equal(mu__host_list_parse(text, MU__HOST_BYTES_MAX + 5, "LIST", &error,
+                                         &list),
+                     -MU_EINVALID);
     assert_non_null(strstr(error.message, "names of at most 255 bytes"));
 }
 

@@ -6,10 +6,11 @@ enum { WORDS_MAX = 6 };
 
 static const struct row {
     const char *text;
-    const char *type;           /* of this task; NULL: unknown */
+    const char *type; /* of this task; NULL: unknown */
     int index;
-    const char *words[WORDS_MAX];   /* "error: ..." each begins, in their order */
+    const char *words[WORDS_MAX]; /* "error: ..." each begins, in their order */
 } rows[] = {
+    /* clang-format off */
     {"{\"chief\": [\"a:1\"], \"worker\": [\"b:1\"]}", "worker", 0, {NULL}},
 
     /* Several at once. */
@@ -67,6 +68,7 @@ static const struct row {
      {"note: /job:evaluator/task:0, this task, is not in the cluster, and need not"}},
     {"{\"chief\": [\"a:1\"], \"worker\": [\"b:1\"]}", NULL, 0,
      {"note: which task this process is, is not said"}},
+    /* clang-format on */
 };
 
 static void expect_words(const struct mu__problems *problems, size_t i,
@@ -117,9 +119,8 @@ TEST(test_tf_config)
     struct mu__problems problems = {0};
     mu_cluster *cluster = NULL;
 
-    assert_int_equal(mu__problems_read(&problems, text, strlen(text), "TF_CONFIG", true,
-                                       &cluster),
-                     0);
+    assert_int_equal(
+        mu__problems_read(&problems, text, strlen(text), "TF_CONFIG", true, &cluster), 0);
     expect_words(&problems, 0, words);
     mu_cluster_free(cluster);
     mu__problems_done(&problems);
@@ -135,9 +136,8 @@ TEST(test_rest_of_tf_config)
     struct mu__problems problems = {0};
     mu_cluster *cluster = NULL;
 
-    assert_int_equal(mu__problems_read(&problems, text, strlen(text), "TF_CONFIG", true,
-                                       &cluster),
-                     0);
+    assert_int_equal(
+        mu__problems_read(&problems, text, strlen(text), "TF_CONFIG", true, &cluster), 0);
     expect_words(&problems, 0, words);
     assert_string_equal(mu_cluster_address(cluster, "worker", 0), "a:1");
     mu_cluster_free(cluster);

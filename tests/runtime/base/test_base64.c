@@ -39,9 +39,9 @@ TEST(test_rows)
 TEST(test_refused)
 {
     static const char *const texts[] = {
-        "Z",    "Zg",   "Zg=",  "Zm9",   "=",    "==",   "===",      "====",
-        "Z===", "Zh==", "Zm9=", "Zm-v",  "Zm_v", "Zm v", "Zm9v\n",   "Zg==Zg==",
-        "Z=g=", "Zm9vZ", "Zm9vZg", "\xc3\xa4zz",
+        "Z",      "Zg",       "Zg=",  "Zm9",   "=",      "==",         "===",
+        "====",   "Z===",     "Zh==", "Zm9=",  "Zm-v",   "Zm_v",       "Zm v",
+        "Zm9v\n", "Zg==Zg==", "Z=g=", "Zm9vZ", "Zm9vZg", "\xc3\xa4zz",
     };
     uint8_t out[16];
     size_t size = 99;
@@ -68,9 +68,8 @@ TEST(test_there_and_back)
         for (size_t i = 0; i < size; i++)
             plain[i] = (uint8_t)sim_draw(&random);
         mu__base64_encode(plain, size, text);
-        assert_int_equal(mu__base64_decode(text, mu__base64_size(size), (uint8_t *)text,
-                                           &back),
-                         0);
+        assert_int_equal(
+            mu__base64_decode(text, mu__base64_size(size), (uint8_t *)text, &back), 0);
         assert_int_equal(back, size);
         assert_memory_equal(text, plain, size);
         free(plain);

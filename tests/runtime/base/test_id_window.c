@@ -10,7 +10,7 @@ enum step_kind { ADD, HAS, RAISE, SETTLE };
 static const struct step {
     enum step_kind kind;
     uint64_t id;
-    uint64_t result;    /* of ADD: the code, positive; else what is returned */
+    uint64_t result; /* of ADD: the code, positive; else what is returned */
 } steps[] = {
     {HAS, 9, 1},
     {HAS, 10, 0},

@@ -8,7 +8,7 @@ enum { ITEMS = 20, STEPS = 20000 };
 
 struct item {
     unsigned number;
-    struct mu__list_node node;      /* not first: the macros know where it is */
+    struct mu__list_node node; /* not first: the macros know where it is */
     bool is_there;
 };
 

@@ -13,7 +13,7 @@ TEST(test_pauses)
         uint64_t now_ms;
         uint64_t random;
         uint32_t after_ms;
-        uint64_t due_ms;    /* 0: enough */
+        uint64_t due_ms; /* 0: enough */
     } rows[] = {
         {"first, least", {.end_ms = NO_END}, 1, 1000, 0, 0, 1050},
         {"first, most", {.end_ms = NO_END}, 1, 1000, 50, 0, 1100},
@@ -78,8 +78,7 @@ TEST(test_words)
                               "try 3, again in 0.8 s, 42 s left");
     mu__retry_words(&endless, "pod a-0 does not run yet", NULL, 1, 1000, 131000, line,
                     sizeof line);
-    assert_string_equal(line,
-                        "pod a-0 does not run yet, try 1, again in 2 min 10 s");
+    assert_string_equal(line, "pod a-0 does not run yet, try 1, again in 2 min 10 s");
 }
 
 TEST_PROGRAM()

@@ -6,7 +6,7 @@
 static const struct {
     const char *text;
     const char *quoted;
-    const char *hidden;     /* NULL: it has no control character */
+    const char *hidden; /* NULL: it has no control character */
 } rows[] = {
     {"", "\"\"", NULL},
     {"a b", "\"a b\"", NULL},
@@ -15,7 +15,9 @@ static const struct {
     {"\"\\", "\"\\\"\\\\\"", NULL},
     {"a\n\x1b[31m", "\"a\\x0a\\x1b[31m\"", "a??[31m"},
     {"\x7f", "\"\\x7f\"", "?"},
-    {"a\xc2\x9b" "2J", "\"a\\xc2\\x9b2J\"", "a??2J"},
+    {"a\xc2\x9b"
+     "2J",
+     "\"a\\xc2\\x9b2J\"", "a??2J"},
     {"\xc2", "\"\\xc2\"", NULL},
     {"\xff\x01", "\"\\xff\\x01\"", "\xff?"},
 };
@@ -31,8 +33,7 @@ TEST(test_rows)
         assert_string_equal(shown, rows[i].quoted);
         assert_int_equal(mu__has_control(text), rows[i].hidden != NULL);
         mu__hide_control(text);
-        assert_string_equal(text,
-                            rows[i].hidden == NULL ? rows[i].text : rows[i].hidden);
+        assert_string_equal(text, rows[i].hidden == NULL ? rows[i].text : rows[i].hidden);
     }
 }
 
@@ -70,9 +71,9 @@ TEST(test_decimal)
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        assert_int_equal(
-            mu__decimal(numbers[i].text, strlen(numbers[i].text), numbers[i].high),
-            numbers[i].number);
+        assert_int_equal(mu__decimal(numbers[i].text, strlen(numbers[i].text),
+                                     numbers[i].high),
+                         numbers[i].number);
     assert_int_equal(mu__decimal("12", 1, 9), 1);
 }
 

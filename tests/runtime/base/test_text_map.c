@@ -37,8 +37,7 @@ TEST(test_as_a_list)
     items[0].text[0] = '\0';
     for (unsigned step = 0; step < STEPS; step++) {
         struct item *item = &items[sim_draw(&random) % NAMES];
-        struct mu__text_node *found =
-            mu__text_map_find(&map, mu__view_str(item->text));
+        struct mu__text_node *found = mu__text_map_find(&map, mu__view_str(item->text));
 
         assert_ptr_equal(found, item->is_there ? &item->node : NULL);
         if (item->is_there) {

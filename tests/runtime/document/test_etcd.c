@@ -40,8 +40,9 @@ TEST(test_hidden_words)
         {200, "horse",
          "etcd's answer is no JSON object (or there is no memory to read it); its words "
          "are not shown, since they may have the password in them"},
-        {400, "{\"error\":\"etcdserver: authentication failed, invalid user ID or "
-              "password: horse\",\"code\":3}",
+        {400,
+         "{\"error\":\"etcdserver: authentication failed, invalid user ID or "
+         "password: horse\",\"code\":3}",
          "etcd answered with status 400: authentication failed, invalid user ID or "
          "password"},
         {503, "{\"error\":\"etcdserver: no leader\",\"code\":14}",
@@ -159,12 +160,12 @@ TEST(test_good_answers)
 /* An answer with entries, of which one lacks what is empty. */
 TEST(test_entries)
 {
-    struct mu__etcd_answer *answer = read_ok(
-        "{\"header\":{},\"succeeded\":false,\"responses\":[{\"response_put\":{}},"
-        "{\"response_range\":{\"more\":true,\"kvs\":[{\"key\":\"YQA=\","
-        "\"value\":\"/w==\",\"create_revision\":\"3\",\"version\":\"2\","
-        "\"lease\":\"9223372036854775807\"},"
-        "{\"key\":\"Yg==\"}]}}]}");
+    struct mu__etcd_answer *answer =
+        read_ok("{\"header\":{},\"succeeded\":false,\"responses\":[{\"response_put\":{}},"
+                "{\"response_range\":{\"more\":true,\"kvs\":[{\"key\":\"YQA=\","
+                "\"value\":\"/w==\",\"create_revision\":\"3\",\"version\":\"2\","
+                "\"lease\":\"9223372036854775807\"},"
+                "{\"key\":\"Yg==\"}]}}]}");
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
     mu_error error;

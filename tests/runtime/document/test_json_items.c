@@ -10,7 +10,7 @@ static mu_error error;
 struct lines {
     char text[256];
     unsigned count;
-    unsigned fails_at;  /* 0: never */
+    unsigned fails_at; /* 0: never */
 };
 
 static int on_item(void *owner, const cJSON *item)
@@ -22,8 +22,8 @@ static int on_item(void *owner, const cJSON *item)
     lines->count++;
     if (lines->count == lines->fails_at)
         return -MU_ENOMEM;
-    assert_true(cJSON_PrintPreallocated((cJSON *)(uintptr_t)item, written,
-                                        sizeof written, 0));
+    assert_true(cJSON_PrintPreallocated((cJSON *)(uintptr_t)item, written, sizeof written,
+                                        0));
     (void)snprintf(lines->text + used, sizeof lines->text - used, "%s\n", written);
     return 0;
 }
@@ -46,14 +46,12 @@ TEST(test_items_and_the_rest)
         {" { } ", "", "{}"},
         {"{\"items\":[]}", "", "{\"items\":[]}"},
         {"{\"a\":1,\"items\":[{\"b\":[2]},null , \"c\"],\"d\":{\"e\":true}}",
-         "{\"b\":[2]}\nnull\n\"c\"\n",
-         "{\"a\":1,\"items\":[],\"d\":{\"e\":true}}"},
+         "{\"b\":[2]}\nnull\n\"c\"\n", "{\"a\":1,\"items\":[],\"d\":{\"e\":true}}"},
         {"{\"\\u0069tems\" :\n[ 1,\t2 ] }", "1\n2\n", "{\"items\":[]}"},
         {"{\"items\":null}", "", "{\"items\":null}"},
         {"{\"items\":{\"items\":[1]}}", "", "{\"items\":{\"items\":[1]}}"},
         {"{\"items\":[1],\"items\":[2]}", "1\n", "{\"items\":[],\"items\":[2]}"},
-        {"\xEF\xBB\xBF{\"items\":[\"\xc3\xa4\"]}", "\"\xc3\xa4\"\n",
-         "{\"items\":[]}"},
+        {"\xEF\xBB\xBF{\"items\":[\"\xc3\xa4\"]}", "\"\xc3\xa4\"\n", "{\"items\":[]}"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -91,7 +89,9 @@ TEST(test_bad_text)
         {"{\"items\":[1", "column 12: expected JSON, got the end of the text"},
         {"{\"items\":[1}", "column 12: expected JSON, got \"}\""},
         {"{\"items\":[{'a':1}]}", "column 12: expected a key in double quotes, got "},
-        {"{\"items\":[\xEF\xBB\xBF" "1,2,3]}", "column 11: expected JSON"},
+        {"{\"items\":[\xEF\xBB\xBF"
+         "1,2,3]}",
+         "column 11: expected JSON"},
         {"{\"items\":[\"\\u0000\"]}", "expected no zero byte in a text"},
         {"{\"items\":[\"123456789\xff\"]}", "column 21: expected UTF-8"},
         {"{\"1234567890\xff\":0}", "column 13: expected UTF-8"},

@@ -18,13 +18,23 @@ static struct mu__manifest_part parts[] = {
     {.file = 1, .first_row = 0, .end_row = 1, .crc = 3},
 };
 static struct mu__manifest_variable variables[] = {
-    {.name = "a\"\\", .dtype = MU_F32, .rank = 2, .dims = {3, 4}, .shards = 2,
+    {.name = "a\"\\",
+     .dtype = MU_F32,
+     .rank = 2,
+     .dims = {3, 4},
+     .shards = 2,
      .parts_count = 2},
     {.name = "b", .dtype = MU_BOOL, .shards = 1, .parts_count = 1, .parts_from = 2},
 };
 static const struct mu__manifest written = {
-    .step = UINT64_MAX, .files = files, .files_count = 2, .variables = variables,
-    .variables_count = 2, .parts = parts, .parts_count = 3, .index = {90, 4},
+    .step = UINT64_MAX,
+    .files = files,
+    .files_count = 2,
+    .variables = variables,
+    .variables_count = 2,
+    .parts = parts,
+    .parts_count = 3,
+    .index = {90, 4},
 };
 
 static void write_written(struct mu__build *out)
@@ -61,8 +71,8 @@ TEST(test_round_trip)
 
 TEST(test_packed_and_empty)
 {
-    const struct mu__manifest packed = {.step = 1, .packed = {100, 8}, .head_bytes = 20,
-                                        .tail_bytes = 17};
+    const struct mu__manifest packed = {
+        .step = 1, .packed = {100, 8}, .head_bytes = 20, .tail_bytes = 17};
     struct mu__manifest read;
     struct mu__build out = {0};
 
@@ -164,13 +174,13 @@ static const char *const original[] = {
 };
 enum { FORMAT, VERSION, STEP, FILES, INDEX, VALUES, FORM, FIRST, SECOND, PIECES };
 
-#define FILE_ROW(name, partition, position, bytes)                                    \
-    " \"files\": [{\"file\": \"" name "\", \"partition\": " partition                 \
+#define FILE_ROW(name, partition, position, bytes)                    \
+    " \"files\": [{\"file\": \"" name "\", \"partition\": " partition \
     ", \"position\": " position ", \"bytes\": " bytes ", \"header_crc32c\": 1}],"
-#define FORM_ROW(name, dtype, shape, shards)                                          \
-    " \"variables\": [{\"name\": " name ", \"dtype\": " dtype ", \"shape\": " shape   \
+#define FORM_ROW(name, dtype, shape, shards)                                        \
+    " \"variables\": [{\"name\": " name ", \"dtype\": " dtype ", \"shape\": " shape \
     ", \"shards\": " shards ","
-#define PART_ROW(file, tensor, rows)                                                  \
+#define PART_ROW(file, tensor, rows) \
     " {\"file\": " file ", \"tensor\": " tensor ", \"rows\": " rows ", \"crc32c\": 1}"
 #define FILE_NAME "00001-of-00001.safetensors"
 
@@ -203,11 +213,12 @@ static const struct row {
     {INDEX, "", "\"index\" is malformed"},
     {INDEX, " \"index\": {\"file\": \"/etc/passwd\", \"bytes\": 9, \"crc32c\": 1},",
      "\"index\" is malformed"},
-    {VALUES, " \"values\": {\"$x\": 1},", "\"values\": a key with \"$\" has no known "
-                                          "meaning"},
+    {VALUES, " \"values\": {\"$x\": 1},",
+     "\"values\": a key with \"$\" has no known meaning"},
     {VALUES, " \"packed_values\": 3,", "\"packed_values\" is malformed"},
-    {VALUES, " \"packed_values\": {\"file\": \"values.safetensors\", \"bytes\": 9,"
-             " \"crc32c\": 1, \"head_bytes\": 4294967295, \"tail_bytes\": 4294967295},",
+    {VALUES,
+     " \"packed_values\": {\"file\": \"values.safetensors\", \"bytes\": 9,"
+     " \"crc32c\": 1, \"head_bytes\": 4294967295, \"tail_bytes\": 4294967295},",
      "\"packed_values\" is malformed"},
     {FORM, FORM_ROW("3", "\"U8\"", "[4]", "1"), "a variable is malformed"},
     {FORM, FORM_ROW("\"\xff\n\"", "\"U9\"", "[4]", "1"), NULL},
@@ -238,8 +249,10 @@ static const struct row {
      "variable \"w\": rows overlap, or are missing between parts"},
     {FIRST, " \"parts\": [" PART_ROW("1", "\"w\"", "[0, 2]") ",",
      "variable \"w\": a part has another tensor than its rows say"},
-    {SECOND, PART_ROW("1", "\"w[2:4]\"", "[2, 4]") "]}, {\"name\": \"w\", \"dtype\": "
-             "\"U8\", \"shape\": [], \"shards\": 1, \"parts\": []}],",
+    {SECOND,
+     PART_ROW("1", "\"w[2:4]\"",
+              "[2, 4]") "]}, {\"name\": \"w\", \"dtype\": "
+                        "\"U8\", \"shape\": [], \"shards\": 1, \"parts\": []}],",
      "variable \"w\": names do not ascend, or it is there twice"},
     {SECOND, PART_ROW("1", "\"w[2:4]\"", "[2, 4]") "]}], \"variables\": [],",
      "it: the key \"variables\" appears twice; expected it once"},

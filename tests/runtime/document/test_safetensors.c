@@ -35,10 +35,12 @@ TEST(test_round_trip)
     write_all(&out);
     assert_int_equal(out.size % 8, 0);
     assert_int_equal(mu__safetensors_read_size((uint8_t *)out.text,
-                                               out.size + CONTENT_BYTES, NULL, &size), 0);
+                                               out.size + CONTENT_BYTES, NULL, &size),
+                     0);
     assert_int_equal(size, out.size - 8);
     assert_int_equal(mu__safetensors_read(out.text + 8, size, CONTENT_BYTES, NULL,
-                                          &tensors, &count), 0);
+                                          &tensors, &count),
+                     0);
     assert_int_equal(count, WRITTEN_COUNT);
     for (size_t i = 0; i < count; i++) {
         const struct mu__safetensor *tensor = &tensors[i];
@@ -59,8 +61,8 @@ TEST(test_round_trip)
 
 TEST(test_dtypes)
 {
-    static const char *const names[] = {"F32", "F64", "I8", "I16", "I32", "I64",
-                                        "U8", "BOOL", "F16", "U16", "U32", "U64"};
+    static const char *const names[] = {"F32", "F64",  "I8",  "I16", "I32", "I64",
+                                        "U8",  "BOOL", "F16", "U16", "U32", "U64"};
 
     for (uint32_t dtype = 1; dtype <= 12; dtype++) {
         assert_string_equal(mu__safetensors_dtype_name(dtype), names[dtype - 1]);
@@ -81,12 +83,12 @@ TEST(test_sizes)
     } rows[] = {
         {2, 7, "the file is cut short, in its header"},
         {2, 9, "the file is cut short, in its header"},
-        {100000001, UINT64_C(1) << 40, "its header has 100000001 bytes, expected at most "
-                                       "100000000"},
-        {UINT64_MAX, UINT64_MAX, "its header has 18446744073709551615 bytes, expected at "
-                                 "most 100000000"},
-        {2, (UINT64_C(1) << 48) + 1, "the file has 281474976710657 bytes, expected at "
-                                     "most 281474976710656"},
+        {100000001, UINT64_C(1) << 40,
+         "its header has 100000001 bytes, expected at most 100000000"},
+        {UINT64_MAX, UINT64_MAX,
+         "its header has 18446744073709551615 bytes, expected at most 100000000"},
+        {2, (UINT64_C(1) << 48) + 1,
+         "the file has 281474976710657 bytes, expected at most 281474976710656"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -96,7 +98,8 @@ TEST(test_sizes)
 
         mu__store_little(bytes, rows[i].size, 8);
         assert_int_equal(mu__safetensors_read_size(bytes, rows[i].file_bytes, &error,
-                                                   &size), -MU_EDATALOSS);
+                                                   &size),
+                         -MU_EDATALOSS);
         assert_string_equal(error.message, rows[i].words);
         assert_int_equal(size, 77);
     }
@@ -110,7 +113,7 @@ TEST(test_sizes)
 /* Of a file with 8 bytes of contents. */
 static const struct row {
     const char *json;
-    const char *words;      /* with which it is refused, and more; NULL: it is fine */
+    const char *words; /* with which it is refused, and more; NULL: it is fine */
 } rows[] = {
     {"{" A("[8]", "[0,8]") "}   ", NULL},
     {"{" B("[2]", "[6,8]") "," A("[2,3]", "[0,6]") "}", NULL},

@@ -12,12 +12,11 @@
 
 /* ---- Messages of the tests ---- */
 
-#define MU__PING_FIELDS(F, S)                                               \
-    F(S, REQUIRED, u64, number, 0)
+#define MU__PING_FIELDS(F, S) F(S, REQUIRED, u64, number, 0)
 
-#define TEST_MESSAGES(M)                                                    \
-    M(16, PING, ping, NONE, MU__PING_FIELDS)                                      \
-    M(17, LOOK, look, OBSERVE_READ, MU__PING_FIELDS)                              \
+#define TEST_MESSAGES(M)                             \
+    M(16, PING, ping, NONE, MU__PING_FIELDS)         \
+    M(17, LOOK, look, OBSERVE_READ, MU__PING_FIELDS) \
     M(18, UNHEARD, unheard, NONE, MU__PING_FIELDS)
 
 #define TEST_LOCAL_MESSAGES(M) M(272, STEP, step)
@@ -36,10 +35,8 @@ TEST_MESSAGES(MU__DESCRIBE_FIELDS)
 
 static const struct mu__row rows[KINDS_END] = {TEST_MESSAGES(MU__DESCRIBE_ROW)};
 
-static const struct mu__local_row local[] = {
-    MU__SYSTEM_MESSAGES(MU__DESCRIBE_LOCAL)
-    TEST_LOCAL_MESSAGES(MU__DESCRIBE_LOCAL)
-};
+static const struct mu__local_row local[] = {MU__SYSTEM_MESSAGES(MU__DESCRIBE_LOCAL)
+                                                 TEST_LOCAL_MESSAGES(MU__DESCRIBE_LOCAL)};
 
 static const struct mu__schema schema = {rows, KINDS_END, local,
                                          sizeof local / sizeof local[0]};
@@ -54,7 +51,7 @@ struct step {
 
 struct probe {
     uint64_t pings;
-    struct step *at_end;    /* run in done() */
+    struct step *at_end; /* run in done() */
 };
 
 struct probe_arg {
@@ -155,9 +152,9 @@ static inline void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__
     struct mu__node_trouble *body = mu__body(msg);
 
     (void)state;
-    mu__log(ctx, MU__LOG_INFO, "%u: %.*s %u: %.*s", ctx->self.actor,
-            (int)body->type.size, (const char *)body->type.data, body->index,
-            (int)body->reason.size, (const char *)body->reason.data);
+    mu__log(ctx, MU__LOG_INFO, "%u: %.*s %u: %.*s", ctx->self.actor, (int)body->type.size,
+            (const char *)body->type.data, body->index, (int)body->reason.size,
+            (const char *)body->reason.data);
 }
 
 static inline void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -181,11 +178,13 @@ static const struct mu__handler probe_handlers[] = {
     {MU__STEP, on_step},
 };
 
-#define PROBE(label, mailbox)                                               \
-    {.name = label, .state_size = sizeof(struct probe), .mailbox_max = mailbox, \
-     .handlers = probe_handlers,                                            \
-     .handlers_count = sizeof probe_handlers / sizeof probe_handlers[0],    \
-     .init = probe_init, .done = probe_done}
+#define PROBE(label, mailbox)                                                      \
+    {                                                                              \
+        .name = label, .state_size = sizeof(struct probe), .mailbox_max = mailbox, \
+        .handlers = probe_handlers,                                                \
+        .handlers_count = sizeof probe_handlers / sizeof probe_handlers[0],        \
+        .init = probe_init, .done = probe_done                                     \
+    }
 
 static const struct mu__behavior probe_behavior = PROBE("probe", 0);
 
@@ -198,8 +197,8 @@ struct bench {
     struct sim *sim;
     struct sim_node *node;
     struct mu__kernel *kernel;
-    uint32_t sent_to;       /* the last node that something was transmitted to */
-    uint64_t dead;          /* dead letters at the last look */
+    uint32_t sent_to; /* the last node that something was transmitted to */
+    uint64_t dead;    /* dead letters at the last look */
 };
 
 static inline void hook_deliver(void *owner, struct mu__msg *msg)
@@ -226,7 +225,7 @@ static inline int hook_transmit(void *owner, struct mu__msg *msg)
 }
 
 static inline int bench_start(void *arg, struct sim_node *node, struct mu__world *world,
-                       struct mu__wire *wire)
+                              struct mu__wire *wire)
 {
     struct bench *bench = arg;
     struct mu__world_hooks hooks = {bench, hook_deliver, hook_turn, hook_transmit};
@@ -277,7 +276,7 @@ static inline mu__pid spawn(struct bench *bench, const struct mu__behavior *beha
 
 /* From outside: into the mailbox, and a turn soon. */
 static inline int post(struct bench *bench, mu__pid to, uint16_t kind, const void *body,
-                size_t size)
+                       size_t size)
 {
     struct mu__msg *msg = mu__msg_heap(kind, size);
     struct mu__world *world = mu__kernel_world(bench->kernel);

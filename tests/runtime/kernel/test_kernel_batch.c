@@ -8,7 +8,7 @@ struct counting {
     struct probe probe;
     uint64_t pings_seen;
     uint32_t batches;
-    struct step *at_batch;  /* run once */
+    struct step *at_batch; /* run once */
 };
 
 static void after_batch(struct mu__ctx *ctx, void *state)
@@ -51,8 +51,8 @@ static uint32_t batches_of(struct bench *bench, mu__pid pid)
 }
 
 /* Between the messages of two actors, and not after each message. */
-TEST_ON(test_a_batch_ends_before_the_next_actor_runs, struct bench *bench,
-        setup, teardown)
+TEST_ON(test_a_batch_ends_before_the_next_actor_runs, struct bench *bench, setup,
+        teardown)
 {
     mu__pid first = spawn_counting(bench, NULL);
     mu__pid second = spawn_counting(bench, NULL);

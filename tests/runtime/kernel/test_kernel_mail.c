@@ -312,7 +312,7 @@ TEST_ON(test_stale_timer_numbers_are_harmless, struct bench *bench, setup, teard
 
 struct again {
     unsigned turns_left;
-    uint64_t turn;          /* of the kernel, when the last one fired */
+    uint64_t turn; /* of the kernel, when the last one fired */
 };
 
 static const struct mu__behavior again_behavior;
@@ -348,9 +348,11 @@ static int again_init(struct mu__ctx *ctx, void *state, const void *arg)
     return 0;
 }
 
-static const struct mu__behavior again_behavior = {
-    .name = "again", .state_size = sizeof(struct again), .handlers = again_handlers,
-    .handlers_count = 1, .init = again_init};
+static const struct mu__behavior again_behavior = {.name = "again",
+                                                   .state_size = sizeof(struct again),
+                                                   .handlers = again_handlers,
+                                                   .handlers_count = 1,
+                                                   .init = again_init};
 
 /* A timer set in a handler waits for the next turn, even when it is due at once. */
 TEST_ON(test_a_timer_never_fires_in_its_own_turn, struct bench *bench, setup, teardown)
@@ -456,7 +458,7 @@ TEST_ON(test_held_messages_come_first, struct bench *bench, setup, teardown)
            "[   10] n probe: 16: ping 2 from 0\n"
            "[   10] n probe: 16: ping 3 from 0\n");
     assert_int_equal(counters_of(bench).queued, 0);
-    tell(bench, probe, &open);      /* nothing is held */
+    tell(bench, probe, &open); /* nothing is held */
     expect(bench, 30, "");
 }
 

@@ -49,8 +49,7 @@ static struct mu__world quiet = {&quiet_ops};
 
 /* ---- An actor that asks for everything ---- */
 
-#define MU__BEGIN_FIELDS(F, S)                                              \
-    F(S, REQUIRED, u64, number, 0)
+#define MU__BEGIN_FIELDS(F, S) F(S, REQUIRED, u64, number, 0)
 
 enum { MU__BEGIN = 16, KINDS_END = 17 };
 
@@ -59,7 +58,8 @@ MU__MESSAGE_STRUCT(begin, MU__BEGIN_FIELDS)
 static const struct mu__field no_fields[1];
 
 static const struct mu__row rows[KINDS_END] = {
-    [MU__BEGIN] = {.name = "begin", .fields = no_fields,
+    [MU__BEGIN] = {.name = "begin",
+                   .fields = no_fields,
                    .body_size = sizeof(struct mu__begin)},
 };
 
@@ -153,9 +153,12 @@ static const struct mu__handler handlers[] = {
     {MU__BEGIN, on_begin},
 };
 
-static const struct mu__behavior greedy_behavior = {
-    .name = "greedy", .state_size = sizeof(struct greedy), .handlers = handlers,
-    .handlers_count = sizeof handlers / sizeof handlers[0], .init = greedy_init};
+static const struct mu__behavior greedy_behavior = {.name = "greedy",
+                                                    .state_size = sizeof(struct greedy),
+                                                    .handlers = handlers,
+                                                    .handlers_count = sizeof handlers /
+                                                                      sizeof handlers[0],
+                                                    .init = greedy_init};
 
 /* ---- The sweep ---- */
 

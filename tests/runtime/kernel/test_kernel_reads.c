@@ -31,8 +31,8 @@ static mu__pid begin(struct bench *bench)
     return spawn(bench, &probe_behavior);
 }
 
-TEST_ON(test_reads_wait_until_the_node_has_caught_up, struct bench *bench,
-        setup, teardown)
+TEST_ON(test_reads_wait_until_the_node_has_caught_up, struct bench *bench, setup,
+        teardown)
 {
     mu__pid probe = begin(bench);
 
@@ -43,13 +43,15 @@ TEST_ON(test_reads_wait_until_the_node_has_caught_up, struct bench *bench,
     from_node(bench, probe, MU__PING, NODE, 3, NULL);
     look(bench, probe, OTHER, 4);
     look(bench, probe, NODE, 5);
-    expect(bench, 10, "[   10] n probe: 16: ping 3 from 0\n"
-                      "[   10] n probe: 16: look 4 of 4\n");
+    expect(bench, 10,
+           "[   10] n probe: 16: ping 3 from 0\n"
+           "[   10] n probe: 16: look 4 of 4\n");
     mu__kernel_node_behind(bench->kernel, NODE, false);
     look(bench, probe, NODE, 6);
-    expect(bench, 10, "[   20] n probe: 16: look 2 of 3\n"
-                      "[   20] n probe: 16: look 5 of 3\n"
-                      "[   20] n probe: 16: look 6 of 3\n");
+    expect(bench, 10,
+           "[   20] n probe: 16: look 2 of 3\n"
+           "[   20] n probe: 16: look 5 of 3\n"
+           "[   20] n probe: 16: look 6 of 3\n");
 }
 
 /* More of them than one turn handles: one that comes meanwhile is the last. */
@@ -168,10 +170,11 @@ TEST_ON(test_frames_beyond_the_bound_are_dropped, struct bench *bench, setup, te
     expect(bench, 10, "");
     assert_int_equal(new_dead(bench), FRAMES - 4);
     mu__kernel_node_behind(bench->kernel, NODE, false);
-    expect(bench, 10, "[   10] n probe: 16: look 0 of 3\n"
-                      "[   10] n probe: 16: look 1 of 3\n"
-                      "[   10] n probe: 16: look 2 of 3\n"
-                      "[   10] n probe: 16: look 3 of 3\n");
+    expect(bench, 10,
+           "[   10] n probe: 16: look 0 of 3\n"
+           "[   10] n probe: 16: look 1 of 3\n"
+           "[   10] n probe: 16: look 2 of 3\n"
+           "[   10] n probe: 16: look 3 of 3\n");
 }
 
 TEST_ON(test_large_frames_count, struct bench *bench, setup, teardown)
@@ -184,7 +187,7 @@ TEST_ON(test_large_frames_count, struct bench *bench, setup, teardown)
 
     mu__kernel_node_behind(bench->kernel, NODE, true);
     from_node(bench, probe, MU__LOOK, NODE, 1, frame);
-    from_node(bench, probe, MU__LOOK, NODE, 2, frame);      /* counted once */
+    from_node(bench, probe, MU__LOOK, NODE, 2, frame); /* counted once */
     expect(bench, 10, "");
     assert_false(mu__kernel_next_full(bench->kernel, &node, &is_full));
     from_node(bench, probe, MU__LOOK, NODE, 3, next);

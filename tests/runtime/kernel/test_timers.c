@@ -135,7 +135,7 @@ struct model {
     struct entry entries[CAPACITY];
     size_t count;
     uint64_t order_next;
-    uint64_t gone[GONE_MAX];    /* numbers of timers that are no more */
+    uint64_t gone[GONE_MAX]; /* numbers of timers that are no more */
 };
 
 static void forget(struct model *model, size_t i)
@@ -194,8 +194,8 @@ static void step_cancel(struct fixture *f, struct model *model, struct sim_rando
     if (model->count == 0)
         return;
     i = sim_between(random, 0, model->count - 1);
-    assert_int_equal(token_of(&f->pool, mu__timers_cancel(&f->timers,
-                                                          model->entries[i].timer)),
+    assert_int_equal(token_of(&f->pool,
+                              mu__timers_cancel(&f->timers, model->entries[i].timer)),
                      model->entries[i].token);
     forget(model, i);
 }

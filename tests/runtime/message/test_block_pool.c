@@ -54,7 +54,7 @@ TEST_ON(block_given_back_is_given_out_again_for_sizes_of_its_class,
 
         mu__block_pool_put(pool, block);
         if (mu__block_pool_cached(pool) == 0)
-            continue;   /* beyond the bound of this pool */
+            continue; /* beyond the bound of this pool */
         assert_ptr_equal(get(pool, size), block);
         assert_int_equal(mu__block_pool_counts(pool).reused, reused + 1);
         assert_int_equal(mu__block_pool_cached(pool), 0);

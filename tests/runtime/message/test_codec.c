@@ -3,13 +3,13 @@
 
 /* ---- Filling and comparing any message by its row ---- */
 
-static const uint8_t tail_bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-                                     16, 17, 18, 19};
+static const uint8_t tail_bytes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
+                                     11, 12, 13, 14, 15, 16, 17, 18, 19};
 
 /* [1, a tensor of five u8], packed. */
-static const uint8_t value_head[] = {
-    0x92, 0x01, 0xc7, 0x14, 0x01, 0x07, 0x01, 0x00, 0x00, 0x05, 0x00, 0x00,
-    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00};
+static const uint8_t value_head[] = {0x92, 0x01, 0xc7, 0x14, 0x01, 0x07, 0x01, 0x00, 0x00,
+                                     0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+                                     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00};
 
 static const uint8_t nil_head[] = {0xc0};
 
@@ -49,8 +49,8 @@ static void fill_field(const struct mu__field *field, void *at, bool full)
         return;
     case MU__FIELD_value:
         if (full)
-            *(struct mu__packed *)at = (struct mu__packed){value_head, tail_bytes,
-                                                           sizeof value_head, 5};
+            *(struct mu__packed *)at =
+                (struct mu__packed){value_head, tail_bytes, sizeof value_head, 5};
         else
             *(struct mu__packed *)at = (struct mu__packed){nil_head, NULL, 1, 0};
         return;

@@ -3,45 +3,47 @@
 
 /* ---- A table of our own, with every type and small bounds ---- */
 
-#define ALL_FIELDS(F, S)                                                    \
-    F(S, OPTIONAL, u64, u, 1000)                                            \
-    F(S, OPTIONAL, u32, w, 300)                                             \
-    F(S, OPTIONAL, i64, i, 0)                                               \
-    F(S, OPTIONAL, f64, d, 0)                                               \
-    F(S, OPTIONAL, flag, b, 0)                                              \
-    F(S, OPTIONAL, str, s, 4)                                               \
-    F(S, OPTIONAL, bytes, y, 4)                                             \
+#define ALL_FIELDS(F, S)         \
+    F(S, OPTIONAL, u64, u, 1000) \
+    F(S, OPTIONAL, u32, w, 300)  \
+    F(S, OPTIONAL, i64, i, 0)    \
+    F(S, OPTIONAL, f64, d, 0)    \
+    F(S, OPTIONAL, flag, b, 0)   \
+    F(S, OPTIONAL, str, s, 4)    \
+    F(S, OPTIONAL, bytes, y, 4)  \
     F(S, OPTIONAL, value, v, 20)
 
 #define RAW_FIELDS(F, S) F(S, REQUIRED, raw, r, 20)
 
-#define FREE_FIELDS(F, S)                                                   \
-    F(S, REQUIRED, u64, u, 0)                                               \
+#define FREE_FIELDS(F, S)     \
+    F(S, REQUIRED, u64, u, 0) \
     F(S, REQUIRED, u32, w, 0)
 
-#define TABLE(M)                                                            \
-    M(1, ALL, all, ALL_FIELDS)                                              \
-    M(2, RAW, raw, RAW_FIELDS)                                              \
+#define TABLE(M)               \
+    M(1, ALL, all, ALL_FIELDS) \
+    M(2, RAW, raw, RAW_FIELDS) \
     M(3, FREE, free, FREE_FIELDS)
 
 #define BODY(number, NAME, name, FIELDS) MU__MESSAGE_STRUCT(test_##name, FIELDS)
 
 TABLE(BODY)
 
-#define FIELD(name, need, type, field, bound)                               \
-    {#field, (uint32_t)offsetof(struct mu__test_##name, field), (bound),    \
+#define FIELD(name, need, type, field, bound)                            \
+    {#field, (uint32_t)offsetof(struct mu__test_##name, field), (bound), \
      MU__FIELD_##type, MU__NEED_##need},
 
-#define FIELDS_OF(number, NAME, name, FIELDS)                               \
+#define FIELDS_OF(number, NAME, name, FIELDS) \
     static const struct mu__field name##_fields[] = {FIELDS(FIELD, name)};
 
 TABLE(FIELDS_OF)
 
-#define ROW(number, NAME, name, FIELDS)                                     \
-    [number] = {#name, name##_fields,                                       \
-                sizeof name##_fields / sizeof name##_fields[0],             \
-                0 FIELDS(MU__COUNT_REQUIRED, name),                         \
-                sizeof(struct mu__test_##name), 0},
+#define ROW(number, NAME, name, FIELDS)                         \
+    [number] = {#name,                                          \
+                name##_fields,                                  \
+                sizeof name##_fields / sizeof name##_fields[0], \
+                0 FIELDS(MU__COUNT_REQUIRED, name),             \
+                sizeof(struct mu__test_##name),                 \
+                0},
 
 static const struct mu__row test_rows[] = {TABLE(ROW)};
 
@@ -49,24 +51,28 @@ static const struct mu__schema test_table = {.rows = test_rows, .rows_count = 4}
 
 struct record_row {
     const char *what;
-    const char *head;       /* hexadecimal */
+    const char *head; /* hexadecimal */
     const char *tail;
-    const char *why;        /* NULL: it is good */
+    const char *why; /* NULL: it is good */
 };
 
 static const struct record_row records[] = {
     {"bare", "93 01 02 03", "", NULL},
     {"all nil", "9b 01 02 03 c0 c0 c0 c0 c0 c0 c0 c0", "", NULL},
-    {"everything", "9b 01 02 03 cd03e8 cd012c d0df cb3ff0000000000000 c3 a461626364"
-     " c40401020304 c401c0", "", NULL},
+    {"everything",
+     "9b 01 02 03 cd03e8 cd012c d0df cb3ff0000000000000 c3 a461626364"
+     " c40401020304 c401c0",
+     "", NULL},
     {"wide numbers", "95 d10001 d200000002 cf0000000000000003 cf00000000000003e8 d1012c",
      "", NULL},
     {"narrow float", "97 01 02 03 c0 c0 c0 ca3f800000", "", NULL},
     {"wide lengths", "dd0000000a cc01 cc02 cc03 c0 c0 c0 c0 c0 da000161 c6000000026162",
      "", NULL},
     {"a map", "de0000", "", "byte 8: expected a list"},
-    {"unknown fields", "9d 01 02 03 c0 c0 c0 c0 c0 c0 c0 c0"
-     " 82 a161 90 a162 93 c2 cbc0c0c0c0c0c0c0c0 c70103ff c40100", "", NULL},
+    {"unknown fields",
+     "9d 01 02 03 c0 c0 c0 c0 c0 c0 c0 c0"
+     " 82 a161 90 a162 93 c2 cbc0c0c0c0c0c0c0c0 c70103ff c40100",
+     "", NULL},
     {"a tail in a message without such", "95 03 02 03 05 06", "01",
      "byte 14: free: a tail of 1 bytes that no field takes"},
     {"unknown field takes the tail", "96 03 02 03 05 06 01", "01", NULL},
@@ -87,7 +93,8 @@ static const struct record_row records[] = {
     {"required is nil", "95 03 02 03 05 c0", "",
      "free.w: expected an unsigned number of 32 bits, found nil"},
     {"more than 32 bits", "95 03 02 03 05 cf0000000100000000", "", "byte 13: free.w"},
-    {"u64 beyond its bound", "94 01 02 03 cd03e9", "", "byte 12: all.u: expected an"
+    {"u64 beyond its bound", "94 01 02 03 cd03e9", "",
+     "byte 12: all.u: expected an"
      " unsigned number (at most 1000), found an unsigned number that is not so"},
     {"u32 beyond its bound", "95 01 02 03 c0 cd012d", "", "all.w"},
     {"u64 below zero", "94 01 02 03 ff", "", "all.u"},
@@ -104,8 +111,10 @@ static const struct record_row records[] = {
     {"bytes too long", "9a 01 02 03 c0 c0 c0 c0 c0 c0 c4050102030405", "", "all.y"},
     {"bytes are a string", "9a 01 02 03 c0 c0 c0 c0 c0 c0 a161", "", "all.y"},
     {"value is no bytes", "9b 01 02 03 c0 c0 c0 c0 c0 c0 c0 01", "", "all.v"},
-    {"value and tail too long", "9b 01 02 03 c0 c0 c0 c0 c0 c0 c0 c40a"
-     "00000000000000000000", "0000000000000000000000", "all.v"},
+    {"value and tail too long",
+     "9b 01 02 03 c0 c0 c0 c0 c0 c0 c0 c40a"
+     "00000000000000000000",
+     "0000000000000000000000", "all.v"},
     {"a tail for nil", "9b 01 02 03 c0 c0 c0 c0 c0 c0 c0 c400", "01", "no field takes"},
     {"a tail for nothing", "93 01 02 03", "01", "all: a tail of 1 bytes that no field"},
     {"raw", "94 02 02 03 03", "010203", NULL},
@@ -199,7 +208,8 @@ TEST_ON(test_cut_records, struct fixture *f, set_up, tear_down)
             memcpy(part->data, whole->data, size);
             part->size = size;
             assert_int_equal(mu__decode(&test_table, &f->pool, part, &offset, f->why,
-                                        sizeof f->why, &msg), -MU_EDATALOSS);
+                                        sizeof f->why, &msg),
+                             -MU_EDATALOSS);
             mu__buf_unref(part);
         }
         mu__buf_unref(whole);
@@ -232,7 +242,8 @@ TEST_ON(test_prefixes, struct fixture *f, set_up, tear_down)
         assert_true(hex_read(prefixes[i].bytes, f->frame->data, FRAME_BYTES, &size));
         f->frame->size = (uint32_t)size;
         assert_int_equal(mu__decode(&test_table, &f->pool, f->frame, &offset, f->why,
-                                    sizeof f->why, &msg), -MU_EDATALOSS);
+                                    sizeof f->why, &msg),
+                         -MU_EDATALOSS);
         if (strstr(f->why, prefixes[i].why) == NULL)
             fail_msg("row %zu: refused with \"%s\"", i, f->why);
     }
@@ -282,7 +293,8 @@ TEST_ON(test_local_kinds_stay_at_home, struct fixture *f, set_up, tear_down)
         memcpy(f->frame->data + 8, head, sizeof head);
         f->frame->size = 8 + sizeof head;
         assert_int_equal(mu__decode(&mu__messages, &f->pool, f->frame, &offset, f->why,
-                                    sizeof f->why, &msg), -MU_EDATALOSS);
+                                    sizeof f->why, &msg),
+                         -MU_EDATALOSS);
         assert_non_null(strstr(f->why, "does not travel"));
         assert_non_null(strstr(f->why, row->name));
     }
@@ -304,7 +316,8 @@ TEST_ON(test_numbers_without_a_message_are_skipped, struct fixture *f, set_up, t
         memcpy(f->frame->data + 8, head, sizeof head);
         f->frame->size = 8 + sizeof head;
         assert_int_equal(mu__decode(&mu__messages, &f->pool, f->frame, &offset, f->why,
-                                    sizeof f->why, &msg), 0);
+                                    sizeof f->why, &msg),
+                         0);
         assert_null(msg);
         assert_int_equal(offset, f->frame->size);
     }
@@ -345,13 +358,18 @@ static int encode_all(struct fixture *f, const struct mu__test_all *body)
 TEST_WITH(test_bounds, set_up, tear_down)
 {
     static const char bytes[32];
-    const struct mu__test_all good[] = {
-        {.u = 1000}, {.w = 300}, {.s = {bytes, 4}}, {.y = {bytes, 4}},
-        {.v = {bytes, bytes, 10, 10}}};
-    const struct mu__test_all bad[] = {
-        {.u = 1001}, {.w = 301}, {.s = {bytes, 5}}, {.y = {bytes, 5}},
-        {.v = {bytes, NULL, 21, 0}}, {.v = {bytes, bytes, 10, 11}},
-        {.v = {bytes, bytes, UINT32_MAX, UINT32_MAX}}};
+    const struct mu__test_all good[] = {{.u = 1000},
+                                        {.w = 300},
+                                        {.s = {bytes, 4}},
+                                        {.y = {bytes, 4}},
+                                        {.v = {bytes, bytes, 10, 10}}};
+    const struct mu__test_all bad[] = {{.u = 1001},
+                                       {.w = 301},
+                                       {.s = {bytes, 5}},
+                                       {.y = {bytes, 5}},
+                                       {.v = {bytes, NULL, 21, 0}},
+                                       {.v = {bytes, bytes, 10, 11}},
+                                       {.v = {bytes, bytes, UINT32_MAX, UINT32_MAX}}};
 
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         assert_int_equal(encode_all(*state, &good[i]), 0);
@@ -388,7 +406,8 @@ TEST_ON(test_number_widths, struct fixture *f, set_up, tear_down)
             f->frame->size = 0;
             assert_int_equal(mu__encode(&test_table, msg, f->frame), 0);
             assert_int_equal(mu__decode(&test_table, &f->pool, f->frame, &offset, f->why,
-                                        sizeof f->why, &back), 0);
+                                        sizeof f->why, &back),
+                             0);
             body = (void *)back->body;
             assert_true(body->u == number && body->w == (uint32_t)number);
             mu__pool_put(&f->pool, back);
@@ -400,7 +419,8 @@ TEST_ON(test_number_widths, struct fixture *f, set_up, tear_down)
                              0);
             offset = 0;
             assert_int_equal(mu__decode(&test_table, &f->pool, f->frame, &offset, f->why,
-                                        sizeof f->why, &back), 0);
+                                        sizeof f->why, &back),
+                             0);
             assert_true(((struct mu__test_all *)(void *)back->body)->i ==
                         (int64_t)number);
             mu__pool_put(&f->pool, back);

@@ -133,8 +133,12 @@ TEST(test_message_is_utf8)
 {
     mu_error error;
 
-    (void)mu_error_set(&error, -MU_EINVALID, "%s", "a\xff" "b\xc3\xa9" "c\xc3");
-    assert_string_equal(error.message, "a?b\xc3\xa9" "c?");
+    (void)mu_error_set(&error, -MU_EINVALID, "%s",
+                       "a\xff"
+                       "b\xc3\xa9"
+                       "c\xc3");
+    assert_string_equal(error.message, "a?b\xc3\xa9"
+                                       "c?");
     (void)mu_error_set(&error, -MU_EINVALID, "%s", "\xed\xa0\x80|\xe2\x82\xac|\xf5");
     assert_string_equal(error.message, "???|\xe2\x82\xac|?");
 }

@@ -167,7 +167,7 @@ TEST(test_heap_messages_come_back)
         for (unsigned j = 0; j < COUNT; j++)
             again += freed[j] == msgs[i];
     }
-    if (mu__blocks_pooled())    /* not with the address sanitizer */
+    if (mu__blocks_pooled()) /* not with the address sanitizer */
         assert_int_equal(again, COUNT);
     for (unsigned i = 0; i < COUNT; i++)
         mu__pool_put(&pool, msgs[i]);

@@ -10,10 +10,14 @@
 enum { PAGE_BYTES_MAX = 64 << 10 };
 
 static const char *const type_names[] = {
-    [MU__FIELD_u64] = "unsigned 64 bits", [MU__FIELD_u32] = "unsigned 32 bits",
-    [MU__FIELD_i64] = "signed 64 bits",   [MU__FIELD_f64] = "float 64 bits",
-    [MU__FIELD_flag] = "bool",            [MU__FIELD_str] = "text",
-    [MU__FIELD_bytes] = "bytes",          [MU__FIELD_raw] = "raw bytes behind the record",
+    [MU__FIELD_u64] = "unsigned 64 bits",
+    [MU__FIELD_u32] = "unsigned 32 bits",
+    [MU__FIELD_i64] = "signed 64 bits",
+    [MU__FIELD_f64] = "float 64 bits",
+    [MU__FIELD_flag] = "bool",
+    [MU__FIELD_str] = "text",
+    [MU__FIELD_bytes] = "bytes",
+    [MU__FIELD_raw] = "raw bytes behind the record",
     [MU__FIELD_value] = "packed value",
 };
 
@@ -30,8 +34,8 @@ static void add(struct page *page, const char *format, ...)
     int written;
 
     va_start(args, format);
-    written = vsnprintf(page->text + page->size, sizeof page->text - page->size, format,
-                        args);
+    written =
+        vsnprintf(page->text + page->size, sizeof page->text - page->size, format, args);
     va_end(args);
     assert_true(written >= 0 && (size_t)written < sizeof page->text - page->size);
     page->size += (size_t)written;
@@ -42,10 +46,11 @@ static void add_row(struct page *page, unsigned number, const struct mu__row *ro
     add(page,
         "\n### %u `%s`\n\nRight: %s.\n\n"
         "| field | type | needed | bound |\n| --- | --- | --- | --- |\n",
-        number, row->name, row->right == MU__RIGHT_STORED ? "none, it is only stored"
-                           : row->right == MU__RIGHT_NONE ? "none"
-                           : row->by_chief != 0           ? "to be the chief"
-                                                          : mu__right_name(row->right));
+        number, row->name,
+        row->right == MU__RIGHT_STORED ? "none, it is only stored"
+        : row->right == MU__RIGHT_NONE ? "none"
+        : row->by_chief != 0           ? "to be the chief"
+                                       : mu__right_name(row->right));
     for (uint16_t i = 0; i < row->fields_count; i++) {
         const struct mu__field *field = &row->fields[i];
 

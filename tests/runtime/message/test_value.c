@@ -67,15 +67,26 @@ TEST(test_strings_and_bytes)
 }
 
 static const char *const not_utf8[] = {
+    /* clang-format off */
     "\x80", "a\xbf", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x80\x80",
     "\xe0\x9f\xbf", "\xe2\x82", "\xe2\x28\xac", "\xed\xa0\x80", "\xed\xbf\xbf",
     "\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf", "\xf0\x9f\x98", "\xf4\x90\x80\x80",
     "\xf5\x80\x80\x80", "\xff", "\xfe", "\xf0\x9f\x98\x41",
+    /* clang-format on */
 };
 
 static const char *const is_utf8[] = {
-    "", "a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
-    "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf",
+    "",
+    "a",
+    "\x7f",
+    "\xc2\x80",
+    "\xdf\xbf",
+    "\xe0\xa0\x80",
+    "\xed\x9f\xbf",
+    "\xee\x80\x80",
+    "\xef\xbf\xbf",
+    "\xf0\x90\x80\x80",
+    "\xf4\x8f\xbf\xbf",
     "\xe2\x82\xac",
 };
 
@@ -153,7 +164,7 @@ struct shape_row {
     int dtype;
     unsigned rank;
     uint64_t dims[9];
-    size_t bytes;       /* 0: refused, unless a dim is 0 */
+    size_t bytes; /* 0: refused, unless a dim is 0 */
 };
 
 static const struct shape_row shapes[] = {
@@ -341,7 +352,8 @@ TEST(test_deep)
             mu_value *outer = level % 2 == 0 ? mu_value_list() : mu_value_map();
 
             assert_int_equal(level % 2 == 0 ? mu_value_append(outer, deep[i])
-                                            : mu_value_set(outer, "k", deep[i]), 0);
+                                            : mu_value_set(outer, "k", deep[i]),
+                             0);
             deep[i] = outer;
         }
     }

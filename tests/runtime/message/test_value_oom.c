@@ -5,7 +5,7 @@
 #include "tests/support/fault.h"
 #include "tests/support/test.h"
 
-enum { KEYS = 40 };     /* past the first growth of a map's arrays and of its tree */
+enum { KEYS = 40 }; /* past the first growth of a map's arrays and of its tree */
 
 static int fill(mu_value *map, mu_value *list)
 {

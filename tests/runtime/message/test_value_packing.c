@@ -143,10 +143,10 @@ static size_t make_samples(struct sample *out)
         {"tensor.empty", empty_tensor()},
         {"tensors", list_of(sample_tensor(MU_U8, 1), sample_tensor(MU_F64, 1),
                             sample_tensor(MU_I16, 1))},
-        {"tensors.empty_between", list_of(sample_tensor(MU_U8, 1), empty_tensor(),
-                                          sample_tensor(MU_U8, 1))},
-        {"tensors.empty_last", list_of(sample_tensor(MU_U8, 1), mu_value_int(5),
-                                       empty_tensor())},
+        {"tensors.empty_between",
+         list_of(sample_tensor(MU_U8, 1), empty_tensor(), sample_tensor(MU_U8, 1))},
+        {"tensors.empty_last",
+         list_of(sample_tensor(MU_U8, 1), mu_value_int(5), empty_tensor())},
     };
 
     memcpy(out, samples, sizeof samples);
@@ -251,7 +251,8 @@ static mu_value *nest(unsigned levels)
         mu_value *outer = i % 2 == 0 ? mu_value_list() : mu_value_map();
 
         assert_int_equal(i % 2 == 0 ? mu_value_append(outer, value)
-                                    : mu_value_set(outer, "k", value), 0);
+                                    : mu_value_set(outer, "k", value),
+                         0);
         value = outer;
     }
     return value;
@@ -377,13 +378,16 @@ static const struct bad_row bad_rows[] = {
     {"timestamp", "d6ff00000000", "", "an extension of type -1"},
     {"tensor of nothing", "d40107", "", "a tensor described in 1 bytes, which fits no r"},
     {"tensor without offset", "c70c01 07 01 0000" DIM3, "", "described in 12 bytes, whi"},
-    {"tensor of rank 9", "c75401 07 09 0000" DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 DIM3
-     AT0, "", "which fits no rank"},
+    {"tensor of rank 9",
+     "c75401 07 09 0000" DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 AT0, "",
+     "which fits no rank"},
     {"tensor of dtype 0", "c70c01 00 00 0000" AT0, "", "dtype 0 and rank 0 that cannot"},
     {"tensor of dtype 13", "c70c01 0d 00 0000" AT0, "", "dtype 13"},
     {"tensor with flags", "c71401 07 01 0100" DIM3 AT0, THREE, "that cannot be"},
-    {"tensor that overflows", "c71c01 02 02 0000" "ffffffffffffff7f" DIM3 AT0, THREE,
-     "dtype 2 and rank 2 that cannot be"},
+    {"tensor that overflows",
+     "c71c01 02 02 0000"
+     "ffffffffffffff7f" DIM3 AT0,
+     THREE, "dtype 2 and rank 2 that cannot be"},
     {"tensor without tail", TENSOR3_AT0, "", "a tensor of 3 bytes at 0 of a tail of 0"},
     {"tensor longer than the tail", TENSOR3_AT0, "0102", "a tensor of 3 bytes at 0 of a"},
     {"tail longer than the tensor", TENSOR3_AT0, "01020304", "a tail of 4 bytes, of whi"},
@@ -452,8 +456,8 @@ TEST(test_good_bytes)
     mu_value *value = NULL;
     double number;
 
-    assert_int_equal(try_unpack("92" TENSOR3_AT0 TENSOR3_AT16, THREE PAD13 THREE, NULL, 0,
-                                &value), 0);
+    assert_int_equal(
+        try_unpack("92" TENSOR3_AT0 TENSOR3_AT16, THREE PAD13 THREE, NULL, 0, &value), 0);
     assert_int_equal(mu_value_equal(mu_value_at(value, 0), mu_value_at(value, 1)), 1);
     mu_value_free(value);
     assert_int_equal(try_unpack("ca3fc00000", "", NULL, 0, &value), 0);

@@ -32,7 +32,7 @@ static void complete(struct mu__call *call)
 }
 
 struct cluster_call *cluster__call_new(struct cluster_task *task, int operation,
-                                     int64_t timeout_ms)
+                                       int64_t timeout_ms)
 {
     struct cluster_call *call = cluster__get(sizeof *call);
 
@@ -263,8 +263,8 @@ static void holding_give_back(struct mu__future_owner *home, struct mu__held *he
     sim_post(holding->task->node, msg);
 }
 
-const struct mu__future_owner cluster__holding_home = {
-    NULL, cluster__home_ref, holding_unref, holding_give_back};
+const struct mu__future_owner cluster__holding_home = {NULL, cluster__home_ref,
+                                                       holding_unref, holding_give_back};
 
 uint64_t cluster_kept(const struct cluster_closure *closure)
 {
@@ -338,9 +338,8 @@ struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *f
     return make_per_worker(task, function, args, false, timeout_ms);
 }
 
-struct cluster_call *cluster_per_worker_shared(struct cluster_task *task,
-                                               const char *function, mu_value *args,
-                                               int64_t timeout_ms)
+struct cluster_call *cluster_per_worker_shared(
+    struct cluster_task *task, const char *function, mu_value *args, int64_t timeout_ms)
 {
     return make_per_worker(task, function, args, true, timeout_ms);
 }
@@ -358,9 +357,8 @@ struct mu__held *cluster_per_worker_made(struct cluster_call *call)
 struct cluster_call *cluster_explain(struct cluster_task *task,
                                      struct cluster_closure *closure, const char *name)
 {
-    struct cluster_call *call =
-        cluster__call_new(task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_REQUEST,
-                          1000);
+    struct cluster_call *call = cluster__call_new(
+        task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_REQUEST, 1000);
     struct mu__msg *msg;
 
     if (name == NULL) {

@@ -116,8 +116,7 @@ static void look_at_content(struct cluster *cluster, struct cluster_closure *clo
     if (closure->future->error == NULL)
         check_finished(cluster, closure);
     else if (closure->future->error->code != -MU_EUNAVAILABLE &&
-             closure->future->error->code != -MU_EABORTED &&
-             !closure->session->over)
+             closure->future->error->code != -MU_EABORTED && !closure->session->over)
         cluster_break(cluster, "%s %" PRId64 " was kept, and is lost: %s",
                       closure->function, closure->key, closure->future->error->message);
 }
@@ -196,8 +195,10 @@ static void check_counts(struct cluster *cluster, struct cluster_session *sessio
     uint64_t resolved = resolved_count(shared);
 
     if (resolved != cluster_count(&shared->resolved))
-        cluster_break(cluster, "%" PRIu64 " resolved, but finished, failed and cancelled "
-                      "are %" PRIu64, cluster_count(&shared->resolved), resolved);
+        cluster_break(cluster,
+                      "%" PRIu64 " resolved, but finished, failed and cancelled "
+                      "are %" PRIu64,
+                      cluster_count(&shared->resolved), resolved);
     if (atomic_load(&shared->phase) != MU__SESSION_FINE)
         session->troubled = true;
     if (resolved > cluster_count(&shared->scheduled))
@@ -324,8 +325,9 @@ const char *cluster_check_rest(struct cluster *cluster)
                                           (mu__pid){0, MU__SUPERVISOR}),
                           &queued, &in_flight);
     if (queued != 0 || in_flight != 0)
-        cluster_break(cluster, "the supervisor holds %" PRIu32 " queued, %" PRIu32
-                      " in flight", queued, in_flight);
+        cluster_break(cluster,
+                      "the supervisor holds %" PRIu32 " queued, %" PRIu32 " in flight",
+                      queued, in_flight);
     cluster_check_supervisor(cluster, true);
     return cluster_check(cluster);
 }
@@ -339,9 +341,10 @@ static void check_write(struct cluster *cluster, const struct cluster_closure *c
     int64_t item = cluster->counter.items[closure->key];
 
     if (item > most || item < (finished ? 1 : 0))
-        cluster_break(cluster, "write %" PRId64 " ran %" PRId64 " times and was%s "
-                      "reported as finished: its item is %" PRId64, closure->key, runs,
-                      finished ? "" : " not", item);
+        cluster_break(cluster,
+                      "write %" PRId64 " ran %" PRId64 " times and was%s "
+                      "reported as finished: its item is %" PRId64,
+                      closure->key, runs, finished ? "" : " not", item);
 }
 
 void cluster_check_writes(struct cluster *cluster, bool once)
@@ -376,8 +379,9 @@ void cluster_check_status(struct cluster *cluster, const mu_value *status)
     /* What is computed again is queued or in flight, and was finished before. */
     sum -= number_in(closures, "recomputing");
     if (sum != number_in(closures, "scheduled"))
-        cluster_break(cluster, "the status has %" PRId64 " scheduled, its parts are %"
-                      PRId64, number_in(closures, "scheduled"), sum);
+        cluster_break(cluster,
+                      "the status has %" PRId64 " scheduled, its parts are %" PRId64,
+                      number_in(closures, "scheduled"), sum);
     for (size_t i = 0; i < mu_value_count(tasks); i++) {
         const mu_value *task = mu_value_at(tasks, i);
 
@@ -390,7 +394,8 @@ void cluster_check_status(struct cluster *cluster, const mu_value *status)
                           number_in(task, "in_flight"), number_in(task, "window"));
     }
     if (loads != number_in(closures, "in_flight") + backups)
-        cluster_break(cluster, "the workers' loads are %" PRId64 ", in flight are %"
-                      PRId64 " and %" PRId64 " backups", loads,
-                      number_in(closures, "in_flight"), backups);
+        cluster_break(cluster,
+                      "the workers' loads are %" PRId64 ", in flight are %" PRId64
+                      " and %" PRId64 " backups",
+                      loads, number_in(closures, "in_flight"), backups);
 }

@@ -8,7 +8,7 @@
 struct sums {
     uint64_t taken;
     uint64_t sent;
-    uint64_t bytes;             /* of what was sent, as the chief counts them */
+    uint64_t bytes; /* of what was sent, as the chief counts them */
     uint64_t waiting;
 };
 
@@ -51,12 +51,15 @@ void cluster_check_client(struct cluster *cluster, const struct cluster_task *ta
         cluster_break(cluster, "%s has %" PRIu64 " closures, counted as %" PRIu64,
                       task->name, sums.taken, c->session.arrived - c->session.resolved);
     if (sums.sent != c->room.closures_sent || sums.bytes != c->room.bytes_sent)
-        cluster_break(cluster, "%s has sent %" PRIu64 " closures with %" PRIu64
-                      " bytes, counted as %" PRIu64 " with %" PRIu64, task->name,
-                      sums.sent, sums.bytes, c->room.closures_sent, c->room.bytes_sent);
+        cluster_break(cluster,
+                      "%s has sent %" PRIu64 " closures with %" PRIu64
+                      " bytes, counted as %" PRIu64 " with %" PRIu64,
+                      task->name, sums.sent, sums.bytes, c->room.closures_sent,
+                      c->room.bytes_sent);
     if (sums.waiting != c->room.waiting)
-        cluster_break(cluster, "%" PRIu64 " closures of %s wait for room, counted as %"
-                      PRIu32, sums.waiting, task->name, c->room.waiting);
+        cluster_break(cluster,
+                      "%" PRIu64 " closures of %s wait for room, counted as %" PRIu32,
+                      sums.waiting, task->name, c->room.waiting);
     cluster->waited += sums.waiting > 0;
 }
 

@@ -270,8 +270,8 @@ static struct cluster_task *add_task(struct cluster *cluster, const char *type,
 
     (void)snprintf(name, sizeof name, "%s/%" PRIu32, type, index);
     task = cluster_add(cluster, type, index, name);
-    if (in_spec && mu_cluster_add(cluster->spec, type, (int)index, task->address,
-                                  &error) != 0)
+    if (in_spec &&
+        mu_cluster_add(cluster->spec, type, (int)index, task->address, &error) != 0)
         cluster_break(cluster, "%s", error.message);
     return task;
 }
@@ -290,13 +290,13 @@ static void set_coordination_defaults(struct cluster *cluster)
         return;
     at += (size_t)snprintf(cluster->coordinated, sizeof cluster->coordinated, "chief:0");
     if (cluster->options.servers > 0)
-        at += (size_t)snprintf(cluster->coordinated + at,
-                               sizeof cluster->coordinated - at, ",ps:0-%u",
-                               cluster->options.servers - 1);
+        at +=
+            (size_t)snprintf(cluster->coordinated + at, sizeof cluster->coordinated - at,
+                             ",ps:0-%u", cluster->options.servers - 1);
     if (cluster->options.workers > 0)
-        at += (size_t)snprintf(cluster->coordinated + at,
-                               sizeof cluster->coordinated - at, ",worker:0-%u",
-                               cluster->options.workers - 1);
+        at +=
+            (size_t)snprintf(cluster->coordinated + at, sizeof cluster->coordinated - at,
+                             ",worker:0-%u", cluster->options.workers - 1);
     if (cluster->options.gpus > 0)
         (void)snprintf(cluster->coordinated + at, sizeof cluster->coordinated - at,
                        ",gpu:0-%u", cluster->options.gpus - 1);

@@ -155,8 +155,9 @@ static int run_sum(mu_run *run, void *user)
         if (expected == CLUSTER_MINE)
             expected = mine_of(task);
         if (got != expected)
-            cluster_break(task->cluster, "sum %" PRId64 " on %s: an input is %" PRId64
-                          ", not %" PRId64, key, task->name, got, expected);
+            cluster_break(task->cluster,
+                          "sum %" PRId64 " on %s: an input is %" PRId64 ", not %" PRId64,
+                          key, task->name, got, expected);
     }
     return return_square(run, key);
 }
@@ -183,10 +184,10 @@ static int run_write(mu_run *run, void *user)
 }
 
 static const struct cluster_function functions[CLUSTER_FUNCTIONS_COUNT] = {
-    {"square", run_square, 0},     {"quick", run_square, MU_FUNCTION_INLINE},
-    {"patient", run_patient, 0},   {"fail", run_fail, 0},
-    {"weigh", run_weigh, 0},       {"make", run_make, 0},
-    {"mine", run_mine, 0},         {"sum", run_sum, 0},
+    {"square", run_square, 0},   {"quick", run_square, MU_FUNCTION_INLINE},
+    {"patient", run_patient, 0}, {"fail", run_fail, 0},
+    {"weigh", run_weigh, 0},     {"make", run_make, 0},
+    {"mine", run_mine, 0},       {"sum", run_sum, 0},
     {"write", run_write, 0},
 };
 

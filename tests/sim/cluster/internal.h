@@ -9,7 +9,6 @@
 
 enum { SETTLE_MS = 60 * 1000, SAID_MS = 100 };
 
-
 /* The arguments of "write", a list. */
 enum { WRITE_KEY, WRITE_SHARD, WRITE_PARTITION, WRITE_ITEM, WRITE_SIZE };
 

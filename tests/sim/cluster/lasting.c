@@ -18,12 +18,13 @@ struct lasting lasting_new(uint64_t seed, unsigned workers, bool is_shared)
     const struct cluster_options options = {
         .workers = workers,
         .hosts = is_shared ? "chief:0,worker:0" : "chief:0",
-        .coordination = {
-            .store = is_shared ? &mu__store_etcd : &mu__store_journal,
-            .store_location = is_shared ? SIM_ETCD_PLACE : "store",
-            .cluster_name = "test",
-            .lease_ms = 2000,
-        },
+        .coordination =
+            {
+                .store = is_shared ? &mu__store_etcd : &mu__store_journal,
+                .store_location = is_shared ? SIM_ETCD_PLACE : "store",
+                .cluster_name = "test",
+                .lease_ms = 2000,
+            },
     };
     struct lasting lasting = {.cluster = cluster_new(seed, &options)};
 

@@ -9,8 +9,8 @@
 
 struct lasting {
     struct cluster *cluster;
-    struct sim_etcd *etcd;          /* NULL: it is a journal */
-    struct sim_storage *storage;    /* NULL: it is an etcd */
+    struct sim_etcd *etcd;       /* NULL: it is a journal */
+    struct sim_storage *storage; /* NULL: it is an etcd */
 };
 
 /* The chief and so many workers, none started. And what is left once the cluster is

@@ -11,7 +11,7 @@ struct cluster_losses {
     /* The test's, before it begins. It outlives the simulator's run. */
     struct cluster *cluster;
     struct sim_random random;
-    uint64_t until_ms;          /* then no server is killed any more */
+    uint64_t until_ms; /* then no server is killed any more */
 
     unsigned killed;
 };

@@ -9,9 +9,9 @@
 #include <string.h>
 
 enum {
-    ITEMS = 256,                /* closures that write have a key below it */
+    ITEMS = 256, /* closures that write have a key below it */
     BURST_MAX = 12,
-    SUM_BYTES_MAX = 512,        /* of the arguments of one */
+    SUM_BYTES_MAX = 512, /* of the arguments of one */
     PAUSE_MAX_MS = 250
 };
 
@@ -67,7 +67,7 @@ static void take_verdict(struct program *program, int code)
     uint64_t failed = cluster_count(&shared->failed);
 
     if (code == -MU_EDEADLINE && program->call->of.call.error.function[0] == '\0')
-        return;     /* the wait is over, and not a closure's time */
+        return; /* the wait is over, and not a closure's time */
     if (cluster_count(&shared->scheduled) != cluster_count(&shared->resolved))
         cluster_break(cluster, "join: %" PRIu64 " scheduled, %" PRIu64 " resolved",
                       cluster_count(&shared->scheduled),
@@ -123,8 +123,8 @@ static const char *draw_type(struct program *program)
 static struct cluster_ask draw_ask(struct program *program, const char *type)
 {
     const struct cluster_options *options = &program->task->cluster->options;
-    unsigned workers = type == NULL || strcmp(type, "worker") == 0 ? options->workers
-                                                                   : options->gpus;
+    unsigned workers =
+        type == NULL || strcmp(type, "worker") == 0 ? options->workers : options->gpus;
     struct cluster_ask ask = {.flags = chance(program, 20) ? MU__CLOSURE_NO_BACKUP : 0,
                               .worker_type = type};
 
@@ -152,8 +152,8 @@ static bool draws_write(struct program *program)
 
 /* One of the session's closures, from a place that is drawn; NULL when there is none that
  * `fits`. */
-static struct cluster_closure *
-draw_closure(struct program *program, bool (*fits)(const struct cluster_closure *closure))
+static struct cluster_closure *draw_closure(
+    struct program *program, bool (*fits)(const struct cluster_closure *closure))
 {
     const struct cluster_session *session = program->task->session;
     size_t first = draw(program, 0, session->closures_count);
@@ -279,10 +279,9 @@ static bool was_given_up(const struct named *named)
 {
     const struct cluster_closure *closure = named->closure;
 
-    return closure != NULL &&
-           (closure->session->troubled || closure->session->closing ||
-            closure->cancelled || closure->future->error != NULL ||
-            !closure->session->over);
+    return closure != NULL && (closure->session->troubled || closure->session->closing ||
+                               closure->cancelled || closure->future->error != NULL ||
+                               !closure->session->over);
 }
 
 void program_schedule_name(struct program *program, struct named *named)
@@ -298,8 +297,8 @@ void program_schedule_name(struct program *program, struct named *named)
         ask.worker_type = "gpu";
 
     if (named->key < 0)
-        named->writes = named->writes && program->run->counter_ready &&
-                        cluster->key_next < ITEMS;
+        named->writes =
+            named->writes && program->run->counter_ready && cluster->key_next < ITEMS;
     if (!named->seen && was_given_up(named))
         cluster->loose[named->key] = true;
     program->run->reached[KNOWN] += named->seen;
@@ -401,8 +400,8 @@ static void watch_leaving(struct sim *sim, void *arg)
 static struct cluster_task *place_of(const struct run *run, unsigned worker)
 {
     struct cluster *cluster = run->cluster;
-    const mu_cluster *known = cluster->chief->spec != NULL ? cluster->chief->spec
-                                                           : cluster->spec;
+    const mu_cluster *known =
+        cluster->chief->spec != NULL ? cluster->chief->spec : cluster->spec;
     const char *address = mu_cluster_address(known, "worker", (int)worker);
 
     for (unsigned i = 0; address != NULL && i < cluster->tasks_count; i++)
@@ -480,9 +479,8 @@ static void take_answer(struct program *program)
     }
     /* The process may have died after the answer, and before this look at it. */
     if (code == -MU_ECLOSED || program->task->session == NULL) {
-        mu_value_free(call->of.call.operation == MU__CLIENT_STATUS
-                          ? call->of.client.status
-                          : NULL);
+        mu_value_free(
+            call->of.call.operation == MU__CLIENT_STATUS ? call->of.client.status : NULL);
         program->call = NULL;
         return;
     }
@@ -614,8 +612,8 @@ static bool opens_counter(struct program *program)
 {
     struct run *run = program->run;
 
-    program->opens = run->plan.writes && !run->counter_ready &&
-                     program->task == run->cluster->chief;
+    program->opens =
+        run->plan.writes && !run->counter_ready && program->task == run->cluster->chief;
     if (program->opens)
         program->call = cluster_counter_open(program->task, ITEMS, -1);
     return program->opens;

@@ -127,9 +127,8 @@ static void post_closure(struct cluster_closure *closure, mu_value *args)
     (void)atomic_fetch_add(&shared->scheduled, 1);
 }
 
-struct cluster_closure *cluster_schedule_with(struct cluster_task *task,
-                                              const char *function,
-                                              const struct cluster_ask *ask)
+struct cluster_closure *cluster_schedule_with(
+    struct cluster_task *task, const char *function, const struct cluster_ask *ask)
 {
     struct cluster_closure *closure = closure_new(task, function, true, ask);
 
@@ -277,8 +276,8 @@ static mu_value *write_args(const struct cluster *cluster, int64_t key)
     }
     (void)mu_value_append(list, mu_value_int(key));
     (void)mu_value_append(list, mu_value_int((int64_t)counter->ids[shard]));
-    (void)mu_value_append(list, mu_value_int(mu__partition_of(
-                                    mu__view_str(CLUSTER_COUNTER), shard)));
+    (void)mu_value_append(
+        list, mu_value_int(mu__partition_of(mu__view_str(CLUSTER_COUNTER), shard)));
     (void)mu_value_append(list, mu_value_int((int64_t)((at - offset) / sizeof at)));
     (void)mu_value_append(list, mu_value_int((int64_t)bytes));
     return list;
@@ -302,8 +301,8 @@ static void post_holds(struct cluster_closure *closure, const mu_value *args,
                        const struct mu__references *inputs)
 {
     struct mu__session *shared = &closure->task->session->shared;
-    struct mu__msg *msg = mu__msg_heap(
-        MU__SUBMIT, sizeof(struct mu__submit) + inputs->count * sizeof(uint64_t));
+    struct mu__msg *msg = mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit) +
+                                                       inputs->count * sizeof(uint64_t));
     struct mu__schedule *body;
 
     assert(msg != NULL);
@@ -321,8 +320,8 @@ static void post_pending(struct cluster_closure *closure, mu_value *args,
                          const struct mu__references *inputs)
 {
     struct mu__session *shared = &closure->task->session->shared;
-    struct mu__msg *msg = mu__msg_heap(
-        MU__SUBMIT, sizeof(struct mu__submit) + inputs->count * sizeof(uint64_t));
+    struct mu__msg *msg = mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit) +
+                                                       inputs->count * sizeof(uint64_t));
     struct mu__msg *wrap =
         mu__msg_heap(MU__SCHEDULE_PENDING, sizeof(struct mu__schedule_pending));
     struct mu__pending_closure *pending =

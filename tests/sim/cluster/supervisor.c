@@ -17,11 +17,11 @@ enum { WAITING_MAX_MS = 15000 };
 struct sums {
     uint64_t count;
     uint64_t pinned;
-    uint64_t named;             /* of the journal: above any bound after a restart */
-    uint64_t bytes;             /* of those that are not done */
+    uint64_t named; /* of the journal: above any bound after a restart */
+    uint64_t bytes; /* of those that are not done */
     uint64_t extras;
-    uint64_t effects;           /* numbers given out, and not settled */
-    uint64_t resolved;          /* kept ones: no client's any more */
+    uint64_t effects;  /* numbers given out, and not settled */
+    uint64_t resolved; /* kept ones: no client's any more */
 };
 
 static void add_closure(struct cluster *cluster, const struct supervisor *s,
@@ -38,17 +38,20 @@ static void add_closure(struct cluster *cluster, const struct supervisor *s,
     /* Those of the journal may remember another chief's. */
     if (closure->crashes > s->counts.workers_lost &&
         (extra == NULL || extra->number == 0))
-        cluster_break(
-            cluster, "closure %" PRIu64 " has been lost %d times, of %" PRIu64 " workers",
-            mu__closure_id(closure), closure->crashes, s->counts.workers_lost);
+        cluster_break(cluster,
+                      "closure %" PRIu64 " has been lost %d times, of %" PRIu64
+                      " workers",
+                      mu__closure_id(closure), closure->crashes, s->counts.workers_lost);
     if (extra == NULL)
         return;
     sums->extras++;
     sums->named += extra->number != 0;
     sums->effects += extra->effect != 0 && (closure->marks & MU__MARK_RESOLVED) == 0;
     if (extra->closure != mu__closure_id(closure))
-        cluster_break(cluster, "the supervisor has words about closure %" PRIu64
-                      " for closure %" PRIu64, extra->closure, mu__closure_id(closure));
+        cluster_break(cluster,
+                      "the supervisor has words about closure %" PRIu64
+                      " for closure %" PRIu64,
+                      extra->closure, mu__closure_id(closure));
 }
 
 static void add_lists(struct cluster *cluster, const struct supervisor *s,
@@ -63,9 +66,10 @@ static void add_lists(struct cluster *cluster, const struct supervisor *s,
             count++;
         }
         if (count != mu__closures_count(&s->closures, list))
-            cluster_break(cluster, "list %" PRIu32 " of the supervisor has %" PRIu32
-                          " closures, counted as %" PRIu32, list, count,
-                          mu__closures_count(&s->closures, list));
+            cluster_break(cluster,
+                          "list %" PRIu32 " of the supervisor has %" PRIu32
+                          " closures, counted as %" PRIu32,
+                          list, count, mu__closures_count(&s->closures, list));
     }
 }
 
@@ -107,7 +111,8 @@ static void check_time(struct cluster *cluster, const struct supervisor *s,
     }
     if (load_us != worker->load_us || begun != worker->begun ||
         lasting != worker->lasting)
-        cluster_break(cluster, "worker %" PRIu32 " has %" PRIu64 " us, %" PRIu32
+        cluster_break(cluster,
+                      "worker %" PRIu32 " has %" PRIu64 " us, %" PRIu32
                       " begun and %" PRIu32 " lasting, but its attempts %" PRIu64
                       " us, %" PRIu32 " and %" PRIu32,
                       worker->index, worker->load_us, worker->begun, worker->lasting,
@@ -127,22 +132,25 @@ static void check_worker(struct cluster *cluster, const struct supervisor *s,
         const struct mu__closure *closure =
             mu__closures_find(&s->closures, s->backups.closures[i]);
 
-        load += closure != NULL &&
-                mu__sup_extra(s, closure)->backup.worker == worker->number;
+        load +=
+            closure != NULL && mu__sup_extra(s, closure)->backup.worker == worker->number;
     }
     if (load != worker->load)
-        cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32 ", but %"
-                      PRIu32 " attempts", worker->index, worker->load, load);
+        cluster_break(cluster,
+                      "worker %" PRIu32 " has a load of %" PRIu32 ", but %" PRIu32
+                      " attempts",
+                      worker->index, worker->load, load);
     check_time(cluster, s, worker);
-    if (s->config.window != 0 && worker->load > worker->window +
-                                                   worker_state->abandoned_count +
-                                                   s->backups.count)
-        cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32
-                      " with a window of %" PRIu32, worker->index, worker->load,
-                      worker->window);
+    if (s->config.window != 0 &&
+        worker->load > worker->window + worker_state->abandoned_count + s->backups.count)
+        cluster_break(cluster,
+                      "worker %" PRIu32 " has a load of %" PRIu32
+                      " with a window of %" PRIu32,
+                      worker->index, worker->load, worker->window);
     if (worker->load == 0 && worker->load_bytes != 0)
-        cluster_break(cluster, "worker %" PRIu32 " has nothing, but %" PRIu64
-                      " bytes of it", worker->index, worker->load_bytes);
+        cluster_break(cluster,
+                      "worker %" PRIu32 " has nothing, but %" PRIu64 " bytes of it",
+                      worker->index, worker->load_bytes);
 }
 
 /* A worker that is away builds nothing; one that is held for its builds has some that are
@@ -205,47 +213,52 @@ static void check_sums(struct cluster *cluster, const struct supervisor *s,
     for (uint32_t i = 0; i < s->clients.count; i++)
         clients += s->clients.items[i].closures;
     if (sums->count != s->closures.count)
-        cluster_break(cluster, "the supervisor's lists have %" PRIu64 " closures of %"
-                      PRIu32, sums->count, s->closures.count);
-    if (sums->count - sums->pinned > (uint64_t)s->config.queue_max + sums->named +
-                                       sums->resolved)
-        cluster_break(cluster, "the supervisor holds %" PRIu64 " closures, of at most %"
-                      PRIu32, sums->count - sums->pinned, s->config.queue_max);
+        cluster_break(cluster,
+                      "the supervisor's lists have %" PRIu64 " closures of %" PRIu32,
+                      sums->count, s->closures.count);
+    if (sums->count - sums->pinned >
+        (uint64_t)s->config.queue_max + sums->named + sums->resolved)
+        cluster_break(cluster,
+                      "the supervisor holds %" PRIu64 " closures, of at most %" PRIu32,
+                      sums->count - sums->pinned, s->config.queue_max);
     if (sums->bytes != s->counts.args_bytes)
         cluster_break(cluster, "arguments have %" PRIu64 " bytes, counted as %" PRIu64,
                       sums->bytes, s->counts.args_bytes);
     if (sums->extras + free_extras(s) != (uint64_t)mu__closure_extras_count(&s->extras))
-        cluster_break(cluster, "%" PRIu64 " closures have more, %" PRIu64
-                      " are free, of %" PRIu32, sums->extras, free_extras(s),
-                      mu__closure_extras_count(&s->extras));
+        cluster_break(cluster,
+                      "%" PRIu64 " closures have more, %" PRIu64 " are free, of %" PRIu32,
+                      sums->extras, free_extras(s), mu__closure_extras_count(&s->extras));
     /* Nobody's own place counts as one. */
     if (clients != sums->count - sums->resolved + 1)
         cluster_break(cluster, "clients have %" PRIu64 " closures, there are %" PRIu64,
                       clients - 1, sums->count - sums->resolved);
     if (sums->effects > numbers)
-        cluster_break(cluster, "%" PRIu64 " closures may write, %" PRIu64
-                      " numbers are out", sums->effects, numbers);
+        cluster_break(cluster,
+                      "%" PRIu64 " closures may write, %" PRIu64 " numbers are out",
+                      sums->effects, numbers);
 }
 
 static void check_rest(struct cluster *cluster, const struct supervisor *s,
                        const struct sums *sums)
 {
     if (sums->count != sums->pinned || s->counts.args_bytes != 0)
-        cluster_break(cluster, "the supervisor holds %" PRIu64 " closures with %" PRIu64
-                      " bytes when nothing is under way", sums->count - sums->pinned,
-                      s->counts.args_bytes);
+        cluster_break(cluster,
+                      "the supervisor holds %" PRIu64 " closures with %" PRIu64
+                      " bytes when nothing is under way",
+                      sums->count - sums->pinned, s->counts.args_bytes);
     if (s->effects.window.base != s->effects.last + 1)
-        cluster_break(cluster, "effects from %" PRIu64 " to %" PRIu64
-                      " are not settled", s->effects.window.base, s->effects.last);
+        cluster_break(cluster, "effects from %" PRIu64 " to %" PRIu64 " are not settled",
+                      s->effects.window.base, s->effects.last);
     if (s->backups.count != 0 || s->pinned.unused != NULL)
         cluster_break(cluster, "%" PRIu32 " backups are left", s->backups.count);
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
         if (worker != NULL && worker->load != 0)
-            cluster_break(cluster, "worker %" PRIu32 " has %" PRIu32
-                          " attempts that nobody waits for", worker->index,
-                          worker->load);
+            cluster_break(cluster,
+                          "worker %" PRIu32 " has %" PRIu32
+                          " attempts that nobody waits for",
+                          worker->index, worker->load);
     }
 }
 
@@ -260,9 +273,10 @@ static void check_held(struct cluster *cluster, const struct supervisor *s)
 
         bytes += client->room.shares[MU__BOUND_BYTES].held;
         if (client->room.shares[MU__BOUND_CLOSURES].held != closures)
-            cluster_break(cluster, "client %" PRIu32 " of the chief has %" PRIu64
-                          " closures, and holds room for %" PRIu64, i, closures,
-                          client->room.shares[MU__BOUND_CLOSURES].held);
+            cluster_break(cluster,
+                          "client %" PRIu32 " of the chief has %" PRIu64
+                          " closures, and holds room for %" PRIu64,
+                          i, closures, client->room.shares[MU__BOUND_CLOSURES].held);
     }
     if (s->closures.lists[MU__LIST_PINNED].count == 0 && s->pinned.by_number.count == 0 &&
         bytes > s->counts.args_bytes)
@@ -280,8 +294,9 @@ static void check_waiting(struct cluster *cluster, const struct supervisor *s,
     for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
         if (closure->extra == 0 && closure->marks == 0 && closure->crashes == 0 &&
             (uint32_t)now_ms - closure->started_ms > WAITING_MAX_MS)
-            cluster_break(cluster, "closure %" PRIu64 " waits at worker %" PRIu32
-                          " for %" PRIu32 " ms, and another has had nothing to do",
+            cluster_break(cluster,
+                          "closure %" PRIu64 " waits at worker %" PRIu32 " for %" PRIu32
+                          " ms, and another has had nothing to do",
                           mu__closure_id(closure), worker->index,
                           (uint32_t)now_ms - closure->started_ms);
 }
@@ -297,8 +312,8 @@ static bool was_idle(struct cluster *cluster, const struct supervisor *s, uint64
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
-        idle = idle || (worker != NULL && worker->load == 0 &&
-                        mu__membership_has_room(worker));
+        idle = idle ||
+               (worker != NULL && worker->load == 0 && mu__membership_has_room(worker));
     }
     if (!idle)
         cluster->idle_since_ms = now_ms;
@@ -349,16 +364,21 @@ static void check_bound(struct cluster *cluster, const struct supervisor *s,
 
         sum += mu__share_reserved(share);
         if (share->granted > share->allowed)
-            cluster_break(cluster, "client %" PRIu32 " of the chief was told of %" PRIu64
-                          " %s, but is allowed %" PRIu64, i, share->granted, word,
-                          share->allowed);
+            cluster_break(cluster,
+                          "client %" PRIu32 " of the chief was told of %" PRIu64
+                          " %s, but is allowed %" PRIu64,
+                          i, share->granted, word, share->allowed);
     }
     if (sum != bound->reserved)
-        cluster_break(cluster, "clients have %" PRIu64 " %s of the chief's room, counted "
-                      "as %" PRIu64, sum, word, bound->reserved);
+        cluster_break(cluster,
+                      "clients have %" PRIu64 " %s of the chief's room, counted "
+                      "as %" PRIu64,
+                      sum, word, bound->reserved);
     if (bound->reserved > bound->max && s->config.journal == NULL)
-        cluster_break(cluster, "clients may have %" PRIu64 " %s at the chief, whose "
-                      "bound is %" PRIu64, bound->reserved, word, bound->max);
+        cluster_break(cluster,
+                      "clients may have %" PRIu64 " %s at the chief, whose "
+                      "bound is %" PRIu64,
+                      bound->reserved, word, bound->max);
 }
 
 void cluster_check_room(struct cluster *cluster)

@@ -37,71 +37,73 @@
 enum {
     GPUS_MAX = 3,
     TASKS_MAX = 23 + GPUS_MAX,
-    FIXED = 3,                  /* workers that stay: those that may be hosts */
+    FIXED = 3, /* workers that stay: those that may be hosts */
     KEYS = 10,
-    TXN_KEYS = 4,               /* behind them: those of transactions */
+    TXN_KEYS = 4, /* behind them: those of transactions */
     ALL_KEYS = KEYS + TXN_KEYS,
-    OPEN_MAX = 3,               /* requests about keys that a program has under way */
-    LEASES = 2,                 /* of a program */
+    OPEN_MAX = 3, /* requests about keys that a program has under way */
+    LEASES = 2,   /* of a program */
     LOCKS = 2,
-    SWARM_LOCK_BYTES = 64,      /* of a key of one */
-    NAMES = 4,                  /* of barriers */
+    SWARM_LOCK_BYTES = 64, /* of a key of one */
+    NAMES = 4,             /* of barriers */
     THREADS_MAX = 3,
-    CHAOS_MS = 12 * 1000,       /* these: virtual time */
-    FINAL_MS = 30 * 1000        /* for a call when all is well */
+    CHAOS_MS = 12 * 1000, /* these: virtual time */
+    FINAL_MS = 30 * 1000  /* for a call when all is well */
 };
 
 /* Rare places: how often runs came there. */
 enum swarm_reached {
-    ANSWERED,                   /* requests about keys */
-    UNKNOWN,                    /* of these, that may have been applied or not */
+    ANSWERED, /* requests about keys */
+    UNKNOWN,  /* of these, that may have been applied or not */
     LEADERS,
     STORES_LOST,
-    PASSED,                     /* arrivals at barriers, */
-    FAILED,                     /* or what else came of them */
+    PASSED, /* arrivals at barriers, */
+    FAILED, /* or what else came of them */
     ROUNDS,
     STOPPED,
-    ERRORS,                     /* agents that went into error */
-    WATCHED,                    /* events of watches */
+    ERRORS,  /* agents that went into error */
+    WATCHED, /* events of watches */
     LEASES_KEPT,
     LIVES,
-    OWN_TYPES,                  /* of these, lives of tasks of a type of one's own */
-    ADDED, REMOVED, MOVED,      /* workers, as chiefs learned of it */
-    REFUSED,                    /* damaged files that a host did not start over */
-    TIGHT,                      /* times that its disk had no room, over restarts too */
-    TRANSACTED,                 /* transactions that were made, */
-    NOT_TRANSACTED,             /* or of which a comparison did not hold */
+    OWN_TYPES, /* of these, lives of tasks of a type of one's own */
+    ADDED,
+    REMOVED,
+    MOVED,          /* workers, as chiefs learned of it */
+    REFUSED,        /* damaged files that a host did not start over */
+    TIGHT,          /* times that its disk had no room, over restarts too */
+    TRANSACTED,     /* transactions that were made, */
+    NOT_TRANSACTED, /* or of which a comparison did not hold */
     LISTED,
     LOCKED,
-    LOCK_WAITS,                 /* looks at a queue with others before */
+    LOCK_WAITS, /* looks at a queue with others before */
     HOLDERS_DEAD,
-    FENCED,                     /* writes of those that had lost their lock */
-    TWINS_TOLD,                 /* second processes that heard that they are */
-    SKIPPED,                    /* histories with too much that is unknown */
+    FENCED,     /* writes of those that had lost their lock */
+    TWINS_TOLD, /* second processes that heard that they are */
+    SKIPPED,    /* histories with too much that is unknown */
     REACHED
 };
 
 /* A request about a key. */
 struct swarm_record {
     struct linear_op op;
-    uint64_t store;             /* the number of the content; 0: not known */
-    uint64_t floor;             /* revisions of changes that had ended before it began, */
-    uint64_t floor_store;       /* in this store */
+    uint64_t store;       /* the number of the content; 0: not known */
+    uint64_t floor;       /* revisions of changes that had ended before it began, */
+    uint64_t floor_store; /* in this store */
 };
 
 /* An arrival. */
 struct swarm_visit {
     unsigned name;
-    unsigned task;              /* the number of the program that plays it at home */
+    unsigned task; /* the number of the program that plays it at home */
     unsigned by;
     unsigned life;
-    uint64_t life_ms;           /* when that began */
+    uint64_t life_ms; /* when that began */
     uint64_t begin_ms;
-    uint64_t store;             /* valid with an outcome */
+    uint64_t store; /* valid with an outcome */
     uint64_t generation;
     int code;
-    bool has_outcome;           /* of that generation */
-    bool used;                  /* stands for one that may have arrived */
+    bool has_outcome; /* of that generation */
+    bool used;        /* stands for one that may have arrived */
     uint64_t end_ms;
 };
 
@@ -109,10 +111,10 @@ struct swarm_visit {
 struct swarm_round {
     uint64_t store;
     uint64_t number;
-    uint64_t step;              /* valid once an agent has heard of it: what a host has
-                                   not written may be another one */
+    uint64_t step; /* valid once an agent has heard of it: what a host has
+                      not written may be another one */
     bool has_step;
-    uint64_t agreed_ms;         /* when it was seen first that there is one */
+    uint64_t agreed_ms; /* when it was seen first that there is one */
 };
 
 struct swarm_leader {
@@ -126,9 +128,9 @@ struct swarm_leader {
 /* What a program does about a lock. */
 enum swarm_lock_step {
     LOCK_AWAY,
-    LOCK_COMING,                /* its place is put */
-    LOCK_LOOKING,               /* at the queue */
-    LOCK_WAITING,               /* until it looks again */
+    LOCK_COMING,  /* its place is put */
+    LOCK_LOOKING, /* at the queue */
+    LOCK_WAITING, /* until it looks again */
     LOCK_HELD,
     LOCK_WRITING,
     LOCK_RELEASING
@@ -141,15 +143,15 @@ struct swarm_lock {
     unsigned comes;             /* places that this process has had */
     char key[SWARM_LOCK_BYTES]; /* of the place */
     char directory[SWARM_LOCK_BYTES];
-    uint64_t revision;          /* of the place: the holder's number */
-    bool holds;                 /* as far as it knows */
-    size_t write;               /* among all writes */
+    uint64_t revision; /* of the place: the holder's number */
+    bool holds;        /* as far as it knows */
+    size_t write;      /* among all writes */
 };
 
 /* A write under a lock; the revision is 0 where it was not heard of. */
 struct swarm_write {
     unsigned lock;
-    uint64_t number;            /* of the holder */
+    uint64_t number; /* of the holder */
     uint64_t revision;
     uint64_t store;
 };
@@ -164,42 +166,42 @@ struct swarm_program {
     struct swarm *run;
     struct cluster_task *task;
     unsigned number;
-    unsigned plays;             /* the same, or that of its task's program at home */
+    unsigned plays; /* the same, or that of its task's program at home */
     bool is_host;
     struct sim_random random;
-    unsigned life;              /* 0: its process does not run */
-    uint64_t life_ms;           /* when it did anything first */
-    uint64_t paused_ms;         /* when it stood still last */
-    uint64_t store;             /* with which the agent was registered last */
-    uint64_t used;              /* the store that has answered it; 0: none has since the
-                                   last error */
-    int state;                  /* of the agent */
+    unsigned life;      /* 0: its process does not run */
+    uint64_t life_ms;   /* when it did anything first */
+    uint64_t paused_ms; /* when it stood still last */
+    uint64_t store;     /* with which the agent was registered last */
+    uint64_t used;      /* the store that has answered it; 0: none has since the
+                           last error */
+    int state;          /* of the agent */
     struct cluster_call *keys[OPEN_MAX];
     size_t records[OPEN_MAX];
     bool is_lease[OPEN_MAX];
     bool is_doubtful[OPEN_MAX]; /* a lease that may have ended before it is answered */
     struct cluster_call *threads[THREADS_MAX];
-    size_t visit;               /* valid while there are threads */
-    unsigned meeting;           /* threads that are to come */
+    size_t visit;     /* valid while there are threads */
+    unsigned meeting; /* threads that are to come */
     int64_t meeting_ms;
-    struct cluster_call *listing;   /* of the keys of transactions */
-    size_t listed;                  /* its record */
+    struct cluster_call *listing; /* of the keys of transactions */
+    size_t listed;                /* its record */
     struct swarm_lock lock;
     struct cluster_call *request;
     enum swarm_request request_kind;
     struct cluster_call *reaching;
-    uint64_t step;              /* the next */
-    uint64_t rounds;            /* whose end was looked at */
-    uint64_t asked;             /* and their begin, */
-    uint32_t asked_session;     /* when the agent was in this one */
+    uint64_t step;          /* the next */
+    uint64_t rounds;        /* whose end was looked at */
+    uint64_t asked;         /* and their begin, */
+    uint32_t asked_session; /* when the agent was in this one */
     uint64_t asked_ms;
     struct mu__agent_watch *watch;
     struct cluster_call *opening;
     struct cluster_call *next;
-    bool next_may_fail;         /* when it ended the agent was in error, or had left */
-    bool below;                 /* of all keys, or of the last one */
-    int64_t seen[KEYS];         /* as the watch says; -1: not there */
-    bool leases[LEASES];        /* certainly there */
+    bool next_may_fail;  /* when it ended the agent was in error, or had left */
+    bool below;          /* of all keys, or of the last one */
+    int64_t seen[KEYS];  /* as the watch says; -1: not there */
+    bool leases[LEASES]; /* certainly there */
 };
 
 /* What the seed decides. */
@@ -208,25 +210,25 @@ struct swarm_plan {
     unsigned hosts;
     bool full_disk;
     bool etcd_faults;
-    bool long_pauses;           /* of leaders */
+    bool long_pauses; /* of leaders */
     bool barriers;
     bool steps;
-    bool trouble;               /* reports, leaves, errors of programs themselves */
+    bool trouble; /* reports, leaves, errors of programs themselves */
     bool watches;
     bool leases;
     bool txns;
     bool locks;
-    unsigned gpus;              /* tasks of a type of one's own, which runs closures */
-    unsigned pace_ms;           /* between what a program does */
-    bool changes;               /* of the cluster */
-    unsigned hurt_percent;      /* of the host's crashes that damage its journal */
-    bool tight;                 /* there is no room on its disk now and then */
-    unsigned twins;             /* second processes of tasks */
+    unsigned gpus;         /* tasks of a type of one's own, which runs closures */
+    unsigned pace_ms;      /* between what a program does */
+    bool changes;          /* of the cluster */
+    unsigned hurt_percent; /* of the host's crashes that damage its journal */
+    bool tight;            /* there is no room on its disk now and then */
+    unsigned twins;        /* second processes of tasks */
 };
 
 /* A host has learned in one of its lives that a worker was removed. */
 struct swarm_removal {
-    unsigned life;              /* 0: it was not, or was added since */
+    unsigned life; /* 0: it was not, or was added since */
     uint64_t learned_ms;
 };
 
@@ -236,8 +238,8 @@ struct swarm {
     struct cluster_changing changing;
     struct cluster_mending mending;
     struct cluster_twins twins;
-    struct swarm_removal removals[TASKS_MAX][TASKS_MAX];    /* by host's program, and
-                                                               worker */
+    struct swarm_removal removals[TASKS_MAX][TASKS_MAX]; /* by host's program, and
+                                                            worker */
     struct sim_etcd *etcd;
     struct sim_storage *storage;
     struct sim_random random;
@@ -247,18 +249,18 @@ struct swarm {
     unsigned threads[NAMES];
     struct swarm_program programs[TASKS_MAX];
     unsigned programs_count;
-    bool calm;                  /* nothing new is begun */
-    uint64_t number;            /* of the run of the job */
+    bool calm;       /* nothing new is begun */
+    uint64_t number; /* of the run of the job */
 
     struct swarm_record *records;
     size_t records_count;
     size_t records_capacity;
     uint64_t moment;
-    int64_t value;              /* the last that was put: all differ */
-    uint64_t revision;          /* the highest of changes that have ended */
+    int64_t value;     /* the last that was put: all differ */
+    uint64_t revision; /* the highest of changes that have ended */
     uint64_t revision_store;
-    uint64_t revisions[ALL_KEYS];   /* some that were seen, */
-    int64_t values[ALL_KEYS];       /* and values of keys of transactions */
+    uint64_t revisions[ALL_KEYS]; /* some that were seen, */
+    int64_t values[ALL_KEYS];     /* and values of keys of transactions */
 
     struct swarm_write *writes;
     size_t writes_count;

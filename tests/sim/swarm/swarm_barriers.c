@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TOGETHER_MS = 1000 };    /* for so long programs come to the same barrier */
+enum { TOGETHER_MS = 1000 }; /* for so long programs come to the same barrier */
 
 const char *const swarm_barrier_names[NAMES] = {"all", "some", "few", "few/again"};
 
@@ -56,10 +56,10 @@ static void come(struct swarm_program *program, unsigned thread)
 {
     struct swarm *run = program->run;
     unsigned name = run->visits[program->visit].name;
-    struct cluster_call *call = cluster_agent(program->task, CALL(
-        CALL_OF(MU__AGENT_BARRIER, program->meeting_ms),
-        .name = swarm_barrier_names[name], .tasks = run->sets[name],
-        .threads = run->threads[name], .user = run));
+    struct cluster_call *call = cluster_agent(
+        program->task, CALL(CALL_OF(MU__AGENT_BARRIER, program->meeting_ms),
+                            .name = swarm_barrier_names[name], .tasks = run->sets[name],
+                            .threads = run->threads[name], .user = run));
 
     call->of.call.complete = thread_ended;
     program->threads[thread] = call;
@@ -81,8 +81,8 @@ void swarm_meet(struct swarm_program *program)
     struct swarm_visit *visit;
 
     while (program->meeting > 0 && program->threads[0] != NULL) {
-        come(program, run->threads[run->visits[program->visit].name] -
-                          program->meeting--);
+        come(program,
+             run->threads[run->visits[program->visit].name] - program->meeting--);
         return;
     }
     for (unsigned i = 0; i < THREADS_MAX; i++)
@@ -164,7 +164,8 @@ static void check_passed(struct swarm *run, const struct swarm_visit *visit)
 {
     for (unsigned task = 0; task < run->programs_count; task++)
         if (must_arrive(run, visit->name, task) && !had_arrived(run, visit, task))
-            cluster_break(run->cluster, "barrier %s, generation %" PRIu64 " was passed "
+            cluster_break(run->cluster,
+                          "barrier %s, generation %" PRIu64 " was passed "
                           "by %s at %" PRIu64 " ms, and %s had not come",
                           swarm_barrier_names[visit->name], visit->generation,
                           run->programs[visit->task].task->name, visit->end_ms,
@@ -181,7 +182,8 @@ static void check_again(struct swarm *run, const struct swarm_visit *visit)
         if (other != visit && other->has_outcome && other->name == visit->name &&
             other->by == visit->by && other->life == visit->life &&
             other->store == visit->store && other->generation == visit->generation)
-            cluster_break(run->cluster, "barrier %s, generation %" PRIu64 ": %s goes "
+            cluster_break(run->cluster,
+                          "barrier %s, generation %" PRIu64 ": %s goes "
                           "through it at %" PRIu64 " and at %" PRIu64 " ms",
                           swarm_barrier_names[visit->name], visit->generation,
                           run->programs[visit->task].task->name, other->end_ms,
@@ -217,8 +219,9 @@ static void check_former(struct swarm *run, const struct swarm_visit *visit,
         if (other->has_outcome && other->name == visit->name &&
             other->store == visit->store && other->generation > visit->generation &&
             other->end_ms < visit->begin_ms)
-            cluster_break(run->cluster, "barrier %s, generation %" PRIu64 ", passed at %"
-                          PRIu64 " ms and not the last, is passed at %" PRIu64
+            cluster_break(run->cluster,
+                          "barrier %s, generation %" PRIu64 ", passed at %" PRIu64
+                          " ms and not the last, is passed at %" PRIu64
                           " ms by %s, which began at %" PRIu64 " ms",
                           swarm_barrier_names[visit->name], visit->generation,
                           first->end_ms, visit->end_ms,
@@ -265,7 +268,8 @@ void swarm_check_barriers(struct swarm *run)
             visit->has_outcome ? first_of(run, visit) : NULL;
 
         if (first != NULL && first->code != visit->code)
-            cluster_break(run->cluster, "barrier %s, generation %" PRIu64 ": %s got %s "
+            cluster_break(run->cluster,
+                          "barrier %s, generation %" PRIu64 ": %s got %s "
                           "at %" PRIu64 " ms, %s got %s at %" PRIu64 " ms",
                           swarm_barrier_names[visit->name], visit->generation,
                           run->programs[first->task].task->name, mu_err_name(first->code),

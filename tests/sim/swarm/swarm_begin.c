@@ -5,7 +5,7 @@
 #include "tests/sim/chaos.h"
 #include "tests/support/test.h"
 
-enum { CHANGES_EVERY = 3 };    /* seeds, of which one has changes of the cluster */
+enum { CHANGES_EVERY = 3 }; /* seeds, of which one has changes of the cluster */
 
 static void add_to_set(struct mu__task_set *set, const struct cluster_task *task)
 {
@@ -37,8 +37,8 @@ static void draw_sets(struct swarm *run)
         unsigned most = name == 0 ? TASKS_MAX : name == 1 ? 6 : 3;
         unsigned count = 0;
 
-        run->threads[name] = sim_chance(&run->random, 70)
-                                 ? 1 : (unsigned)sim_between(&run->random, 2, 3);
+        run->threads[name] =
+            sim_chance(&run->random, 70) ? 1 : (unsigned)sim_between(&run->random, 2, 3);
         for (unsigned i = 0; i < cluster->tasks_count && count < most; i++) {
             if (is_client(&cluster->tasks[i]) || run->programs[i].plays != i ||
                 (name > 0 && count > 1 && sim_chance(&run->random, 50)))
@@ -61,8 +61,9 @@ static struct swarm_plan draw_plan(struct sim_random *random)
     uint64_t store = sim_between(random, 0, 9);
 
     return (struct swarm_plan){
-        .store = store < 4 ? &mu__store_etcd : store < 8 ? &mu__store_journal
-                                                         : &mu__store_memory,
+        .store = store < 4   ? &mu__store_etcd
+                 : store < 8 ? &mu__store_journal
+                             : &mu__store_memory,
         .hosts = store < 4 ? (unsigned)sim_between(random, 1, 3) : 1,
         .full_disk = sim_chance(random, 30),
         .etcd_faults = sim_chance(random, 50),
@@ -107,15 +108,16 @@ static void draw_options(struct swarm *run, struct cluster_options *ret_options)
         .servers = (unsigned)sim_between(random, 0, 2),
         .clients = (unsigned)sim_between(random, 0, 2),
         .hosts = run->hosts,
-        .coordination = {
-            .store = run->plan.store,
-            .store_location = run->plan.store->shared ? SIM_ETCD_PLACE : "store",
-            .cluster_name = "test",
-            .recoverable = recoverable[sim_between(random, 0, 4)],
-            .reconnect_ms = (uint32_t)sim_between(random, 100, 1000),
-            .leave_ms = sim_chance(random, 20) ? 1000 : 0,
-            .lease_ms = (uint32_t)sim_between(random, 2000, 5000),
-        },
+        .coordination =
+            {
+                .store = run->plan.store,
+                .store_location = run->plan.store->shared ? SIM_ETCD_PLACE : "store",
+                .cluster_name = "test",
+                .recoverable = recoverable[sim_between(random, 0, 4)],
+                .reconnect_ms = (uint32_t)sim_between(random, 100, 1000),
+                .leave_ms = sim_chance(random, 20) ? 1000 : 0,
+                .lease_ms = (uint32_t)sim_between(random, 2000, 5000),
+            },
     };
 }
 
@@ -165,13 +167,13 @@ static void note_learned(void *user, struct cluster_task *task, const mu_cluster
 static void begin_changes(struct swarm *run, uint64_t seed)
 {
     cluster_changing_begin(&run->changing, &(struct cluster_changing){
-        .cluster = run->cluster,
-        .random = sim_stream(seed, 201),
-        .fixed = FIXED,
-        .until_ms = CHAOS_MS,
-        .learned = note_learned,
-        .user = run,
-    });
+                                               .cluster = run->cluster,
+                                               .random = sim_stream(seed, 201),
+                                               .fixed = FIXED,
+                                               .until_ms = CHAOS_MS,
+                                               .learned = note_learned,
+                                               .user = run,
+                                           });
 }
 
 static void add_program(struct swarm *run, struct cluster_task *task)

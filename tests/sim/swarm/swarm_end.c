@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 enum {
-    CALM_MS = 25 * 1000,        /* until what is under way is answered */
+    CALM_MS = 25 * 1000, /* until what is under way is answered */
     SETTLED_MS = 8 * 1000,
-    RELISTED_MS = 8 * 1000      /* until all have learned who is where, and are linked */
+    RELISTED_MS = 8 * 1000 /* until all have learned who is where, and are linked */
 };
 
 void swarm_calm_down(struct swarm *run)
@@ -21,8 +21,8 @@ void swarm_calm_down(struct swarm *run)
         cluster_changing_end(&run->changing);
     swarm_end_faults(run);
     swarm_wait(run, "what was under way at the end", CALM_MS);
-    sim_run_until(sim, sim_now_ms(sim) + SETTLED_MS +
-                           (run->plan.changes ? RELISTED_MS : 0));
+    sim_run_until(sim,
+                  sim_now_ms(sim) + SETTLED_MS + (run->plan.changes ? RELISTED_MS : 0));
 }
 
 /* What a call of everybody brings, one after another posted, all waited for. */
@@ -57,8 +57,8 @@ static void newcomers_register(struct swarm *run)
 {
     for (unsigned i = 0; i < run->programs_count; i++)
         if (is_listed(&run->programs[i]) && may_hear_of_error(&run->programs[i]))
-            (void)cluster_wait(cluster_agent(run->programs[i].task, CALL(
-                CALL_OF(MU__AGENT_REGISTER, 10000))));
+            (void)cluster_wait(cluster_agent(run->programs[i].task,
+                                             CALL(CALL_OF(MU__AGENT_REGISTER, 10000))));
 }
 
 static void everybody_registers(struct swarm *run)
@@ -67,8 +67,7 @@ static void everybody_registers(struct swarm *run)
 
     newcomers_register(run);
     for (unsigned i = 0; i < run->programs_count; i++)
-        if (is_listed(&run->programs[i]) &&
-            agent_of(&run->programs[i])->error.code != 0)
+        if (is_listed(&run->programs[i]) && agent_of(&run->programs[i])->error.code != 0)
             calls[i] = cluster_agent(run->programs[i].task,
                                      CALL(CALL_OF(MU__AGENT_RESET, 5000)));
     expect_all(run, calls, "reset");
@@ -88,9 +87,12 @@ static void everybody_puts(struct swarm *run)
         (void)snprintf(key, sizeof key, "f/%u", i);
         if (!is_listed(&run->programs[i]))
             continue;
-        calls[i] = cluster_key(run->programs[i].task, &(mu_kv_request){
-            .operation = MU_KV_PUT, .key = key, .value = "1", .size = 1,
-            .timeout_ms = 5000});
+        calls[i] =
+            cluster_key(run->programs[i].task, &(mu_kv_request){.operation = MU_KV_PUT,
+                                                                .key = key,
+                                                                .value = "1",
+                                                                .size = 1,
+                                                                .timeout_ms = 5000});
     }
     expect_all(run, calls, "a put");
 }
@@ -101,8 +103,9 @@ static void everybody_meets(struct swarm *run)
 
     for (unsigned i = 0; i < run->programs_count; i++)
         if (run->takes_part[0][i] && is_listed(&run->programs[i]))
-            calls[i] = cluster_agent(run->programs[i].task, CALL(
-                CALL_OF(MU__AGENT_BARRIER, 20000), .name = "the last"));
+            calls[i] = cluster_agent(run->programs[i].task,
+                                     CALL(CALL_OF(MU__AGENT_BARRIER, 20000),
+                                          .name = "the last"));
     expect_all(run, calls, "the last barrier");
 }
 

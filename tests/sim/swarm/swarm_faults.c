@@ -1,6 +1,5 @@
 #include "tests/sim/swarm/swarm.h"
 
-
 static void store_dies(struct mu__storage *storage)
 {
     sim_storage_die_after((struct sim_storage *)storage, 0);

@@ -3,20 +3,23 @@
 #include "tests/support/test.h"
 
 enum {
-    COUNTERS = 3,               /* the first keys, which are only counted up */
-    UNKNOWN_MAX = 40,           /* of a history: more are not searched, */
-    STATES_MAX = 100 * 1000     /* nor are more than these */
+    COUNTERS = 3,           /* the first keys, which are only counted up */
+    UNKNOWN_MAX = 40,       /* of a history: more are not searched, */
+    STATES_MAX = 100 * 1000 /* nor are more than these */
 };
 
 const char *const swarm_key_names[ALL_KEYS] = {
-    "k/n0", "k/n1", "k/n2", "k/0", "k/1", "k/2", "k/3", "k/4/a", "k/4/b", "k/5",
-    "t/0",  "t/1",  "t/2",  "t/3",
+    "k/n0",  "k/n1",  "k/n2", "k/0", "k/1", "k/2", "k/3",
+    "k/4/a", "k/4/b", "k/5",  "t/0", "t/1", "t/2", "t/3",
 };
 
 static const char *const op_names[] = {
-    [LINEAR_GET] = "a get",         [LINEAR_PUT] = "a put",
-    [LINEAR_INSERT] = "an insert",  [LINEAR_COMPARE] = "a compare",
-    [LINEAR_INCREMENT] = "an increment", [LINEAR_DELETE] = "a delete",
+    [LINEAR_GET] = "a get",
+    [LINEAR_PUT] = "a put",
+    [LINEAR_INSERT] = "an insert",
+    [LINEAR_COMPARE] = "a compare",
+    [LINEAR_INCREMENT] = "an increment",
+    [LINEAR_DELETE] = "a delete",
     [LINEAR_TRANSACT] = "a transaction",
 };
 
@@ -90,10 +93,10 @@ static void note_revision(struct swarm *run, const struct swarm_record *record)
         run->revision = 0;
     }
     if (record->floor_store == record->store && op->revision <= record->floor) {
-        cluster_break(run->cluster, "a change of %s has revision %" PRIu64
+        cluster_break(run->cluster,
+                      "a change of %s has revision %" PRIu64
                       ", and one that had ended before it %" PRIu64,
-                      swarm_key_names[op->key],
-                      op->revision, record->floor);
+                      swarm_key_names[op->key], op->revision, record->floor);
     }
     if (op->revision > run->revision)
         run->revision = op->revision;
@@ -208,16 +211,17 @@ static struct cluster_call *begin_op(struct swarm_program *program,
     char text[32];
 
     (void)snprintf(text, sizeof text, "%" PRId64, op->value);
-    return cluster_key(program->task, &(mu_kv_request){
-        .operation = waits ? MU_KV_GET : as[op->kind].operation,
-        .flags = as[op->kind].flags,
-        .key = swarm_key_names[op->key],
-        .value = text,
-        .size = strlen(text),
-        .revision = op->expected,
-        .by = op->value,
-        .timeout_ms = timeout_ms,
-    });
+    return cluster_key(program->task,
+                       &(mu_kv_request){
+                           .operation = waits ? MU_KV_GET : as[op->kind].operation,
+                           .flags = as[op->kind].flags,
+                           .key = swarm_key_names[op->key],
+                           .value = text,
+                           .size = strlen(text),
+                           .revision = op->expected,
+                           .by = op->value,
+                           .timeout_ms = timeout_ms,
+                       });
 }
 
 void swarm_ask_op(struct swarm_program *program, const struct linear_op *op, bool waits)
@@ -242,8 +246,7 @@ void swarm_ask_key(struct swarm_program *program)
     if (free_slot(program) < 0)
         return;
     draw_op(program, &op);
-    swarm_ask_op(program, &op,
-                 op.kind == LINEAR_GET && sim_chance(&program->random, 20));
+    swarm_ask_op(program, &op, op.kind == LINEAR_GET && sim_chance(&program->random, 20));
 }
 
 void swarm_ask_lease(struct swarm_program *program)
@@ -260,9 +263,13 @@ void swarm_ask_lease(struct swarm_program *program)
     program->records[slot] = lease;
     program->is_lease[slot] = true;
     program->is_doubtful[slot] = false;
-    program->keys[slot] = cluster_key(program->task, &(mu_kv_request){
-        .operation = MU_KV_PUT, .flags = MU_KV_OVERWRITE | MU_KV_LEASE, .key = key,
-        .value = value, .size = strlen(value), .timeout_ms = 3000});
+    program->keys[slot] = cluster_key(
+        program->task, &(mu_kv_request){.operation = MU_KV_PUT,
+                                        .flags = MU_KV_OVERWRITE | MU_KV_LEASE,
+                                        .key = key,
+                                        .value = value,
+                                        .size = strlen(value),
+                                        .timeout_ms = 3000});
 }
 
 void swarm_doubt_leases(struct swarm_program *program)
@@ -303,16 +310,20 @@ void swarm_check_leases(struct swarm *run)
             int code;
 
             (void)snprintf(key, sizeof key, "l/%u/%u", i, lease);
-            call = cluster_key(run->programs[0].task, &(mu_kv_request){
-                .operation = MU_KV_TRY_GET, .key = key, .timeout_ms = 5000});
+            call = cluster_key(run->programs[0].task,
+                               &(mu_kv_request){.operation = MU_KV_TRY_GET,
+                                                .key = key,
+                                                .timeout_ms = 5000});
             code = cluster_wait(call);
             run->reached[LEASES_KEPT] += code == 0;
             if (code != 0 && code != -MU_ENOTFOUND)
                 cluster_break(run->cluster, "%s cannot be read at the end", key);
             else if (code == 0 && strtoull(call->of.key.value, NULL, 10) != program->life)
-                cluster_break(run->cluster, "%s is there, a lease of life %s of %s, "
-                              "which is in life %u", key, call->of.key.value,
-                              program->task->name, program->life);
+                cluster_break(run->cluster,
+                              "%s is there, a lease of life %s of %s, "
+                              "which is in life %u",
+                              key, call->of.key.value, program->task->name,
+                              program->life);
             else if (code != 0 && program->life != 0 && program->leases[lease])
                 cluster_break(run->cluster, "%s, a lease of %s, is not there", key,
                               program->task->name);
@@ -331,8 +342,7 @@ static unsigned count_unknown(const struct swarm *run, unsigned key)
     unsigned count = 0;
 
     for (size_t i = 0; i < run->records_count; i++)
-        count += is_of(&run->records[i], key) &&
-                 run->records[i].op.kind != LINEAR_GET &&
+        count += is_of(&run->records[i], key) && run->records[i].op.kind != LINEAR_GET &&
                  run->records[i].op.end == LINEAR_UNKNOWN;
     return count;
 }
@@ -378,9 +388,10 @@ static void check_sum(struct swarm *run, uint64_t store, unsigned key, int64_t n
     }
     number = number < 0 ? 0 : number;
     if (number < known || number > known + count_unknown(run, key))
-        cluster_break(run->cluster, "%s is %" PRId64 ", of %" PRId64 " that were told, "
-                      "and %u that may be", swarm_key_names[key], number, known,
-                      count_unknown(run, key));
+        cluster_break(run->cluster,
+                      "%s is %" PRId64 ", of %" PRId64 " that were told, "
+                      "and %u that may be",
+                      swarm_key_names[key], number, known, count_unknown(run, key));
 }
 
 void swarm_check_histories(struct swarm *run, const int64_t numbers[ALL_KEYS])

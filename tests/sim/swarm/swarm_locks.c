@@ -33,17 +33,23 @@ static void come(struct swarm_program *program)
 
     (void)snprintf(lock->key, sizeof lock->key, MU_LOCK_DIRECTORY "/%u/%u-%u-%u",
                    lock->number, program->number, program->life, ++lock->comes);
-    set_step(lock, LOCK_COMING, cluster_key(program->task, &(mu_kv_request){
-        .operation = MU_KV_PUT, .flags = MU_KV_LEASE, .key = lock->key,
-        .value = program->task->name, .size = strlen(program->task->name),
-        .timeout_ms = (int64_t)draw(program, 500, 4000)}));
+    set_step(
+        lock, LOCK_COMING,
+        cluster_key(program->task,
+                    &(mu_kv_request){.operation = MU_KV_PUT,
+                                     .flags = MU_KV_LEASE,
+                                     .key = lock->key,
+                                     .value = program->task->name,
+                                     .size = strlen(program->task->name),
+                                     .timeout_ms = (int64_t)draw(program, 500, 4000)}));
 }
 
 /* Nothing of it stays, whatever became of the put. */
 static void leave_queue(struct swarm_program *program)
 {
-    (void)cluster_key(program->task, &(mu_kv_request){
-        .operation = MU_KV_DELETE, .key = program->lock.key, .timeout_ms = -1});
+    (void)cluster_key(program->task, &(mu_kv_request){.operation = MU_KV_DELETE,
+                                                      .key = program->lock.key,
+                                                      .timeout_ms = -1});
 }
 
 static void look(struct swarm_program *program)
@@ -51,8 +57,9 @@ static void look(struct swarm_program *program)
     struct swarm_lock *lock = &program->lock;
 
     directory_of(lock->number, lock->directory);
-    set_step(lock, LOCK_LOOKING, cluster_agent(program->task, CALL(
-        CALL_OF(MU__AGENT_LIST, 3000), .name = lock->directory)));
+    set_step(lock, LOCK_LOOKING,
+             cluster_agent(program->task,
+                           CALL(CALL_OF(MU__AGENT_LIST, 3000), .name = lock->directory)));
 }
 
 /* A change under the fence. */
@@ -90,9 +97,10 @@ static void write(struct swarm_program *program)
     data_of(lock->number, data);
     (void)snprintf(value, sizeof value, "%" PRIu64, lock->revision);
     note_write(program);
-    set_step(lock, LOCK_WRITING, ask_fenced(program, &(struct mu__txn_change){
-        .operation = MU_KV_PUT, .key = mu__view_str(data),
-        .value = mu__view_str(value)}));
+    set_step(lock, LOCK_WRITING,
+             ask_fenced(program, &(struct mu__txn_change){.operation = MU_KV_PUT,
+                                                          .key = mu__view_str(data),
+                                                          .value = mu__view_str(value)}));
 }
 
 static void release(struct swarm_program *program)
@@ -100,8 +108,10 @@ static void release(struct swarm_program *program)
     struct swarm_lock *lock = &program->lock;
 
     lock->holds = false;
-    set_step(lock, LOCK_RELEASING, ask_fenced(program, &(struct mu__txn_change){
-        .operation = MU_KV_DELETE, .key = mu__view_str(lock->key)}));
+    set_step(lock, LOCK_RELEASING,
+             ask_fenced(program,
+                        &(struct mu__txn_change){.operation = MU_KV_DELETE,
+                                                 .key = mu__view_str(lock->key)}));
 }
 
 /* ---- Answers ---- */
@@ -140,9 +150,11 @@ static void end_looking(struct swarm_program *program, struct cluster_call *call
     if (next == MU__LOCK_COME && !program->run->calm)
         come(program);
     else
-        set_step(lock, lock->holds                ? LOCK_HELD
-                       : next == MU__LOCK_COME    ? LOCK_AWAY
-                                                  : LOCK_WAITING, NULL);
+        set_step(lock,
+                 lock->holds             ? LOCK_HELD
+                 : next == MU__LOCK_COME ? LOCK_AWAY
+                                         : LOCK_WAITING,
+                 NULL);
 }
 
 /* That the place is not there any more is heard first where it is relied on. */
@@ -257,8 +269,9 @@ void swarm_look_at_locks(struct swarm *run, const struct coordination *c)
         if (!program->lock.holds || program->life == 0 || !has_place(c, &program->lock))
             continue;
         if (*holder != NULL)
-            cluster_break(run->cluster, "%s and %s hold lock %u, as %" PRIu64
-                          " and %" PRIu64, (*holder)->task->name, program->task->name,
+            cluster_break(run->cluster,
+                          "%s and %s hold lock %u, as %" PRIu64 " and %" PRIu64,
+                          (*holder)->task->name, program->task->name,
                           program->lock.number, (*holder)->lock.revision,
                           program->lock.revision);
         *holder = program;
@@ -288,7 +301,8 @@ static void check_writes(struct swarm *run)
 
         if (before->store != 0 && before->store == after->store &&
             before->lock == after->lock && before->number > after->number)
-            cluster_break(run->cluster, "holder %" PRIu64 " of lock %u has written at "
+            cluster_break(run->cluster,
+                          "holder %" PRIu64 " of lock %u has written at "
                           "revision %" PRIu64 ", and holder %" PRIu64 " at %" PRIu64,
                           before->number, before->lock, before->revision, after->number,
                           after->revision);
@@ -304,13 +318,13 @@ static void check_queue(struct swarm *run, unsigned lock)
     size_t size = 0;
 
     directory_of(lock, directory);
-    call = cluster_agent(run->programs[0].task, CALL(CALL_OF(MU__AGENT_LIST, 5000),
-                                                     .name = directory));
+    call = cluster_agent(run->programs[0].task,
+                         CALL(CALL_OF(MU__AGENT_LIST, 5000), .name = directory));
     if (cluster_wait(call) != 0)
         cluster_break(run->cluster, "%s cannot be listed at the end", directory);
     else if (mu_value_count(call->of.agent.content) > 0)
-        (void)mu_value_get_string(mu_value_find(mu_value_at(call->of.agent.content, 0),
-                                                "key"), &key, &size);
+        (void)mu_value_get_string(
+            mu_value_find(mu_value_at(call->of.agent.content, 0), "key"), &key, &size);
     if (key[0] != '\0')
         cluster_break(run->cluster, "place %s is there, and nobody holds a lock", key);
     mu_value_free(call->of.agent.content);

@@ -1,13 +1,13 @@
 #include "tests/sim/swarm/swarm.h"
 
-#include "actors/coordination/preemption.h"
 #include "actors/coordination/internal.h"
+#include "actors/coordination/preemption.h"
 
-enum { LATE_MS = 2500 };    /* after a limit: the service may say what is missing */
+enum { LATE_MS = 2500 }; /* after a limit: the service may say what is missing */
 
 /* Until a message within a node is heard, when that does not stand still. */
 #ifdef MUSTER_TINY
-enum { HEARS_MS = 3000 };       /* turns are short */
+enum { HEARS_MS = 3000 }; /* turns are short */
 #else
 enum { HEARS_MS = 100 };
 #endif
@@ -15,8 +15,8 @@ enum { HEARS_MS = 100 };
 static bool is_due(const struct swarm_program *program, const struct cluster_call *call,
                    uint64_t begin_ms)
 {
-    int64_t timeout_ms = call->of.call.timeout_ms < 0 ? AGENT_ROUND_MS
-                                                  : call->of.call.timeout_ms;
+    int64_t timeout_ms =
+        call->of.call.timeout_ms < 0 ? AGENT_ROUND_MS : call->of.call.timeout_ms;
     uint64_t from_ms = begin_ms > program->paused_ms ? begin_ms : program->paused_ms;
 
     return now_ms(program->run) > from_ms + (uint64_t)timeout_ms + LATE_MS;
@@ -33,10 +33,11 @@ static bool has_ended(struct swarm_program *program, struct cluster_call *call)
         if (call->done_ms == 0)
             call->done_ms = now_ms(run);
         if (is_due(program, call, call->done_ms))
-            cluster_break(run->cluster, "%s: a call (%d) has no answer after %" PRIu64
-                          " ms, its limit is %" PRId64, program->task->name,
-                          call->of.call.operation, now_ms(run) - call->done_ms,
-                          call->of.call.timeout_ms);
+            cluster_break(run->cluster,
+                          "%s: a call (%d) has no answer after %" PRIu64
+                          " ms, its limit is %" PRId64,
+                          program->task->name, call->of.call.operation,
+                          now_ms(run) - call->done_ms, call->of.call.timeout_ms);
         return false;
     }
     if (call->of.call.code != 0 && call->of.call.code != -MU_ECLOSED &&
@@ -168,14 +169,15 @@ static void look_at_removed(struct swarm_program *host, const struct coordinatio
     for (unsigned i = FIXED; i < run->cluster->options.workers; i++) {
         const struct swarm_removal *removal = &run->removals[host->number][i];
         const struct mu__roster_task *task = mu__roster_find(c->roster, "worker", i);
-        uint64_t from_ms = removal->learned_ms > host->paused_ms ? removal->learned_ms
-                                                                 : host->paused_ms;
+        uint64_t from_ms =
+            removal->learned_ms > host->paused_ms ? removal->learned_ms : host->paused_ms;
 
         if (removal->life != host->life || now_ms(run) < from_ms + HEARS_MS)
             continue;
         if (task != NULL && (task->coordinated || task->state == MU__TASK_CONNECTED))
-            cluster_break(run->cluster, "%s, which %s has removed at %" PRIu64 " ms, is "
-                          "%s", task->name, host->task->name, removal->learned_ms,
+            cluster_break(run->cluster,
+                          "%s, which %s has removed at %" PRIu64 " ms, is %s", task->name,
+                          host->task->name, removal->learned_ms,
                           task->coordinated ? "waited for" : "registered");
     }
 }
@@ -238,8 +240,7 @@ static const struct coordination *last_leader(const struct swarm *run)
         const struct swarm_program *program = &run->programs[i];
         const struct coordination *c;
 
-        if (!program->is_host || !program->task->runs ||
-            !sim_alive(program->task->node))
+        if (!program->is_host || !program->task->runs || !sim_alive(program->task->node))
             continue;
         c = mu__actor_state(program->task->member.kernel, (mu__pid){0, MU__COORDINATION});
         if (c->leads && (last == NULL || c->epoch > last->epoch))

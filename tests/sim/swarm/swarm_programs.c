@@ -3,7 +3,7 @@
 /* ---- Errands ---- */
 
 static void start_request(struct swarm_program *program, enum swarm_request kind,
-                       const struct mu__agent_call *call)
+                          const struct mu__agent_call *call)
 {
     if (program->request != NULL)
         return;
@@ -47,24 +47,26 @@ static void ask_something(struct swarm_program *program)
         start_request(program, OTHER, CALL(CALL_OF(MU__AGENT_LIST, 2000), .name = "k"));
         break;
     case 1:
-        start_request(program, OTHER, CALL(CALL_OF(MU__AGENT_BARRIER_CANCEL, 2000),
-                                        .name = swarm_barrier_names[name]));
+        start_request(program, OTHER,
+                      CALL(CALL_OF(MU__AGENT_BARRIER_CANCEL, 2000),
+                           .name = swarm_barrier_names[name]));
         break;
     case 2:
         if (run->plan.steps)
-            start_request(program, NOTICE, CALL(CALL_OF(MU__AGENT_NOTICE, 5000),
-                                             .name = "maintenance", .version = 5000));
+            start_request(program, NOTICE,
+                          CALL(CALL_OF(MU__AGENT_NOTICE, 5000), .name = "maintenance",
+                               .version = 5000));
         break;
     case 3:
         if (run->takes_part[name][program->number])
-            start_request(program, OTHER, CALL(CALL_OF(MU__AGENT_TASKS, 2000),
-                                            .what = MU__TASKS_ALIVE,
-                                            .tasks = run->sets[name]));
+            start_request(program, OTHER,
+                          CALL(CALL_OF(MU__AGENT_TASKS, 2000), .what = MU__TASKS_ALIVE,
+                               .tasks = run->sets[name]));
         break;
     default:
-        start_request(program, OTHER, CALL(CALL_OF(MU__AGENT_TASKS, 2000),
-                                        .what = whats[draw(program, 0, 3)],
-                                        .tasks = ""));
+        start_request(program, OTHER,
+                      CALL(CALL_OF(MU__AGENT_TASKS, 2000),
+                           .what = whats[draw(program, 0, 3)], .tasks = ""));
         break;
     }
 }
@@ -88,8 +90,9 @@ static bool comes_back(struct swarm_program *program)
     if (a->error.code != 0)
         start_request(program, RESET, CALL(CALL_OF(MU__AGENT_RESET, 2000)));
     else if (!a->registration.is_requested)
-        start_request(program, REGISTER, CALL(CALL_OF(MU__AGENT_REGISTER, 3000),
-                                           .barrier = sim_chance(&program->random, 20)));
+        start_request(program, REGISTER,
+                      CALL(CALL_OF(MU__AGENT_REGISTER, 3000),
+                           .barrier = sim_chance(&program->random, 20)));
     else
         return false;
     return true;

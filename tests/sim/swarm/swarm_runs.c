@@ -1,7 +1,7 @@
 /* Runs of the job: all lives of all tasks are of the first, until it has ended; then all
  * processes are others, and of what the first one had there are keys alone. */
-#include "actors/coordination/keys/keys.h"
 #include "actors/coordination/job_runs.h"
+#include "actors/coordination/keys/keys.h"
 #include "tests/sim/swarm/swarm.h"
 
 #include <stdio.h>
@@ -15,8 +15,9 @@ void swarm_look_at_run(struct swarm *run, const struct coordination *c)
     if (run->storage != NULL && sim_storage_is_hurt(run->storage))
         cluster_break(run->cluster, "%s leads with a damaged store", c->config.task);
     if (run->plan.store->lasting && number != run->number)
-        cluster_break(run->cluster, "%s leads in run %" PRIu64 " of the job, expected %"
-                      PRIu64, c->config.task, number, run->number);
+        cluster_break(run->cluster,
+                      "%s leads in run %" PRIu64 " of the job, expected %" PRIu64,
+                      c->config.task, number, run->number);
 }
 
 static struct coordination *leader_of(const struct swarm *run)
@@ -99,7 +100,8 @@ void swarm_run_again(struct swarm *run)
     if (c == NULL || is_broken(run))
         return;
     if (count_below(c, "_muster") != 2)
-        cluster_break(run->cluster, "the next run begins with %" PRIu64 " of the "
+        cluster_break(run->cluster,
+                      "the next run begins with %" PRIu64 " of the "
                       "service's own keys, expected those of two runs",
                       count_below(c, "_muster"));
     if (count_below(c, "f") != kept || kept == 0)

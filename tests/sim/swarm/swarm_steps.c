@@ -1,6 +1,5 @@
 #include "tests/sim/swarm/swarm.h"
 
-
 struct swarm_round *swarm_note_round(struct swarm *run, uint64_t store, uint64_t number)
 {
     struct swarm_round *round;
@@ -11,8 +10,8 @@ struct swarm_round *swarm_note_round(struct swarm *run, uint64_t store, uint64_t
     run->rounds = swarm_grown(run->rounds, run->rounds_count, &run->rounds_capacity,
                               sizeof *run->rounds);
     round = &run->rounds[run->rounds_count++];
-    *round = (struct swarm_round){
-        .store = store, .number = number, .agreed_ms = now_ms(run)};
+    *round =
+        (struct swarm_round){.store = store, .number = number, .agreed_ms = now_ms(run)};
     run->reached[ROUNDS]++;
     return round;
 }
@@ -36,9 +35,10 @@ static void note_stop(struct swarm_program *program, uint64_t step)
 
     program->run->reached[STOPPED]++;
     if (round->step != step)
-        cluster_break(program->run->cluster, "%s stops at step %" PRIu64 ", others at %"
-                      PRIu64 " in round %" PRIu64, program->task->name, step, round->step,
-                      round->number);
+        cluster_break(program->run->cluster,
+                      "%s stops at step %" PRIu64 ", others at %" PRIu64
+                      " in round %" PRIu64,
+                      program->task->name, step, round->step, round->number);
 }
 
 /* As mu_preemption_reached does it. */
@@ -55,8 +55,8 @@ void swarm_reach(struct swarm_program *program)
             note_stop(program, step);
         return;
     }
-    program->reaching = cluster_agent(program->task, CALL(
-        CALL_OF(MU__AGENT_REACHED, -1), .version = step));
+    program->reaching = cluster_agent(program->task, CALL(CALL_OF(MU__AGENT_REACHED, -1),
+                                                          .version = step));
 }
 
 void swarm_end_reaching(struct swarm_program *program)
@@ -85,15 +85,18 @@ void swarm_check_gate(struct swarm_program *program)
     program->rounds = a->preemption.rounds;
     round = round_of(program);
     if (round->step != a->preemption.last.step)
-        cluster_break(program->run->cluster, "%s is to stop at step %" PRIu64 ", others "
-                      "at %" PRIu64 " in round %" PRIu64, program->task->name,
-                      a->preemption.last.step, round->step, round->number);
+        cluster_break(program->run->cluster,
+                      "%s is to stop at step %" PRIu64 ", others "
+                      "at %" PRIu64 " in round %" PRIu64,
+                      program->task->name, a->preemption.last.step, round->step,
+                      round->number);
     if (a->preemption.vote.counts && step > round->step + 1 &&
         program->asked_session == a->registration.session &&
         program->asked_ms < round->agreed_ms)
-        cluster_break(program->run->cluster, "%s is to stop at step %" PRIu64 ", and has "
+        cluster_break(program->run->cluster,
+                      "%s is to stop at step %" PRIu64 ", and has "
                       "reached %" PRIu64 ", in round %" PRIu64 " of which it was asked "
-                      "at %" PRIu64 " ms, agreed at %" PRIu64 " ms", program->task->name,
-                      round->step, step - 1, round->number, program->asked_ms,
-                      round->agreed_ms);
+                      "at %" PRIu64 " ms, agreed at %" PRIu64 " ms",
+                      program->task->name, round->step, step - 1, round->number,
+                      program->asked_ms, round->agreed_ms);
 }

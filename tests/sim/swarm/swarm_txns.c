@@ -29,8 +29,8 @@ static void draw_comparison(struct swarm_program *program, struct linear_op *op)
 {
     const struct swarm *run = program->run;
     unsigned key = draw_key(program);
-    enum linear_part_kind kind = (enum linear_part_kind)draw(
-        program, LINEAR_IF_REVISION, LINEAR_IF_VALUE);
+    enum linear_part_kind kind =
+        (enum linear_part_kind)draw(program, LINEAR_IF_REVISION, LINEAR_IF_VALUE);
     struct linear_part *part = add_part(op, kind, key, run->values[key]);
 
     if (sim_chance(&program->random, 90))
@@ -111,7 +111,8 @@ static void write_part(const struct linear_part *part, char text[NUMBER_BYTES],
             mu__view_str(part->kind == LINEAR_IF_VALUE ? text : "")};
     else
         txn->changes[txn->changes_count++] = (struct mu__txn_change){
-            .operation = types[part->kind], .key = key,
+            .operation = types[part->kind],
+            .key = key,
             .value = mu__view_str(part->kind == LINEAR_PART_PUT ? text : ""),
             .by = part->kind == LINEAR_PART_INCREMENT ? part->value : 0};
 }
@@ -130,12 +131,12 @@ struct cluster_call *swarm_send_txn(struct swarm_program *program,
     mu__value_pack(content, packed, head, NULL, 0);
     mu_value_free(content);
     return cluster_key(program->task, &(mu_kv_request){
-        .operation = MU__KV_TRANSACT,
-        .key = key,
-        .value = packed,
-        .size = head,
-        .timeout_ms = timeout_ms,
-    });
+                                          .operation = MU__KV_TRANSACT,
+                                          .key = key,
+                                          .value = packed,
+                                          .size = head,
+                                          .timeout_ms = timeout_ms,
+                                      });
 }
 
 struct cluster_call *swarm_begin_txn(struct swarm_program *program,
@@ -154,10 +155,11 @@ static void ask_list(struct swarm_program *program)
 {
     if (program->listing != NULL)
         return;
-    program->listed = swarm_new_record(program->run, &(struct linear_op){
-        .kind = LINEAR_GET, .key = KEYS});
-    program->listing = cluster_agent(program->task, CALL(
-        CALL_OF(MU__AGENT_LIST, (int64_t)draw(program, 0, 5000)), .name = DIRECTORY));
+    program->listed = swarm_new_record(
+        program->run, &(struct linear_op){.kind = LINEAR_GET, .key = KEYS});
+    program->listing = cluster_agent(
+        program->task, CALL(CALL_OF(MU__AGENT_LIST, (int64_t)draw(program, 0, 5000)),
+                            .name = DIRECTORY));
 }
 
 void swarm_ask_txn(struct swarm_program *program)

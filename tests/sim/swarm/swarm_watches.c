@@ -25,7 +25,8 @@ void swarm_note_event(struct swarm_program *program, const mu_kv_event *event)
     for (unsigned i = 0; event->key != NULL && i < KEYS; i++)
         if (strcmp(event->key, swarm_key_names[i]) == 0)
             program->seen[i] = event->type == MU_KV_EVENT_DELETED
-                                   ? -1 : strtoll(event->item.value, NULL, 10);
+                                   ? -1
+                                   : strtoll(event->item.value, NULL, 10);
     free(event->key);
     free(event->item.value);
 }
@@ -49,9 +50,9 @@ static void next_ended(struct mu__call *done)
 
 static void ask_next(struct swarm_program *program, int64_t timeout_ms)
 {
-    program->next = cluster_agent(program->task, CALL(
-        CALL_OF(MU__AGENT_WATCH_NEXT, timeout_ms), .watch = program->watch,
-        .user = program->run));
+    program->next =
+        cluster_agent(program->task, CALL(CALL_OF(MU__AGENT_WATCH_NEXT, timeout_ms),
+                                          .watch = program->watch, .user = program->run));
     program->next->of.call.complete = next_ended;
 }
 
@@ -84,9 +85,10 @@ void swarm_go_on_watching(struct swarm_program *program)
     forget_seen(program);
     program->below = sim_chance(&program->random, 70);
     program->watch = mu__agent_watch_new();
-    program->opening = cluster_agent(program->task, CALL(
-        CALL_OF(MU__AGENT_WATCH, 2000), .watch = program->watch, .below = program->below,
-        .name = program->below ? "k" : swarm_key_names[KEYS - 1]));
+    program->opening = cluster_agent(
+        program->task, CALL(CALL_OF(MU__AGENT_WATCH, 2000), .watch = program->watch,
+                            .below = program->below,
+                            .name = program->below ? "k" : swarm_key_names[KEYS - 1]));
 }
 
 void swarm_end_opening(struct swarm_program *program)
@@ -129,9 +131,9 @@ void swarm_check_watches(struct swarm *run, const int64_t numbers[ALL_KEYS])
         read_watch(program);
         for (unsigned key = program->below ? 0 : KEYS - 1; key < KEYS; key++)
             if (program->seen[key] != numbers[key])
-                cluster_break(run->cluster, "a watch of %s has %s as %" PRId64
-                              ", it is %" PRId64, program->task->name,
-                              swarm_key_names[key],
+                cluster_break(run->cluster,
+                              "a watch of %s has %s as %" PRId64 ", it is %" PRId64,
+                              program->task->name, swarm_key_names[key],
                               program->seen[key], numbers[key]);
         close_watch(program);
         swarm_end_watch(program);

@@ -32,14 +32,14 @@ struct contract_storage {
 };
 
 enum {
-    CONTRACT_BIG_BYTES = 3 << 20,   /* more than any storage keeps in memory */
+    CONTRACT_BIG_BYTES = 3 << 20, /* more than any storage keeps in memory */
     CONTRACT_PIECE_BYTES = 300
 };
 
 struct contract_storage_state {
     const struct contract_storage *fixture;
     void *place;
-    uint8_t *bytes;         /* CONTRACT_BIG_BYTES that do not repeat soon */
+    uint8_t *bytes; /* CONTRACT_BIG_BYTES that do not repeat soon */
     mu_error error;
 };
 
@@ -93,8 +93,7 @@ static struct mu__buf *contract_load(struct contract_storage_state *s)
     struct mu__storage *storage = contract_storage(s);
     struct mu__buf *content = NULL;
 
-    assert_int_equal(storage->ops->load(storage, 0, UINT32_MAX, &s->error,
-                                         &content), 0);
+    assert_int_equal(storage->ops->load(storage, 0, UINT32_MAX, &s->error, &content), 0);
     if (content != NULL)
         assert_true(content->size > 0 && content->refs == 1);
     return content;
@@ -358,13 +357,13 @@ static void contract_renew(struct contract_storage_state *s, const void *data,
 
     assert_int_equal(storage->ops->renew(storage, &s->error), 0);
     while (done < size) {
-        size_t piece = size - done < CONTRACT_PIECE_BYTES ? size - done
-                                                          : CONTRACT_PIECE_BYTES;
+        size_t piece =
+            size - done < CONTRACT_PIECE_BYTES ? size - done : CONTRACT_PIECE_BYTES;
 
         (void)storage->ops->renew_is_busy(storage);
-        assert_int_equal(storage->ops->renew_append(storage,
-                                                    (const uint8_t *)data + done, piece,
-                                                    &s->error), 0);
+        assert_int_equal(storage->ops->renew_append(storage, (const uint8_t *)data + done,
+                                                    piece, &s->error),
+                         0);
         done += piece;
     }
 }
@@ -480,8 +479,10 @@ static int contract_storage_teardown(void **state)
     return 0;
 }
 
-#define CONTRACT_STORAGE_TEST(name)                                         \
-    {#name, name, contract_storage_setup, contract_storage_teardown, NULL}
+#define CONTRACT_STORAGE_TEST(name)                                          \
+    {                                                                        \
+#name, name, contract_storage_setup, contract_storage_teardown, NULL \
+    }
 
 static int contract_storage_run(const char *name, const struct contract_storage *fixture)
 {

@@ -17,8 +17,8 @@
 struct contract_random {
     struct contract_state *s;
     struct sim_random random;
-    uint64_t next;          /* batch */
-    uint64_t safe;          /* the last that was told safe in any life */
+    uint64_t next; /* batch */
+    uint64_t safe; /* the last that was told safe in any life */
 };
 
 static void contract_random_life(struct contract_random *r, unsigned i)
@@ -87,8 +87,8 @@ LISTED_TEST(contract_store_survives_lives)
         struct contract_random r = {s, sim_stream(seed, 7), 1, 0};
 
         for (unsigned life = 0; life < 20; life++)
-            contract_random_life(&r, fixture->kind->shared
-                                     ? (unsigned)sim_between(&r.random, 0, 1) : 0);
+            contract_random_life(
+                &r, fixture->kind->shared ? (unsigned)sim_between(&r.random, 0, 1) : 0);
         contract_store_close(s);
     }
 }
@@ -107,9 +107,8 @@ static int contract_store_tear_down(void **state)
     return 0;
 }
 
-#define CONTRACT_STORE_TEST(name)                                           \
-    cmocka_unit_test_setup_teardown(name, contract_store_set_up,            \
-                                    contract_store_tear_down)
+#define CONTRACT_STORE_TEST(name) \
+    cmocka_unit_test_setup_teardown(name, contract_store_set_up, contract_store_tear_down)
 
 static inline int contract_store_run(const char *name,
                                      const struct contract_store *fixture)

@@ -35,31 +35,31 @@ struct contract_store {
      * was written is safe within so long. */
     uint32_t held_ms;
     uint32_t safe_ms;
-    uint64_t seeds;             /* of the random runs */
+    uint64_t seeds; /* of the random runs */
 };
 
 enum {
     CONTRACT_NODES = 2,
     CONTRACT_TICK_MS = 50,
-    CONTRACT_KEYS = 8,          /* of the numbered batches; the first has their number */
+    CONTRACT_KEYS = 8, /* of the numbered batches; the first has their number */
     CONTRACT_AGENTS = 3,
-    CONTRACT_TOKENS = 4,        /* that an agent remembers */
+    CONTRACT_TOKENS = 4, /* that an agent remembers */
     CONTRACT_VALUE_MAX = 200,
     CONTRACT_EXTRAS = 8,
-    CONTRACT_TXN_KEYS = 128,    /* as many as a transaction may change */
+    CONTRACT_TXN_KEYS = 128, /* as many as a transaction may change */
     CONTRACT_TXN_KILLS = 40
 };
 
 /* What a store is found to have. Results are those that `done` has not forgotten. */
 struct contract_slot {
-    uint64_t revision;          /* 0: not there */
+    uint64_t revision; /* 0: not there */
     uint64_t owner;
     uint32_t size;
-    uint32_t hash;              /* of the value */
+    uint32_t hash; /* of the value */
 };
 
 struct contract_result {
-    uint64_t token;             /* 0: none */
+    uint64_t token; /* 0: none */
     uint64_t revision;
     uint32_t code;
     uint32_t unused;
@@ -67,10 +67,10 @@ struct contract_result {
 };
 
 struct contract_content {
-    uint64_t batch;             /* value of the first key */
+    uint64_t batch; /* value of the first key */
     struct contract_slot slots[CONTRACT_KEYS];
     struct contract_result results[CONTRACT_AGENTS][CONTRACT_TOKENS];
-    uint64_t txn[CONTRACT_TXN_KEYS];    /* values of keys of transactions; 0: not there */
+    uint64_t txn[CONTRACT_TXN_KEYS]; /* values of keys of transactions; 0: not there */
 };
 
 struct contract_state;
@@ -81,19 +81,19 @@ struct contract_holder {
     struct sim_node *node;
     struct mu__kernel *kernel;
     mu__pid pid;
-    struct mu__store *store;    /* of the actor; NULL while there is none */
+    struct mu__store *store; /* of the actor; NULL while there is none */
     bool held;
     unsigned times_held;
     unsigned times_lost;
     unsigned times_read;
-    unsigned visits_fail;       /* so many visits to come fail */
+    unsigned visits_fail; /* so many visits to come fail */
     uint64_t epoch;
     uint64_t number;
-    uint64_t committed;         /* the last sequence */
-    uint64_t records;           /* that were visited */
+    uint64_t committed; /* the last sequence */
+    uint64_t records;   /* that were visited */
     char reason[512];
     struct contract_content content;
-    struct mu__msg *extra[CONTRACT_EXTRAS];     /* copies of changes of other keys */
+    struct mu__msg *extra[CONTRACT_EXTRAS]; /* copies of changes of other keys */
     unsigned extras;
 };
 
@@ -129,8 +129,8 @@ static void contract_make_change(uint64_t batch, unsigned slot, unsigned order,
         body.deleted = true;
     } else {
         memset(made.value, (int)(batch & 0xff), sizeof made.value);
-        body.value = (struct mu__view){made.value,
-                                       (uint32_t)(batch * 37 % CONTRACT_VALUE_MAX)};
+        body.value =
+            (struct mu__view){made.value, (uint32_t)(batch * 37 % CONTRACT_VALUE_MAX)};
         body.owner = batch % 3;
     }
     visit(owner, MU__STORE_CHANGE, &body);
@@ -142,7 +142,8 @@ static void contract_make_result(uint64_t batch, contract_visit_fn visit, void *
         .agent = 1 + batch % CONTRACT_AGENTS,
         .token = batch,
         .done = batch < CONTRACT_AGENTS * CONTRACT_TOKENS
-            ? 0 : batch - CONTRACT_AGENTS * CONTRACT_TOKENS + 1,
+                    ? 0
+                    : batch - CONTRACT_AGENTS * CONTRACT_TOKENS + 1,
         .code = batch % 4 == 0 ? MU_EEXISTS : 0,
         .revision = batch * 10,
         .number = 1 - (int64_t)batch,
@@ -176,9 +177,9 @@ static void contract_see_change(struct contract_content *content, unsigned slot,
         content->slots[slot] = (struct contract_slot){0};
         return;
     }
-    content->slots[slot] = (struct contract_slot){
-        body->revision, body->owner, body->value.size,
-        body->value.size == 0 ? 0 : mu__view_hash(body->value)};
+    content->slots[slot] =
+        (struct contract_slot){body->revision, body->owner, body->value.size,
+                               body->value.size == 0 ? 0 : mu__view_hash(body->value)};
     if (slot != 0)
         return;
     mu__view_copy(body->value, text, sizeof text);
@@ -441,8 +442,8 @@ static int contract_process_start(void *arg, struct sim_node *node,
 
     (void)wire;
     sim_attach(node, &hooks, NULL, NULL);
-    *h = (struct contract_holder){.state = h->state, .node = node,
-                                  .visits_fail = h->visits_fail};
+    *h = (struct contract_holder){
+        .state = h->state, .node = node, .visits_fail = h->visits_fail};
     rv = mu__kernel_new(world, &mu__messages, &h->kernel);
     assert_int_equal(rv, 0);
     return mu__spawn(h->kernel, &contract_behavior, 0, &h, &h->pid);

@@ -27,8 +27,8 @@ static void contract_hold(struct contract_holder *h)
 {
     struct contract_state *s = h->state;
 
-    assert_true(h->held || sim_run_to(s->sim, contract_is_held, h, sim_now_ms(s->sim) +
-                                      s->fixture->held_ms));
+    assert_true(h->held || sim_run_to(s->sim, contract_is_held, h,
+                                      sim_now_ms(s->sim) + s->fixture->held_ms));
 }
 
 /* The process begins, or begins again, and has the store. */
@@ -159,7 +159,7 @@ LISTED_TEST(contract_store_commits_in_order)
     for (uint64_t batch = 1; batch <= 20; batch++)
         contract_put(h, batch);
     contract_wait_safe(h, 20);
-    contract_commit(h, 21);             /* an empty one is one, too */
+    contract_commit(h, 21); /* an empty one is one, too */
     contract_wait_safe(h, 21);
     contract_kill(h);
     h = contract_begin(s, 0);
@@ -298,8 +298,9 @@ static void contract_write_next_run(struct contract_holder *h)
         assert_int_equal(contract_write(h, MU__STORE_CHANGE, &rows[i]), 0);
     for (uint64_t agent = 1; agent <= CONTRACT_AGENTS; agent++)
         assert_int_equal(contract_write(h, MU__STORE_RESULT,
-                                        &(struct mu__store_result){
-                                            .agent = agent, .done = UINT64_MAX}), 0);
+                                        &(struct mu__store_result){.agent = agent,
+                                                                   .done = UINT64_MAX}),
+                         0);
 }
 
 /* Another run begins as a whole, or not at all. */
@@ -355,8 +356,7 @@ static void contract_write_txn_keys(struct contract_holder *h, uint64_t round,
 
     (void)snprintf(value, sizeof value, "%llu", (unsigned long long)round);
     for (unsigned i = 0; i < count; i++) {
-        struct mu__store_change body = {.revision = round * 1000 + i,
-                                        .deleted = deleted};
+        struct mu__store_change body = {.revision = round * 1000 + i, .deleted = deleted};
 
         if (contract_txn_deletes(round, i) != deleted)
             continue;
@@ -373,7 +373,8 @@ static void contract_write_txn(struct contract_holder *h, uint64_t round, unsign
     contract_write_txn_keys(h, round, count, true);
     assert_int_equal(contract_write(h, MU__STORE_RESULT,
                                     &(struct mu__store_result){
-                                        .agent = 1, .token = round, .done = round}), 0);
+                                        .agent = 1, .token = round, .done = round}),
+                     0);
 }
 
 static bool contract_has_txn_result(const struct contract_holder *h, uint64_t round)
@@ -389,8 +390,7 @@ static void contract_expect_txn(const struct contract_holder *h, uint64_t round,
                                 unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        assert_int_equal(h->content.txn[i],
-                         contract_txn_deletes(round, i) ? 0 : round);
+        assert_int_equal(h->content.txn[i], contract_txn_deletes(round, i) ? 0 : round);
     assert_true(round == 0 || contract_has_txn_result(h, round));
     assert_false(contract_has_txn_result(h, round + 1));
 }
@@ -400,8 +400,8 @@ static void contract_expect_txn(const struct contract_holder *h, uint64_t round,
 static void contract_txn_rounds(struct contract_state *s, unsigned count)
 {
     struct contract_holder *h = contract_begin(s, 0);
-    uint64_t last = 0;          /* that the store has */
-    unsigned cut = 0;           /* before they were safe */
+    uint64_t last = 0; /* that the store has */
+    unsigned cut = 0;  /* before they were safe */
 
     for (uint64_t round = 1; round <= CONTRACT_TXN_KILLS; round++) {
         bool is_safe;

@@ -102,7 +102,18 @@ static void contract_turn_round(struct contract *contract)
 LISTED_TEST(contract_test_frames_arrive_whole)
 {
     static const uint32_t sizes[] = {
-        0, 1, 3, 4, 5, 16, 64, 1000, 1024, 65536, 100001, CONTRACT_BIG_BYTES,
+        0,
+        1,
+        3,
+        4,
+        5,
+        16,
+        64,
+        1000,
+        1024,
+        65536,
+        100001,
+        CONTRACT_BIG_BYTES,
         MU__FRAME_BYTES_MAX - 64,
     };
     struct contract *contract = *state;
@@ -179,8 +190,8 @@ LISTED_TEST(contract_test_every_burst_ends)
 /* What was accepted goes both ways: so does the order of frames, and their content. */
 LISTED_TEST(contract_test_the_way_back)
 {
-    static const uint32_t sizes[] = {0, 1, 5, 64, 1000, 65536, CONTRACT_BIG_BYTES,
-                                     MU__FRAME_BYTES_MAX - 64};
+    static const uint32_t sizes[] = {
+        0, 1, 5, 64, 1000, 65536, CONTRACT_BIG_BYTES, MU__FRAME_BYTES_MAX - 64};
     struct contract *contract = *state;
 
     contract_connect(contract);
@@ -483,7 +494,10 @@ LISTED_TEST(contract_test_silent_peer_goes)
     assert_int_equal(contract->peers[1].frames, 0);
 }
 
-#define CONTRACT_TEST(test) {#test, test, contract_setup, contract_teardown, NULL}
+#define CONTRACT_TEST(test)                                  \
+    {                                                        \
+#test, test, contract_setup, contract_teardown, NULL \
+    }
 
 static inline int contract_wire_run(const char *name, const struct contract_wire *fixture)
 {

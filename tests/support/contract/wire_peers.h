@@ -30,12 +30,12 @@ struct contract_wire {
 };
 
 enum {
-    CONTRACT_DIALLED = 7,       /* the number that peer 0 dials peer 1 with */
-    CONTRACT_MANY = 2000,       /* frames in the test of order */
+    CONTRACT_DIALLED = 7, /* the number that peer 0 dials peer 1 with */
+    CONTRACT_MANY = 2000, /* frames in the test of order */
     CONTRACT_BIG_BYTES = 1 << 20,
-    CONTRACT_BIG_MAX = 256,     /* big frames after which a wire must have pushed back */
-    CONTRACT_INS_MAX = 64,      /* connections that peer 1 accepts */
-    CONTRACT_HELLO_BYTES = 13   /* of the frame by which peer 0 proves itself */
+    CONTRACT_BIG_MAX = 256,   /* big frames after which a wire must have pushed back */
+    CONTRACT_INS_MAX = 64,    /* connections that peer 1 accepts */
+    CONTRACT_HELLO_BYTES = 13 /* of the frame by which peer 0 proves itself */
 };
 
 struct contract_peer {
@@ -44,20 +44,20 @@ struct contract_peer {
     unsigned ups;
     unsigned downs;
     unsigned writables;
-    unsigned in_downs;          /* of accepted connections */
+    unsigned in_downs; /* of accepted connections */
     unsigned bursts;
-    bool news;                  /* something was told since the last burst_end */
+    bool news; /* something was told since the last burst_end */
     unsigned frames;
     uint32_t last_size;
-    uint32_t last_in;           /* where the last frame came from */
-    uint32_t says_on;           /* what it sends on: the last that it has accepted, or
-                                   CONTRACT_DIALLED */
-    uint32_t next_sequence;     /* that a numbered frame must have */
+    uint32_t last_in;       /* where the last frame came from */
+    uint32_t says_on;       /* what it sends on: the last that it has accepted, or
+                               CONTRACT_DIALLED */
+    uint32_t next_sequence; /* that a numbered frame must have */
     bool ended[CONTRACT_INS_MAX];
-    struct mu__buf *kept;       /* a reference to the last frame, when `keep` */
+    struct mu__buf *kept; /* a reference to the last frame, when `keep` */
     bool keep;
-    bool pause;                 /* answer every frame with a wish for a pause */
-    bool drop_first;            /* drop the connection of the first frame */
+    bool pause;      /* answer every frame with a wish for a pause */
+    bool drop_first; /* drop the connection of the first frame */
     bool hangup_when_up;
     bool redial_when_down;
     char reason[80];
@@ -68,9 +68,9 @@ struct contract {
     void *place;
     struct contract_peer peers[2];
     bool (*wanted)(struct contract *contract);
-    uint32_t sent;              /* numbered frames, for contract_has_all */
-    bool wants_hello;           /* the wire of peer 1, which listens, does */
-    unsigned speaker;           /* the peer that sends */
+    uint32_t sent;    /* numbered frames, for contract_has_all */
+    bool wants_hello; /* the wire of peer 1, which listens, does */
+    unsigned speaker; /* the peer that sends */
 };
 
 /* ---- What the peers note ---- */

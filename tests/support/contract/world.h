@@ -47,25 +47,25 @@ struct contract_state {
     void *place;
     struct mu__world *world;
     struct mu__pool pool;
-    unsigned turns;             /* all that were taken */
-    unsigned turns_wanted;      /* for contract_has_turns */
-    uint64_t turn_ms;           /* when the last one was */
-    bool clock_stood;           /* during every turn */
-    bool inside;                /* a hook is running */
-    unsigned spins;             /* to make a turn last longer than a millisecond */
-    unsigned wakes_left;        /* turns that ask for another one */
+    unsigned turns;        /* all that were taken */
+    unsigned turns_wanted; /* for contract_has_turns */
+    uint64_t turn_ms;      /* when the last one was */
+    bool clock_stood;      /* during every turn */
+    bool inside;           /* a hook is running */
+    unsigned spins;        /* to make a turn last longer than a millisecond */
+    unsigned wakes_left;   /* turns that ask for another one */
     struct contract_work works[CONTRACT_WORKS];
     unsigned works_done;
-    unsigned works_wanted;      /* for contract_works_are_done */
-    unsigned works_again;       /* more to submit when one comes back */
+    unsigned works_wanted; /* for contract_works_are_done */
+    unsigned works_again;  /* more to submit when one comes back */
     unsigned delivered;
-    unsigned undelivered_turn;  /* messages that no turn has followed */
-    unsigned next_post;         /* the kind's number that must come next */
+    unsigned undelivered_turn; /* messages that no turn has followed */
+    unsigned next_post;        /* the kind's number that must come next */
     struct mu__msg *transmitted;
     int transmit_answer;
 };
 
-enum { CONTRACT_HELD = 2 };     /* works that hold both threads */
+enum { CONTRACT_HELD = 2 }; /* works that hold both threads */
 
 /* Those do not end before it is false. */
 static atomic_bool contract_hold;
@@ -400,7 +400,7 @@ LISTED_TEST(contract_withdrawn_work_never_runs)
         assert_true(contract_withdraw_one(s, taken[i]));
         is_taken[taken[i]] = true;
     }
-    contract_submit_one(s, 12);     /* behind the last, which is gone */
+    contract_submit_one(s, 12); /* behind the last, which is gone */
     contract_expect_works(s, 8);
     for (unsigned i = 0; i < 12; i++)
         assert_int_equal(s->works[i].runs, !is_taken[i]);
@@ -528,8 +528,10 @@ static int contract_world_teardown(void **state)
     return 0;
 }
 
-#define CONTRACT_WORLD_TEST(name)                                           \
-    {#name, name, contract_world_setup, contract_world_teardown, NULL}
+#define CONTRACT_WORLD_TEST(name)                                        \
+    {                                                                    \
+#name, name, contract_world_setup, contract_world_teardown, NULL \
+    }
 
 static int contract_world_run(const char *name, const struct contract_world *fixture)
 {

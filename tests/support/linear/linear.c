@@ -63,12 +63,12 @@ void linear_drop(struct linear *linear, size_t number)
 struct event {
     const struct linear_op *op;
     uint64_t moment;
-    unsigned number;        /* of the operation among those of the keys */
+    unsigned number; /* of the operation among those of the keys */
     bool is_end;
-    unsigned rank;          /* among the revisions of changes, from 1; 0: was not told */
+    unsigned rank; /* among the revisions of changes, from 1; 0: was not told */
     struct event *next;
     struct event *prev;
-    struct event *match;    /* the other one of the operation; NULL: no end */
+    struct event *match; /* the other one of the operation; NULL: no end */
 };
 
 struct taken {
@@ -77,7 +77,7 @@ struct taken {
     struct linear_state before;
 };
 
-enum { KEY_BYTES = 17, WORDS_MAX = 512 };   /* of a state: its keys, and 64 bits each */
+enum { KEY_BYTES = 17, WORDS_MAX = 512 }; /* of a state: its keys, and 64 bits each */
 
 struct search {
     struct event *events;
@@ -85,7 +85,7 @@ struct search {
     unsigned ops_count;
     unsigned ends_left;
     struct linear_state state;
-    uint64_t *bits;             /* of the operations that were taken */
+    uint64_t *bits; /* of the operations that were taken */
     unsigned words;
     struct taken *taken;
     unsigned depth;
@@ -222,8 +222,7 @@ static bool note_new(struct search *s, const struct linear_state *state)
 
 /* ---- The search ---- */
 
-static void take(struct search *s, struct event *begin,
-                 const struct linear_state *after)
+static void take(struct search *s, struct event *begin, const struct linear_state *after)
 {
     s->taken[s->depth++] = (struct taken){
         begin, linear_is_look(begin->op) && linear_is_same(&s->state, after), s->state};
@@ -313,11 +312,11 @@ static enum linear_verdict search(struct search *s)
 
 static void add_events(struct search *s, const struct linear_op *op, size_t *count)
 {
-    s->events[(*count)++] = (struct event){.op = op, .moment = op->begin,
-                                           .number = s->ops_count};
+    s->events[(*count)++] =
+        (struct event){.op = op, .moment = op->begin, .number = s->ops_count};
     if (linear_is_known(op))
-        s->events[(*count)++] = (struct event){.op = op, .moment = op->end,
-                                               .number = s->ops_count, .is_end = true};
+        s->events[(*count)++] = (struct event){
+            .op = op, .moment = op->end, .number = s->ops_count, .is_end = true};
     s->ops_count++;
 }
 
@@ -376,23 +375,24 @@ static void search_end(struct search *s)
     free(s->seen);
 }
 
-static const char *const kind_names[] = {"get", "put", "insert", "compare", "increment",
-                                         "delete", "transact"};
-static const char *const part_names[] = {"if revision", "if absent", "if present",
-                                         "if value", "put", "increment", "delete"};
+static const char *const kind_names[] = {"get",       "put",    "insert",  "compare",
+                                         "increment", "delete", "transact"};
+static const char *const part_names[] = {
+    "if revision", "if absent", "if present", "if value", "put", "increment", "delete"};
 
 static size_t explain_op(const struct linear_op *op, char *why, size_t size)
 {
-    size_t used = (size_t)snprintf(why, size, "%s value %" PRId64 " expected %" PRIu64
-                                   " from %" PRIu64 " to %" PRId64 ": code %d number %"
-                                   PRId64 " revision %" PRIu64 "\n",
-                                   kind_names[op->kind], op->value, op->expected,
-                                   op->begin, (int64_t)op->end, op->code, op->number,
-                                   op->revision);
+    size_t used =
+        (size_t)snprintf(why, size,
+                         "%s value %" PRId64 " expected %" PRIu64 " from %" PRIu64
+                         " to %" PRId64 ": code %d number %" PRId64 " revision %" PRIu64
+                         "\n",
+                         kind_names[op->kind], op->value, op->expected, op->begin,
+                         (int64_t)op->end, op->code, op->number, op->revision);
 
     for (unsigned i = 0; i < op->parts_count && used < size; i++)
-        used += (size_t)snprintf(why + used, size - used, "    %s of %u value %" PRId64
-                                 " expected %" PRIu64 "\n",
+        used += (size_t)snprintf(why + used, size - used,
+                                 "    %s of %u value %" PRId64 " expected %" PRIu64 "\n",
                                  part_names[op->parts[i].kind], op->parts[i].key,
                                  op->parts[i].value, op->parts[i].expected);
     return used;
@@ -401,11 +401,12 @@ static size_t explain_op(const struct linear_op *op, char *why, size_t size)
 static void explain(const struct search *s, const struct linear_op *ops, size_t count,
                     char *why, size_t size)
 {
-    size_t used = (size_t)snprintf(why, size, "key %u%s is not linearizable: at most %u "
-                                   "of %u operations have an order\n",
-                                   s->state.keys[0].key,
-                                   s->state.count > 1 ? ", with others," : "",
-                                   s->deepest, s->ops_count);
+    size_t used =
+        (size_t)snprintf(why, size,
+                         "key %u%s is not linearizable: at most %u "
+                         "of %u operations have an order\n",
+                         s->state.keys[0].key, s->state.count > 1 ? ", with others," : "",
+                         s->deepest, s->ops_count);
 
     for (size_t i = 0; i < count && used < size; i++)
         if (linear_has_key(&s->state, linear_first_key(&ops[i])))

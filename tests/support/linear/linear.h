@@ -16,25 +16,25 @@
 #include <stdint.h>
 
 enum linear_kind {
-    LINEAR_GET,         /* code 0: number, revision; or -MU_ENOTFOUND */
-    LINEAR_PUT,         /* of `value`; overwrites */
-    LINEAR_INSERT,      /* once: or -MU_EEXISTS */
-    LINEAR_COMPARE,     /* put if the revision is `expected`, 0: if it is not there; or
-                           -MU_EPRECONDITION */
-    LINEAR_INCREMENT,   /* by `value`; number is the sum */
-    LINEAR_DELETE,      /* number is 1 or 0 */
-    LINEAR_TRANSACT     /* all parts at one moment: number is the first sum, revision that
-                           of the last change; or -MU_EPRECONDITION, and number that of
-                           the first comparison that did not hold, from 1 */
+    LINEAR_GET,       /* code 0: number, revision; or -MU_ENOTFOUND */
+    LINEAR_PUT,       /* of `value`; overwrites */
+    LINEAR_INSERT,    /* once: or -MU_EEXISTS */
+    LINEAR_COMPARE,   /* put if the revision is `expected`, 0: if it is not there; or
+                         -MU_EPRECONDITION */
+    LINEAR_INCREMENT, /* by `value`; number is the sum */
+    LINEAR_DELETE,    /* number is 1 or 0 */
+    LINEAR_TRANSACT   /* all parts at one moment: number is the first sum, revision that
+                         of the last change; or -MU_EPRECONDITION, and number that of
+                         the first comparison that did not hold, from 1 */
 };
 
 enum linear_part_kind {
-    LINEAR_IF_REVISION,     /* comparisons: is `expected`, 0: it is not there */
+    LINEAR_IF_REVISION, /* comparisons: is `expected`, 0: it is not there */
     LINEAR_IF_ABSENT,
     LINEAR_IF_PRESENT,
-    LINEAR_IF_VALUE,        /* is there with `value` */
-    LINEAR_PART_PUT,        /* changes: to `value` */
-    LINEAR_PART_INCREMENT,  /* by `value` */
+    LINEAR_IF_VALUE,       /* is there with `value` */
+    LINEAR_PART_PUT,       /* changes: to `value` */
+    LINEAR_PART_INCREMENT, /* by `value` */
     LINEAR_PART_DELETE
 };
 
@@ -52,20 +52,20 @@ struct linear_part {
     uint64_t expected;
 };
 
-#define LINEAR_UNKNOWN UINT64_MAX   /* as the end of an operation */
+#define LINEAR_UNKNOWN UINT64_MAX /* as the end of an operation */
 
 struct linear_op {
     enum linear_kind kind;
-    unsigned key;           /* all but transactions */
+    unsigned key; /* all but transactions */
     int64_t value;
     uint64_t expected;
     struct linear_part parts[LINEAR_PARTS_MAX];
     unsigned parts_count;
-    uint64_t begin;         /* moments: what ends before another begins is before it */
+    uint64_t begin; /* moments: what ends before another begins is before it */
     uint64_t end;
-    int code;               /* the answer, as what follows */
+    int code; /* the answer, as what follows */
     int64_t number;
-    uint64_t revision;      /* 0: was not told, or is not to be looked at */
+    uint64_t revision; /* 0: was not told, or is not to be looked at */
 };
 
 /* Zeroed memory is an empty history. */
@@ -73,7 +73,7 @@ struct linear {
     struct linear_op *ops;
     size_t count;
     size_t capacity;
-    uint64_t moment;        /* the last */
+    uint64_t moment; /* the last */
 };
 
 void linear_done(struct linear *linear);

@@ -113,8 +113,7 @@ static bool do_get(struct linear_key *state, const struct linear_op *op)
         return false;
     if (op->code != 0)
         return op->code == -MU_ENOTFOUND && !state->there;
-    return state->there && state->value == op->number &&
-           is_revision(state, op->revision);
+    return state->there && state->value == op->number && is_revision(state, op->revision);
 }
 
 static bool do_put(struct linear_key *state, const struct linear_op *op)
@@ -170,7 +169,7 @@ static bool do_delete(struct linear_key *state, const struct linear_op *op)
     if (state->there)
         return change(state, op, false, 0);
     if (!linear_is_known(op))
-        return false;       /* to do nothing it need not be done */
+        return false; /* to do nothing it need not be done */
     if (op->revision > state->revision)
         state->revision = op->revision;
     return true;
@@ -247,8 +246,7 @@ static bool change_part(struct linear_key *key, const struct linear_part *part,
                         uint64_t *revision, int64_t *sum)
 {
     bool is_deletion = part->kind == LINEAR_PART_DELETE;
-    int64_t before =
-        part->kind == LINEAR_PART_INCREMENT && key->there ? key->value : 0;
+    int64_t before = part->kind == LINEAR_PART_INCREMENT && key->there ? key->value : 0;
 
     if (is_deletion && !key->there)
         return true;

@@ -42,9 +42,9 @@ struct three {
     struct service_agent *w2;
 };
 
-#define THREE(...)                                                          \
-    three_begin(&(struct service_options){.given = true, .tasks = "worker:0-2", \
-                                          __VA_ARGS__})
+#define THREE(...) \
+    three_begin(   \
+        &(struct service_options){.given = true, .tasks = "worker:0-2", __VA_ARGS__})
 
 static inline struct three three_begin(const struct service_options *options)
 {

@@ -22,20 +22,20 @@ struct service_host;
 
 /* What is 0 or NULL is the usual. */
 struct service_options {
-    const char *tasks;          /* the coordinated jobs; "chief:0,worker:0-1" */
-    const char *hosts;          /* types and indices, at most three; "chief:0" */
-    const char *recoverable;    /* "all" */
-    const struct mu__store_kind *store;     /* memory */
-    uint32_t suspect_ms;        /* 300 */
-    uint32_t dead_ms;           /* 900 */
-    uint32_t reconnect_ms;      /* 600 */
+    const char *tasks;                  /* the coordinated jobs; "chief:0,worker:0-1" */
+    const char *hosts;                  /* types and indices, at most three; "chief:0" */
+    const char *recoverable;            /* "all" */
+    const struct mu__store_kind *store; /* memory */
+    uint32_t suspect_ms;                /* 300 */
+    uint32_t dead_ms;                   /* 900 */
+    uint32_t reconnect_ms;              /* 600 */
     uint32_t stuck_ms;
     uint32_t leave_ms;
-    uint32_t heartbeat_ms;      /* 100 */
+    uint32_t heartbeat_ms; /* 100 */
     uint64_t seed;
-    bool fast;                  /* many agents: nothing goes through the codec, and what
-                                   is said to them is counted, not kept */
-    bool given;                 /* by SERVICE */
+    bool fast;  /* many agents: nothing goes through the codec, and what
+                   is said to them is counted, not kept */
+    bool given; /* by SERVICE */
     void (*configure)(struct service_host *host, struct mu__coordination_config *config);
 };
 
@@ -53,18 +53,18 @@ struct service_agent {
     char type[16];
     uint32_t index;
     uint64_t incarnation;
-    uint64_t since;             /* what it was told when it was registered first */
-    bool beats;                 /* sends heartbeats */
-    bool notes_hosts;           /* keeps SERVICE_HERE, too */
-    bool notes_beats;           /* and TASK_HEARD without a code */
-    uint64_t progress;          /* what heartbeats say */
-    uint64_t token;             /* the last one */
-    uint32_t nodes[SERVICE_HOSTS_MAX];  /* its link to each host; 0: none, or at home */
-    int home;                   /* the host on whose node it is; -1: none */
-    uint64_t counts[MU__KINDS_END];     /* what was said to it */
+    uint64_t since;                    /* what it was told when it was registered first */
+    bool beats;                        /* sends heartbeats */
+    bool notes_hosts;                  /* keeps SERVICE_HERE, too */
+    bool notes_beats;                  /* and TASK_HEARD without a code */
+    uint64_t progress;                 /* what heartbeats say */
+    uint64_t token;                    /* the last one */
+    uint32_t nodes[SERVICE_HOSTS_MAX]; /* its link to each host; 0: none, or at home */
+    int home;                          /* the host on whose node it is; -1: none */
+    uint64_t counts[MU__KINDS_END];    /* what was said to it */
     struct service_said *said;
     struct service_said **said_end;
-    struct service_said *looked;    /* the one that was taken out last */
+    struct service_said *looked; /* the one that was taken out last */
 };
 
 struct service_host {
@@ -76,10 +76,10 @@ struct service_host {
     uint64_t incarnation;
     struct sim_node *node;
     struct sim_storage *storage;
-    struct mu__kernel *kernel;  /* NULL: it does not run */
+    struct mu__kernel *kernel; /* NULL: it does not run */
     mu__pid pid;
-    uint32_t nodes_count;       /* numbers of links, which are not used again */
-    struct mu__map agents;      /* link -> agent */
+    uint32_t nodes_count;  /* numbers of links, which are not used again */
+    struct mu__map agents; /* link -> agent */
     struct service_agent *at_home;
 };
 
@@ -90,8 +90,8 @@ struct service {
     unsigned hosts_count;
     struct service_agent *agents;
     struct mu__pool pool;
-    uint64_t beat_ms;           /* the next one's time */
-    uint64_t incarnation;       /* the last one */
+    uint64_t beat_ms;     /* the next one's time */
+    uint64_t incarnation; /* the last one */
     char text[SERVICE_TEXT_MAX];
 };
 
@@ -171,11 +171,11 @@ static inline int service_home_init(struct mu__ctx *ctx, void *state, const void
 }
 
 static const struct mu__handler service_home_handlers[] = {
-    {MU__SERVICE_HERE, service_home_heard}, {MU__TASK_HEARD, service_home_heard},
-    {MU__TASKS_ANSWER, service_home_heard}, {MU__TASK_ERROR, service_home_heard},
+    {MU__SERVICE_HERE, service_home_heard},   {MU__TASK_HEARD, service_home_heard},
+    {MU__TASKS_ANSWER, service_home_heard},   {MU__TASK_ERROR, service_home_heard},
     {MU__BARRIER_PASSED, service_home_heard}, {MU__PREEMPT_REQUEST, service_home_heard},
-    {MU__PREEMPT_STOP, service_home_heard}, {MU__KEY_DONE, service_home_heard},
-    {MU__KEY_LISTED, service_home_heard}, {MU__KEY_EVENT, service_home_heard},
+    {MU__PREEMPT_STOP, service_home_heard},   {MU__KEY_DONE, service_home_heard},
+    {MU__KEY_LISTED, service_home_heard},     {MU__KEY_EVENT, service_home_heard},
     {MU__WAIT_NOTE, service_home_heard},
 };
 
@@ -331,8 +331,8 @@ static inline void service_host_add(struct service *service, const char *type,
     (void)snprintf(host->task, sizeof host->task, "/job:%s/task:%" PRIu32, type, index);
     (void)snprintf(address, sizeof address, "tcp://%s%" PRIu32 ":1", host->type, index);
     host->storage = sim_storage_new("coordination", service->options.seed + host->number);
-    host->node = sim_node_add(service->sim, host->task + 5, address, &service_program,
-                              host);
+    host->node =
+        sim_node_add(service->sim, host->task + 5, address, &service_program, host);
     assert_int_equal(sim_start(host->node), 0);
 }
 
@@ -379,8 +379,8 @@ static inline struct service *service_begin(const struct service_options *option
     service->incarnation = 0x100;
     mu__pool_init(&service->pool);
     service->beat_ms = service->options.heartbeat_ms;
-    assert_int_equal(mu__task_set_parse(mu__view_str(service->options.hosts), NULL,
-                                        &hosts), 0);
+    assert_int_equal(
+        mu__task_set_parse(mu__view_str(service->options.hosts), NULL, &hosts), 0);
     for (uint32_t i = 0; i < hosts.count; i++)
         for (uint32_t at = hosts.ranges[i].first; at <= hosts.ranges[i].last; at++)
             service_host_add(service, hosts.ranges[i].type, at);

@@ -40,7 +40,7 @@ static inline uint64_t increment(struct service_agent *agent, const char *key, i
     return agent->token;
 }
 
-static inline uint64_t delete(struct service_agent *agent, const char *key)
+static inline uint64_t delete (struct service_agent *agent, const char *key)
 {
     TELL(agent, KEY_DELETE, key_delete, .token = ++agent->token, .done = agent->token,
          .key = mu__view_str(key));

@@ -4,13 +4,13 @@
 
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/tasks.h"
 #include "actors/coordination/store/journal.h"
+#include "actors/coordination/tasks.h"
 #include "tests/support/service/service.h"
 
-static const char *wanted;          /* the name that hosts are started for */
+static const char *wanted; /* the name that hosts are started for */
 
-static struct mu__own_run own;      /* what their agents were told */
+static struct mu__own_run own; /* what their agents were told */
 
 static inline void configure(struct service_host *host,
                              struct mu__coordination_config *config)
@@ -105,8 +105,8 @@ static inline void expect_passed(struct service_agent *agent, uint64_t token, in
     const struct service_said *said = service_answer(agent, MU__BARRIER_PASSED, token);
 
     assert_non_null(said);
-    assert_int_equal(((const struct mu__barrier_passed *)(const void *)said->msg->body)
-                         ->code, -code);
+    assert_int_equal(
+        ((const struct mu__barrier_passed *)(const void *)said->msg->body)->code, -code);
 }
 
 #define expect_stays(agent, token) \

@@ -147,7 +147,7 @@ static inline void service_tell(struct service_agent *agent, unsigned number,
 
 /* A message to host 0: TELL(agent, KEY_PUT, key_put, .token = 1, ...) */
 #define TELL(agent, KIND, name, ...) TELL_HOST(agent, 0, KIND, name, __VA_ARGS__)
-#define TELL_HOST(agent, number, KIND, name, ...)                           \
+#define TELL_HOST(agent, number, KIND, name, ...)                              \
     service_tell(agent, number, MU__##KIND, &(struct mu__##name){__VA_ARGS__}, \
                  sizeof(struct mu__##name))
 
@@ -155,8 +155,8 @@ static inline void service_tell(struct service_agent *agent, unsigned number,
 static inline uint64_t service_register(struct service_agent *agent, bool barrier,
                                         uint64_t timeout_ms)
 {
-    TELL(agent, TASK_REGISTER, task_register, .token = ++agent->token,
-         .barrier = barrier, .timeout_ms = timeout_ms, .since = agent->since);
+    TELL(agent, TASK_REGISTER, task_register, .token = ++agent->token, .barrier = barrier,
+         .timeout_ms = timeout_ms, .since = agent->since);
     return agent->token;
 }
 
@@ -283,9 +283,8 @@ static inline void service_print_view(char *out, size_t size, const struct mu__v
 }
 
 /* A field that is not zero, " name=1"; "" when it is. */
-static inline void service_print_field(const struct mu__msg *msg,
-                                       const struct mu__field *field, char *out,
-                                       size_t size)
+static inline void service_print_field(
+    const struct mu__msg *msg, const struct mu__field *field, char *out, size_t size)
 {
     const uint8_t *at = msg->body + field->offset;
     char text[1200] = "";
@@ -347,17 +346,17 @@ static inline const struct mu__tasks_answer *service_tasks_answer(
 #define expect_waits(agent, token) \
     assert_null(service_answer(agent, MU__TASKS_ANSWER, token))
 
-#define expect_error(agent, token, wanted_code, words)                      \
-    do {                                                                    \
-        uint64_t token_of_it = (token);                                     \
-        const struct mu__tasks_answer *answer_of_it =                       \
-            service_tasks_answer(agent, token_of_it);                       \
-        char words_of_it[512];                                              \
-                                                                            \
-        assert_non_null(answer_of_it);                                      \
+#define expect_error(agent, token, wanted_code, words)                         \
+    do {                                                                       \
+        uint64_t token_of_it = (token);                                        \
+        const struct mu__tasks_answer *answer_of_it =                          \
+            service_tasks_answer(agent, token_of_it);                          \
+        char words_of_it[512];                                                 \
+                                                                               \
+        assert_non_null(answer_of_it);                                         \
         mu__view_copy(answer_of_it->message, words_of_it, sizeof words_of_it); \
-        assert_string_equal(words_of_it, words);                            \
-        assert_int_equal(-(int)answer_of_it->code, wanted_code);            \
+        assert_string_equal(words_of_it, words);                               \
+        assert_int_equal(-(int)answer_of_it->code, wanted_code);               \
     } while (0)
 
 #define expect_ok(agent, token) expect_error(agent, token, 0, "")

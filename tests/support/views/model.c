@@ -34,7 +34,8 @@ void model_chief_start(struct view_model *model)
     assert_int_equal(
         mu__view_table_restore(model->table,
                                (struct mu__view){model->recorded, model->recorded_size},
-                               false, model->now_ms), 0);
+                               false, model->now_ms),
+        0);
     model_settle(model);
 }
 

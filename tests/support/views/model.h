@@ -10,27 +10,27 @@
 enum { MODEL_SERVERS = 5, MODEL_TO_ALL = 0xFF };
 
 struct model_server {
-    uint64_t incarnation;       /* of its newest process, from 1 */
+    uint64_t incarnation; /* of its newest process, from 1 */
     bool runs;
-    bool has_reported;          /* over the link that it has */
+    bool has_reported; /* over the link that it has */
     bool known;
-    uint32_t node;              /* what the chief calls it; 0: there is no link */
-    struct mu__partition_view views[MU__PARTITIONS];    /* number 0: none was heard */
+    uint32_t node; /* what the chief calls it; 0: there is no link */
+    struct mu__partition_view views[MU__PARTITIONS]; /* number 0: none was heard */
 };
 
 struct view_model {
     struct mu__view_config config;
-    uint64_t seed;              /* of the last chief's table */
-    struct mu__view_table *table;   /* NULL: the chief does not run */
+    uint64_t seed;                /* of the last chief's table */
+    struct mu__view_table *table; /* NULL: the chief does not run */
     uint8_t recorded[MU__VIEW_TABLE_BYTES];
     uint32_t recorded_size;
-    bool goes_without;          /* nothing more is recorded */
+    bool goes_without; /* nothing more is recorded */
     uint64_t now_ms;
     uint64_t due_ms;
     uint32_t node_last;
-    unsigned told;              /* bits of the servers that hear what is sent to them */
+    unsigned told; /* bits of the servers that hear what is sent to them */
     struct model_server servers[MODEL_SERVERS];
-    uint64_t refused;           /* views that were not newer than what a server held */
+    uint64_t refused; /* views that were not newer than what a server held */
 
     /* A server hears a view that is new for it; may be NULL. */
     void (*heard)(struct view_model *model, uint32_t task,

@@ -15,7 +15,8 @@ static void report_views(struct mu__ctx *ctx, struct view_reporter *reporter)
     body.views.size = (uint32_t)(end - bytes);
     body.known = body.views.size > 0;
     assert_int_equal(mu__send_body(ctx, (mu__pid){reporter->chief, MU__VIEWS},
-                                   MU__VIEWS_HELD, &body, sizeof body), 0);
+                                   MU__VIEWS_HELD, &body, sizeof body),
+                     0);
 }
 
 static void on_chief_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -61,8 +62,8 @@ static void on_server_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (loses_replica(reporter, i, down->node))
-            end = mu__numbered_put(
-                end, &(struct mu__numbered){i, reporter->views[i].number});
+            end = mu__numbered_put(end,
+                                   &(struct mu__numbered){i, reporter->views[i].number});
     body.partitions = (struct mu__view){bytes, (uint32_t)(end - bytes)};
     if (end > bytes)
         (void)mu__send_body(ctx, (mu__pid){reporter->chief, MU__VIEWS}, MU__REPLICA_NEWS,

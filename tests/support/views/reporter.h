@@ -7,11 +7,11 @@
 #include "tests/support/net.h"
 
 struct view_reporter {
-    struct mu__partition_view views[MU__PARTITIONS];    /* number 0: none was heard */
-    uint32_t sets;          /* VIEWS_SET that came */
-    uint32_t chief;         /* node; 0: there is none */
+    struct mu__partition_view views[MU__PARTITIONS]; /* number 0: none was heard */
+    uint32_t sets;                                   /* VIEWS_SET that came */
+    uint32_t chief;                                  /* node; 0: there is none */
     uint32_t task;
-    uint32_t nodes[NET_PROCESSES_MAX];  /* of the other servers, by their tasks */
+    uint32_t nodes[NET_PROCESSES_MAX]; /* of the other servers, by their tasks */
 };
 
 /* As net_add() takes it. */

@@ -22,7 +22,7 @@ struct us {
     struct mu__world *world;
     struct mu__pool pool;
     uint64_t tick_ms;
-    uint32_t delivered;         /* messages */
+    uint32_t delivered; /* messages */
 };
 
 /* What peers have proven, where a test says so: on wires of nodes that are made then. */
@@ -80,10 +80,10 @@ struct peer {
     struct sim_node *node;
     struct mu__wire *wire;
     struct mu__pool pool;
-    uint32_t out;       /* the connection on which it speaks */
-    uint32_t dialled;   /* the last one that it has dialled */
-    uint32_t in;        /* where the last frame came from */
-    char wanted[32];    /* of the last HELLO */
+    uint32_t out;     /* the connection on which it speaks */
+    uint32_t dialled; /* the last one that it has dialled */
+    uint32_t in;      /* where the last frame came from */
+    char wanted[32];  /* of the last HELLO */
 };
 
 struct fixture {
@@ -93,7 +93,7 @@ struct fixture {
 };
 
 static inline void note_up(void *owner, uint32_t node, const char *type, uint32_t index,
-                    uint64_t incarnation, const char *address)
+                           uint64_t incarnation, const char *address)
 {
     struct us *us = owner;
 
@@ -102,8 +102,7 @@ static inline void note_up(void *owner, uint32_t node, const char *type, uint32_
              incarnation, address);
 }
 
-static inline void note_down(void *owner, uint32_t node, const char *reason,
-                             bool left)
+static inline void note_down(void *owner, uint32_t node, const char *reason, bool left)
 {
     struct us *us = owner;
 
@@ -112,7 +111,7 @@ static inline void note_down(void *owner, uint32_t node, const char *reason,
 }
 
 static inline void note_trouble(void *owner, const char *type, uint32_t index,
-                         const char *reason)
+                                const char *reason)
 {
     struct us *us = owner;
 
@@ -189,13 +188,13 @@ static const struct mu__wire_events us_events = {
 };
 
 static inline int us_start(void *arg, struct sim_node *node, struct mu__world *world,
-                    struct mu__wire *wire)
+                           struct mu__wire *wire)
 {
     struct us *us = arg;
     const struct mu__world_hooks hooks = {.owner = us, .turn = us_turn};
-    const struct mu__links_upcalls upcalls = {us, note_up, note_down, note_trouble,
-                                              note_message, note_taken, NULL,
-                                              note_refused};
+    const struct mu__links_upcalls upcalls = {us,           note_up,      note_down,
+                                              note_trouble, note_message, note_taken,
+                                              NULL,         note_refused};
     const struct mu__links_config config = {
         .cluster_name = "test",
         .task_type = own_type,
@@ -235,7 +234,7 @@ static const struct sim_program us_program = {us_start, us_stop};
 /* ---- What the peer hears ---- */
 
 static inline void note_record(struct peer *peer, struct mu__buf *frame,
-                        const struct mu__frame_header *header)
+                               const struct mu__frame_header *header)
 {
     struct sim *sim = sim_node_sim(peer->node);
     size_t offset = MU__FRAME_HEADER_BYTES;
@@ -295,7 +294,7 @@ static const struct mu__wire_events peer_events = {
 };
 
 static inline int peer_start(void *arg, struct sim_node *node, struct mu__world *world,
-                      struct mu__wire *wire)
+                             struct mu__wire *wire)
 {
     struct peer *peer = arg;
     const struct mu__world_hooks hooks = {.owner = peer};
@@ -320,7 +319,7 @@ static const struct sim_program peer_program = {peer_start, peer_stop};
 /* ---- What the peer says ---- */
 
 static inline struct mu__buf *frame_of(uint16_t version, uint8_t type, uint64_t from,
-                                uint64_t to, uint32_t count)
+                                       uint64_t to, uint32_t count)
 {
     const struct mu__frame_header header = {version, type, from, to, count};
     struct mu__buf *frame = mu__buf_new(2 << 20);
@@ -338,7 +337,7 @@ static inline void say(struct fixture *f, struct mu__buf *frame)
 }
 
 static inline void put_record(struct mu__buf *frame, const struct mu__schema *schema,
-                       uint16_t kind, const void *body, size_t size)
+                              uint16_t kind, const void *body, size_t size)
 {
     struct mu__msg *msg = mu__msg_heap(kind, size);
 
@@ -355,7 +354,7 @@ struct hello_words {
     uint32_t index;
     const char *address;
     uint64_t from;
-    const char *expected_type;    /* NULL: whoever answers */
+    const char *expected_type; /* NULL: whoever answers */
     uint32_t expected_index;
 };
 
@@ -376,8 +375,8 @@ static inline void say_hello_words(struct fixture *f, const struct hello_words *
     say(f, frame);
 }
 
-static const struct hello_words good = {1, "test", "chief", 0, "tcp://peer:1", PEER,
-                                        NULL, 0};
+static const struct hello_words good = {1,    "test", "chief", 0, "tcp://peer:1",
+                                        PEER, NULL,   0};
 
 static inline void say_data(struct fixture *f, uint64_t from, uint64_t to)
 {

@@ -18,7 +18,7 @@ struct recorder {
     struct mu__wire wire;
     struct mu__buf *frames[FRAMES_MAX];
     size_t count;
-    size_t room;        /* frames that it still takes */
+    size_t room; /* frames that it still takes */
     int when_full;
     uint64_t spliced_bytes;
 };
@@ -40,7 +40,7 @@ static inline struct mu__buf *recorder_buffer(struct mu__wire *wire, size_t capa
 
 /* A frame that can have splices. */
 struct spliced {
-    struct mu__buf buf;     /* first: released by it */
+    struct mu__buf buf; /* first: released by it */
     struct mu__splices splices;
     uint8_t *data;
 };
@@ -187,8 +187,11 @@ static inline struct mu__buf *backing_new(uint32_t size)
     struct mu__buf *buf = malloc(sizeof *buf);
 
     assert_non_null(buf);
-    *buf = (struct mu__buf){.data = malloc(size + 1), .size = size, .capacity = size,
-                            .refs = 1, .release = release_backing};
+    *buf = (struct mu__buf){.data = malloc(size + 1),
+                            .size = size,
+                            .capacity = size,
+                            .refs = 1,
+                            .release = release_backing};
     assert_non_null(buf->data);
     return buf;
 }
@@ -228,8 +231,7 @@ static inline uint64_t check_run(struct fixture *f, struct mu__buf *buf, size_t 
     struct mu__run *run;
     uint64_t number;
 
-    assert_int_equal(
-        mu__decode(&mu__messages, &f->pool, buf, offset, NULL, 0, &msg), 0);
+    assert_int_equal(mu__decode(&mu__messages, &f->pool, buf, offset, NULL, 0, &msg), 0);
     assert_int_equal(msg->kind, MU__RUN);
     run = (void *)msg->body;
     number = run->closure;
@@ -277,7 +279,7 @@ struct assembly {
 
 /* The number of the message that is whole now; 0 when none is. */
 static inline uint64_t take_piece(struct fixture *f, struct assembly *assembly,
-                           struct mu__buf *frame)
+                                  struct mu__buf *frame)
 {
     size_t offset = MU__FRAME_HEADER_BYTES;
     struct mu__msg *msg = NULL;

@@ -5,8 +5,8 @@
 static const char *why(const struct mu__barred *barred, const char *type, uint32_t index,
                        uint64_t incarnation, const char *url)
 {
-    const char *words = mu__barred_why(barred, mu__view_str(type), index, incarnation,
-                                       mu__view_str(url));
+    const char *words =
+        mu__barred_why(barred, mu__view_str(type), index, incarnation, mu__view_str(url));
 
     return words == NULL ? "" : words;
 }

@@ -21,6 +21,7 @@ TEST(test_bytes)
         struct mu__frame_header header;
         const char *hex;
     } rows[] = {
+        /* clang-format off */
         {{1, MU__FRAME_HELLO, 0x1122334455667788, 0, 1},
          "4d555354" "0100" "01" "00" "8877665544332211" "0000000000000000" "01000000"
          "00000000"},
@@ -30,6 +31,7 @@ TEST(test_bytes)
         {{7, MU__FRAME_REFUSE, 2, 3, 1},
          "4d555354" "0700" "02" "00" "0200000000000000" "0300000000000000" "01000000"
          "00000000"},
+        /* clang-format on */
     };
     uint8_t expected[MU__FRAME_HEADER_BYTES];
 
@@ -131,10 +133,8 @@ TEST(test_hello_bounds)
         uint32_t address;
         int rv;
     } rows[] = {
-        {63, 15, 1 << 20, 255, 0},
-        {64, 15, 0, 255, -MU_ERANGE},
-        {63, 16, 0, 255, -MU_ERANGE},
-        {63, 15, (1 << 20) + 1, 255, -MU_ERANGE},
+        {63, 15, 1 << 20, 255, 0},    {64, 15, 0, 255, -MU_ERANGE},
+        {63, 16, 0, 255, -MU_ERANGE}, {63, 15, (1 << 20) + 1, 255, -MU_ERANGE},
         {63, 15, 0, 256, -MU_ERANGE},
     };
 

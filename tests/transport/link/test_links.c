@@ -9,10 +9,9 @@ TEST_ON(test_up, struct fixture *f, setup, teardown)
     dial_us(f);
     say_hello_words(f, &good);
     run_for(f, 60);
-    expect_trace(f,
-        "[   30] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[   30] sim note: node 1 up: chief 0 b tcp://peer:1\n"
-        "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n");
+    expect_trace(f, "[   30] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+                    "[   30] sim note: node 1 up: chief 0 b tcp://peer:1\n"
+                    "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 1);
 }
 
@@ -26,11 +25,10 @@ TEST_ON(test_we_dial, struct fixture *f, setup, teardown)
     run_for(f, 40);
     say_data(f, PEER, US);
     run_for(f, 40);
-    expect_trace(f,
-        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[   50] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[   50] sim note: node 1 up: chief 0 b tcp://peer:1\n"
-        "[   90] sim note: cancel from node 1\n");
+    expect_trace(f, "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+                    "[   50] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+                    "[   50] sim note: node 1 up: chief 0 b tcp://peer:1\n"
+                    "[   90] sim note: cancel from node 1\n");
 }
 
 /* Who has no address is up all the same: nobody dials it. */
@@ -42,16 +40,15 @@ TEST_ON(test_without_an_address, struct fixture *f, setup, teardown)
     dial_us(f);
     say_hello_words(f, &words);
     run_for(f, 60);
-    expect_trace(f,
-        "[   30] us links: /job:chief/task:0 is up\n"
-        "[   30] sim note: node 1 up: chief 0 b \n"
-        "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n");
+    expect_trace(f, "[   30] us links: /job:chief/task:0 is up\n"
+                    "[   30] sim note: node 1 up: chief 0 b \n"
+                    "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n");
     f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
     run_for(f, 2000);
-    expect_trace(f,
-        "[   90] us links: /job:chief/task:0 is lost: its connection broke: closed by "
-          "the peer\n"
-        "[   90] sim note: node 1 down: its connection broke: closed by the peer\n");
+    expect_trace(
+        f, "[   90] us links: /job:chief/task:0 is lost: its connection broke: closed by "
+           "the peer\n"
+           "[   90] sim note: node 1 down: its connection broke: closed by the peer\n");
 }
 
 TEST_ON(test_refused, struct fixture *f, setup, teardown)
@@ -62,17 +59,21 @@ TEST_ON(test_refused, struct fixture *f, setup, teardown)
         const char *who;
     } rows[] = {
         {{2, "test", "chief", 0, "tcp://peer:1", PEER, NULL, 0},
-         "protocol version 2, but /job:worker/task:0 speaks version 1", ""},
+         "protocol version 2, but /job:worker/task:0 speaks version 1",
+         ""},
         {{1, "other", "chief", 0, "tcp://peer:1", PEER, NULL, 0},
          "cluster name \"other\", but /job:worker/task:0 belongs to cluster \"test\"",
          ""},
         {{1, "test", "worker", 0, "tcp://peer:1", PEER, NULL, 0},
          "task /job:worker/task:0 is already played by tcp://us:1 (incarnation "
-         "000000000000000a)", " (incarnation 000000000000000b)"},
+         "000000000000000a)",
+         " (incarnation 000000000000000b)"},
         {{1, "test", "chief", 0, "tcp://peer:1", PEER, "worker", 7},
-         "task /job:worker/task:7 is not here, but /job:worker/task:0", ""},
+         "task /job:worker/task:7 is not here, but /job:worker/task:0",
+         ""},
         {{1, "test", "chief", 0, "tcp://peer:1", PEER, "ps", 0},
-         "task /job:ps/task:0 is not here, but /job:worker/task:0", ""},
+         "task /job:ps/task:0 is not here, but /job:worker/task:0",
+         ""},
     };
     char expected[1024];
 
@@ -103,8 +104,8 @@ TEST_ON(test_another_version, struct fixture *f, setup, teardown)
         mu__view_str("chief"), 0,
         mu__view_str("protocol version 1, but /job:chief/task:0 speaks version 2"),
         false};
-    const struct hello_words words = {2, "test", "chief", 0, "tcp://peer:1", PEER,
-                                      NULL, 0};
+    const struct hello_words words = {2,    "test", "chief", 0, "tcp://peer:1",
+                                      PEER, NULL,   0};
     struct mu__buf *frame = frame_of(2, MU__FRAME_REFUSE, PEER, US, 1);
 
     put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
@@ -115,17 +116,18 @@ TEST_ON(test_another_version, struct fixture *f, setup, teardown)
     dial_us(f);
     say_hello_words(f, &words);
     run_for(f, 100);
-    expect_trace(f,
+    expect_trace(
+        f,
         "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
         "[   50] us links: /job:chief/task:0: it refused us: protocol version 1, but "
-          "/job:chief/task:0 speaks version 2\n"
+        "/job:chief/task:0 speaks version 2\n"
         "[   50] sim note: trouble: chief 0: it refused us: protocol version 1, but "
-          "/job:chief/task:0 speaks version 2\n"
+        "/job:chief/task:0 speaks version 2\n"
         "[   60] sim note: hears the end: closed by the peer\n"
         "[   70] us links: refused /job:chief/task:0 at tcp://peer:1: protocol version "
-          "2, but /job:worker/task:0 speaks version 1\n"
+        "2, but /job:worker/task:0 speaks version 1\n"
         "[   80] sim note: hears REFUSE: protocol version 2, but /job:worker/task:0 "
-          "speaks version 1\n");
+        "speaks version 1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
 
@@ -141,10 +143,10 @@ TEST_ON(test_refused_once, struct fixture *f, setup, teardown)
     say_hello_words(f, &good);
     run_for(f, 80);
     expect_trace(f,
-        "[   30] us links: refused /job:chief/task:0 at tcp://peer:1: task "
-          "/job:ps/task:0 is not here, but /job:worker/task:0\n"
-        "[   40] sim note: hears REFUSE: task /job:ps/task:0 is not here, but "
-          "/job:worker/task:0\n");
+                 "[   30] us links: refused /job:chief/task:0 at tcp://peer:1: task "
+                 "/job:ps/task:0 is not here, but /job:worker/task:0\n"
+                 "[   40] sim note: hears REFUSE: task /job:ps/task:0 is not here, but "
+                 "/job:worker/task:0\n");
     run_for(f, 2000);
     expect_trace(f, "[ 1040] sim note: hears the end: closed by the peer\n");
 }
@@ -222,9 +224,9 @@ TEST_ON(test_bad_hello, struct fixture *f, setup, teardown)
     say(f, frame);
     run_for(f, 100);
     expect_trace(f,
-        "[   30] us links: dropped a connection: bad bytes: byte 32: a head of "
-          "4008636142 bytes in a frame that has 8 left\n"
-        "[   40] sim note: hears the end: closed by the peer\n");
+                 "[   30] us links: dropped a connection: bad bytes: byte 32: a head of "
+                 "4008636142 bytes in a frame that has 8 left\n"
+                 "[   40] sim note: hears the end: closed by the peer\n");
 }
 
 TEST_ON(test_said_twice, struct fixture *f, setup_up, teardown)
@@ -245,13 +247,13 @@ TEST_ON(test_restarted, struct fixture *f, setup_up, teardown)
     dial_us(f);
     say_hello_words(f, &again);
     run_for(f, 100);
-    expect_trace(f,
-        "[   70] us links: /job:chief/task:0 is lost: its connection broke: closed by "
-          "the peer\n"
-        "[   70] sim note: node 1 down: its connection broke: closed by the peer\n"
-        "[   90] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[   90] sim note: node 2 up: chief 0 c tcp://peer:1\n"
-        "[  100] sim note: hears HELLO to c of 0 at tcp://us:1\n");
+    expect_trace(
+        f, "[   70] us links: /job:chief/task:0 is lost: its connection broke: closed by "
+           "the peer\n"
+           "[   70] sim note: node 1 down: its connection broke: closed by the peer\n"
+           "[   90] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+           "[   90] sim note: node 2 up: chief 0 c tcp://peer:1\n"
+           "[  100] sim note: hears HELLO to c of 0 at tcp://us:1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 1);
 }
 
@@ -267,20 +269,20 @@ TEST_ON(test_twin, struct fixture *f, setup_up, teardown)
     dial_us(f);
     say_hello_words(f, &twin);
     run_for(f, 100);
-    expect_trace(f,
-        "[   90] us links: refused /job:chief/task:0 at tcp://twin:1 (incarnation "
-          "000000000000000c): task /job:chief/task:0 is already played by tcp://peer:1 "
-          "(incarnation 000000000000000b)\n"
-        "[  100] sim note: hears REFUSE: task /job:chief/task:0 is already played by "
-          "tcp://peer:1 (incarnation 000000000000000b)\n");
+    expect_trace(
+        f, "[   90] us links: refused /job:chief/task:0 at tcp://twin:1 (incarnation "
+           "000000000000000c): task /job:chief/task:0 is already played by tcp://peer:1 "
+           "(incarnation 000000000000000b)\n"
+           "[  100] sim note: hears REFUSE: task /job:chief/task:0 is already played by "
+           "tcp://peer:1 (incarnation 000000000000000b)\n");
     twin.address = good.address;
     twin.from = PEER + 2;
     dial_us(f);
     say_hello_words(f, &twin);
     run_for(f, 100);
-    expect_trace(f,
-        "[  220] sim note: hears REFUSE: task /job:chief/task:0 is already played by "
-          "tcp://peer:1 (incarnation 000000000000000b)\n");
+    expect_trace(
+        f, "[  220] sim note: hears REFUSE: task /job:chief/task:0 is already played by "
+           "tcp://peer:1 (incarnation 000000000000000b)\n");
     f->peer.out = first;
     say_data(f, PEER, US);
     run_for(f, 100);
@@ -298,10 +300,9 @@ TEST_ON(test_twin_of_a_silent_one, struct fixture *f, setup_up, teardown)
     (void)sim_trace(f->sim);
     say_hello_words(f, &twin);
     run_for(f, 100);
-    expect_trace(f,
-        "[  690] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[  690] sim note: node 2 up: chief 0 c tcp://peer:1\n"
-        "[  700] sim note: hears HELLO to c of 0 at tcp://us:1\n");
+    expect_trace(f, "[  690] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+                    "[  690] sim note: node 2 up: chief 0 c tcp://peer:1\n"
+                    "[  700] sim note: hears HELLO to c of 0 at tcp://us:1\n");
 }
 
 static void say_taken(struct fixture *f, uint64_t to, const char *reason)
@@ -328,10 +329,10 @@ TEST_ON(test_we_are_the_twin, struct fixture *f, setup, teardown)
     say_taken(f, US, "it is played by X");
     run_for(f, 1000);
     expect_trace(f,
-        "[  230] us links: /job:chief/task:0: it refused us: it is played by X\n"
-        "[  230] sim note: trouble: chief 0: it refused us: it is played by X\n"
-        "[  240] sim note: hears the end: closed by the peer\n"
-        "[ 1027] sim note: hears HELLO to 0 of 0 at tcp://us:1\n");
+                 "[  230] us links: /job:chief/task:0: it refused us: it is played by X\n"
+                 "[  230] sim note: trouble: chief 0: it refused us: it is played by X\n"
+                 "[  240] sim note: hears the end: closed by the peer\n"
+                 "[ 1027] sim note: hears HELLO to 0 of 0 at tcp://us:1\n");
     for (int i = 0; i < 3; i++) {
         speak_to_dialler(f);
         say_taken(f, US, "it is played by X");
@@ -344,8 +345,8 @@ TEST_ON(test_we_are_the_twin, struct fixture *f, setup, teardown)
 /* Clients have no place in the spec: two of one index are two. */
 TEST_ON(test_clients, struct fixture *f, setup_up, teardown)
 {
-    struct hello_words client = {1, "test", "client", 0, "tcp://peer:1", PEER + 1,
-                                 NULL, 0};
+    struct hello_words client = {1,        "test", "client", 0, "tcp://peer:1",
+                                 PEER + 1, NULL,   0};
 
     dial_us(f);
     say_hello_words(f, &client);
@@ -370,13 +371,12 @@ TEST_ON(test_cannot_be_dialled, struct fixture *f, setup, teardown)
     dial_us(f);
     say_hello_words(f, &words);
     run_for(f, 100);
-    expect_trace(f,
-        "[   30] us links: /job:chief/task:0 is up at tcp://nowhere:1\n"
-        "[   30] sim note: node 1 up: chief 0 b tcp://nowhere:1\n"
-        "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n"
-        "[   50] us links: /job:ps/task:0 is up at nonsense\n"
-        "[   50] sim note: node 2 up: ps 0 c nonsense\n"
-        "[   60] sim note: hears HELLO to c of 0 at tcp://us:1\n");
+    expect_trace(f, "[   30] us links: /job:chief/task:0 is up at tcp://nowhere:1\n"
+                    "[   30] sim note: node 1 up: chief 0 b tcp://nowhere:1\n"
+                    "[   40] sim note: hears HELLO to b of 0 at tcp://us:1\n"
+                    "[   50] us links: /job:ps/task:0 is up at nonsense\n"
+                    "[   50] sim note: node 2 up: ps 0 c nonsense\n"
+                    "[   60] sim note: hears HELLO to c of 0 at tcp://us:1\n");
     assert_int_equal(mu__links_count_up(f->us.links), 2);
 }
 
@@ -385,12 +385,11 @@ TEST_ON(test_no_answer, struct fixture *f, setup, teardown)
 {
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     run_for(f, 1200);
-    expect_trace(f,
-        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[  220] sim note: trouble: chief 0: nothing has answered yet\n"
-        "[  530] sim note: hears the end: closed by the peer\n"
-        "[  648] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[ 1148] sim note: hears the end: closed by the peer\n");
+    expect_trace(f, "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+                    "[  220] sim note: trouble: chief 0: nothing has answered yet\n"
+                    "[  530] sim note: hears the end: closed by the peer\n"
+                    "[  648] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+                    "[ 1148] sim note: hears the end: closed by the peer\n");
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
 
@@ -412,13 +411,13 @@ TEST_ON(test_we_are_refused, struct fixture *f, setup, teardown)
     speak_to_dialler(f);
     say_refuse(f, US, "we are full");
     run_for(f, 3200);
-    expect_trace(f,
-        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[   50] us links: /job:chief/task:0: it refused us: we are full\n"
-        "[   50] sim note: trouble: chief 0: it refused us: we are full\n"
-        "[   60] sim note: hears the end: closed by the peer\n"
-        "[ 3100] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
-          "(resting; it refused us: we are full)\n");
+    expect_trace(
+        f, "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+           "[   50] us links: /job:chief/task:0: it refused us: we are full\n"
+           "[   50] sim note: trouble: chief 0: it refused us: we are full\n"
+           "[   60] sim note: hears the end: closed by the peer\n"
+           "[ 3100] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
+           "(resting; it refused us: we are full)\n");
 }
 
 /* Nobody is refused who has not said HELLO. */
@@ -427,9 +426,9 @@ TEST_ON(test_refused_by_a_stranger, struct fixture *f, setup, teardown)
     dial_us(f);
     say_refuse(f, US, "we are full");
     run_for(f, 100);
-    expect_trace(f,
-        "[   30] us links: dropped a connection: bad bytes: a frame before a HELLO\n"
-        "[   40] sim note: hears the end: closed by the peer\n");
+    expect_trace(
+        f, "[   30] us links: dropped a connection: bad bytes: a frame before a HELLO\n"
+           "[   40] sim note: hears the end: closed by the peer\n");
 }
 
 /* Who has accepted us hears that it is another one than was meant, when it is up. */
@@ -438,15 +437,16 @@ TEST_ON(test_refused_while_up, struct fixture *f, setup_up, teardown)
     say_refuse(f, US, "its certificate is that of another task");
     run_for(f, 60);
     assert_int_equal(mu__links_count_up(f->us.links), 0);
-    expect_trace(f,
+    expect_trace(
+        f,
         "[   70] us links: /job:chief/task:0: it refused us: its certificate is that of "
-          "another task\n"
+        "another task\n"
         "[   70] sim note: trouble: chief 0: it refused us: its certificate is that of "
-          "another task\n"
+        "another task\n"
         "[   70] us links: /job:chief/task:0 is lost: it refused us: its certificate is "
-          "that of another task\n"
+        "that of another task\n"
         "[   70] sim note: node 1 down: it refused us: its certificate is that of "
-          "another task\n"
+        "another task\n"
         "[   80] sim note: hears the end: closed by the peer\n");
 }
 
@@ -458,12 +458,12 @@ TEST_ON(test_another_task_answers, struct fixture *f, setup, teardown)
     speak_to_dialler(f);
     say_hello_words(f, &good);
     run_for(f, 100);
-    expect_trace(f,
-        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[   50] us links: refused /job:chief/task:0 at tcp://peer:1: /job:ps/task:3 "
-          "was dialled, and /job:chief/task:0 answers\n"
-        "[   60] sim note: hears REFUSE: /job:ps/task:3 was dialled, and "
-          "/job:chief/task:0 answers\n");
+    expect_trace(
+        f, "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+           "[   50] us links: refused /job:chief/task:0 at tcp://peer:1: /job:ps/task:3 "
+           "was dialled, and /job:chief/task:0 answers\n"
+           "[   60] sim note: hears REFUSE: /job:ps/task:3 was dialled, and "
+           "/job:chief/task:0 answers\n");
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
 
@@ -512,11 +512,10 @@ TEST_ON(test_crossed_dials_ours_stays, struct fixture *f, setup, teardown)
     speak_to_dialler(f);
     say_hello_words(f, &words);
     run_for(f, 60);
-    expect_trace(f,
-        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[   40] sim note: hears the end: closed by the peer\n"
-        "[   45] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[   45] sim note: node 1 up: chief 0 f tcp://peer:1\n");
+    expect_trace(f, "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+                    "[   40] sim note: hears the end: closed by the peer\n"
+                    "[   45] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+                    "[   45] sim note: node 1 up: chief 0 f tcp://peer:1\n");
     mu__links_counters(f->us.links, &counters);
     assert_int_equal(counters.crossed, 1);
     assert_int_equal(counters.links_up, 1);
@@ -529,12 +528,11 @@ TEST_ON(test_crossed_dials_theirs_stays, struct fixture *f, setup, teardown)
 
     cross(f, US - 5);
     run_for(f, 60);
-    expect_trace(f,
-        "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
-        "[   30] us links: /job:chief/task:0 is up at tcp://peer:1\n"
-        "[   30] sim note: node 1 up: chief 0 5 tcp://peer:1\n"
-        "[   40] sim note: hears the end: closed by the peer\n"
-        "[   40] sim note: hears HELLO to 5 of 0 at tcp://us:1\n");
+    expect_trace(f, "[   30] sim note: hears HELLO to 0 of 0 at tcp://us:1\n"
+                    "[   30] us links: /job:chief/task:0 is up at tcp://peer:1\n"
+                    "[   30] sim note: node 1 up: chief 0 5 tcp://peer:1\n"
+                    "[   40] sim note: hears the end: closed by the peer\n"
+                    "[   40] sim note: hears HELLO to 5 of 0 at tcp://us:1\n");
     mu__links_counters(f->us.links, &counters);
     assert_int_equal(counters.crossed, 0);
     assert_int_equal(counters.links_up, 1);
@@ -550,10 +548,9 @@ TEST_ON(test_peer_that_cannot_be_reached_dials, struct fixture *f, setup, teardo
     dial_us(f);
     say_hello_words(f, &words);
     run_for(f, 60);
-    expect_trace(f,
-        "[   30] us links: /job:chief/task:0 is up at tcp://nowhere:1\n"
-        "[   30] sim note: node 1 up: chief 0 f tcp://nowhere:1\n"
-        "[   40] sim note: hears HELLO to f of 0 at tcp://us:1\n");
+    expect_trace(f, "[   30] us links: /job:chief/task:0 is up at tcp://nowhere:1\n"
+                    "[   30] sim note: node 1 up: chief 0 f tcp://nowhere:1\n"
+                    "[   40] sim note: hears HELLO to f of 0 at tcp://us:1\n");
 }
 
 TEST_ON(test_dial_errors, struct fixture *f, setup, teardown)

@@ -5,9 +5,9 @@
 
 enum {
     SEEDS = 10000,
-    UP_MS = 200,        /* both have dialled, greeted, and hung up on the other dial */
-    CALM_MS = 12000,    /* more than two silences */
-    CUTS_MS = 80,       /* a greeting takes 50 */
+    UP_MS = 200,     /* both have dialled, greeted, and hung up on the other dial */
+    CALM_MS = 12000, /* more than two silences */
+    CUTS_MS = 80,    /* a greeting takes 50 */
     BACK_MS = 6000
 };
 
@@ -63,8 +63,8 @@ TEST(test_both_dial_at_once)
         expect_at_the_first_go(&f, seed);
         sim_run_until(f.sim, CALM_MS);
         expect_at_the_first_go(&f, seed);
-        by_higher = crossed_of(f.chief.incarnation > f.server.incarnation ? &f.chief
-                                                                          : &f.server);
+        by_higher =
+            crossed_of(f.chief.incarnation > f.server.incarnation ? &f.chief : &f.server);
         assert_int_equal(by_higher, 0);
         crossed += crossed_of(&f.chief) + crossed_of(&f.server);
         sim_free(f.sim);

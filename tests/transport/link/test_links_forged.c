@@ -3,7 +3,7 @@
  * incarnations; but the connection of a link is not its own. */
 #include "tests/transport/link/links_fixture.h"
 
-enum { AT_A_TIME_MS = 26 };     /* 38 a second */
+enum { AT_A_TIME_MS = 26 }; /* 38 a second */
 
 static void say_refuse(struct fixture *f, bool taken)
 {
@@ -27,9 +27,9 @@ TEST_ON(test_incarnation_of_a_living_process, struct fixture *f, setup_up, teard
     say_data(f, PEER, US);
     run_for(f, 100);
     expect_trace(f,
-        "[   90] us links: dropped a second connection of /job:chief/task:0 at "
-          "tcp://peer:1 (incarnation 000000000000000b): the first one is up\n"
-        "[  100] sim note: hears the end: closed by the peer\n");
+                 "[   90] us links: dropped a second connection of /job:chief/task:0 at "
+                 "tcp://peer:1 (incarnation 000000000000000b): the first one is up\n"
+                 "[  100] sim note: hears the end: closed by the peer\n");
     f->peer.out = first;
     say_data(f, PEER, US);
     run_for(f, 20);
@@ -53,7 +53,7 @@ TEST_ON(test_incarnation_of_a_living_client, struct fixture *f, setup_up, teardo
     }
     mu__links_counters(f->us.links, &counters);
     assert_int_equal(counters.doubles, 2);
-    assert_int_equal(counters.links_up, 2);     /* with the chief */
+    assert_int_equal(counters.links_up, 2); /* with the chief */
 }
 
 /* Each way to say HELLO as the chief, 38 times a second for 15 s. */

@@ -76,9 +76,9 @@ TEST_ON(test_stranger, struct fixture *f, setup, teardown)
     dial_us(f);
     say_data(f, PEER, US);
     run_for(f, 100);
-    expect_trace(f,
-        "[   30] us links: dropped a connection: bad bytes: a frame before a HELLO\n"
-        "[   40] sim note: hears the end: closed by the peer\n");
+    expect_trace(
+        f, "[   30] us links: dropped a connection: bad bytes: a frame before a HELLO\n"
+           "[   40] sim note: hears the end: closed by the peer\n");
     mu__links_counters(f->us.links, &counters);
     assert_int_equal(counters.messages_in, 0);
 }
@@ -261,8 +261,8 @@ TEST_ON(test_bad_pieces, struct fixture *f, setup_up, teardown)
 static bool may_begin(struct fixture *f, uint32_t number, uint64_t total)
 {
     static const uint8_t zeros[8];
-    const struct hello_words words = {1,    "test", "client", number, "tcp://peer:1",
-                                      PEER + number, NULL, 0};
+    const struct hello_words words = {
+        1, "test", "client", number, "tcp://peer:1", PEER + number, NULL, 0};
     uint32_t up;
 
     sim_settings(f->sim)->latency = (struct sim_range){5000, 5000};
@@ -363,15 +363,14 @@ TEST_ON(test_silence, struct fixture *f, setup_up, teardown)
 {
     sim_trace_level(f->sim, MU__LOG_DEBUG);
     run_for(f, 700);
-    expect_trace(f,
-        "[  110] sim note: hears PING\n"
-        "[  210] sim note: hears PING\n"
-        "[  310] sim note: hears PING\n"
-        "[  410] sim note: hears PING\n"
-        "[  510] sim note: hears PING\n"
-        "[  550] us links: /job:chief/task:0 is lost: silent for 525 ms\n"
-        "[  550] sim note: node 1 down: silent for 525 ms\n"
-        "[  560] sim note: hears the end: closed by the peer\n");
+    expect_trace(f, "[  110] sim note: hears PING\n"
+                    "[  210] sim note: hears PING\n"
+                    "[  310] sim note: hears PING\n"
+                    "[  410] sim note: hears PING\n"
+                    "[  510] sim note: hears PING\n"
+                    "[  550] us links: /job:chief/task:0 is lost: silent for 525 ms\n"
+                    "[  550] sim note: node 1 down: silent for 525 ms\n"
+                    "[  560] sim note: hears the end: closed by the peer\n");
 }
 
 /* Any frame is a sign of life. */
@@ -405,16 +404,14 @@ TEST_ON(test_bye, struct fixture *f, setup_up, teardown)
     put_record(frame, &mu__frame_messages, MU__FRAME_BYE, &bye, sizeof bye);
     say(f, frame);
     run_for(f, 40);
-    expect_trace(f,
-        "[   70] us links: /job:chief/task:0 is gone: it left: going home\n"
-        "[   70] sim note: node 1 gone: it left: going home\n"
-        "[   80] sim note: hears the end: closed by the peer\n");
+    expect_trace(f, "[   70] us links: /job:chief/task:0 is gone: it left: going home\n"
+                    "[   70] sim note: node 1 gone: it left: going home\n"
+                    "[   80] sim note: hears the end: closed by the peer\n");
 }
 
 TEST_ON(test_leave, struct fixture *f, setup_up, teardown)
 {
-    struct hello_words other = {1, "test", "chief", 1, "tcp://peer:1", PEER + 1,
-                                NULL, 0};
+    struct hello_words other = {1, "test", "chief", 1, "tcp://peer:1", PEER + 1, NULL, 0};
 
     mu__links_leave(f->us.links, "the job is done");
     mu__links_flush(f->us.links);
@@ -425,12 +422,12 @@ TEST_ON(test_leave, struct fixture *f, setup_up, teardown)
     run_for(f, 20);
     sim_crash(f->peer.node);
     run_for(f, 20);
-    expect_trace(f,
-        "[   70] sim note: hears BYE: the job is done\n"
-        "[  120] sim note: hears the end: closed by the peer\n"
-        "[  130] us links: /job:chief/task:0 is lost: its connection broke: closed by "
-          "the peer\n"
-        "[  130] sim note: node 1 down: its connection broke: closed by the peer\n");
+    expect_trace(
+        f, "[   70] sim note: hears BYE: the job is done\n"
+           "[  120] sim note: hears the end: closed by the peer\n"
+           "[  130] us links: /job:chief/task:0 is lost: its connection broke: closed by "
+           "the peer\n"
+           "[  130] sim note: node 1 down: its connection broke: closed by the peer\n");
     assert_int_equal(mu__links_count_up(f->us.links), 0);
 }
 

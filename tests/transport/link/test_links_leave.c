@@ -15,13 +15,14 @@ TEST_ON(test_hangup, struct fixture *f, setup_up, teardown)
     dial_us(f);
     say_hello_words(f, &good);
     run_for(f, 50);
-    expect_trace(f,
+    expect_trace(
+        f,
         "[   60] us links: hung up on /job:chief/task:0: it is not in the cluster any "
-          "more\n"
+        "more\n"
         "[   60] sim note: node 1 down: it is not in the cluster any more\n"
         "[   70] sim note: hears BYE: it is not in the cluster any more\n"
         "[  110] us links: refused /job:chief/task:0 at tcp://peer:1: it is not in the "
-          "cluster any more\n"
+        "cluster any more\n"
         "[  120] sim note: hears REFUSE: it is not in the cluster any more\n");
     run_for(f, 2000);
     mu__links_allow(f->us.links, "chief", 0);
@@ -63,12 +64,12 @@ TEST_ON(test_dial_what_is_up, struct fixture *f, setup_up, teardown)
     expect_trace(f, "");
     sim_crash(f->peer.node);
     run_for(f, 3500);
-    expect_trace(f,
-        "[  170] us links: /job:chief/task:0 is lost: its connection broke: closed by "
-          "the peer\n"
-        "[  170] sim note: node 1 down: its connection broke: closed by the peer\n"
-        "[ 3268] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
-          "(dialling; its connection broke: closed by the peer)\n");
+    expect_trace(
+        f, "[  170] us links: /job:chief/task:0 is lost: its connection broke: closed by "
+           "the peer\n"
+           "[  170] sim note: node 1 down: its connection broke: closed by the peer\n"
+           "[ 3268] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
+           "(dialling; its connection broke: closed by the peer)\n");
 }
 
 /* The former process is told where the task is, and is refused; the new one may come. */
@@ -83,14 +84,14 @@ TEST_ON(test_move, struct fixture *f, setup_up, teardown)
     dial_us(f);
     say_hello_words(f, &good);
     run_for(f, 50);
-    expect_trace(f,
-        "[   60] us links: hung up on /job:chief/task:0: the task is at tcp://new:1 "
-          "now\n"
-        "[   60] sim note: node 1 down: the task is at tcp://new:1 now\n"
-        "[   70] sim note: hears BYE: the task is at tcp://new:1 now\n"
-        "[  110] us links: refused /job:chief/task:0 at tcp://peer:1: the task is at "
-          "tcp://new:1 now\n"
-        "[  120] sim note: hears REFUSE: the task is at tcp://new:1 now\n");
+    expect_trace(
+        f, "[   60] us links: hung up on /job:chief/task:0: the task is at tcp://new:1 "
+           "now\n"
+           "[   60] sim note: node 1 down: the task is at tcp://new:1 now\n"
+           "[   70] sim note: hears BYE: the task is at tcp://new:1 now\n"
+           "[  110] us links: refused /job:chief/task:0 at tcp://peer:1: the task is at "
+           "tcp://new:1 now\n"
+           "[  120] sim note: hears REFUSE: the task is at tcp://new:1 now\n");
 
     /* Another process at the old place is the former process, too. */
     here.from = PEER + 1;

@@ -108,8 +108,8 @@ static int start(void *arg, struct sim_node *place, struct mu__world *world,
 {
     struct node *node = arg;
     const struct mu__world_hooks hooks = {.owner = node, .turn = on_turn};
-    const struct mu__links_upcalls upcalls = {node, note_up, note_down, note_trouble,
-                                              drop_message, NULL, NULL, NULL};
+    const struct mu__links_upcalls upcalls = {
+        node, note_up, note_down, note_trouble, drop_message, NULL, NULL, NULL};
     const struct mu__links_config config = {
         .cluster_name = "test",
         .task_type = node->type,
@@ -234,7 +234,8 @@ static unsigned refusals_by(const char *trace, const char *who)
 
     (void)snprintf(words, sizeof words,
                    "chief links: /job:worker/task:0: it refused us: task "
-                   "/job:worker/task:0 is not here, but %s", who);
+                   "/job:worker/task:0 is not here, but %s",
+                   who);
     return count_of(trace, words);
 }
 

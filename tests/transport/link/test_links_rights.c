@@ -24,8 +24,8 @@ static void say_empty(struct fixture *f, uint16_t kind)
 static struct fixture *up_as(const struct mu__proof *proof, const char *type,
                              uint32_t index)
 {
-    const struct hello_words hello = {1, "test", type, index, "tcp://peer:1", PEER, NULL,
-                                      0};
+    const struct hello_words hello = {1,    "test", type, index, "tcp://peer:1",
+                                      PEER, NULL,   0};
     void *state = NULL;
     struct fixture *f;
 
@@ -94,7 +94,7 @@ TEST(test_each_message_with_each_right)
         }
         mu__links_counters(f->us.links, &counters);
         assert_int_equal(counters.forbidden, forbidden);
-        assert_true(forbidden >= 8);        /* what is only stored */
+        assert_true(forbidden >= 8); /* what is only stored */
         assert_int_equal(counters.links_up, 1);
         down(f);
     }
@@ -108,12 +108,15 @@ TEST(test_who_sends_what)
         uint32_t index;
         const char *words;
     } rows[] = {
-        {"client", 0, "/job:client/task:0 at tcp://peer:1 has sent run, which only tasks "
-                      "of the cluster send: dropped"},
-        {"worker", 99, "/job:worker/task:99 at tcp://peer:1 has sent run, which only the "
-                       "chief sends: dropped"},
-        {"chief", 5, "/job:chief/task:5 at tcp://peer:1 has sent run, which only the "
-                     "chief sends: dropped"},
+        {"client", 0,
+         "/job:client/task:0 at tcp://peer:1 has sent run, which only tasks "
+         "of the cluster send: dropped"},
+        {"worker", 99,
+         "/job:worker/task:99 at tcp://peer:1 has sent run, which only the "
+         "chief sends: dropped"},
+        {"chief", 5,
+         "/job:chief/task:5 at tcp://peer:1 has sent run, which only the "
+         "chief sends: dropped"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -139,7 +142,7 @@ TEST(test_no_right)
     say_hello_words(*state, &hello);
     run_for(*state, 100);
     expect_trace((struct fixture *)*state,
-        "[   40] sim note: hears the end: closed by the peer\n");
+                 "[   40] sim note: hears the end: closed by the peer\n");
     assert_int_equal(mu__links_count_up(((struct fixture *)*state)->us.links), 0);
     down(*state);
 }
@@ -152,9 +155,10 @@ TEST(test_the_log_names_who_and_what)
     (void)sim_trace(f->sim);
     say_empty(f, MU__RUN);
     run_for(f, 20);
-    expect_trace(f,
+    expect_trace(
+        f,
         "[   90] us links: /job:client/task:0 at tcp://peer:1 has sent run, which needs "
-          "the right \"task\"; it has proven \"use\": dropped\n");
+        "the right \"task\"; it has proven \"use\": dropped\n");
     down(f);
 }
 
@@ -164,34 +168,44 @@ TEST(test_who_may_be_what)
         struct mu__proof proof;
         const char *type;
         uint32_t index;
-        const char *refusal;    /* NULL: it is let in */
+        const char *refusal; /* NULL: it is let in */
     } rows[] = {
         {{.right = MU__RIGHT_ALL}, "chief", 0, NULL},
         {{.right = MU__RIGHT_TASK}, "ps", 3, NULL},
         {{.right = MU__RIGHT_OBSERVE}, "client", 7, NULL},
-        {{.right = MU__RIGHT_OPERATE}, "worker", 1,
+        {{.right = MU__RIGHT_OPERATE},
+         "worker",
+         1,
          "it has proven the right \"operate\", and says to be /job:worker/task:1, which "
          "needs the right \"task\""},
-        {{.right = MU__RIGHT_USE}, "evaluator", 0,
+        {{.right = MU__RIGHT_USE},
+         "evaluator",
+         0,
          "it has proven the right \"use\", and says to be /job:evaluator/task:0, which "
          "needs the right \"task\""},
         {{MU__RIGHT_TASK, true, "worker", 1}, "worker", 1, NULL},
-        {{MU__RIGHT_TASK, true, "worker", 1}, "worker", 2,
+        {{MU__RIGHT_TASK, true, "worker", 1},
+         "worker",
+         2,
          "its certificate is that of /job:worker/task:1, and it says to be "
          "/job:worker/task:2"},
-        {{MU__RIGHT_TASK, true, "worker", 1}, "chief", 1,
+        {{MU__RIGHT_TASK, true, "worker", 1},
+         "chief",
+         1,
          "its certificate is that of /job:worker/task:1, and it says to be "
          "/job:chief/task:1"},
         {{MU__RIGHT_TASK, true, "worker", 1}, "client", 5, NULL},
         {{.right = MU__RIGHT_OPERATE}, "offer", 5, NULL},
-        {{.right = MU__RIGHT_USE}, "offer", 5,
+        {{.right = MU__RIGHT_USE},
+         "offer",
+         5,
          "it has proven the right \"use\", and says to be /job:offer/task:5, which "
          "needs the right \"operate\""},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct hello_words hello = {1,    "test", rows[i].type,
-                                          rows[i].index, "tcp://peer:1", PEER, NULL, 0};
+        const struct hello_words hello = {
+            1, "test", rows[i].type, rows[i].index, "tcp://peer:1", PEER, NULL, 0};
         struct fixture *f;
 
         proven = &rows[i].proof;
@@ -208,8 +222,7 @@ TEST(test_who_may_be_what)
         run_for(f, 10);
         assert_int_equal(members, rows[i].refusal == NULL);
         assert_int_equal(mu__links_count_up(f->us.links), rows[i].refusal == NULL);
-        if (rows[i].refusal != NULL &&
-            strstr(sim_trace(f->sim), rows[i].refusal) == NULL)
+        if (rows[i].refusal != NULL && strstr(sim_trace(f->sim), rows[i].refusal) == NULL)
             fail_msg("row %zu: not refused with \"%s\"", i, rows[i].refusal);
         down(f);
     }

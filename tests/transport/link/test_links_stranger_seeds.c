@@ -12,8 +12,8 @@ enum {
     AT_A_TIME_MS = 26,
     BEGIN_MS = 3000,
     ATTACK_MS = 15000,
-    BACK_MS = 8000,     /* a process that ended and began again is linked by then */
-    OUTS_MAX = 64       /* connections that are held */
+    BACK_MS = 8000, /* a process that ended and began again is linked by then */
+    OUTS_MAX = 64   /* connections that are held */
 };
 
 struct stranger {
@@ -62,8 +62,7 @@ static struct mu__buf *hello_as(const struct node *as,
 static struct mu__buf *refuse_as(const struct node *as,
                                  const struct mu__frame_header *head)
 {
-    const struct mu__refuse refuse = {mu__view_str(as->type), 0,
-                                      mu__view_str("go away"),
+    const struct mu__refuse refuse = {mu__view_str(as->type), 0, mu__view_str("go away"),
                                       sim_draw(&stranger.random) % 2 == 0};
 
     return frame_for(head, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);

@@ -30,27 +30,21 @@ TEST(test_one_line_a_second)
     static const struct {
         uint64_t now_ms;
         const char *address;
-        int hidden;             /* -1: it is not shown */
+        int hidden; /* -1: it is not shown */
     } rows[] = {
-        {5, "10.0.0.1:1", 0},
-        {6, "10.0.0.2:1", -1},
-        {1004, "[::1]:1", -1},
-        {1005, "10.0.0.2:1", 2},
-        {2005, "10.0.0.2:7", -1},       /* the same, within ten seconds */
-        {2006, "10.0.0.1:7", -1},
-        {2007, "[::1]:7", 2},
-        {3007, "unix", 0},
-        {4007, "", 0},
-        {9000, "10.0.0.1:1", -1},
-        {10005, "10.0.0.1:1", 1},
+        {5, "10.0.0.1:1", 0},     {6, "10.0.0.2:1", -1},
+        {1004, "[::1]:1", -1},    {1005, "10.0.0.2:1", 2},
+        {2005, "10.0.0.2:7", -1}, /* the same, within ten seconds */
+        {2006, "10.0.0.1:7", -1}, {2007, "[::1]:7", 2},
+        {3007, "unix", 0},        {4007, "", 0},
+        {9000, "10.0.0.1:1", -1}, {10005, "10.0.0.1:1", 1},
         {11005, "10.0.0.2:1", 0},
     };
     struct mu__log_limit limit = {0};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t hidden = 99;
-        bool shown =
-            mu__log_limit_show(&limit, rows[i].address, rows[i].now_ms, &hidden);
+        bool shown = mu__log_limit_show(&limit, rows[i].address, rows[i].now_ms, &hidden);
 
         if (shown != (rows[i].hidden >= 0) || (shown && (int)hidden != rows[i].hidden))
             fail_msg("row %zu: shown %d, hidden %d", i, shown, (int)hidden);
@@ -114,8 +108,12 @@ TEST(test_printable)
     expect_printed("\x1b[2Jgone\x07\x7f", "\\x1b[2Jgone\\x07\\x7f");
     expect_printed("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xb1",
                    "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\xb1");
-    expect_printed("\xc2\x9b" "31m", "\\xc2\\x9b31m");
-    expect_printed("a\xe2\x80\xa8" "b", "a\\xe2\\x80\\xa8b");
+    expect_printed("\xc2\x9b"
+                   "31m",
+                   "\\xc2\\x9b31m");
+    expect_printed("a\xe2\x80\xa8"
+                   "b",
+                   "a\\xe2\\x80\\xa8b");
     expect_printed("\xff\xfe\xc3", "\\xff\\xfe\\xc3");
     expect_printed("\xc0\xaf\xed\xa0\x80\xf5\x80\x80\x80",
                    "\\xc0\\xaf\\xed\\xa0\\x80\\xf5\\x80\\x80\\x80");

@@ -185,7 +185,7 @@ LISTED_TEST(test_chance)
     struct fixture *f = *state;
     struct sim_random random = sim_stream(1, 5);
     struct assembly assembly = {NULL, 0};
-    uint64_t added[2] = {0, 1};     /* even numbers are small, odd ones large */
+    uint64_t added[2] = {0, 1}; /* even numbers are small, odd ones large */
     uint64_t seen[2] = {0, 1};
 
     for (int i = 0; i < 3000; i++) {
@@ -220,20 +220,13 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define SPLICED(name) cmocka_unit_test_setup_teardown(name, setup_spliced, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(test_nothing),
-       CASE(test_one_frame_for_a_turn),
-        CASE(test_control),
-       CASE(test_many_frames),
-        CASE(test_full_wire),
-     CASE(test_single_large_frame),
-        CASE(test_not_connected),
- CASE(test_refused),
-        CASE(test_chance),
-        SPLICED(test_one_frame_for_a_turn),
-        SPLICED(test_many_frames),
-        SPLICED(test_single_large_frame),
-        SPLICED(test_full_wire),
-        SPLICED(test_refused),
+        CASE(test_nothing),        CASE(test_one_frame_for_a_turn),
+        CASE(test_control),        CASE(test_many_frames),
+        CASE(test_full_wire),      CASE(test_single_large_frame),
+        CASE(test_not_connected),  CASE(test_refused),
+        CASE(test_chance),         SPLICED(test_one_frame_for_a_turn),
+        SPLICED(test_many_frames), SPLICED(test_single_large_frame),
+        SPLICED(test_full_wire),   SPLICED(test_refused),
         SPLICED(test_chance),
     };
 

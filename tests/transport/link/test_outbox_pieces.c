@@ -79,7 +79,7 @@ LISTED_TEST(full_frames_are_sent_early_until_the_wire_is_full)
     f->recorder.room = SIZE_MAX;
     assert_int_equal(mu__outbox_send_early(&f->outbox, &f->route, &f->frames, &f->bytes),
                      0);
-    assert_int_equal(f->recorder.count, 2);     /* the wire has not said `writable` */
+    assert_int_equal(f->recorder.count, 2); /* the wire has not said `writable` */
     assert_int_equal(flush(f), 0);
     assert_int_equal(f->recorder.count, 5);
     expect_type(f, 4, MU__FRAME_DATA, 1);

@@ -5,10 +5,10 @@
 enum {
     SEEDS = 1000,
     CUTS = 20,
-    SETTLE_MS = 20000,  /* after the last cut */
-    CALM_MS = 20000,    /* and then nothing is lost */
-    AWAY_MS = 60000,    /* until the pauses of who dials in vain are the longest */
-    BACK_MS = 3000      /* the longest rest of a link that was lost early, and frames */
+    SETTLE_MS = 20000, /* after the last cut */
+    CALM_MS = 20000,   /* and then nothing is lost */
+    AWAY_MS = 60000,   /* until the pauses of who dials in vain are the longest */
+    BACK_MS = 3000     /* the longest rest of a link that was lost early, and frames */
 };
 
 /* ---- stories ---- */

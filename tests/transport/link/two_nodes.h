@@ -15,7 +15,7 @@ struct node {
     struct mu__links *links;
     unsigned ups;
     unsigned downs;
-    unsigned delivered;         /* messages */
+    unsigned delivered; /* messages */
     uint64_t incarnation;
     struct mu__world *world;
     struct mu__pool pool;
@@ -31,7 +31,7 @@ struct two_nodes {
 /* ---- a node ---- */
 
 static inline void note_up(void *owner, uint32_t node, const char *type, uint32_t index,
-                    uint64_t incarnation, const char *address)
+                           uint64_t incarnation, const char *address)
 {
     (void)node;
     (void)type;
@@ -41,8 +41,7 @@ static inline void note_up(void *owner, uint32_t node, const char *type, uint32_
     ((struct node *)owner)->ups++;
 }
 
-static inline void note_down(void *owner, uint32_t node, const char *reason,
-                             bool left)
+static inline void note_down(void *owner, uint32_t node, const char *reason, bool left)
 {
     (void)node;
     (void)reason;
@@ -51,7 +50,7 @@ static inline void note_down(void *owner, uint32_t node, const char *reason,
 }
 
 static inline void note_trouble(void *owner, const char *type, uint32_t index,
-                         const char *reason)
+                                const char *reason)
 {
     (void)owner;
     (void)type;
@@ -108,12 +107,12 @@ static const struct mu__wire_events events = {
 };
 
 static inline int start(void *arg, struct sim_node *place, struct mu__world *world,
-                 struct mu__wire *wire)
+                        struct mu__wire *wire)
 {
     struct node *node = arg;
     const struct mu__world_hooks hooks = {.owner = node, .turn = on_turn};
-    const struct mu__links_upcalls upcalls = {node, note_up, note_down, note_trouble,
-                                              drop_message, NULL, NULL, NULL};
+    const struct mu__links_upcalls upcalls = {
+        node, note_up, note_down, note_trouble, drop_message, NULL, NULL, NULL};
     const struct mu__links_config config = {
         .cluster_name = "test",
         .task_type = node->type,

@@ -7,10 +7,13 @@ struct row {
     const char *name;
     const char *bytes;
     size_t size;
-    size_t decided_from;           /* more than size: never */
+    size_t decided_from; /* more than size: never */
 };
 
-#define ROW(name, bytes, decided_from) {name, bytes, sizeof bytes - 1, decided_from}
+#define ROW(name, bytes, decided_from)              \
+    {                                               \
+        name, bytes, sizeof bytes - 1, decided_from \
+    }
 
 static const struct row rows[] = {
     ROW("one record", "\x16\3\1\0\7\1\0\0\3abc", 12),
@@ -20,8 +23,14 @@ static const struct row rows[] = {
     ROW("empty records before it", "\x16\3\1\0\0\x16\3\1\0\0\x16\3\1\0\4\1\0\0\0", 19),
     ROW("of no bytes", "\x16\3\1\0\4\1\0\0\0", 9),
     ROW("longer than what came", "\x16\3\1\0\7\1\0\1\0abc", 13),
-    ROW("longer than any", "\x16\3\1\0\7\1\xff\xff\xff" "abc", 13),
-    ROW("half a record", "\x16\3\1\1\0\1\0\0\xfc" "abc", 13),
+    ROW("longer than any",
+        "\x16\3\1\0\7\1\xff\xff\xff"
+        "abc",
+        13),
+    ROW("half a record",
+        "\x16\3\1\1\0\1\0\0\xfc"
+        "abc",
+        13),
     ROW("another message", "\x16\3\1\0\4\2\0\0\3", 9),
     ROW("another record behind half a hello", "\x16\3\1\0\4\1\0\0\3\x17\3\3\0\1", 14),
     ROW("a greeting without TLS", "\0SP\0\0\x50\0\0", 5),

@@ -15,23 +15,23 @@ static const struct order_row {
     const char *addresses;
     const char *order;
 } order_rows[] = {
-    {"none",                        "",           ""},
-    {"one",                         "6",          "a"},
-    {"one family stays",            "4444",       "abcd"},
-    {"by turns already",            "6464",       "abcd"},
-    {"two of each",                 "6644",       "acbd"},
-    {"the first one's family",      "4466",       "acbd"},
-    {"one of the other",            "66664",      "aebcd"},
-    {"the other at the end",        "464466",     "abcedf"},
-    {"as many as there may be",     "6666666644444444", "aibjckdlemfngohp"},
-    {"one that was tried",          "4!",         "a"},
-    {"the first was tried",         "4!44",       "bca"},
-    {"one in the middle",           "44!4",       "acb"},
-    {"all but the last",            "4!4!4!4",    "dabc"},
-    {"all of them",                 "6!6!4!4!",   "acbd"},
-    {"the family of what is left",  "6!644",      "bcda"},
-    {"the only one of its family",  "6!44",       "bca"},
-    {"those that were, by turns",   "6!6!64!4!",  "cadbe"},
+    {"none", "", ""},
+    {"one", "6", "a"},
+    {"one family stays", "4444", "abcd"},
+    {"by turns already", "6464", "abcd"},
+    {"two of each", "6644", "acbd"},
+    {"the first one's family", "4466", "acbd"},
+    {"one of the other", "66664", "aebcd"},
+    {"the other at the end", "464466", "abcedf"},
+    {"as many as there may be", "6666666644444444", "aibjckdlemfngohp"},
+    {"one that was tried", "4!", "a"},
+    {"the first was tried", "4!44", "bca"},
+    {"one in the middle", "44!4", "acb"},
+    {"all but the last", "4!4!4!4", "dabc"},
+    {"all of them", "6!6!4!4!", "acbd"},
+    {"the family of what is left", "6!644", "bcda"},
+    {"the only one of its family", "6!44", "bca"},
+    {"those that were, by turns", "6!6!64!4!", "cadbe"},
 };
 static unsigned read_addresses(const char *text, bool *ret_v6, bool *ret_tried)
 {
@@ -75,17 +75,17 @@ static const struct round_row {
     const char *reached;
     const char *story;
 } round_rows[] = {
-    {"one address",                     "a1 a1 a1",          "..."},
-    {"two",                             "a2 b2",             ">."},
-    {"each round is as the first",      "a2 b2 a2 b2",       ">.>."},
-    {"three, in any order",             "c3 a3 b3 c3",       ">>.>"},
-    {"the others do not answer",        "a3 a3 a3 a3",       ">.>."},
-    {"one of the others does",          "a3 b3 b3 a3",       ">>.>"},
-    {"the name has one more",           "a2 b3 c3",          ">>."},
-    {"the name has one left",           "a2 b1 a2",          ">.>"},
-    {"the name has others",             "a2 c2 d2",          ">.>"},
-    {"as many as there may be",
-     "aG bG cG dG eG fG gG hG iG jG kG lG mG nG oG pG aG",   ">>>>>>>>>>>>>>>.>"},
+    {"one address", "a1 a1 a1", "..."},
+    {"two", "a2 b2", ">."},
+    {"each round is as the first", "a2 b2 a2 b2", ">.>."},
+    {"three, in any order", "c3 a3 b3 c3", ">>.>"},
+    {"the others do not answer", "a3 a3 a3 a3", ">.>."},
+    {"one of the others does", "a3 b3 b3 a3", ">>.>"},
+    {"the name has one more", "a2 b3 c3", ">>."},
+    {"the name has one left", "a2 b1 a2", ">.>"},
+    {"the name has others", "a2 c2 d2", ">.>"},
+    {"as many as there may be", "aG bG cG dG eG fG gG hG iG jG kG lG mG nG oG pG aG",
+     ">>>>>>>>>>>>>>>.>"},
 };
 
 TEST(test_rounds)
@@ -96,8 +96,8 @@ TEST(test_rounds)
         char story[TEXT_BYTES] = "";
 
         for (const char *at = row->reached; *at != '\0'; at += at[2] == '\0' ? 2 : 3) {
-            unsigned count = at[1] == 'G' ? MU__DIAL_ADDRESSES_MAX
-                                          : (unsigned)(at[1] - '0');
+            unsigned count =
+                at[1] == 'G' ? MU__DIAL_ADDRESSES_MAX : (unsigned)(at[1] - '0');
             bool more = mu__dial_tried_add(&tried, (uint32_t)at[0], count);
 
             story[strlen(story)] = more ? '>' : '.';
@@ -123,6 +123,7 @@ static const struct plan_row {
     struct failing failing[FAILURES_MAX];
     const char *story;
 } plan_rows[] = {
+    /* clang-format off */
     {"no address", 0, 10000, {{0, 0}}, "0 over"},
     {"one that is silent", 1, 10000, {{0, 0}},
      "0 begin a, 10000 give up a, 10000 over"},
@@ -146,6 +147,7 @@ static const struct plan_row {
      "0 begin a, 250 begin b, 700 over"},
     {"a limit shorter than the pause", 2, 100, {{0, 0}},
      "0 begin a, 100 give up a, 100 begin b, 200 give up b, 200 over"},
+    /* clang-format on */
 };
 
 static void tell(char *out, uint64_t now_ms, const char *what, int which)
@@ -226,7 +228,8 @@ static const struct words_row {
     {"one", 1, {{"::1", "refused"}}, "::1: refused"},
     {"two", 2, {{"a", "refused"}, {"b", "silent"}}, "a: refused; b: silent"},
     {"the same of two", 2, {{"a", "refused"}, {"b", "refused"}}, "a, b: refused"},
-    {"the same, not side by side", 4,
+    {"the same, not side by side",
+     4,
      {{"a", "refused"}, {"b", "silent"}, {"c", "refused"}, {"d", "silent"}},
      "a, c: refused; b, d: silent"},
 };

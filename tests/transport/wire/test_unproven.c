@@ -69,12 +69,12 @@ TEST_ON(test_tokens_of_one_address, struct fixture *f, setup, teardown)
         {5000, 1, 1},
         {5000, 1000, MU__UNPROVEN_BURST - 1},
         {5000, 1, 0},
-        {5100, 10, 0},                              /* 0.8 tokens */
+        {5100, 10, 0}, /* 0.8 tokens */
         {5125, 10, 1},
         {6125, 100, MU__UNPROVEN_PER_SECOND},
         {7125, 3, 3},
         {8125, 100, 2 * MU__UNPROVEN_PER_SECOND - 3},
-        {UINT64_C(1) << 40, 1000, MU__UNPROVEN_BURST},  /* never more than a burst */
+        {UINT64_C(1) << 40, 1000, MU__UNPROVEN_BURST}, /* never more than a burst */
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -89,7 +89,7 @@ TEST_ON(test_addresses_do_not_share_tokens, struct fixture *f, setup, teardown)
     assert_int_equal(admitted(f, v4(1), 1000, 9), MU__UNPROVEN_BURST);
     assert_int_equal(admitted(f, v4(2), 1000, 9), MU__UNPROVEN_BURST);
     assert_int_equal(admitted(f, v6(1, 1), 1000, 9), MU__UNPROVEN_BURST);
-    assert_int_equal(admitted(f, v6(1, 2), 1000, 9), 0);     /* the same network */
+    assert_int_equal(admitted(f, v6(1, 2), 1000, 9), 0); /* the same network */
     assert_int_equal(admitted(f, v6(2, 1), 1000, 9), MU__UNPROVEN_BURST);
     assert_int_equal(admitted(f, v4(1), 1000, 9), 0);
     assert_int_equal(admitted(f, here, 100000, 9), 100000);
@@ -103,12 +103,12 @@ TEST_ON(test_more_addresses_than_are_remembered, struct fixture *f, setup, teard
 
     for (uint32_t i = 0; i < 100 * MU__UNPROVEN_SOURCES; i++) {
         assert_int_equal(admitted(f, v4(0x0a000000 + i), 1, 1000 + i), 1);
-        if (i % 4 == 0)     /* one that comes again and again stays remembered */
+        if (i % 4 == 0) /* one that comes again and again stays remembered */
             count += admitted(f, v4(1), 1, 1000 + i);
     }
     assert_in_range(count, MU__UNPROVEN_BURST,
-                    MU__UNPROVEN_BURST + 101 * MU__UNPROVEN_SOURCES *
-                                             MU__UNPROVEN_PER_SECOND / 1000);
+                    MU__UNPROVEN_BURST +
+                        101 * MU__UNPROVEN_SOURCES * MU__UNPROVEN_PER_SECOND / 1000);
 }
 
 /* Who proves itself does not pay: a thousand members behind one address. */
@@ -140,7 +140,7 @@ TEST_ON(test_the_oldest_goes, struct fixture *f, setup, teardown)
 {
     for (unsigned i = 0; i < MU__UNPROVEN_MAX; i++)
         assert_null(add(f, i, 1));
-    mu__unproven_prove(&f->unproven, &f->entries[0]);   /* it is counted no more */
+    mu__unproven_prove(&f->unproven, &f->entries[0]); /* it is counted no more */
     assert_null(add(f, MU__UNPROVEN_MAX, 1));
     for (unsigned i = MU__UNPROVEN_MAX + 1; i < MANY; i++) {
         struct mu__unproven_entry *oldest = add(f, i, 1);

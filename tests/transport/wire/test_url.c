@@ -53,8 +53,10 @@ TEST(test_schemes_of_nng)
         {"inproc://a-name", MU__SCHEME_INPROC, "inproc", 0, "a-name"},
     };
     static const char *const wrong[] = {
-        "ws://", "ws://host", "ws://host:80/path", "wss://:1", "tls+tcp://host:0",
-        "inproc://", "inproc://a b", "inproc://a/b", "tls://host:1", "ws:/host:1",
+        "ws://",        "ws://host",        "ws://host:80/path",
+        "wss://:1",     "tls+tcp://host:0", "inproc://",
+        "inproc://a b", "inproc://a/b",     "tls://host:1",
+        "ws:/host:1",
     };
     struct mu__url url;
 

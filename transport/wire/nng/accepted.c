@@ -13,10 +13,10 @@ struct mu__nng_in {
     struct mu__unproven_entry unproven; /* until it is a member's */
     struct mu__sp_taken taken;
     struct mu__sp_window window;
-    bool is_blocked;             /* `writable` follows */
-    nng_msg *pending;            /* the socket did not take it; NULL: none */
-    struct mu__list_node waits;  /* in wire->in.waiting, while it has one */
-    bool is_dropped; /* and in the list of those, */
+    bool is_blocked;            /* `writable` follows */
+    nng_msg *pending;           /* the socket did not take it; NULL: none */
+    struct mu__list_node waits; /* in wire->in.waiting, while it has one */
+    bool is_dropped;            /* and in the list of those, */
     struct mu__list_node node;
     uint64_t dropped_ms; /* since then */
     uint64_t heard_ms;   /* its last frame after that */
@@ -186,8 +186,8 @@ static void on_nng_sweep(uv_timer_t *timer)
 static void wait_for_proof(struct mu__wire_nng *wire, struct mu__nng_in *in)
 {
     static const struct mu__source any = {.is_limited = false};
-    struct mu__unproven_entry *oldest = mu__unproven_add(
-        &wire->in.unproven, &in->unproven, &any, uv_now(wire->loop));
+    struct mu__unproven_entry *oldest =
+        mu__unproven_add(&wire->in.unproven, &in->unproven, &any, uv_now(wire->loop));
 
     if (oldest != NULL)
         end_unproven(wire, oldest,

@@ -33,9 +33,8 @@ static struct mu__nng_dialer *socket_new(struct mu__wire_nng *wire)
 }
 
 /* A socket whose dialer cannot be made is kept for the next one. */
-struct mu__nng_dialer *mu__nng_dialer_new(struct mu__wire_nng *wire,
-                                          struct mu__nng_out *out, const char *url,
-                                          int *ret_code)
+struct mu__nng_dialer *mu__nng_dialer_new(
+    struct mu__wire_nng *wire, struct mu__nng_out *out, const char *url, int *ret_code)
 {
     struct mu__nng_dialer *dialer = wire->out.spare;
     char at[MU__NNG_URL_BYTES];
@@ -56,7 +55,7 @@ struct mu__nng_dialer *mu__nng_dialer_new(struct mu__wire_nng *wire,
     if (rv == 0)
         rv = nng_dialer_set_size(dialer->nng, NNG_OPT_RECVMAXSZ, MU__NNG_MESSAGE_MAX);
     if (rv == NNG_ENOTSUP)
-        rv = 0;     /* inproc has no bound */
+        rv = 0; /* inproc has no bound */
     if (rv != 0) {
         wire->out.spare = dialer;
         *ret_code = rv == NNG_ENOMEM ? -MU_ENOMEM : -MU_EINVALID;
@@ -218,10 +217,8 @@ void mu__nng_dialer_retire(struct mu__nng_dialer *dialer)
     dialer->retired_ms = uv_now(wire->loop);
     stop_dialer(dialer);
     mu__nng_end_open(dialer->end, false);
-    (void)nng_dialer_set_ms(dialer->nng, NNG_OPT_RECONNMINT,
-                            MU__NNG_RECONNECT_NEVER_MS);
-    (void)nng_dialer_set_ms(dialer->nng, NNG_OPT_RECONNMAXT,
-                            MU__NNG_RECONNECT_NEVER_MS);
+    (void)nng_dialer_set_ms(dialer->nng, NNG_OPT_RECONNMINT, MU__NNG_RECONNECT_NEVER_MS);
+    (void)nng_dialer_set_ms(dialer->nng, NNG_OPT_RECONNMAXT, MU__NNG_RECONNECT_NEVER_MS);
     mu__list_remove(&wire->out.dialers, &dialer->node);
     mu__list_append(&wire->out.retired, &dialer->node);
     wire->out.retired_count++;

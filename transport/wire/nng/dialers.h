@@ -25,23 +25,22 @@ struct mu__nng_dialer {
     struct mu__nng_end *end;
     uint32_t pipe; /* 0: not connected */
     uint64_t retired_ms;
-    nng_msg *pending;   /* accepted, goes out next; NULL: none */
-    bool owes_note;     /* behind that */
+    nng_msg *pending; /* accepted, goes out next; NULL: none */
+    bool owes_note;   /* behind that */
     struct mu__sp_taken taken;
     uv_poll_t writable; /* its descriptors, */
     uv_poll_t readable;
-    bool has_writable;  /* if these are so */
+    bool has_writable; /* if these are so */
     bool has_readable;
     bool is_secured;
-    unsigned closing;   /* of these handles */
-    bool is_freed;      /* once they are closed */
+    unsigned closing; /* of these handles */
+    bool is_freed;    /* once they are closed */
 };
 
 /* NULL: out of memory, or a url that nng refuses, or that needs TLS; *ret_code says
  * which. */
-struct mu__nng_dialer *mu__nng_dialer_new(struct mu__wire_nng *wire,
-                                          struct mu__nng_out *out, const char *url,
-                                          int *ret_code);
+struct mu__nng_dialer *mu__nng_dialer_new(
+    struct mu__wire_nng *wire, struct mu__nng_out *out, const char *url, int *ret_code);
 
 /* Why it is not connected. */
 const char *mu__nng_dialer_why(const struct mu__nng_dialer *dialer);

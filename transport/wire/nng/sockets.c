@@ -285,9 +285,8 @@ static void get_nng_proof(struct mu__wire *door, uint32_t number,
                           struct mu__proof *ret_proof)
 {
     struct mu__wire_nng *wire = (struct mu__wire_nng *)door;
-    bool is_secured = mu__wire_is_accepted(number)
-                          ? wire->is_secured
-                          : mu__nng_out_is_secured(wire, number);
+    bool is_secured = mu__wire_is_accepted(number) ? wire->is_secured
+                                                   : mu__nng_out_is_secured(wire, number);
 
     *ret_proof = (struct mu__proof){.right = is_secured ? MU__RIGHT_TASK : MU__RIGHT_ALL};
 }
@@ -344,8 +343,8 @@ int mu__nng_open(int (*open)(nng_socket *socket), nng_socket *ret_socket)
     return rv;
 }
 
-static struct mu__wire_nng *
-nng_wire_new(uv_loop_t *loop, const struct mu__wire_events *events, void *owner)
+static struct mu__wire_nng *nng_wire_new(
+    uv_loop_t *loop, const struct mu__wire_events *events, void *owner)
 {
     struct mu__wire_nng *wire = calloc(1, sizeof *wire);
 

@@ -115,10 +115,10 @@ static void set_right(struct mu__tls_identity *identity, X509 *certificate)
     struct mu__proof proof = {.right = MU__RIGHT_NONE};
     char why[128];
 
-    identity->right = mu__tls_proof_of(certificate, identity->any_task, &proof, why,
-                                       sizeof why)
-                          ? proof.right
-                          : MU__RIGHT_ALL;
+    identity->right =
+        mu__tls_proof_of(certificate, identity->any_task, &proof, why, sizeof why)
+            ? proof.right
+            : MU__RIGHT_ALL;
 }
 
 /* The first is this node's, those behind it lead to the CA. */

@@ -19,12 +19,12 @@
 #include <unistd.h>
 
 enum {
-    AT_ONCE = 16,               /* accepted before connections are read again */
+    AT_ONCE = 16, /* accepted before connections are read again */
     PAUSE_MS = 100,
-    CHANCE_MS = 20,             /* to prove itself, where descriptors are short */
-    SHORT_SAID_MS = 60000,      /* between reports that descriptors are short */
+    CHANCE_MS = 20,        /* to prove itself, where descriptors are short */
+    SHORT_SAID_MS = 60000, /* between reports that descriptors are short */
     RESERVE_MIN = 16,
-    RESERVE_MAX = 256           /* the reserve is an eighth of all, in these bounds */
+    RESERVE_MAX = 256 /* the reserve is an eighth of all, in these bounds */
 };
 
 /* ---- addresses ---- */
@@ -108,12 +108,12 @@ static void on_unproven_sweep(uv_timer_t *timer)
 void mu__accepting_wait(struct mu__wire_uv *wire, struct mu__unproven_entry *entry,
                         const struct mu__source *source)
 {
-    struct mu__unproven_entry *oldest = mu__unproven_add(
-        &wire->accepting.unproven, entry, source, uv_now(wire->loop));
+    struct mu__unproven_entry *oldest =
+        mu__unproven_add(&wire->accepting.unproven, entry, source, uv_now(wire->loop));
 
     if (oldest != NULL)
-        mu__connection_end(
-            oldest, "too many others came that had not proven themselves either");
+        mu__connection_end(oldest,
+                           "too many others came that had not proven themselves either");
     schedule_unproven_sweep(wire);
 }
 
@@ -198,8 +198,7 @@ static bool has_descriptors(void)
 /* How long to wait for room for one more connection; 0: there is room. */
 static uint64_t get_accept_wait_ms(struct mu__wire_uv *wire)
 {
-    struct mu__unproven_entry *oldest =
-        mu__unproven_oldest(&wire->accepting.unproven);
+    struct mu__unproven_entry *oldest = mu__unproven_oldest(&wire->accepting.unproven);
     uint64_t age_ms = oldest == NULL ? 0 : uv_now(wire->loop) - oldest->since_ms;
 
     if (has_descriptors())
@@ -265,7 +264,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 {
     struct mu__wire_uv *wire = poll->data;
 
-    (void)status;       /* what is wrong with it, accepting tells */
+    (void)status; /* what is wrong with it, accepting tells */
     (void)events;
     for (int i = 0; i < AT_ONCE && !wire->closing && accept_one(wire); i++)
         continue;

@@ -125,8 +125,8 @@ void mu__connection_accept(struct mu__wire_uv *wire, int fd,
     c->is_secured = !is_ipc && wire->tls != NULL;
     mu__wire_uv_hold(wire);
     mu__accepting_wait(wire, &c->unproven, source);
-    if ((is_ipc ? uv_pipe_open(&c->stream.pipe, fd)
-                : uv_tcp_open(&c->stream.tcp, fd)) != 0) {
+    if ((is_ipc ? uv_pipe_open(&c->stream.pipe, fd) : uv_tcp_open(&c->stream.tcp, fd)) !=
+        0) {
         (void)close(fd);
         mu__connection_close(c);
     } else if (mu__map_set(&wire->connections, c->number, c) != 0) {
@@ -195,7 +195,7 @@ void mu__connection_peer(struct mu__wire *door, uint32_t number, char *ret_addre
         return;
     if (c->stream.handle.type == UV_TCP &&
         uv_tcp_getpeername(&c->stream.tcp, (struct sockaddr *)&name, &name_size) != 0)
-        mu__source_words(&c->unproven.source, ret_address, size);   /* it has gone */
+        mu__source_words(&c->unproven.source, ret_address, size); /* it has gone */
     else
         mu__address_words((struct sockaddr *)&name, ret_address, size);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORDS_BYTES = 4 << 10 };  /* of TLS, read at a time */
+enum { RECORDS_BYTES = 4 << 10 }; /* of TLS, read at a time */
 
 _Static_assert((int)MU__ADDRESSES_MAX <= (int)MU__DIAL_ADDRESSES_MAX,
                "all addresses of a look-up are tried");
@@ -20,15 +20,15 @@ struct mu__dialling {
     struct mu__blocking_jobs *blocking_jobs;
     const struct mu__tls_source *tls;
     const struct mu__dialling_events *events;
-    void *owner;                /* NULL: it is over */
+    void *owner; /* NULL: it is over */
     void *arg;
     const struct mu__dial_tried *tried;
     uint32_t timeout_ms;
     struct mu__dial_plan plan;
     struct mu__dial_try tries[MU__DIAL_ADDRESSES_MAX];
     const char *no_name;
-    uv_timer_t timer;           /* until the plan's next move, or the look-up's timeout */
-    struct mu__look_up_job *look_up;    /* NULL: not begun, or over */
+    uv_timer_t timer; /* until the plan's next move, or the look-up's timeout */
+    struct mu__look_up_job *look_up; /* NULL: not begun, or over */
     unsigned holds;
 };
 
@@ -122,7 +122,7 @@ static void win_dialling(struct mu__dialling *dialling, struct mu__connection *c
     connection->stream.handle.data = NULL;
     try->connection = NULL;
     try->state = MU__DIAL_GREETS;
-    dialling->holds--;          /* the timer holds it still */
+    dialling->holds--; /* the timer holds it still */
     end_dialling(dialling);
     dialling->events->won(owner, dialling, connection);
 }
@@ -338,7 +338,7 @@ static void on_dial_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 static void on_dial_greeting_written(uv_write_t *request, int status)
 {
     (void)request;
-    (void)status;   /* the reading side sees a broken connection too */
+    (void)status; /* the reading side sees a broken connection too */
 }
 
 static int send_dial_greeting(struct mu__connection *connection)
@@ -570,7 +570,7 @@ int mu__dialling_start(const struct mu__dial_request *request,
     dialling->timeout_ms = request->timeout_ms;
     (void)uv_timer_init(request->loop, &dialling->timer);
     dialling->timer.data = dialling;
-    dialling->holds = 1;        /* the timer's */
+    dialling->holds = 1; /* the timer's */
     (void)uv_timer_start(&dialling->timer, on_dialling_start, 0, 0);
     *ret_dialling = dialling;
     return 0;

@@ -13,25 +13,25 @@
 enum mu__dial_state {
     MU__DIAL_UNTRIED,
     MU__DIAL_CONNECTING,
-    MU__DIAL_CONNECTED,         /* it has not greeted yet */
-    MU__DIAL_GREETS,            /* a node of muster, by its greeting */
-    MU__DIAL_REFUSED,           /* nothing listens there */
-    MU__DIAL_SILENT,            /* no answer to the attempt to connect */
-    MU__DIAL_MUTE,              /* it is connected, and says nothing */
-    MU__DIAL_ENDED,             /* it hangs up instead of a greeting */
-    MU__DIAL_OTHER,             /* what answers is not muster */
-    MU__DIAL_UNPROVEN,          /* one end does not accept what the other has shown */
-    MU__DIAL_NO_WAY             /* any other failure: `why` has the system's words */
+    MU__DIAL_CONNECTED, /* it has not greeted yet */
+    MU__DIAL_GREETS,    /* a node of muster, by its greeting */
+    MU__DIAL_REFUSED,   /* nothing listens there */
+    MU__DIAL_SILENT,    /* no answer to the attempt to connect */
+    MU__DIAL_MUTE,      /* it is connected, and says nothing */
+    MU__DIAL_ENDED,     /* it hangs up instead of a greeting */
+    MU__DIAL_OTHER,     /* what answers is not muster */
+    MU__DIAL_UNPROVEN,  /* one end does not accept what the other has shown */
+    MU__DIAL_NO_WAY     /* any other failure: `why` has the system's words */
 };
 
 /* One address. */
 struct mu__dial_try {
-    union mu__address address;  /* a path has none */
+    union mu__address address; /* a path has none */
     enum mu__dial_state state;
-    const char *why;            /* once it has failed: a constant text, or `words`; else
-                                   NULL */
+    const char *why; /* once it has failed: a constant text, or `words`; else
+                        NULL */
     char words[256];
-    struct mu__connection *connection;  /* while it is under way */
+    struct mu__connection *connection; /* while it is under way */
 };
 
 /* "10.0.0.7"; "" for a path. */
@@ -54,14 +54,14 @@ struct mu__dialling_events {
 
 struct mu__dial_request {
     uv_loop_t *loop;
-    struct mu__blocking_jobs *blocking_jobs;    /* of the loop: look-ups are theirs */
-    const struct mu__url *url;  /* copied */
-    const struct mu__tls_source *tls;   /* borrowed; NULL: tcp is spoken plain */
-    const struct mu__dial_tried *tried; /* borrowed; NULL: none */
-    uint32_t timeout_ms;        /* of the look-up, and of one address */
-    const struct mu__dialling_events *events;   /* outlives it */
+    struct mu__blocking_jobs *blocking_jobs;  /* of the loop: look-ups are theirs */
+    const struct mu__url *url;                /* copied */
+    const struct mu__tls_source *tls;         /* borrowed; NULL: tcp is spoken plain */
+    const struct mu__dial_tried *tried;       /* borrowed; NULL: none */
+    uint32_t timeout_ms;                      /* of the look-up, and of one address */
+    const struct mu__dialling_events *events; /* outlives it */
     void *owner;
-    void *arg;                  /* of `closed` */
+    void *arg; /* of `closed` */
 };
 
 /* No event comes before the loop's next iteration. After `won` or `lost` the dialling has

@@ -19,9 +19,9 @@ struct mu__dial {
     struct mu__url url;
     const struct mu__dial_tried *tried; /* addresses to try last; borrowed; NULL: none */
     struct mu__dialling *dialling;      /* NULL: it waits */
-    uv_timer_t timer;           /* until the next attempt */
+    uv_timer_t timer;                   /* until the next attempt */
     unsigned backoff_ms;
-    char *last_error;           /* owned; NULL: nothing is known */
+    char *last_error; /* owned; NULL: nothing is known */
 };
 
 /* ---- the end ---- */

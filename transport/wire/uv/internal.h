@@ -16,10 +16,10 @@
 
 enum {
     MU__SP_HEADER_MAX = 9 + MU__SP_PREFACE_BYTES, /* before each frame; 1 less over tcp */
-    MU__SP_HEADROOM = 32        /* before a frame's bytes: room for it */
+    MU__SP_HEADROOM = 32 /* before a frame's bytes: room for it */
 };
 
-enum { MU__PEER_BYTES = 64 };       /* an address, for messages */
+enum { MU__PEER_BYTES = 64 }; /* an address, for messages */
 enum { MU__PEER_USER_BYTES = 128 };
 
 enum { MU__WIRE_SCRATCH_BYTES = 256 << 10, MU__WIRE_PLAIN_BYTES = 16 << 10 };
@@ -36,47 +36,47 @@ struct mu__dialling;
 
 /* The attempt that a connection came from. */
 struct mu__connecting {
-    struct mu__dialling *dialling;  /* NULL: it has won, or is being closed */
+    struct mu__dialling *dialling; /* NULL: it has won, or is being closed */
     unsigned which;
     uv_connect_t request;
     uint8_t heard[MU__SP_GREETING_BYTES];
     unsigned heard_size;
-    uint8_t *records;           /* of TLS, as they come, until it has won; else NULL */
-    bool has_answered;          /* something has come, in TLS */
+    uint8_t *records;  /* of TLS, as they come, until it has won; else NULL */
+    bool has_answered; /* something has come, in TLS */
 };
 
 /* The incoming side of a connection. */
 struct mu__reading {
     uint8_t head[MU__SP_HEADER_MAX];
     unsigned head_size;
-    struct mu__buf *frame;      /* being filled */
-    uint32_t frame_size;        /* when it is complete */
-    struct mu__sp_preface preface;  /* of it */
+    struct mu__buf *frame;         /* being filled */
+    uint32_t frame_size;           /* when it is complete */
+    struct mu__sp_preface preface; /* of it */
     struct mu__sp_taken taken;
-    uint8_t *left;              /* read, but not delivered because of a pause */
+    uint8_t *left; /* read, but not delivered because of a pause */
     size_t left_size;
-    struct mu__list_node node;  /* in wire->paused, while `paused` */
+    struct mu__list_node node; /* in wire->paused, while `paused` */
     bool greeted;
     bool paused;
-    bool held;                  /* by the links: nothing is read */
-    bool expects_large;         /* the last frame was large */
+    bool held;          /* by the links: nothing is read */
+    bool expects_large; /* the last frame was large */
 };
 
 /* A connection to another node, dialled or accepted. */
 struct mu__connection {
-    union mu__stream stream;    /* first: handles cast */
-    struct mu__wire_uv *wire;   /* NULL: while it is dialled */
-    struct mu__tls *tls;        /* NULL: plain, or its ClientHello has not come */
+    union mu__stream stream;  /* first: handles cast */
+    struct mu__wire_uv *wire; /* NULL: while it is dialled */
+    struct mu__tls *tls;      /* NULL: plain, or its ClientHello has not come */
     uint32_t number;
     bool is_ipc;
-    bool is_secured;            /* it speaks TLS */
-    bool is_member;             /* the links have accepted its HELLO */
-    bool is_closing;            /* no event comes any more */
-    bool is_blocked;            /* `writable` follows */
-    bool is_broken;             /* out of memory in the middle of a frame */
+    bool is_secured;                    /* it speaks TLS */
+    bool is_member;                     /* the links have accepted its HELLO */
+    bool is_closing;                    /* no event comes any more */
+    bool is_blocked;                    /* `writable` follows */
+    bool is_broken;                     /* out of memory in the middle of a frame */
     struct mu__unproven_entry unproven; /* if it was accepted */
     struct mu__connecting connecting;   /* if it was dialled */
-    uint32_t address_number;    /* the same: of the address that it leads to */
+    uint32_t address_number;            /* the same: of the address that it leads to */
     unsigned addresses_count;
     uv_write_t greeting_request;
     uint8_t greeting[MU__SP_GREETING_BYTES];
@@ -84,38 +84,38 @@ struct mu__connection {
 };
 
 struct mu__accepting {
-    int fd;                         /* that listens; -1: nobody can connect */
-    uv_poll_t poll;                 /* of it; stopped during a pause */
+    int fd;         /* that listens; -1: nobody can connect */
+    uv_poll_t poll; /* of it; stopped during a pause */
     uv_timer_t pause;
-    uv_timer_t sweep;               /* until the oldest unproven one must go */
-    uint64_t short_said_ms;         /* 0: never */
+    uv_timer_t sweep;       /* until the oldest unproven one must go */
+    uint64_t short_said_ms; /* 0: never */
     struct mu__unproven unproven;
 };
 
 struct mu__wire_uv {
-    struct mu__wire door;           /* first: operations cast */
+    struct mu__wire door; /* first: operations cast */
     uv_loop_t *loop;
-    struct mu__blocking_jobs *blocking_jobs;    /* look-ups of names */
+    struct mu__blocking_jobs *blocking_jobs; /* look-ups of names */
     struct mu__wire_events events;
     void *owner;
-    struct mu__url url;             /* that it listens at */
-    char text[280];                 /* the same, with the real port */
+    struct mu__url url; /* that it listens at */
+    char text[280];     /* the same, with the real port */
     struct mu__accepting accepting;
-    uv_prepare_t before_poll;       /* both call burst_end, once for all that happened */
+    uv_prepare_t before_poll; /* both call burst_end, once for all that happened */
     uv_check_t after_poll;
-    uv_idle_t resume;               /* reads on after pauses */
-    const struct mu__tls_source *tls;   /* borrowed; NULL: everything is plain and open */
-    struct mu__map connections;     /* struct mu__connection, by number */
-    struct mu__map dials;           /* struct mu__dial, by number */
-    struct mu__list paused;         /* connections */
+    uv_idle_t resume;                 /* reads on after pauses */
+    const struct mu__tls_source *tls; /* borrowed; NULL: everything is plain and open */
+    struct mu__map connections;       /* struct mu__connection, by number */
+    struct mu__map dials;             /* struct mu__dial, by number */
+    struct mu__list paused;           /* connections */
     uint32_t accepted_next;
-    bool news;                      /* there were events since the last burst_end */
+    bool news; /* there were events since the last burst_end */
     bool closing;
-    unsigned holds;                 /* handles and requests that must end first */
+    unsigned holds; /* handles and requests that must end first */
     void (*closed)(void *arg);
     void *closed_arg;
     uint8_t scratch[MU__WIRE_SCRATCH_BYTES];
-    uint8_t plain[MU__WIRE_PLAIN_BYTES];    /* of one record of TLS */
+    uint8_t plain[MU__WIRE_PLAIN_BYTES]; /* of one record of TLS */
 };
 
 /* The wire is freed when the last hold is dropped. */

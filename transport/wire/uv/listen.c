@@ -129,7 +129,7 @@ static int open_socket(const struct sockaddr *address, size_t size, int *ret_fd)
 /* The failures of a name's addresses. */
 struct attempts {
     unsigned count;
-    int status;                 /* the one to report: the first in `refusals` */
+    int status; /* the one to report: the first in `refusals` */
     struct mu__dial_failure rows[MU__ADDRESSES_MAX];
     char names[MU__ADDRESSES_MAX][INET6_ADDRSTRLEN];
 };

@@ -11,8 +11,8 @@ enum { MU__LISTEN_LOOK_UP_MS = 10000 };
 
 struct mu__listening {
     int fd;
-    struct mu__url url;         /* as requested */
-    char text[280];             /* the same, with the real port */
+    struct mu__url url; /* as requested */
+    char text[280];     /* the same, with the real port */
 };
 
 /* Listen at `bind_url`; messages and codes as of mu__wire_uv_open. A name with several

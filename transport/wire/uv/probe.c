@@ -14,7 +14,7 @@ struct probe_run {
     struct mu__blocking_jobs *blocking_jobs;
     struct mu__probe *probes;
     size_t count;
-    size_t next;            /* the first that has not begun */
+    size_t next; /* the first that has not begun */
     size_t under_way;
     bool filling;
     unsigned timeout_ms;
@@ -27,8 +27,8 @@ struct attempt {
     struct probe_run *run;
     struct mu__probe *probe;
     struct mu__url url;
-    uv_timer_t timer;               /* of the timeout */
-    struct mu__dialling *dialling;  /* NULL: not begun, or over */
+    uv_timer_t timer;              /* of the timeout */
+    struct mu__dialling *dialling; /* NULL: not begun, or over */
     uint64_t began_ms;
 };
 
@@ -65,7 +65,7 @@ static void conclude_as(struct attempt *attempt, enum mu__probe_state state,
 static const struct outcome {
     enum mu__probe_state state;
     unsigned weight;
-    const char *words;          /* for `others`; NULL: the reason of the try */
+    const char *words; /* for `others`; NULL: the reason of the try */
 } outcomes[] = {
     [MU__DIAL_UNTRIED] = {MU__PROBE_SILENT, 0, "its turn did not come"},
     [MU__DIAL_CONNECTING] = {MU__PROBE_SILENT, 3, "no answer by then"},
@@ -100,7 +100,7 @@ static void note_found(struct mu__probe *probe, const char *name)
 }
 
 static void note_address(struct attempt *attempt, const struct mu__dial_try *try,
-                       const char *name)
+                         const char *name)
 {
     struct mu__probe *probe = attempt->probe;
 
@@ -135,8 +135,8 @@ static void note_tries(struct attempt *attempt)
             note_address(attempt, &tries[i], names[i]);
         else if (tries[i].state != MU__DIAL_UNTRIED ||
                  tries[best].state != MU__DIAL_GREETS)
-            rows[rows_count++] = (struct mu__dial_failure){
-                names[i], words == NULL ? tries[i].why : words};
+            rows[rows_count++] =
+                (struct mu__dial_failure){names[i], words == NULL ? tries[i].why : words};
     }
     mu__dial_words(rows, rows_count, probe->others, sizeof probe->others);
 }
@@ -188,7 +188,7 @@ static void on_probe_lost(void *owner, const struct mu__dialling *dialling)
 
 static void on_probe_dialling_closed(void *arg)
 {
-    (void)arg;    /* the loop runs until all handles are closed */
+    (void)arg; /* the loop runs until all handles are closed */
 }
 
 /* ---- the run ---- */

@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 enum mu__probe_state {
-    MU__PROBE_GREETS,   /* a node of muster, by its greeting */
-    MU__PROBE_NO_NAME,  /* the name does not resolve */
-    MU__PROBE_REFUSED,  /* nothing listens there */
-    MU__PROBE_SILENT,   /* no answer to the attempt to connect */
-    MU__PROBE_MUTE,     /* it is connected, and says nothing */
-    MU__PROBE_OTHER,    /* what answers is not muster: `why` names it, if known */
-    MU__PROBE_NO_WAY    /* any other failure: `why` has the system's words */
+    MU__PROBE_GREETS,  /* a node of muster, by its greeting */
+    MU__PROBE_NO_NAME, /* the name does not resolve */
+    MU__PROBE_REFUSED, /* nothing listens there */
+    MU__PROBE_SILENT,  /* no answer to the attempt to connect */
+    MU__PROBE_MUTE,    /* it is connected, and says nothing */
+    MU__PROBE_OTHER,   /* what answers is not muster: `why` names it, if known */
+    MU__PROBE_NO_WAY   /* any other failure: `why` has the system's words */
 };
 
 struct mu__probe {
@@ -28,12 +28,12 @@ struct mu__probe {
     char at[80];                /* the address where a node greets, "10.0.0.7:4000", or a
                                    path; else one that answered, or the first of all */
     char why[256];
-    char others[512];           /* the other addresses that did not answer as a node, and
-                                   why, "10.0.0.8, ::1: no answer"; "": there are none */
+    char others[512]; /* the other addresses that did not answer as a node, and
+                         why, "10.0.0.8, ::1: no answer"; "": there are none */
     uint32_t took_ms;
 };
 
-enum { MU__PROBES_AT_ONCE = 64 };   /* further ones wait */
+enum { MU__PROBES_AT_ONCE = 64 }; /* further ones wait */
 
 /* Probe all, each within `timeout_ms` of its begin, with TLS over tcp where `tls` is not
  * NULL. A look-up that hangs is left to its thread. -MU_ENOMEM: the loop could not be

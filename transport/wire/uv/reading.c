@@ -19,8 +19,8 @@
 
 enum {
     DIRECT_BYTES_MIN = 16 << 10, /* with more missing, a frame is read into its memory */
-    LARGE_BYTES_MIN = 48 << 10, /* after a frame of this size another one is expected */
-    PEEK_BYTES = 1 << 10        /* read of a frame that is expected to be large */
+    LARGE_BYTES_MIN = 48 << 10,  /* after a frame of this size another one is expected */
+    PEEK_BYTES = 1 << 10         /* read of a frame that is expected to be large */
 };
 
 /* ---- pauses ---- */
@@ -110,7 +110,7 @@ static bool begin_frame(struct mu__connection *c)
         return false;
     }
     if (c->in.preface.is_note) {
-        c->in.head_size = 0;    /* here nothing is counted */
+        c->in.head_size = 0; /* here nothing is counted */
         return true;
     }
     c->in.frame = mu__buf_new((size_t)size);
@@ -242,7 +242,7 @@ static bool take_record(struct mu__connection *c)
     bool direct = is_direct(c);
     uint8_t *at = direct ? c->in.frame->data + c->in.frame->size : c->wire->plain;
     int size = mu__tls_read(c->tls, at,
-                            direct ? c->in.frame_size - c->in.frame->size
+                            direct         ? c->in.frame_size - c->in.frame->size
                             : c->is_member ? sizeof c->wire->plain
                                            : MU__UNPROVEN_BYTES_MAX);
     size_t used;
@@ -450,7 +450,7 @@ void mu__reading_hold(struct mu__wire *door, uint32_t number, bool is_held)
 static void on_reply_greeting_written(uv_write_t *request, int status)
 {
     (void)request;
-    (void)status;   /* the reading side sees a broken connection too */
+    (void)status; /* the reading side sees a broken connection too */
 }
 
 static void send_greeting(struct mu__connection *c)

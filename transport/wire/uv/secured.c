@@ -5,7 +5,7 @@
 
 /* Output that the system did not take at once. */
 struct rest {
-    uv_write_t request;         /* first: the request casts */
+    uv_write_t request; /* first: the request casts */
     struct mu__buf *output;
 };
 
@@ -13,15 +13,15 @@ static void on_tls_written(uv_write_t *request, int status)
 {
     struct rest *rest = (struct rest *)request;
 
-    (void)status;       /* the reading side sees a broken connection too */
+    (void)status; /* the reading side sees a broken connection too */
     mu__buf_unref(rest->output);
     free(rest);
 }
 
 static int write_tls_rest(uv_stream_t *stream, struct mu__buf *output, size_t written)
 {
-    uv_buf_t buf = uv_buf_init((char *)output->data + written,
-                               output->size - (unsigned)written);
+    uv_buf_t buf =
+        uv_buf_init((char *)output->data + written, output->size - (unsigned)written);
     struct rest *rest = malloc(sizeof *rest);
 
     if (rest == NULL)
@@ -45,7 +45,7 @@ int mu__tls_flush(struct mu__tls *tls, uv_stream_t *stream)
     buf = uv_buf_init((char *)output->data, output->size);
     written = uv_try_write(stream, &buf, 1);
     if (written < 0)
-        written = 0;    /* full, or broken, which the reading side will see */
+        written = 0; /* full, or broken, which the reading side will see */
     rv = (uint32_t)written == output->size
              ? 0
              : write_tls_rest(stream, output, (size_t)written);

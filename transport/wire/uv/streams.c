@@ -100,8 +100,7 @@ void mu__wire_uv_resume_later(struct mu__wire_uv *wire)
 
 int mu__stream_init(uv_loop_t *loop, bool ipc, union mu__stream *stream)
 {
-    return ipc ? uv_pipe_init(loop, &stream->pipe, 0)
-               : uv_tcp_init(loop, &stream->tcp);
+    return ipc ? uv_pipe_init(loop, &stream->pipe, 0) : uv_tcp_init(loop, &stream->tcp);
 }
 
 static void release_uv_frame(struct mu__buf *buf)
@@ -111,7 +110,7 @@ static void release_uv_frame(struct mu__buf *buf)
 }
 
 struct frame {
-    struct mu__buf buf;             /* first: released by it */
+    struct mu__buf buf; /* first: released by it */
     struct mu__splices splices;
 };
 
@@ -189,7 +188,7 @@ static void init_handles(struct mu__wire_uv *wire)
     wire->before_poll.data = wire;
     wire->after_poll.data = wire;
     wire->resume.data = wire;
-    wire->holds += 4;   /* these three, the blocking jobs */
+    wire->holds += 4; /* these three, the blocking jobs */
 }
 
 static struct mu__wire_uv *uv_wire_new(uv_loop_t *loop,
@@ -268,8 +267,9 @@ int mu__wire_uv_open(uv_loop_t *loop, const char *bind_url,
     struct mu__listening listening;
     int rv = mu__listen(bind_url, ret_error, &listening);
 
-    return rv != 0 ? rv : mu__wire_uv_adopt(loop, &listening, events, owner, ret_error,
-                                            ret_wire);
+    return rv != 0
+               ? rv
+               : mu__wire_uv_adopt(loop, &listening, events, owner, ret_error, ret_wire);
 }
 
 void mu__wire_uv_close(struct mu__wire_uv *wire, void (*closed)(void *arg), void *arg)

@@ -10,12 +10,12 @@
 enum {
     WAITING_BYTES_MAX = 4 << 20, /* with more not taken by the system: -MU_EAGAIN */
     WAITING_BYTES_LOW = 1 << 20, /* `writable` comes when so many are left */
-    OUTPUT_BYTES = 512 << 10    /* of TLS, given to the system at a time */
+    OUTPUT_BYTES = 512 << 10     /* of TLS, given to the system at a time */
 };
 
 /* A frame that the system did not take at once. */
 struct write {
-    uv_write_t request;         /* first: the request casts */
+    uv_write_t request; /* first: the request casts */
     struct mu__connection *connection;
     struct mu__buf *frame;
 };
@@ -28,7 +28,7 @@ static void on_frame_written(uv_write_t *request, int status)
     mu__buf_unref(write->frame);
     free(write);
     if (c->is_closing || status != 0)
-        return;     /* the reading side sees a broken connection too */
+        return; /* the reading side sees a broken connection too */
     if (!c->is_blocked ||
         uv_stream_get_write_queue_size(&c->stream.stream) > WAITING_BYTES_LOW)
         return;
@@ -48,8 +48,8 @@ static void gather_add(struct gathered *gathered, const void *data, size_t size)
 {
     if (size == 0)
         return;
-    gathered->bufs[gathered->count++] = uv_buf_init((void *)(uintptr_t)data,
-                                                    (unsigned)size);
+    gathered->bufs[gathered->count++] =
+        uv_buf_init((void *)(uintptr_t)data, (unsigned)size);
     gathered->bytes += size;
 }
 
@@ -144,11 +144,10 @@ static int write_frame_rest(struct mu__connection *connection, struct mu__buf *f
 static int write_gathered(struct mu__connection *c, struct mu__buf *owner,
                           struct gathered *gathered)
 {
-    int written = uv_try_write(&c->stream.stream, gathered->bufs,
-                               gathered->count);
+    int written = uv_try_write(&c->stream.stream, gathered->bufs, gathered->count);
 
     if (written < 0)
-        written = 0;    /* full, or broken, which the reading side will see */
+        written = 0; /* full, or broken, which the reading side will see */
     if ((size_t)written == gathered->bytes) {
         mu__buf_unref(owner);
         return 0;

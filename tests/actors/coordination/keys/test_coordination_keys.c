@@ -16,14 +16,14 @@ TEST(test_put)
     (void)get(p.w0, "a/b", false);
     (void)get(p.w0, "a", false);
     expect_said(p.w0,
-        "[    0] key_done token=2 revision=1\n"
-        "[    0] key_done token=3 revision=2 value=\"three\"\n"
-        "[    0] key_done token=4 code=5 message=\"key \"a\" is not there\"\n");
-    expect_said(p.w1,
-        "[    0] key_done token=2 revision=1 value=\"one\"\n"
-        "[    0] key_done token=3 code=6 revision=1 message=\"key \"a/b\" is there "
-        "already\"\n"
-        "[    0] key_done token=4 revision=2\n");
+                "[    0] key_done token=2 revision=1\n"
+                "[    0] key_done token=3 revision=2 value=\"three\"\n"
+                "[    0] key_done token=4 code=5 message=\"key \"a\" is not there\"\n");
+    expect_said(
+        p.w1, "[    0] key_done token=2 revision=1 value=\"one\"\n"
+              "[    0] key_done token=3 code=6 revision=1 message=\"key \"a/b\" is there "
+              "already\"\n"
+              "[    0] key_done token=4 revision=2\n");
     service_end(p.s);
 }
 
@@ -36,7 +36,8 @@ TEST(test_compare)
     (void)put_sized(p.w0, "a", "3", 1, COMPARE, 0);
     (void)put_sized(p.w0, "a", "4", 1, COMPARE | OVER, 2);
     (void)put_sized(p.w0, "a", "5", 1, COMPARE, 1);
-    expect_said(p.w0,
+    expect_said(
+        p.w0,
         "[    0] key_done token=2 code=9 message=\"key \"a\" has revision 0, expected "
         "7\"\n"
         "[    0] key_done token=3 revision=1\n"
@@ -70,8 +71,9 @@ TEST(test_bytes)
     service_end(p.s);
 }
 
-#define NOT_NORMAL "a key is not in its normal form: it is empty, too long, has " \
-                   "slashes too many or control characters"
+#define NOT_NORMAL                                                 \
+    "a key is not in its normal form: it is empty, too long, has " \
+    "slashes too many or control characters"
 #define OWN "is the service's own: keys below _muster are for reading"
 
 TEST(test_bad_keys)
@@ -82,11 +84,11 @@ TEST(test_bad_keys)
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         uint64_t tokens[] = {put(p.w0, keys[i], "x", OVER), get(p.w0, keys[i], true),
-                             increment(p.w0, keys[i], 1), delete(p.w0, keys[i])};
+                             increment(p.w0, keys[i], 1), delete (p.w0, keys[i])};
 
         for (size_t k = 0; k < sizeof tokens / sizeof tokens[0]; k++) {
-            const struct service_said *said = service_answer(p.w0, MU__KEY_DONE,
-                                                             tokens[k]);
+            const struct service_said *said =
+                service_answer(p.w0, MU__KEY_DONE, tokens[k]);
             const struct mu__key_done *done;
 
             assert_non_null(said);
@@ -99,9 +101,8 @@ TEST(test_bad_keys)
     (void)service_text(p.w0);
     (void)watch(p.w0, "a/", true);
     (void)list(p.w0, "/", "", false);
-    expect_said(p.w0,
-        "[    0] key_event token=22 code=3 message=\"" NOT_NORMAL "\"\n"
-        "[    0] key_listed token=23 code=3 message=\"" NOT_NORMAL "\"\n");
+    expect_said(p.w0, "[    0] key_event token=22 code=3 message=\"" NOT_NORMAL "\"\n"
+                      "[    0] key_listed token=23 code=3 message=\"" NOT_NORMAL "\"\n");
     assert_int_equal(service_state(p.s, 0)->revision, 0);
     service_end(p.s);
 }
@@ -114,10 +115,11 @@ TEST(test_own_keys)
     (void)put(p.w0, "_muster", "x", OVER);
     (void)put(p.w0, "_muster/x", "x", OVER);
     (void)increment(p.w0, "_muster/x", 1);
-    (void)delete(p.w0, "_muster");
+    (void)delete (p.w0, "_muster");
     (void)get(p.w0, "_muster/x", false);
     (void)put(p.w0, "_musterx", "x", OVER);
-    expect_said(p.w0,
+    expect_said(
+        p.w0,
         "[    0] key_done token=2 code=7 message=\"key \"_muster\" " OWN "\"\n"
         "[    0] key_done token=3 code=7 message=\"key \"_muster/x\" " OWN "\"\n"
         "[    0] key_done token=4 code=7 message=\"key \"_muster/x\" " OWN "\"\n"
@@ -157,7 +159,8 @@ TEST(test_increment)
     (void)increment(p.w0, "m", INT64_MAX);
     (void)increment(p.w0, "m", 1);
     (void)increment(p.w0, "m", INT64_MIN);
-    expect_said(p.w0,
+    expect_said(
+        p.w0,
         "[    0] key_done token=2 revision=1 number=5\n"
         "[    0] key_done token=3 revision=2 number=-2\n"
         "[    0] key_done token=4 revision=3 number=-2\n"
@@ -176,11 +179,23 @@ TEST(test_what_is_no_number)
         const char *value;
         bool is_number;
     } rows[] = {
-        {"0", true}, {"-0", true}, {"007", true}, {"9223372036854775806", true},
-        {"-9223372036854775808", true}, {"9223372036854775808", false},
-        {"-9223372036854775809", false}, {"99999999999999999999", false},
-        {"", false}, {"-", false}, {"+1", false}, {" 1", false}, {"1 ", false},
-        {"1.0", false}, {"0x10", false}, {"one", false}, {"1-", false},
+        {"0", true},
+        {"-0", true},
+        {"007", true},
+        {"9223372036854775806", true},
+        {"-9223372036854775808", true},
+        {"9223372036854775808", false},
+        {"-9223372036854775809", false},
+        {"99999999999999999999", false},
+        {"", false},
+        {"-", false},
+        {"+1", false},
+        {" 1", false},
+        {"1 ", false},
+        {"1.0", false},
+        {"0x10", false},
+        {"one", false},
+        {"1-", false},
         {"000000000000000000001", false},
     };
     struct pair p = begin(&mu__store_memory);
@@ -190,8 +205,9 @@ TEST(test_what_is_no_number)
 
         (void)put(p.w0, "n", rows[i].value, OVER);
         said = service_answer(p.w0, MU__KEY_DONE, increment(p.w0, "n", 1));
-        assert_int_equal(((const struct mu__key_done *)(const void *)said->msg->body)
-                         ->code, rows[i].is_number ? 0 : MU_EPRECONDITION);
+        assert_int_equal(
+            ((const struct mu__key_done *)(const void *)said->msg->body)->code,
+            rows[i].is_number ? 0 : MU_EPRECONDITION);
     }
     service_end(p.s);
 }
@@ -206,9 +222,9 @@ TEST(test_delete)
     (void)put(p.w0, "a!", "x", ONCE);
     (void)put(p.w0, "ab", "x", ONCE);
     (void)service_text(p.w0);
-    (void)delete(p.w0, "a/b/c");
-    (void)delete(p.w0, "a");
-    (void)delete(p.w0, "a");
+    (void)delete (p.w0, "a/b/c");
+    (void)delete (p.w0, "a");
+    (void)delete (p.w0, "a");
     expect_said(p.w0, "[    0] key_done token=7 revision=6 number=1\n"
                       "[    0] key_done token=8 revision=8 number=2\n"
                       "[    0] key_done token=9 revision=8\n");
@@ -270,7 +286,7 @@ TEST(test_waits_are_bounded)
     (void)get(p.w1, "a", true);
     expect_said(p.w1, "");
     assert_non_null(strstr(service_text(p.w0), "gets and watches together, as often as "
-                           "it may"));
+                                               "it may"));
     (void)put(p.w1, "a", "x", ONCE);
     assert_int_equal(p.w0->counts[MU__KEY_DONE], COORD_WAITS_MAX);
     (void)watch(p.w0, "a", false);
@@ -291,9 +307,9 @@ TEST(test_lease_ends)
     (void)put(p.w0, "c", "x", MU__PUT_LEASE);
     (void)put(p.w0, "d", "5", MU__PUT_LEASE);
     (void)put(p.w0, "e", "x", ONCE);
-    (void)put(p.w1, "b", "y", OVER);                    /* nobody's lease any more */
+    (void)put(p.w1, "b", "y", OVER); /* nobody's lease any more */
     (void)put(p.w1, "c", "y", OVER | MU__PUT_LEASE);
-    (void)increment(p.w1, "d", 1);                      /* stays w0's */
+    (void)increment(p.w1, "d", 1); /* stays w0's */
     (void)watch(p.w1, "", true);
     (void)service_text(p.w1);
     (void)service_leave(p.w0, 0);
@@ -357,8 +373,9 @@ TEST(test_preemption_key)
     (void)put(p.w0, MU__KEY_PREEMPTION, "", ONCE);
     said = service_next(p.w1, MU__PREEMPT_REQUEST);
     assert_non_null(said);
-    assert_true(mu__view_is(((const struct mu__preempt_request *)(const void *)said->msg
-                             ->body)->task, "/job:worker/task:0"));
+    assert_true(mu__view_is(
+        ((const struct mu__preempt_request *)(const void *)said->msg->body)->task,
+        "/job:worker/task:0"));
     service_end(p.s);
 }
 

@@ -12,11 +12,12 @@ TEST(test_once)
     tell_increment(p.w0, 11, 0);
     tell_increment(p.w0, 10, 0);
     tell_increment(p.w0, 12, 12);
-    tell_increment(p.w0, 11, 0);        /* it has said that it has this one's answer */
+    tell_increment(p.w0, 11, 0); /* it has said that it has this one's answer */
     tell_put(p.w0, 13, 12, "n", "x", ONCE);
-    (void)delete(p.w1, "n");
+    (void)delete (p.w1, "n");
     tell_put(p.w0, 13, 12, "n", "x", ONCE);
-    expect_said(p.w0,
+    expect_said(
+        p.w0,
         "[    0] key_done token=10 revision=1 number=1\n"
         "[    0] key_done token=10 revision=1 number=1\n"
         "[    0] key_done token=11 revision=3 number=3\n"
@@ -117,7 +118,7 @@ TEST(test_asked_by_the_lost)
     service_end(p.s);
 }
 
-enum { CROWD = 12 };    /* in a tiny build more than may be gone besides all tasks */
+enum { CROWD = 12 }; /* in a tiny build more than may be gone besides all tasks */
 
 static void come_again(struct service_agent *const *crowd)
 {
@@ -134,8 +135,9 @@ static void expect_once(struct service_agent *const *crowd, uint64_t at_ms)
 
     for (unsigned i = 0; i < CROWD; i++) {
         tell_increment(crowd[i], 10, 10);
-        (void)snprintf(text, sizeof text, "[%5" PRIu64 "] key_done token=10 revision=%u "
-                       "number=%u\n", at_ms, i + 1, i + 1);
+        (void)snprintf(text, sizeof text,
+                       "[%5" PRIu64 "] key_done token=10 revision=%u number=%u\n", at_ms,
+                       i + 1, i + 1);
         expect_said(crowd[i], text);
     }
 }
@@ -156,7 +158,7 @@ TEST(test_once_when_all_are_lost)
     }
     service_run_until(s, 1000);
     come_again(crowd);
-    service_run_until(s, 2000);         /* lost once more, without having asked */
+    service_run_until(s, 2000); /* lost once more, without having asked */
     come_again(crowd);
     expect_once(crowd, 2000);
     service_crash(s, 0);

@@ -1,9 +1,9 @@
 /* Memory that is missing anywhere on the way of a key: what was asked fails or is not
  * answered, what was answered is there, nothing leaks, and the service goes on. */
-#include "actors/coordination/request_results.h"
 #include "actors/coordination/coordination.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/txn.h"
+#include "actors/coordination/request_results.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "tests/support/bare_world.h"
@@ -15,7 +15,7 @@ enum { NODE = 5, TOKENS = 64, FILE_BYTES = 1 << 16, FAULTS_MAX = 2000 };
 /* ---- A file that needs no memory ---- */
 
 struct file {
-    struct mu__storage base;    /* first */
+    struct mu__storage base; /* first */
     uint8_t content[FILE_BYTES];
     size_t size;
 };
@@ -74,12 +74,12 @@ static const struct mu__storage_ops file_ops = {
 /* ---- The world: nothing leaves it, time is the test's ---- */
 
 struct world {
-    struct bare_world bare;     /* first */
+    struct bare_world bare; /* first */
     struct mu__kernel *kernel;
     bool registered;
-    bool answered[TOKENS];      /* with code 0 */
+    bool answered[TOKENS]; /* with code 0 */
     int64_t numbers[TOKENS];
-    uint32_t sizes[TOKENS];     /* of values */
+    uint32_t sizes[TOKENS]; /* of values */
 };
 
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
@@ -119,17 +119,24 @@ static void tell(struct world *w, uint16_t kind, const void *body, size_t size)
         mu__kernel_turn(w->kernel);
 }
 
-#define TELL(w, KIND, name, ...)                                            \
+#define TELL(w, KIND, name, ...) \
     tell(w, MU__##KIND, &(struct mu__##name){__VA_ARGS__}, sizeof(struct mu__##name))
 #define KEY(text) .key = mu__view_str(text)
 
 static bool begin(struct world *w, const struct mu__store_kind *kind, struct file *file)
 {
     const struct mu__coordination_config config = {
-        .store = kind, .store_location = "x", .storage = &file->base,
-        .cluster_name = "oom", .task = "/job:chief/task:0", .incarnation = 1,
-        .tasks = "chief:0,worker:0", .recoverable = "all", .suspect_ms = 100000,
-        .dead_ms = 300000, .reconnect_ms = 300000,
+        .store = kind,
+        .store_location = "x",
+        .storage = &file->base,
+        .cluster_name = "oom",
+        .task = "/job:chief/task:0",
+        .incarnation = 1,
+        .tasks = "chief:0,worker:0",
+        .recoverable = "all",
+        .suspect_ms = 100000,
+        .dead_ms = 300000,
+        .reconnect_ms = 300000,
     };
 
     *w = (struct world){.bare = {{&world_ops}, 1}};
@@ -159,12 +166,12 @@ static void tell_txn(struct world *w, uint64_t token)
 
     fault_countdown = -1;
     txn = (struct mu__txn){
-        .changes = {{MU_KV_INCREMENT, 0, mu__view_str("t/x"), {"", 0}, 1},
-                    {MU_KV_PUT, MU_KV_LEASE, mu__view_str("t/l"), {"x", 1}, 0},
-                    {MU_KV_PUT, 0, mu__view_str("t/o"), {"a value that is longer", 22},
-                     0},
-                    {MU_KV_DELETE, 0, mu__view_str("t/gone"), {"", 0}, 0},
-                    {MU_KV_INCREMENT, 0, mu__view_str("t/y"), {"", 0}, 1}},
+        .changes =
+            {{MU_KV_INCREMENT, 0, mu__view_str("t/x"), {"", 0}, 1},
+             {MU_KV_PUT, MU_KV_LEASE, mu__view_str("t/l"), {"x", 1}, 0},
+             {MU_KV_PUT, 0, mu__view_str("t/o"), {"a value that is longer", 22}, 0},
+             {MU_KV_DELETE, 0, mu__view_str("t/gone"), {"", 0}, 0},
+             {MU_KV_INCREMENT, 0, mu__view_str("t/y"), {"", 0}, 1}},
         .changes_count = 5,
     };
     content = mu__txn_write(&txn);
@@ -238,8 +245,7 @@ static void expect_fine(struct world *w)
     assert_true(w->answered[30]);
     if (w->answered[17])
         expect_whole(w);
-    assert_int_equal(w->numbers[30],
-                     w->answered[11] + w->answered[12] + w->answered[13]);
+    assert_int_equal(w->numbers[30], w->answered[11] + w->answered[12] + w->answered[13]);
     if (!w->answered[14])
         return;
     TELL(w, KEY_GET, key_get, .token = 31, KEY("z"));
@@ -288,9 +294,12 @@ TEST(test_journal_store)
 static int put(struct mu__key_values *kv, const char *key, const char *value,
                uint64_t owner)
 {
-    return mu__key_values_put(kv, &(struct mu__key_value){
-        .revision = 1, .owner = owner, .key = mu__view_str(key),
-        .value = mu__view_str(value)}, NULL);
+    return mu__key_values_put(kv,
+                              &(struct mu__key_value){.revision = 1,
+                                                      .owner = owner,
+                                                      .key = mu__view_str(key),
+                                                      .value = mu__view_str(value)},
+                              NULL);
 }
 
 /* A put that fails has changed nothing. */

@@ -79,16 +79,18 @@ TEST(test_pages)
         (void)snprintf(key, sizeof key, "large/%u", i);
         (void)put_sized(p.w0, key, value, sizeof value, ONCE, 0);
     }
-    page = (const void *)service_answer(p.w1, MU__KEY_LISTED,
-                                        list(p.w1, "large", "", false))->msg->body;
+    page =
+        (const void *)service_answer(p.w1, MU__KEY_LISTED, list(p.w1, "large", "", false))
+            ->msg->body;
     assert_true(page->more);
     assert_int_equal(mu__value_unpack(&page->items, NULL, 0, &items), 0);
     assert_int_equal(mu_value_count(items), 1);
     assert_int_equal(mu_value_get_bytes(mu_value_find(mu_value_at(items, 0), "value"),
-                                        &data, &size), 0);
+                                        &data, &size),
+                     0);
     assert_int_equal(size, sizeof value);
-    assert_int_equal(mu_value_get_int(mu_value_find(mu_value_at(items, 0), "revision"),
-                                      &revision), 0);
+    assert_int_equal(
+        mu_value_get_int(mu_value_find(mu_value_at(items, 0), "revision"), &revision), 0);
     assert_int_equal(revision, COORD_PAGE_ITEMS + 2);
     mu_value_free(items);
     service_end(p.s);
@@ -113,15 +115,14 @@ TEST(test_watch)
     (void)put(p.w1, "a", "3", OVER);
     (void)put(p.w1, "a/b/c", "4", OVER);
     (void)put(p.w1, "ab", "5", OVER);
-    (void)delete(p.w1, "a");
+    (void)delete (p.w1, "a");
     (void)increment(p.w1, "z", 1);
-    expect_said(p.w0,
-        "[    0] key_event token=2 key=\"a\" value=\"3\" revision=3\n"
-        "[    0] key_event token=3 key=\"a/b/c\" value=\"4\" revision=4\n"
-        "[    0] key_event token=2 key=\"a\" revision=6 deleted=yes\n"
-        "[    0] key_event token=3 key=\"a/b\" revision=7 deleted=yes\n"
-        "[    0] key_event token=3 key=\"a/b/c\" revision=8 deleted=yes\n"
-        "[    0] key_event token=4 key=\"z\" value=\"1\" revision=9\n");
+    expect_said(p.w0, "[    0] key_event token=2 key=\"a\" value=\"3\" revision=3\n"
+                      "[    0] key_event token=3 key=\"a/b/c\" value=\"4\" revision=4\n"
+                      "[    0] key_event token=2 key=\"a\" revision=6 deleted=yes\n"
+                      "[    0] key_event token=3 key=\"a/b\" revision=7 deleted=yes\n"
+                      "[    0] key_event token=3 key=\"a/b/c\" revision=8 deleted=yes\n"
+                      "[    0] key_event token=4 key=\"z\" value=\"1\" revision=9\n");
     TELL(p.w0, KEY_UNWATCH, key_unwatch, .token = 3);
     (void)put(p.w1, "a/b", "6", OVER);
     (void)put(p.w1, "a", "7", OVER);
@@ -169,8 +170,8 @@ TEST(test_watch_everything)
 struct snapshot {
     unsigned count;
     bool complete;
-    uint64_t first_revision;    /* of the first key, by its last event */
-    uint64_t last_revision;     /* of the last one, by its only event */
+    uint64_t first_revision; /* of the first key, by its last event */
+    uint64_t last_revision;  /* of the last one, by its only event */
     unsigned last_seen;
 };
 

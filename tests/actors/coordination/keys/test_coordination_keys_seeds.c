@@ -8,7 +8,7 @@
 enum {
     CLIENTS = 4,
     KEYS = 3,
-    OPEN_MAX = 3,           /* operations of a client under way */
+    OPEN_MAX = 3, /* operations of a client under way */
     STEPS = 400,
     SEEDS = 40
 };
@@ -19,12 +19,12 @@ struct slow {
     struct mu__store base;
     struct mu__store *inner;
     struct mu__store_upcalls up;
-    uint64_t sequence;          /* that is safe, and was not told */
+    uint64_t sequence; /* that is safe, and was not told */
 };
 
 static struct slow *slow_of(struct mu__store *base)
 {
-    return (struct slow *)base;     /* the base is its first member */
+    return (struct slow *)base; /* the base is its first member */
 }
 
 static void slow_start(struct mu__store *base, struct mu__ctx *ctx)
@@ -91,9 +91,14 @@ static void slow_close(struct mu__store *base, struct mu__ctx *ctx)
 }
 
 static const struct mu__store_ops slow_ops = {
-    .start = slow_start, .write = slow_write, .commit = slow_commit,
-    .may_read = slow_may_read, .tick = slow_tick, .needs_rewrite = slow_wants_rewrite,
-    .rewrite = slow_rewrite, .close = slow_close,
+    .start = slow_start,
+    .write = slow_write,
+    .commit = slow_commit,
+    .may_read = slow_may_read,
+    .tick = slow_tick,
+    .needs_rewrite = slow_wants_rewrite,
+    .rewrite = slow_rewrite,
+    .close = slow_close,
 };
 
 static int slow_visit(void *owner, struct mu__msg *record)
@@ -140,8 +145,8 @@ static int slow_open(const struct mu__store_config *config, mu_error *ret_error,
     assert_non_null(slow);
     slow->base.ops = &slow_ops;
     slow->up = config->up;
-    inner.up = (struct mu__store_upcalls){slow, slow_visit, slow_held, slow_committed,
-                                          slow_lost, slow_reading, NULL};
+    inner.up = (struct mu__store_upcalls){
+        slow, slow_visit, slow_held, slow_committed, slow_lost, slow_reading, NULL};
     assert_int_equal(mu__store_journal.open(&inner, ret_error, &slow->inner), 0);
     *ret_store = &slow->base;
     return 0;
@@ -153,8 +158,8 @@ static const struct mu__store_kind slow_kind = {
 /* ---- Clients ---- */
 
 struct asked {
-    uint64_t token;             /* 0: none */
-    size_t number;              /* in the history */
+    uint64_t token; /* 0: none */
+    size_t number;  /* in the history */
     struct linear_op op;
     bool is_txn;
 };
@@ -170,10 +175,10 @@ struct run {
     struct client clients[CLIENTS];
     struct linear history;
     struct sim_random random;
-    int64_t value;              /* the last that was put: all differ */
+    int64_t value; /* the last that was put: all differ */
     uint64_t answers;
-    uint64_t txns;              /* that were done */
-    uint64_t again;             /* asked again */
+    uint64_t txns;  /* that were done */
+    uint64_t again; /* asked again */
     uint64_t lives;
 };
 
@@ -205,15 +210,18 @@ static void tell_as_txn(struct client *client, const struct asked *asked, uint64
 
     (void)snprintf(text, sizeof text, "%" PRId64, op->value);
     txn = (struct mu__txn){
-        .changes = {{.operation = op->kind == LINEAR_INCREMENT ? MU_KV_INCREMENT
-                                                               : MU_KV_PUT,
-                     .key = key, .value = mu__view_str(text), .by = op->value},
+        .changes = {{.operation =
+                         op->kind == LINEAR_INCREMENT ? MU_KV_INCREMENT : MU_KV_PUT,
+                     .key = key,
+                     .value = mu__view_str(text),
+                     .by = op->value},
                     {.operation = MU_KV_INCREMENT, .key = mu__view_str("t/x"), .by = 1},
                     {.operation = MU_KV_INCREMENT, .key = mu__view_str("t/y"), .by = 1}},
         .changes_count = 3,
-        .checks = {{.type = op->kind == LINEAR_COMPARE ? MU_KV_IF_REVISION
-                                                       : MU_KV_IF_ABSENT,
-                    .key = key, .revision = op->expected}},
+        .checks = {{.type =
+                        op->kind == LINEAR_COMPARE ? MU_KV_IF_REVISION : MU_KV_IF_ABSENT,
+                    .key = key,
+                    .revision = op->expected}},
         .checks_count = op->kind == LINEAR_COMPARE || op->kind == LINEAR_INSERT,
     };
     tell_txn(client->agent, asked->token, done, &txn);
@@ -252,8 +260,8 @@ static void tell_asked(struct client *client, const struct asked *asked)
 static uint64_t some_revision(struct run *r, unsigned key)
 {
     for (unsigned tries = 0; tries < 10 && r->history.count > 0; tries++) {
-        uint64_t back = sim_between(&r->random, 1, r->history.count < 20
-                                    ? r->history.count : 20);
+        uint64_t back =
+            sim_between(&r->random, 1, r->history.count < 20 ? r->history.count : 20);
         const struct linear_op *op = &r->history.ops[r->history.count - back];
 
         if (op->key == key && op->end != LINEAR_UNKNOWN && op->revision != 0)
@@ -311,7 +319,9 @@ static void end_asked(struct run *r, const struct asked *asked,
         code = -MU_EEXISTS;
     r->txns += asked->is_txn && code == 0;
     linear_end(&r->history, asked->number, code, number,
-               !asked->is_txn ? done->revision : code == 0 ? done->revision - 2 : 0);
+               !asked->is_txn ? done->revision
+               : code == 0    ? done->revision - 2
+                              : 0);
 }
 
 static void take_answer(struct run *r, struct client *client,
@@ -324,12 +334,12 @@ static void take_answer(struct run *r, struct client *client,
         if (asked->token != done->token)
             continue;
         if (done->code == MU_EUNAVAILABLE) {
-            client->registered = false;     /* it was lost */
+            client->registered = false; /* it was lost */
             return;
         }
         mu__view_copy(done->message, words, sizeof words);
         if (strstr(words, "is not registered") != NULL)
-            return;         /* it is asked again when it is */
+            return; /* it is asked again when it is */
         end_asked(r, asked, done);
         asked->token = 0;
         r->answers++;
@@ -447,8 +457,8 @@ static void notice_epoch(struct run *r, uint64_t *epoch)
 
 static void step(struct run *r, const unsigned chances[4])
 {
-    static void (*const events[4])(struct run *r) = {kill_host, cut, restart_client,
-                                                     fail_storage};
+    static void (*const events[4])(struct run * r) = {kill_host, cut, restart_client,
+                                                      fail_storage};
 
     for (unsigned i = 0; i < 4; i++)
         if (sim_chance(&r->random, chances[i]))
@@ -501,8 +511,8 @@ static struct run live(uint64_t seed, const struct mu__store_kind *store)
 
     r.s = SERVICE(.tasks = "worker:0-3", .store = store, .seed = seed);
     for (unsigned i = 0; i < 4; i++)
-        chances[i] = (unsigned)(sim_between(&r.random, 0, 1) *
-                                sim_between(&r.random, 1, 6));
+        chances[i] =
+            (unsigned)(sim_between(&r.random, 0, 1) * sim_between(&r.random, 1, 6));
     for (unsigned c = 0; c < CLIENTS; c++) {
         r.clients[c].agent = service_agent(r.s, "worker", c);
         r.clients[c].agent->beats = true;

@@ -75,7 +75,7 @@ TEST(test_a_full_disk_stops_changes_alone)
     before = storage->size;
     for (unsigned i = 0; i < 40; i++) {
         (void)snprintf(name, sizeof name, "k%u", i);
-        (void)delete(p.w0, name);
+        (void)delete (p.w0, name);
         assert_null(strstr(service_text(p.w0), "code="));
     }
     service_run(p.s, 2000);
@@ -174,8 +174,8 @@ TEST(test_refusals_take_no_room)
         assert_non_null(strstr(service_text(p.w1), "the store is full: "));
     }
     assert_int_equal(mu__results_count(keys->results), before);
-    (void)delete(p.w0, "k0");
-    (void)delete(p.w0, "k1");
+    (void)delete (p.w0, "k0");
+    (void)delete (p.w0, "k1");
     service_run(p.s, 2000);
     (void)service_text(p.w1);
     tell_increment(p.w1, FIRST, FIRST);
@@ -255,7 +255,7 @@ TEST(test_revisions_ascend)
 
     for (unsigned i = 0; i < 3; i++)
         (void)put_sized(p.w0, "large", large, sizeof large, OVER, 0);
-    (void)delete(p.w0, "large");
+    (void)delete (p.w0, "large");
     /* One that is refused: its result is not kept, and the others are done with. */
     TELL(p.w0, KEY_DELETE, key_delete, .token = ++p.w0->token, .done = p.w0->token,
          .key = mu__view_str("_muster"));
@@ -311,14 +311,14 @@ TEST(test_reads_wait)
     (void)get(p.w1, "a", false);
     service_link_down(p.w1, 0, "cut");
     readable = true;
-    (void)get(p.w0, "a", true);         /* behind the others */
+    (void)get(p.w0, "a", true); /* behind the others */
     service_run_until(p.s, 200);
     expect_said(p.w0,
-        "[  100] key_done token=2 revision=1 value=\"x\"\n"
-        "[  100] key_done token=3 code=5 message=\"key \"b\" is not there\"\n"
-        "[  100] key_event token=5 key=\"a\" value=\"x\" revision=1\n"
-        "[  100] key_event token=5 complete=yes\n"
-        "[  100] key_done token=6 revision=1 value=\"x\"\n");
+                "[  100] key_done token=2 revision=1 value=\"x\"\n"
+                "[  100] key_done token=3 code=5 message=\"key \"b\" is not there\"\n"
+                "[  100] key_event token=5 key=\"a\" value=\"x\" revision=1\n"
+                "[  100] key_event token=5 complete=yes\n"
+                "[  100] key_done token=6 revision=1 value=\"x\"\n");
     (void)get(p.w0, "a", false);
     expect_said(p.w0, "[  200] key_done token=7 revision=1 value=\"x\"\n");
     service_end(p.s);
@@ -334,7 +334,7 @@ TEST(test_reads_that_wait_are_bounded)
     expect_said(p.w0, "");
     (void)get(p.w1, "a", false);
     assert_non_null(strstr(service_text(p.w1), "reads wait until it is certain that "
-                           "/job:chief/task:0 holds its store"));
+                                               "/job:chief/task:0 holds its store"));
     service_end(p.s);
 }
 
@@ -397,7 +397,8 @@ TEST(test_refusals_wait)
     expect_said(p.w1, "");
     is_slow = false;
     (void)put(p.w0, "b", "x", ONCE);
-    expect_said(p.w1,
+    expect_said(
+        p.w1,
         "[ 1000] key_done token=3 code=6 revision=1 message=\"key \"a\" is there "
         "already\"\n"
         "[ 1000] key_done token=4 code=9 revision=1 message=\"key \"a\" has revision 1, "
@@ -440,7 +441,7 @@ TEST(test_watch_of_too_many_changes)
     char key[32];
 
 #ifdef MUSTER_TINY
-    skip();     /* there may not be so many keys */
+    skip(); /* there may not be so many keys */
 #endif
     (void)watch(p.w1, "d/0", false);
     (void)watch(p.w1, "d", true);
@@ -452,7 +453,7 @@ TEST(test_watch_of_too_many_changes)
         (void)service_text(p.w1);
     }
     is_slow = true;
-    (void)delete(p.w0, "d");
+    (void)delete (p.w0, "d");
     expect_said(p.w1, "[    0] key_event token=3 code=8 message=\"watch closed: out of "
                       "memory, or too many events wait for the store\"\n");
     service_end(p.s);

@@ -10,7 +10,7 @@ TEST(test_normalize)
 {
     static const struct {
         const char *text;
-        const char *normal;     /* NULL: refused */
+        const char *normal; /* NULL: refused */
         const char *words;
     } rows[] = {
         {"a", "a", ""},
@@ -58,8 +58,9 @@ TEST(test_normal_at_every_byte)
                 bool edge = byte == '/' && (at == 0 || at == size - 1);
 
                 text[at] = (char)byte;
-                assert_int_equal(mu__key_is_normal((struct mu__view){text,
-                                 (uint32_t)size}), byte >= 32 && !edge);
+                assert_int_equal(
+                    mu__key_is_normal((struct mu__view){text, (uint32_t)size}),
+                    byte >= 32 && !edge);
             }
             text[at] = '/';
             if (at > 0)
@@ -92,17 +93,18 @@ TEST(test_normalize_long)
 
     memset(text, 'k', sizeof text);
     text[0] = text[500] = text[501] = text[1025] = '/';
-    assert_int_equal(mu__key_normalize((struct mu__view){text, 1026}, false, &error, out,
-                                       &size), 0);
+    assert_int_equal(
+        mu__key_normalize((struct mu__view){text, 1026}, false, &error, out, &size), 0);
     assert_int_equal(size, MU__KEY_MAX);
     assert_int_equal(strlen(out), MU__KEY_MAX);
     assert_int_equal(mu__key_normalize((struct mu__view){text, 1027}, false, &error, out,
-                                       &size), -MU_EINVALID);
+                                       &size),
+                     -MU_EINVALID);
     assert_non_null(strstr(error.message, "1023"));
     memset(text, '/', sizeof text);
     text[1099] = 'k';
-    assert_int_equal(mu__key_normalize((struct mu__view){text, 1100}, false, &error, out,
-                                       &size), 0);
+    assert_int_equal(
+        mu__key_normalize((struct mu__view){text, 1100}, false, &error, out, &size), 0);
     assert_string_equal(out, "k");
     memset(text, 'k', sizeof text);
     assert_false(mu__key_is_normal((struct mu__view){text, 1024}));
@@ -116,14 +118,15 @@ TEST(test_below)
         const char *directory;
         bool is;
     } rows[] = {
-        {"a/b", "a", true}, {"a/b/c", "a", true}, {"a", "a", false},
-        {"ab", "a", false}, {"a", "", true}, {"", "", true}, {"b/a", "a", false},
-        {"a", "a/b", false}, {"a/b", "a/", false},
+        {"a/b", "a", true},  {"a/b/c", "a", true}, {"a", "a", false},
+        {"ab", "a", false},  {"a", "", true},      {"", "", true},
+        {"b/a", "a", false}, {"a", "a/b", false},  {"a/b", "a/", false},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(mu__key_is_below(mu__view_str(rows[i].key),
-                                          mu__view_str(rows[i].directory)), rows[i].is);
+                                          mu__view_str(rows[i].directory)),
+                         rows[i].is);
 }
 
 /* ---- One store ---- */
@@ -131,9 +134,12 @@ TEST(test_below)
 static int put(struct mu__key_values *kv, const char *key, const char *value,
                uint64_t owner, uint64_t revision, mu_error *error)
 {
-    return mu__key_values_put(kv, &(struct mu__key_value){
-        .revision = revision, .owner = owner, .key = mu__view_str(key),
-        .value = mu__view_str(value)}, error);
+    return mu__key_values_put(kv,
+                              &(struct mu__key_value){.revision = revision,
+                                                      .owner = owner,
+                                                      .key = mu__view_str(key),
+                                                      .value = mu__view_str(value)},
+                              error);
 }
 
 static void expect(struct mu__key_values *kv, const char *key, const char *value)
@@ -166,8 +172,8 @@ static void expect_order(struct mu__key_values *kv, const char *text)
 /* What is below a key follows it at once, whatever bytes there are before '/'. */
 TEST(test_order)
 {
-    static const char *const keys[] = {"b", "a", "a.b", "a/b", "a b", "a/b/c", "ab", "a/",
-                                       "a!", "", "a0", "\xff", "a/a"};
+    static const char *const keys[] = {"b",  "a",  "a.b", "a/b", "a b",  "a/b/c", "ab",
+                                       "a/", "a!", "",    "a0",  "\xff", "a/a"};
     struct mu__key_values *kv = mu__key_values_new(7, 0, 0);
     struct mu__key_value entry;
 
@@ -232,7 +238,7 @@ TEST(test_bounds)
     assert_int_equal(put(kv, "b", "12345678", 0, 5, NULL), 0);
     assert_int_equal(put(kv, "c", "1", 0, 6, &error), -MU_EEXHAUSTED);
     assert_string_equal(error.message, "keys and values have 20 bytes, and may have 20: "
-                        "there is no room for 1 more");
+                                       "there is no room for 1 more");
     expect(kv, "c", "");
     expect(kv, "d", NULL);
     assert_int_equal(put(kv, "a", "1234", 0, 7, NULL), 0);
@@ -279,7 +285,7 @@ struct model_entry {
 };
 
 struct model {
-    struct model_entry entries[MODEL_MAX];      /* in order */
+    struct model_entry entries[MODEL_MAX]; /* in order */
     size_t count;
     uint64_t bytes;
     struct mu__key_values *kv;
@@ -343,9 +349,15 @@ static void model_put(struct model *m, uint64_t revision)
     }
     m->entries[at] = entry;
     m->bytes += entry.value_size;
-    assert_int_equal(mu__key_values_put(m->kv, &(struct mu__key_value){
-        revision, entry.owner, mu__view_str(entry.key),
-        {entry.value, entry.value_size}, NULL}, NULL), 0);
+    assert_int_equal(
+        mu__key_values_put(m->kv,
+                           &(struct mu__key_value){revision,
+                                                   entry.owner,
+                                                   mu__view_str(entry.key),
+                                                   {entry.value, entry.value_size},
+                                                   NULL},
+                           NULL),
+        0);
 }
 
 static void model_remove(struct model *m)
@@ -364,8 +376,7 @@ static void model_remove(struct model *m)
         return;
     m->bytes -= strlen(key) + m->entries[at].value_size;
     m->count--;
-    memmove(m->entries + at, m->entries + at + 1,
-            (m->count - at) * sizeof m->entries[0]);
+    memmove(m->entries + at, m->entries + at + 1, (m->count - at) * sizeof m->entries[0]);
 }
 
 static void expect_same(const struct model_entry *wanted, const struct mu__key_value *got)

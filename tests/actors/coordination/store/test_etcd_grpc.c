@@ -17,11 +17,14 @@ TEST(test_transaction)
 {
     static const char expected[] =
         "\0\0\0\0\x2e"
-        "\x0a\x07\x10\x01\x1a\x01k\x28\x05"         /* CREATE of "k" is 5 */
-        "\x0a\x06\x1a\x01k\x20\xac\x02"             /* VERSION of "k" is 300 */
+        "\x0a\x07\x10\x01\x1a\x01k\x28\x05"          /* CREATE of "k" is 5 */
+        "\x0a\x06\x1a\x01k\x20\xac\x02"              /* VERSION of "k" is 300 */
         "\x12\x0a\x12\x08\x0a\x01k\x12\x01v\x18\x07" /* put, lease 7 */
-        "\x12\x05\x1a\x03\x0a\x01" "a"              /* delete one */
-        "\x12\x08\x1a\x06\x0a\x01" "a\x12\x01" "b"; /* delete a range */
+        "\x12\x05\x1a\x03\x0a\x01"
+        "a" /* delete one */
+        "\x12\x08\x1a\x06\x0a\x01"
+        "a\x12\x01"
+        "b"; /* delete a range */
     struct mu__build body = {0};
 
     mu__etcd_grpc_begin(&body);
@@ -43,8 +46,8 @@ TEST(test_large_value)
 
     memset(value, 'v', sizeof value);
     mu__etcd_grpc_begin(&body);
-    mu__etcd_grpc_put(&body, mu__view_str("k"),
-                      (struct mu__view){value, sizeof value}, 0);
+    mu__etcd_grpc_put(&body, mu__view_str("k"), (struct mu__view){value, sizeof value},
+                      0);
     mu__etcd_grpc_end(&body);
     assert_true(mu__build_whole(&body));
     at = body.text;
@@ -58,7 +61,10 @@ TEST(test_large_value)
 
 TEST(test_answers)
 {
-#define ROW(bytes, succeeded) {bytes, sizeof bytes - 1, succeeded}
+#define ROW(bytes, succeeded)              \
+    {                                      \
+        bytes, sizeof bytes - 1, succeeded \
+    }
     static const struct {
         const char *bytes;
         size_t size;
@@ -66,17 +72,17 @@ TEST(test_answers)
     } rows[] = {
         ROW("\0\0\0\0\x06\x0a\x02\x18\x07\x10\x01", true),
         ROW("\0\0\0\0\x0a\x0a\x02\x18\x07\x10\x01\x1a\x02\x12\0", true),
-        ROW("\0\0\0\0\x09\x39\1\2\3\4\5\6\7\x08", false),   /* a field is cut */
+        ROW("\0\0\0\0\x09\x39\1\2\3\4\5\6\7\x08", false), /* a field is cut */
         ROW("\0\0\0\0\x0b\x39\1\2\3\4\5\6\7\x08\x10\x01", true),
         ROW("\0\0\0\0\x07\x3d\1\2\3\4\x10\x01", true),
-        ROW("\0\0\0\0\x04\x0a\x02\x18\x07", false),         /* a comparison failed */
+        ROW("\0\0\0\0\x04\x0a\x02\x18\x07", false), /* a comparison failed */
         ROW("\0\0\0\0\x06\x0a\x02\x18\x07\x10\0", false),
-        ROW("\0\0\0\0\x04\x10\x01\x0a\x05", false),         /* cut behind it */
+        ROW("\0\0\0\0\x04\x10\x01\x0a\x05", false), /* cut behind it */
         ROW("\0\0\0\0\x02\x10\x81", false),
-        ROW("\0\0\0\0\x03\x10\x01\x0b", false),             /* no kind of field */
+        ROW("\0\0\0\0\x03\x10\x01\x0b", false), /* no kind of field */
         ROW("\0\0\0\0\x0c\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", false),
-        ROW("\x01\0\0\0\x02\x10\x01", false),               /* compressed */
-        ROW("\0\0\0\0\x03\x10\x01", false),                 /* less than it says */
+        ROW("\x01\0\0\0\x02\x10\x01", false), /* compressed */
+        ROW("\0\0\0\0\x03\x10\x01", false),   /* less than it says */
         ROW("\0\0\0\0\x01\x10\x01", false),
         ROW("\0\0\0\0\0", false),
         ROW("\0\0\0\0", false),

@@ -115,7 +115,8 @@ static unsigned read_by_steps(struct fixture *f, size_t records_max, size_t byte
 
     f->seen.count = 0;
     assert_int_equal(mu__journal_read_begin(&f->storage->base, &mu__messages, &f->pool,
-                                            &f->error, &reading), 0);
+                                            &f->error, &reading),
+                     0);
     do {
         size_t before = f->seen.count;
         uint64_t bytes = mu__journal_read_progress(reading).bytes;
@@ -189,13 +190,15 @@ TEST_ON(test_damage_in_a_part, struct fixture *f, set_up, tear_down)
 
     write_large(f);
     f->storage->content[3 * BLOB_BYTES] ^= 1;
-    assert_int_equal(mu__journal_verify(&f->storage->base, MU__JOURNAL_OF_CHIEF, 1000,
-                                        &f->error), 0);
+    assert_int_equal(
+        mu__journal_verify(&f->storage->base, MU__JOURNAL_OF_CHIEF, 1000, &f->error), 0);
     assert_int_equal(mu__journal_verify(&f->storage->base, MU__JOURNAL_OF_CHIEF,
-                                        UINT64_MAX, &f->error), -MU_EDATALOSS);
+                                        UINT64_MAX, &f->error),
+                     -MU_EDATALOSS);
     f->seen.count = 0;
     assert_int_equal(mu__journal_read_begin(&f->storage->base, &mu__messages, &f->pool,
-                                            &f->error, &reading), 0);
+                                            &f->error, &reading),
+                     0);
     do
         rv = mu__journal_read_step(reading, &step, &f->error, &f->cut, &f->journal);
     while (rv == MU__STORAGE_NOT_YET);
@@ -204,9 +207,11 @@ TEST_ON(test_damage_in_a_part, struct fixture *f, set_up, tear_down)
     assert_non_null(strstr(f->error.message, " whole records stand behind it"));
     assert_true(f->seen.count > 400 && f->seen.count < 2000);
     assert_int_equal(mu__journal_read_begin(&f->storage->base, &mu__messages, &f->pool,
-                                            &f->error, &reading), 0);
+                                            &f->error, &reading),
+                     0);
     assert_int_equal(mu__journal_read_step(reading, &step, &f->error, &f->cut,
-                                           &f->journal), MU__STORAGE_NOT_YET);
+                                           &f->journal),
+                     MU__STORAGE_NOT_YET);
     mu__journal_read_drop(reading);
 }
 
@@ -223,7 +228,7 @@ static size_t find_ends(const uint8_t *content, size_t size, size_t *ends)
 {
     size_t count = 0;
 
-    for (size_t at = HEADER_BYTES; ; at += 28 + little32(content + at + 4)) {
+    for (size_t at = HEADER_BYTES;; at += 28 + little32(content + at + 4)) {
         ends[count] = at;
         if (at >= size)
             return count;
@@ -379,7 +384,8 @@ static void append_as(struct fixture *f, const struct mu__schema *schema, uint16
 
     f->seen.count = 0;
     assert_int_equal(mu__journal_open(&f->storage->base, schema, &f->pool, visit, f,
-                                      &f->error, NULL, &f->journal), 0);
+                                      &f->error, NULL, &f->journal),
+                     0);
     msg->kind = kind;
     assert_int_equal(mu__journal_append(f->journal, msg, &f->error), 0);
     mu__pool_put(&f->pool, msg);
@@ -454,7 +460,9 @@ TEST_ON(test_records_made_by_hand, struct fixture *f, set_up, tear_down)
     } rows[] = {
         {{5, 0, 0, 0, 0, 0, 0, 0, 0x94, 57, 0, 0, 6}, 13, 0, ""},
         {{4, 0, 0, 0, 0, 0, 0, 0, 0x93, 57, 0, 0}, 12, -MU_EDATALOSS, "journal_removed"},
-        {{7, 0, 0, 0, 0, 0, 0, 0, 0x94, 0xcd, 1, 16, 0, 0, 6}, 15, -MU_EDATALOSS,
+        {{7, 0, 0, 0, 0, 0, 0, 0, 0x94, 0xcd, 1, 16, 0, 0, 6},
+         15,
+         -MU_EDATALOSS,
          "call_msg does not travel"},
     };
 
@@ -497,7 +505,8 @@ TEST(test_crc32c)
     assert_int_equal(mu__crc32c_add(&crc, 0, ones, 32), 0x62A8AB43);
     for (size_t cut = 0; cut <= 9; cut++)
         assert_int_equal(mu__crc32c_add(&crc, mu__crc32c_add(&crc, 0, "123456789", cut),
-                                        &"123456789"[cut], 9 - cut), 0xE3069283);
+                                        &"123456789"[cut], 9 - cut),
+                         0xE3069283);
 }
 
 TEST_PROGRAM()

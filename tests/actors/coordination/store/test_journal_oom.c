@@ -72,7 +72,7 @@ struct session {
     struct fixed *storage;
     struct mu__pool pool;
     struct mu__journal *journal;
-    struct mu__msg *gone;       /* what is appended */
+    struct mu__msg *gone; /* what is appended */
     unsigned seen;
     unsigned acknowledged;
     mu_error error;

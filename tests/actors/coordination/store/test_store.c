@@ -19,7 +19,8 @@ LISTED_TEST(test_find)
         {"journal:/var/x", &mu__store_journal, "/var/x", ""},
         {"journal:C:/x", &mu__store_journal, "C:/x", ""},
         {"third:a,b", &third, "a,b", ""},
-        {"", NULL, "", "store \"\" is of no kind that there is; expected memory, "
+        {"", NULL, "",
+         "store \"\" is of no kind that there is; expected memory, "
          "journal:... or third:..."},
         {"mem", NULL, "", "\"mem\" is of no kind"},
         {"memory2", NULL, "", "is of no kind"},

@@ -61,7 +61,7 @@ LISTED_TEST(test_places)
 {
     static const struct {
         const char *place;
-        const char *words;      /* NULL: it is fine */
+        const char *words; /* NULL: it is fine */
     } rows[] = {
         {"http://h:2379", NULL},
         {"https://h", NULL},
@@ -187,13 +187,13 @@ LISTED_TEST(test_paused_holder)
     put_safe(one, 1);
     sim_pause(one->node, 20000);
     contract_run_ms(s, 1);
-    contract_put(one, 2);       /* it was just about to send this */
+    contract_put(one, 2); /* it was just about to send this */
     contract_hold(two);
     contract_expect_content(&two->content, two->content.batch);
     put_safe(two, two->content.batch + 1);
     assert_true(one->held);
     assert_false(contract_may_read(one));
-    contract_put(one, 7);       /* and does not know yet */
+    contract_put(one, 7); /* and does not know yet */
     contract_put(one, 8);
     sim_resume(one->node);
     contract_run_ms(s, 1000);

@@ -9,7 +9,7 @@
 #ifdef MUSTER_TINY
 enum { LARGE_KEYS = 400, LARGE_MS = 720 };
 #else
-enum { LARGE_KEYS = 400, LARGE_MS = 60 };    /* which it takes in all, about */
+enum { LARGE_KEYS = 400, LARGE_MS = 60 }; /* which it takes in all, about */
 #endif
 
 /* Every key has the batch's number. */
@@ -275,9 +275,9 @@ LISTED_TEST(test_spoilt)
 struct chaos {
     struct contract_state *s;
     struct sim_random random;
-    uint64_t safe;              /* the last batch that was told safe to anybody */
-    uint64_t epoch;             /* the highest */
-    unsigned held[CONTRACT_NODES];      /* times that were looked at */
+    uint64_t safe;                 /* the last batch that was told safe to anybody */
+    uint64_t epoch;                /* the highest */
+    unsigned held[CONTRACT_NODES]; /* times that were looked at */
     uint64_t next[CONTRACT_NODES];
     unsigned holds;
 };

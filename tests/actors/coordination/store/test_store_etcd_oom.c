@@ -28,18 +28,18 @@ static bool malloc_fails(void)
     return true;
 }
 
-#define INSIDE(call)                                                        \
-    do {                                                                    \
-        is_inside = true;                                                   \
-        call;                                                               \
-        is_inside = false;                                                  \
+#define INSIDE(call)       \
+    do {                   \
+        is_inside = true;  \
+        call;              \
+        is_inside = false; \
     } while (0)
 
-#define OUTSIDE(call)                                                       \
-    do {                                                                    \
-        is_inside = false;                                                  \
-        call;                                                               \
-        is_inside = true;                                                   \
+#define OUTSIDE(call)      \
+    do {                   \
+        is_inside = false; \
+        call;              \
+        is_inside = true;  \
     } while (0)
 
 /* A store around the store: memory is short inside of it, and nowhere else. */
@@ -165,15 +165,18 @@ static int shell_open(const struct mu__store_config *config, mu_error *ret_error
     assert_non_null(s);
     s->base.ops = &shell_ops;
     s->up = config->up;
-    inner.up = (struct mu__store_upcalls){s, up_visit, up_held, up_committed, up_lost,
-                                          up_reading, NULL};
+    inner.up = (struct mu__store_upcalls){s,       up_visit,   up_held, up_committed,
+                                          up_lost, up_reading, NULL};
     assert_int_equal(mu__store_etcd.open(&inner, ret_error, &s->inner), 0);
     *ret_store = &s->base;
     return 0;
 }
 
 static const struct mu__store_kind shell_kind = {
-    .name = "shell", .has_location = true, .shared = true, .lasting = true,
+    .name = "shell",
+    .has_location = true,
+    .shared = true,
+    .lasting = true,
     .open = shell_open,
 };
 

@@ -174,7 +174,7 @@ LISTED_TEST(test_not_ours)
         image.bytes[at] ^= 0x40;
         sim_storage_set(storage_of(s), image.bytes, image.size);
         expect_refused(s, at < 8 ? "sim:keys: expected a journal of muster"
-                       : "sim:keys: a journal of format");
+                                 : "sim:keys: a journal of format");
         image.bytes[at] ^= 0x40;
     }
     free(image.bytes);
@@ -197,7 +197,8 @@ LISTED_TEST(test_another_journal)
 
     mu__pool_init(&pool);
     assert_int_equal(mu__journal_open(&storage_of(s)->base, &mu__messages, &pool,
-                                      visit_nothing, NULL, NULL, NULL, &journal), 0);
+                                      visit_nothing, NULL, NULL, NULL, &journal),
+                     0);
     msg = mu__pool_get(&pool, MU__JOURNAL_BEGIN, sizeof(struct mu__journal_begin));
     assert_int_equal(mu__journal_append(journal, msg, NULL), 0);
     assert_int_equal(mu__journal_flush(journal, NULL), 0);
@@ -222,9 +223,11 @@ LISTED_TEST(test_a_flush_that_fails)
     sim_storage_fail(storage_of(s), SIM_STORAGE_FLUSH, 1, -MU_EEXHAUSTED);
     contract_put(h, 2);
     assert_int_equal(h->committed, 1);
-    assert_true(h->held);               /* it is not told within the call */
-    assert_int_equal(contract_write(h, MU__STORE_CHANGE, &(struct mu__store_change){
-        .revision = 77, .key = {"k/1", 3}}), -MU_EUNAVAILABLE);
+    assert_true(h->held); /* it is not told within the call */
+    assert_int_equal(
+        contract_write(h, MU__STORE_CHANGE,
+                       &(struct mu__store_change){.revision = 77, .key = {"k/1", 3}}),
+        -MU_EUNAVAILABLE);
     contract_run_ms(s, CONTRACT_TICK_MS);
     assert_false(h->held);
     assert_non_null(strstr(h->reason, "sim:keys: cannot flush it: resource exhausted"));
@@ -245,11 +248,15 @@ LISTED_TEST(test_a_write_that_fails)
     struct contract_holder *h = contract_begin(s, 0);
 
     contract_put(h, 1);
-    assert_int_equal(contract_write(h, MU__STORE_CHANGE, &(struct mu__store_change){
-        .revision = 77, .key = {"k/1", 3}}), 0);
+    assert_int_equal(
+        contract_write(h, MU__STORE_CHANGE,
+                       &(struct mu__store_change){.revision = 77, .key = {"k/1", 3}}),
+        0);
     sim_storage_fail(storage_of(s), SIM_STORAGE_APPEND, 1, -MU_EEXHAUSTED);
-    assert_int_equal(contract_write(h, MU__STORE_CHANGE, &(struct mu__store_change){
-        .revision = 78, .key = {"k/2", 3}}), -MU_EEXHAUSTED);
+    assert_int_equal(
+        contract_write(h, MU__STORE_CHANGE,
+                       &(struct mu__store_change){.revision = 78, .key = {"k/2", 3}}),
+        -MU_EEXHAUSTED);
     contract_commit(h, 2);
     assert_int_equal(h->committed, 1);
     contract_run_ms(s, 2000);
@@ -273,7 +280,7 @@ LISTED_TEST(test_a_file_that_cannot_be_read)
     assert_int_equal(h->times_held, 0);
     assert_int_equal(storage_of(s)->counts[SIM_STORAGE_LOAD], 3);
     assert_string_equal(sim_trace(s->sim), "[    0] chief/0 holder: sim:keys: cannot "
-                        "read it: unavailable\n");
+                                           "read it: unavailable\n");
     contract_run_ms(s, 200);
     assert_int_equal(h->times_held, 1);
 }

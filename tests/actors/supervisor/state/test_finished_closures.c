@@ -1,6 +1,6 @@
 /* The named closures that have finished, against a model: which ones are known. */
-#include "actors/supervisor/state/finished_closures.h"
 #include "actors/packing.h"
+#include "actors/supervisor/state/finished_closures.h"
 #include "tests/sim/random.h"
 #include "tests/support/test.h"
 
@@ -63,8 +63,8 @@ static void add(struct fixture *f, uint64_t i, uint64_t now_ms)
 {
     struct mu__packed result = result_of(i);
 
-    assert_int_equal(mu__finished_add(&f->finished, i, f->function, name_of(i), &result,
-                                      now_ms), 0);
+    assert_int_equal(
+        mu__finished_add(&f->finished, i, f->function, name_of(i), &result, now_ms), 0);
 }
 
 static void expect_known(const struct fixture *f, uint64_t i, bool is_known)
@@ -100,8 +100,8 @@ static void expect_walk(const struct fixture *f, uint64_t first, uint64_t last)
     assert_int_equal(first, last + 1);
 }
 
-TEST_ON(test_the_oldest_are_forgotten_beyond_a_number, struct fixture *f,
-        set_up, tear_down)
+TEST_ON(test_the_oldest_are_forgotten_beyond_a_number, struct fixture *f, set_up,
+        tear_down)
 {
     for (uint64_t i = 1; i <= COUNT; i++) {
         add(f, i, 0);

@@ -289,8 +289,8 @@ struct known {
     bool present;
     uint32_t node;
     uint32_t window;
-    bool full;                  /* filled, and not half empty since, */
-    uint64_t filled_turn;       /* in this turn */
+    bool full;            /* filled, and not half empty since, */
+    uint64_t filled_turn; /* in this turn */
     uint32_t load;
     uint64_t bytes[IN_FLIGHT_MAX];
     uint64_t bytes_sum;
@@ -304,8 +304,8 @@ static bool has_room(const struct known *known)
 
 static void note_full(struct known *known, uint64_t turn)
 {
-    bool has_place = known->load < known->window &&
-                     known->bytes_sum <= MU__WORKER_BYTES_MAX;
+    bool has_place =
+        known->load < known->window && known->bytes_sum <= MU__WORKER_BYTES_MAX;
 
     if (!has_place) {
         known->full = known->window >= 16;

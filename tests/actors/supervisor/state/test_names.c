@@ -16,9 +16,9 @@ TEST(test_numbers)
         uint32_t size;
         uint32_t number;
     } rows[] = {
-        {"train", 5, 0},  {"test", 4, 1},   {"train", 5, 0},     {"", 0, 2},
-        {"trai", 4, 3},   {"train\0", 6, 4}, {"train\0x", 7, 5}, {"train\0", 6, 4},
-        {"", 0, 2},       {"test", 4, 1},
+        {"train", 5, 0}, {"test", 4, 1},    {"train", 5, 0},    {"", 0, 2},
+        {"trai", 4, 3},  {"train\0", 6, 4}, {"train\0x", 7, 5}, {"train\0", 6, 4},
+        {"", 0, 2},      {"test", 4, 1},
     };
     struct mu__names names = {0};
 

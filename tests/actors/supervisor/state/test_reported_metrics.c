@@ -52,7 +52,7 @@ TEST(test_node_with_many_names_replaces_its_own_oldest)
 TEST(test_node_with_few_names_replaces_those_of_who_has_most)
 {
     fill(MU__METRICS_MAX / 2);
-    report("1.3", 1, 1);                /* now the oldest of node 1 */
+    report("1.3", 1, 1); /* now the oldest of node 1 */
     metrics.items[MU__METRICS_MAX - 1].node = 1;
     report("new", 9, 1000);
     assert_string_equal(replaced, "1.3");

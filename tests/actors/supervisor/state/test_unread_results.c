@@ -21,9 +21,9 @@ static struct mu__msg *message(uint16_t kind, uint32_t bytes)
 
 static const struct {
     const char *what;
-    uint32_t sizes[ROWS_MAX];       /* of what is added, 0 ends it */
-    uint32_t full_from;             /* full once so many were added; 0: never */
-    uint32_t full_until;            /* and until so many are left */
+    uint32_t sizes[ROWS_MAX]; /* of what is added, 0 ends it */
+    uint32_t full_from;       /* full once so many were added; 0: never */
+    uint32_t full_until;      /* and until so many are left */
 } rows[] = {
     {"one small", {100}, 0, 0},
     {"one large", {MU__UNREAD_BYTES}, 1, 0},
@@ -32,7 +32,8 @@ static const struct {
     {"quarters",
      {MU__UNREAD_BYTES / 4, MU__UNREAD_BYTES / 4, MU__UNREAD_BYTES / 4,
       MU__UNREAD_BYTES / 4},
-     4, 1},
+     4,
+     1},
 };
 
 TEST(test_rows)
@@ -46,14 +47,14 @@ TEST(test_rows)
             messages[count] = message(count % 2 == 0 ? MU__RESOLVED : MU__FETCHED,
                                       rows[i].sizes[count]);
             mu__unread_add(&unread, messages[count]);
-            if (unread.is_full != (rows[i].full_from != 0 &&
-                                   count + 1 >= rows[i].full_from))
+            if (unread.is_full !=
+                (rows[i].full_from != 0 && count + 1 >= rows[i].full_from))
                 fail_msg("%s: %u added", rows[i].what, count + 1);
         }
         for (uint32_t at = 0; at < count; at++) {
             assert_ptr_equal(mu__unread_pop(&unread), messages[at]);
-            if (unread.is_full != (rows[i].full_from != 0 &&
-                                   count - at - 1 > rows[i].full_until))
+            if (unread.is_full !=
+                (rows[i].full_from != 0 && count - at - 1 > rows[i].full_until))
                 fail_msg("%s: %u left", rows[i].what, count - at - 1);
             free(messages[at]);
         }

@@ -21,11 +21,11 @@
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 20000,        /* after which a test fails: far more than anything takes */
+    WAIT_MS = 20000, /* after which a test fails: far more than anything takes */
     CONNECTIONS_MAX = 300,
     REQUESTS_MAX = MU__HTTP_REQUESTS_MAX + 1,
     REQUEST_BYTES_MAX = 4 << 20,
-    OWNER = 7               /* the actor that asks */
+    OWNER = 7 /* the actor that asks */
 };
 
 /* ---- The server: one thread for each connection ---- */
@@ -43,7 +43,7 @@ struct server {
 struct connection {
     struct server *server;
     int socket;
-    char *text;             /* one request: head, then body, then a zero */
+    char *text; /* one request: head, then body, then a zero */
     size_t size;
     size_t head_size;
     unsigned requests;
@@ -215,16 +215,13 @@ static const struct {
     const char *path;
     void (*answer)(struct connection *c);
 } pages[] = {
-    {"/hello", do_hello},       {"/echo", do_echo},     {"/head", do_head},
-    {"/chunked", do_chunked},   {"/empty", do_empty},   {"/missing", do_missing},
-    {"/redirect", do_redirect}, {"/nothing", do_nothing},
-    {"/broken", do_broken},     {"/torn", do_torn_chunk},
-    {"/garbage", do_garbage},   {"/slow", do_slow},     {"/half", do_half},
-    {"/large", do_large},       {"/endless", do_endless},
-    {"/close", do_close},       {"/once", do_once},
-    {"/typed", do_typed},       {"/busy", do_busy},
-    {"/headers", do_many_headers},
-};
+    {"/hello", do_hello},       {"/echo", do_echo},           {"/head", do_head},
+    {"/chunked", do_chunked},   {"/empty", do_empty},         {"/missing", do_missing},
+    {"/redirect", do_redirect}, {"/nothing", do_nothing},     {"/broken", do_broken},
+    {"/torn", do_torn_chunk},   {"/garbage", do_garbage},     {"/slow", do_slow},
+    {"/half", do_half},         {"/large", do_large},         {"/endless", do_endless},
+    {"/close", do_close},       {"/once", do_once},           {"/typed", do_typed},
+    {"/busy", do_busy},         {"/headers", do_many_headers}};
 
 static inline void answer(struct connection *c)
 {
@@ -352,7 +349,7 @@ struct fixture {
     bool heard[REQUESTS_MAX];
     unsigned heard_count;
     unsigned wanted;
-    bool turn_due;          /* something was delivered and no turn followed yet */
+    bool turn_due; /* something was delivered and no turn followed yet */
     bool in_send;
     bool http_closed;
     bool world_closed;

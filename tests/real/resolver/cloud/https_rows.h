@@ -133,8 +133,8 @@ struct row {
     const char *cluster; /* or NULL: */
     int code;
     const char *words;
-    int64_t timeout_ms;  /* 0: one try */
-    unsigned requests; /* that the server has heard; 0: any number */
+    int64_t timeout_ms; /* 0: one try */
+    unsigned requests;  /* that the server has heard; 0: any number */
 };
 
 static inline void check_row(const char *resolver, const char *const *usual,

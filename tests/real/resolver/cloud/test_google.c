@@ -3,8 +3,8 @@
  * ready. */
 #include "tests/real/https.h"
 
-#include <muster/resolver.h>
 #include <muster/compat/tpu.h>
+#include <muster/resolver.h>
 
 enum { TIMEOUT_MS = 20000 };
 
@@ -25,8 +25,8 @@ static char folder[] = "/tmp/muster-google-XXXXXX";
     "{'method': '" method "', 'path': '" path "', 'answers': [" answers "]}"
 #define TOKEN_BODY(word) "'body': {'access_token': '" word "', 'token_type': 'Bearer'}"
 #define MEMBERS(more) "'body': {'items': [{'instance': 'x/zones/z/instances/" more
-#define META(path, text)                                                       \
-    ROUTE("GET", "/computeMetadata/v1/" path,                                  \
+#define META(path, text)                                                              \
+    ROUTE("GET", "/computeMetadata/v1/" path,                                         \
           "{'headers': {'Metadata-Flavor': 'Google', 'Content-Type': 'text/plain'}, " \
           "'body': '" text "'}")
 #define READY(health) \
@@ -142,8 +142,8 @@ static void expect_error(mu_resolver *resolver, int64_t timeout_ms, int code,
 }
 
 static const char *const place[] = {"project", "p", "zone", "z", NULL};
-static const char *const group[] = {"project", "p", "zone", "z", "instance_group", "g",
-                                    NULL};
+static const char *const group[] = {"project",        "p", "zone", "z",
+                                    "instance_group", "g", NULL};
 
 /* ---- Instance groups ---- */
 
@@ -151,6 +151,7 @@ static const char *const group[] = {"project", "p", "zone", "z", "instance_group
  * group has two pages, and one of the servers is busy at first. */
 TEST(test_service_account)
 {
+    /* clang-format off */
     static const char script[] =
         HTTPS ROUTE("POST", "/token",
                     "{'jwt_key': '%F/jwt.pem', " TOKEN_BODY(TOKEN_1) "},"
@@ -164,6 +165,7 @@ TEST(test_service_account)
               "{" NEEDS_2 ", 'body': {'items': ["
               "{'name': 'a', 'networkInterfaces': [{'networkIP': '10.0.0.1'}]},"
               "{'name': 'b', 'networkInterfaces': [{'networkIP': '10.0.0.2'}]}]}}") END;
+    /* clang-format on */
     mu_resolver *resolver;
     struct https https;
     char path[64];
@@ -177,8 +179,8 @@ TEST(test_service_account)
     check(mu_resolver_set(resolver, "credentials", path, &error), &error);
     expect_cluster(resolver, "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\"]}");
     assert_int_equal(https_asked(&https, "\"unexpected\"", NULL), 0);
-    assert_int_equal(https_asked(&https, "/token", "\"iss\": \"a@b.c\"",
-                                 "\"exp\"", "auth/cloud-platform", NULL),
+    assert_int_equal(https_asked(&https, "/token", "\"iss\": \"a@b.c\"", "\"exp\"",
+                                 "auth/cloud-platform", NULL),
                      2);
     assert_int_equal(https_asked(&https, "listInstances", "RUNNING", NULL), 3);
     mu_resolver_free(resolver);
@@ -189,6 +191,7 @@ TEST(test_service_account)
  * it a group of a region is asked for, whose zones have a list each. */
 TEST(test_token_command)
 {
+    /* clang-format off */
     static const char script[] = HTTPS ROUTE(
         "POST", "/compute/v1/projects/p/regions/r/instanceGroups/g/listInstances",
         "{" NEEDS_2 ", 'body': {'items': ["
@@ -200,7 +203,8 @@ TEST(test_token_command)
         ROUTE("GET", "/compute/v1/projects/p/zones/r-b/instances",
               "{" NEEDS_2 ", 'body': {'items': ["
               "{'name': 'b', 'networkInterfaces': [{'networkIP': '10.0.0.1'}]}]}}") END;
-    static const char *const settings[] = {"project", "p", "region", "r",
+    /* clang-format on */
+    static const char *const settings[] = {"project",        "p", "region", "r",
                                            "instance_group", "g", NULL};
     mu_resolver *resolver;
     struct https https;
@@ -220,7 +224,8 @@ TEST(test_token_command)
     assert_int_equal(https_asked(&https, "/compute/", TOKEN_1, NULL), 1);
     assert_int_equal(https_asked(&https, "/compute/", TOKEN_2, NULL), 3);
     check(mu_resolver_set(resolver, "token_command", "echo no account >&2; exit 1",
-                          &error), &error);
+                          &error),
+          &error);
     expect_error(
         resolver, TIMEOUT_MS, -MU_EPRECONDITION,
         "token_command: program /bin/sh: it has ended with status 1: no account");
@@ -231,6 +236,7 @@ TEST(test_token_command)
 /* Everything is found out by the metadata server's words. */
 TEST(test_metadata)
 {
+    /* clang-format off */
     static const char script[] = HTTP META("project/project-id", "p") ","
         META("instance/zone", "projects/1/zones/z") ","
         META("instance/attributes/created-by",
@@ -243,6 +249,7 @@ TEST(test_metadata)
               "{'body': {'items': ["
               "{'name': 'a', 'networkInterfaces': [{'networkIP': '10.0.0.1'}]},"
               "{'name': 'b', 'networkInterfaces': [{'networkIP': '10.0.0.2'}]}]}}") END;
+    /* clang-format on */
     mu_resolution resolution;
     mu_resolver *resolver;
     struct https http;
@@ -274,18 +281,21 @@ TEST(test_bad_servers)
         int code;
         const char *words;
     } rows[] = {
-        {HTTPS ROUTE("POST", GROUP, "{'status': 403, 'body': {'error': {'message': "
-                                    "'no right'}}}") END,
+        {HTTPS ROUTE("POST", GROUP,
+                     "{'status': 403, 'body': {'error': {'message': "
+                     "'no right'}}}") END,
          -MU_EPERMISSION, "it says \"no right\""},
         {HTTPS ROUTE("POST", GROUP, "{" NEEDS_2 "}") END, -MU_EUNAUTHENTICATED,
          "setting access_token is not accepted"},
-        {HTTPS ROUTE("POST", GROUP, "{'status': 302, 'headers': {'Location': "
-                                    "'https://127.0.0.1:1/'}}") END,
+        {HTTPS ROUTE("POST", GROUP,
+                     "{'status': 302, 'headers': {'Location': "
+                     "'https://127.0.0.1:1/'}}") END,
          -MU_EINVALID, "a redirect, which is not followed"},
         {HTTPS ROUTE("POST", GROUP, "{'endless': true}") END, -MU_EEXHAUSTED,
          "instance group"},
-        {HTTPS ROUTE("POST", GROUP, "{'headers': {'Content-Type': 'text/html'}, "
-                                    "'body': 'SECRET'}") END,
+        {HTTPS ROUTE("POST", GROUP,
+                     "{'headers': {'Content-Type': 'text/html'}, "
+                     "'body': 'SECRET'}") END,
          -MU_EINVALID, "expected an answer of type application/json, got text/html"},
         {HTTPS ROUTE("POST", GROUP, "{'body': 'SECRET'}") END, -MU_EINVALID,
          "JSON: line 1, column 1"},
@@ -377,9 +387,8 @@ static void count_lines(void *user, const char *line)
 
 TEST(test_waiting_until_healthy)
 {
-    static const char script[] =
-        HTTP ROUTE("GET", NODE,
-                   READY("TIMEOUT") "," READY("TIMEOUT") "," READY("HEALTHY")) END;
+    static const char script[] = HTTP ROUTE(
+        "GET", NODE, READY("TIMEOUT") "," READY("TIMEOUT") "," READY("HEALTHY")) END;
     mu_tpu_state states[2];
     struct https http;
     mu_error error;
@@ -436,10 +445,12 @@ TEST(test_never_healthy)
 
 TEST(test_versions)
 {
+    /* clang-format off */
     static const char script[] =
         HTTP ROUTE("GET", NODE, READY("HEALTHY")) ","
         ROUTE("POST", "/requestversion/2.9?restartType=always", "{}") ","
         ROUTE("POST", "/requestversion/2.9?restartType=ifNeeded", "{}") END;
+    /* clang-format on */
     struct https http;
     mu_error error;
     char leader[64];
@@ -464,12 +475,16 @@ TEST(test_versions)
 /* What stands in the environment of who runs the tests is not meant for them. */
 static int begin(void **state)
 {
-    static const char *const variables[] = {
-        "GOOGLE_APPLICATION_CREDENTIALS",  "CLOUDSDK_CONFIG",
-        "CLOUDSDK_AUTH_ACCESS_TOKEN",      "GOOGLE_CLOUD_PROJECT",
-        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "TPU_API_DISCOVERY_URL",
-        "GCE_METADATA_HOST",               "GCE_METADATA_IP",
-        "GOOGLE_CLOUD_QUOTA_PROJECT",      "NO_GCE_CHECK"};
+    static const char *const variables[] = {"GOOGLE_APPLICATION_CREDENTIALS",
+                                            "CLOUDSDK_CONFIG",
+                                            "CLOUDSDK_AUTH_ACCESS_TOKEN",
+                                            "GOOGLE_CLOUD_PROJECT",
+                                            "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
+                                            "TPU_API_DISCOVERY_URL",
+                                            "GCE_METADATA_HOST",
+                                            "GCE_METADATA_IP",
+                                            "GOOGLE_CLOUD_QUOTA_PROJECT",
+                                            "NO_GCE_CHECK"};
 
     (void)state;
     if (mkdtemp(folder) == NULL || setenv("HOME", folder, 1) != 0 ||

@@ -8,9 +8,9 @@ TEST_ON(test_answers, struct fixture *f, setup, teardown)
         int status;
         const char *text;
     } rows[] = {
-        {"/hello", 200, "hello"},  {"/chunked", 200, "hello, world"},
-        {"/empty", 204, ""},       {"/missing", 404, "none"},
-        {"/redirect", 302, ""},    {"/close", 200, "bye"},
+        {"/hello", 200, "hello"}, {"/chunked", 200, "hello, world"},
+        {"/empty", 204, ""},      {"/missing", 404, "none"},
+        {"/redirect", 302, ""},   {"/close", 200, "bye"},
         {"/hello", 200, "hello"},
     };
 
@@ -131,8 +131,14 @@ TEST_ON(test_refused, struct fixture *f, setup, teardown)
 TEST_ON(test_bad_urls, struct fixture *f, setup, teardown)
 {
     static const char *const urls[] = {
-        "",           "http://",           "ftp://127.0.0.1/a", "file:///etc/passwd",
-        "gopher://a", "http://127.0.0.1:99999/", "http:// a/",  "://",
+        "",
+        "http://",
+        "ftp://127.0.0.1/a",
+        "file:///etc/passwd",
+        "gopher://a",
+        "http://127.0.0.1:99999/",
+        "http:// a/",
+        "://",
     };
 
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
@@ -161,7 +167,7 @@ TEST_ON(test_what_the_head_says, struct fixture *f, setup, teardown)
     (void)ask(f, request);
     expect_answer(request, 429, "");
     assert_string_equal(request->content_type, "");
-    assert_string_equal(request->header, "");   /* it is longer than there is room */
+    assert_string_equal(request->header, ""); /* it is longer than there is room */
     assert_int_equal(request->retry_after_ms, 7000);
 
     request = prepare(f, 2, "/headers");
@@ -209,7 +215,7 @@ TEST_ON(test_proxy, struct fixture *f, setup, teardown)
     request->uses_proxy = true;
     (void)ask(f, request);
     assert_int_equal(unsetenv("http_proxy"), 0);
-    expect_answer(request, 404, "none");    /* its path is a whole url */
+    expect_answer(request, 404, "none"); /* its path is a whole url */
 }
 
 TEST_PROGRAM()

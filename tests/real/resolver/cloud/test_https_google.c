@@ -296,7 +296,9 @@ TEST(test_redirects)
     } rows[] = {
         {"kubernetes", in_cluster, {NULL}, "{" PODS ", 'answers': ["},
         {"gce", gce, {NULL}, GROUP},
-        {"tpu", tpu, {"access_token=secret-2"},
+        {"tpu",
+         tpu,
+         {"access_token=secret-2"},
          "{'path': '/v2/projects/p/locations/z/nodes/n', 'answers': ["},
     };
     static const int statuses[] = {301, 302, 303, 307, 308};

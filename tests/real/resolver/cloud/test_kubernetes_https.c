@@ -10,20 +10,20 @@
 
 #define PODS "/api/v1/namespaces/training/pods"
 #define FIRST PODS "?limit=500&labelSelector=app%3Dtrain"
-#define POD(name, ip)                                                               \
-    "{'metadata': {'name': '" name "'}, 'status': {'phase': 'Running', 'podIP': '" \
-    ip "', 'hostIP': '10.1.0.1'}}"
+#define POD(name, ip)                                                                 \
+    "{'metadata': {'name': '" name "'}, 'status': {'phase': 'Running', 'podIP': '" ip \
+    "', 'hostIP': '10.1.0.1'}}"
 #define LIST(token, items)                                                     \
     "{'kind': 'PodList', 'apiVersion': 'v1', 'metadata': {'continue': '" token \
     "'}, 'items': [" items "]}"
-#define STATUS(code, words)                                                       \
-    "{'status': " code ", 'body': {'kind': 'Status', 'status': 'Failure', "       \
+#define STATUS(code, words)                                                 \
+    "{'status': " code ", 'body': {'kind': 'Status', 'status': 'Failure', " \
     "'message': '" words "', 'code': " code "}}"
 #define ROUTE(path, answers) "{'path': '" path "', 'answers': [" answers "]}"
 #define ANSWER(body) "{'body': " body "}"
 #define BOTH ANSWER(LIST("", POD("b", "10.0.0.2") "," POD("a", "10.0.0.1")))
-#define SCRIPT(certificate, routes)                                       \
-    "{'certificate': '%F/" certificate ".pem', 'key': '%F/" certificate   \
+#define SCRIPT(certificate, routes)                                     \
+    "{'certificate': '%F/" certificate ".pem', 'key': '%F/" certificate \
     ".key', 'routes': [" routes "]}"
 
 struct fixture {
@@ -69,8 +69,7 @@ static void set(struct fixture *f, const char *name, const char *value)
 
 /* A resolver that finds the server by a kubeconfig. `ca` is whom it trusts, `user` what
  * its user has. */
-static void begin(struct fixture *f, const char *script, const char *ca,
-                  const char *user)
+static void begin(struct fixture *f, const char *script, const char *ca, const char *user)
 {
     char config[1024];
     char path[96];
@@ -128,11 +127,15 @@ TEST_ON(test_pages_and_passing_failures, struct fixture *f, set_up, tear_down)
 {
     begin(f,
           SCRIPT("server",
-                 ROUTE(FIRST, "{'status': 429, 'headers': {'Retry-After': '1'}},"
-                              "{'status': 500},"
-                              "{'body': '0123456789', 'cut_after': 5}," ANSWER(
-                                  LIST("t", POD("b", "10.0.0.2"))))
-                 "," ROUTE(FIRST "&continue=t", ANSWER(LIST("", POD("a", "10.0.0.1"))))),
+                 ROUTE(FIRST,
+                       "{'status': 429, 'headers': {'Retry-After': '1'}},"
+                       "{'status': 500},"
+                       "{'body': '0123456789', 'cut_after': 5}," ANSWER(LIST(
+                           "t",
+                           POD("b", "10.0.0.2")))) "," ROUTE(FIRST "&continue=t",
+                                                             ANSWER(LIST(
+                                                                 "",
+                                                                 POD("a", "10.0.0.1"))))),
           "ca", "tokenFile: token");
     expect_cluster(f, two);
     assert_int_equal(https_asked(&f->https, "Bearer secret-1", NULL), 5);
@@ -144,10 +147,9 @@ TEST_ON(test_expired_list, struct fixture *f, set_up, tear_down)
 {
     begin(f,
           SCRIPT("server",
-                 ROUTE(FIRST, ANSWER(LIST("t", POD("b", "10.0.0.2"))))
-                 "," ROUTE(FIRST "&continue=t",
-                           STATUS("410", "too old") "," ANSWER(
-                               LIST("", POD("a", "10.0.0.1"))))),
+                 ROUTE(FIRST, ANSWER(LIST("t", POD("b", "10.0.0.2")))) "," ROUTE(
+                     FIRST "&continue=t", STATUS("410", "too old") "," ANSWER(
+                                              LIST("", POD("a", "10.0.0.1"))))),
           "ca", "token: secret-1");
     expect_cluster(f, two);
     assert_int_equal(https_asked(&f->https, PODS, NULL), 4);
@@ -159,9 +161,9 @@ TEST_ON(test_expired_token, struct fixture *f, set_up, tear_down)
 {
     begin(f,
           SCRIPT("server",
-                 ROUTE(FIRST, "{'needs': {'Authorization': 'Bearer secret-2'}, 'body': "
-                              LIST("", POD("b", "10.0.0.2") "," POD("a", "10.0.0.1"))
-                              "}")),
+                 ROUTE(FIRST,
+                       "{'needs': {'Authorization': 'Bearer secret-2'}, 'body': " LIST(
+                           "", POD("b", "10.0.0.2") "," POD("a", "10.0.0.1")) "}")),
           "ca", "tokenFile: token");
     expect_error(f, 10000, -MU_EUNAUTHENTICATED,
                  "status 401: the server does not accept the credentials");
@@ -178,9 +180,9 @@ TEST_ON(test_token_command, struct fixture *f, set_up, tear_down)
 
     begin(f,
           SCRIPT("server",
-                 ROUTE(FIRST, "{'needs': {'Authorization': 'Bearer secret-2'}, 'body': "
-                              LIST("", POD("b", "10.0.0.2") "," POD("a", "10.0.0.1"))
-                              "}")),
+                 ROUTE(FIRST,
+                       "{'needs': {'Authorization': 'Bearer secret-2'}, 'body': " LIST(
+                           "", POD("b", "10.0.0.2") "," POD("a", "10.0.0.1")) "}")),
           "ca", "exec: {command: x}");
     expect_error(f, 10000, -MU_EUNIMPLEMENTED,
                  "exec: muster does not run a kubeconfig's");

@@ -9,7 +9,7 @@
 
 #define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 #define PODS "/api/v1/namespaces/training/pods"
-#define POD(name, ip)                                                               \
+#define POD(name, ip)                                                                 \
     "{'metadata': {'name': '" name "'}, 'status': {'phase': 'Running', 'podIP': '" ip \
     "'}}"
 

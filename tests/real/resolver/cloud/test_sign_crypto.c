@@ -59,8 +59,8 @@ static void check_signature(const char *key, const void *data, size_t size)
     unsigned char *signature = NULL;
     size_t signature_size = 0;
     mu_error error;
-    int rv = mu__sign_rs256(text_of(key), data, size, &error, &signature,
-                            &signature_size);
+    int rv =
+        mu__sign_rs256(text_of(key), data, size, &error, &signature, &signature_size);
 
     if (rv != 0)
         fail_msg("%s", error.message);
