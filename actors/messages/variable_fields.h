@@ -91,8 +91,9 @@
 
 /* One piece of a run's batch of writes to one partition, after `before` others. Pieces of
  * `batch` are staged until the one with `last` has arrived; then all are applied, or none
- * if `effect`, when it is not 0, was applied before. Effects below `effects_done` are
- * never sent again. Operation MU__WRITE_ABANDON drops the batch; it has no answer. */
+ * if `effect` was applied before. Effects below `effects_done` are never sent again.
+ * `own`: origin and number are the sender's, as in VAR_WRITE, and not those of a run.
+ * Operation MU__WRITE_ABANDON drops the batch; it has no answer. */
 #define MU__EFFECT_WRITE_FIELDS(F, S)              \
     F(S, REQUIRED, u64, token, 0)                  \
     F(S, REQUIRED, u64, batch, 0)                  \
@@ -101,6 +102,7 @@
     F(S, REQUIRED, u64, offset, 0)                 \
     F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX) \
     F(S, REQUIRED, flag, last, 0)                  \
+    F(S, OPTIONAL, flag, own, 0)                   \
     F(S, OPTIONAL, u64, origin, 0)                 \
     F(S, OPTIONAL, u64, effect, 0)                 \
     F(S, OPTIONAL, u64, effects_done, 0)           \

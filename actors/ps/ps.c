@@ -176,7 +176,7 @@ static struct mu__staging_piece piece_of(const struct mu__effect_write *body,
     return (struct mu__staging_piece){
         .batch = body->batch,
         .origin = body->origin,
-        .effect = body->effect,
+        .effect = body->own ? 0 : body->effect,
         .before = body->before,
         .write =
             {
@@ -198,9 +198,12 @@ static bool is_pending_effect(struct ps *ps, struct partition *p,
 {
     const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
 
-    if (id.effect == 0)
-        return true;
-    switch (mu__applied_check(&p->applied, &id)) {
+    if (id.effect == 0) {
+        (void)mu_error_set(&outcome->error, -MU_EINVALID, "it has no effect number");
+        return false;
+    }
+    switch (body->own ? mu__writers_check(&p->writers, &id)
+                      : mu__applied_check(&p->applied, &id)) {
     case MU__APPLIED_NOT:
         return true;
     case MU__APPLIED_UNFENCED:
@@ -219,20 +222,20 @@ static bool is_pending_effect(struct ps *ps, struct partition *p,
 
 /* Apply all of a batch, or nothing: what can fail is done before the first write. */
 static void apply_batch(struct ps *ps, struct partition *p,
-                        const struct mu__store_write *first, uint64_t effect,
+                        const struct mu__store_write *first,
+                        const struct mu__effect_write *body,
                         struct effect_outcome *outcome)
 {
+    const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
     int rv = mu__store_check_batch(p->store, first, &outcome->error);
 
     if (rv != 0)
         return;
-    if (effect != 0)
-        rv = mu__applied_mark(&p->applied, effect);
+    rv = body->own ? mu__writers_mark(&p->writers, &id)
+                   : mu__applied_mark(&p->applied, id.effect);
     if (rv != 0) {
-        (void)mu_error_set(&outcome->error, rv,
-                           "effect %" PRIu64 " cannot be noted: all below %" PRIu64
-                           " are finished with",
-                           effect, p->applied.window.base);
+        (void)mu_error_set(&outcome->error, rv, "effect %" PRIu64 " cannot be noted: %s",
+                           id.effect, mu_strerror(rv));
         outcome->again = true;
         return;
     }
@@ -246,7 +249,8 @@ static void apply_batch(struct ps *ps, struct partition *p,
 /* Stage a piece; the last one applies the batch. A batch refused for lack of room may be
  * sent again, unless it alone has all the room. */
 static void stage_piece(struct ps *ps, struct partition *p,
-                        const struct mu__staging_piece *piece, bool last,
+                        const struct mu__staging_piece *piece,
+                        const struct mu__effect_write *body,
                         struct effect_outcome *outcome)
 {
     struct mu__staged staged;
@@ -257,8 +261,8 @@ static void stage_piece(struct ps *ps, struct partition *p,
         outcome->again = rv == -MU_EEXHAUSTED && p->staging.batches > 0;
         return;
     }
-    if (last) {
-        apply_batch(ps, p, staged.first, piece->effect, outcome);
+    if (body->last) {
+        apply_batch(ps, p, staged.first, body, outcome);
         mu__staging_drop(&p->staging, node, piece->batch);
         return;
     }
@@ -300,9 +304,9 @@ static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partit
     if (!is_pending_effect(ps, p, body, &outcome))
         mu__staging_drop(&p->staging, from.node, body->batch);
     else if (body->last && body->before == 0)
-        apply_batch(ps, p, &piece.write, body->effect, &outcome);
+        apply_batch(ps, p, &piece.write, body, &outcome);
     else
-        stage_piece(ps, p, &piece, body->last, &outcome);
+        stage_piece(ps, p, &piece, body, &outcome);
     mu__stream_note(p, code_to_send(outcome.error.code) + outcome.again);
     if (!outcome.is_none)
         answer_effect(ctx, p, from, body->token, &outcome);

@@ -41,9 +41,13 @@ void mu__vars_enqueue(struct variables *v, struct op_part *part);
 void mu__vars_dequeue(struct op_part *part);
 void mu__vars_unstage(struct variables *v, struct op_part *part);
 
-/* Number the pieces of a part that count once; they are answered, or given up. */
-void mu__vars_number(struct variables *v, struct op_part *part);
-void mu__vars_settle(struct variables *v, struct op_part *part);
+/* Take `count` numbers for what counts once at a partition; they are answered, or given
+ * up. All numbers below mu__vars_settled() are. */
+void mu__vars_number(struct variables *v, uint32_t partition, struct numbered *numbered,
+                     uint64_t count);
+void mu__vars_settle(struct variables *v, uint32_t partition, struct numbered *numbered);
+uint64_t mu__vars_settled(const struct variables *v, uint32_t partition);
+uint64_t mu__vars_need_origin(struct mu__ctx *ctx, struct variables *v);
 
 int mu__vars_flights_init(struct variables *v); /* -MU_ENOMEM */
 

@@ -165,9 +165,22 @@ static uint32_t piece_size(const struct write_batch *batch)
     return left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX;
 }
 
-static void fill_piece(const struct write_batch *batch, struct mu__effect_write *body)
+/* A run has a number for the job, by which its closure counts once; or its batches have
+ * some of this actor, so that they may be sent again. */
+static void fill_number(struct mu__ctx *ctx, struct variables *v,
+                        const struct write_batch *batch, struct mu__effect_write *body)
 {
     const struct mu__effects *effects = &batch->op->run->effects;
+
+    body->own = effects->effect == 0;
+    body->origin = body->own ? mu__vars_need_origin(ctx, v) : effects->origin;
+    body->effect = body->own ? batch->numbered.first : effects->effect;
+    body->effects_done =
+        body->own ? mu__vars_settled(v, batch->partition) : effects->effects_done;
+}
+
+static void fill_piece(const struct write_batch *batch, struct mu__effect_write *body)
+{
     const struct mu__effect *at = batch->at;
     uint32_t size = piece_size(batch);
 
@@ -178,11 +191,6 @@ static void fill_piece(const struct write_batch *batch, struct mu__effect_write 
     body->offset = batch->offset;
     body->data = (struct mu__view){at->data + batch->offset, size};
     body->last = batch->writes_left == 1 && batch->offset + size == at->size;
-    body->effect = effects->effect;
-    if (body->effect != 0) {
-        body->origin = effects->origin;
-        body->effects_done = effects->effects_done;
-    }
     body->rate = at->rate;
     body->momentum = at->momentum;
     body->before = batch->pieces;
@@ -230,7 +238,10 @@ static int send_piece_of(struct mu__ctx *ctx, struct variables *v,
     if (msg == NULL)
         return -MU_ENOMEM;
     body = mu__body(msg);
+    if (batch->op->run->effects.effect == 0 && batch->numbered.first == 0)
+        mu__vars_number(v, batch->partition, &batch->numbered, 1);
     fill_piece(batch, body);
+    fill_number(ctx, v, batch, body);
     body->generation = v->placements[batch->partition].generation;
     return mu__send_borrowed(ctx, pid_of(v, flight->server), msg);
 }

@@ -21,6 +21,8 @@ struct write_batch {
     uint32_t writes_count;
     struct mu__effect *first; /* its writes follow each other */
     struct mu__effect *last;
+    struct numbered numbered;    /* if its run has no effect number */
+    bool doubted;                /* of these: it was sent to a server that was lost */
     uint64_t token;              /* of its flight; 0: not begun */
     const struct mu__effect *at; /* the next piece: of this write, */
     uint64_t offset;             /* from here */
@@ -89,9 +91,9 @@ int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index
 void mu__vars_fail_run(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                        const mu_error *error);
 
-/* Some of a server's partitions are not served any more: their batches may be sent again,
- * or the runs fail. */
-void mu__vars_recall_batches(struct mu__ctx *ctx, struct variables *v, uint32_t server);
+/* Some of a server's partitions are not served any more: their batches wait for the next
+ * one to be sent again. */
+void mu__vars_recall_batches(struct variables *v, uint32_t server);
 void mu__vars_send_again(struct variables *v, struct write_batch *batch);
 
 #endif

@@ -38,36 +38,29 @@ void mu__vars_unstage(struct variables *v, struct op_part *part)
     part->staged = false;
 }
 
-/* ---- Numbers of pieces ---- */
+/* ---- Numbers of what counts once ---- */
 
-static uint64_t pieces_in(uint64_t bytes)
+void mu__vars_number(struct variables *v, uint32_t partition, struct numbered *numbered,
+                     uint64_t count)
 {
-    return (bytes + MU__PIECE_BYTES_MAX - 1) / MU__PIECE_BYTES_MAX;
+    struct placement *placement = &v->placements[partition];
+
+    numbered->first = numbered->settled = placement->effect_last + 1;
+    placement->effect_last += count;
+    mu__list_append(&placement->numbered, &numbered->node);
 }
 
-void mu__vars_number(struct variables *v, struct op_part *part)
+void mu__vars_settle(struct variables *v, uint32_t partition, struct numbered *numbered)
 {
-    struct placement *placement = &v->placements[part->partition];
-
-    part->effect = placement->effect_last + 1;
-    placement->effect_last += pieces_in(part->bytes);
-    mu__list_append(&placement->counted, &part->counted);
+    if (numbered->first != 0)
+        mu__list_remove(&v->placements[partition].numbered, &numbered->node);
+    numbered->first = 0;
 }
 
-void mu__vars_settle(struct variables *v, struct op_part *part)
+uint64_t mu__vars_settled(const struct variables *v, uint32_t partition)
 {
-    if (part->effect != 0)
-        mu__list_remove(&v->placements[part->partition].counted, &part->counted);
-    part->effect = 0;
-}
-
-/* All numbers below are settled: answered, or given up. */
-static uint64_t effects_done(const struct placement *placement)
-{
-    const struct op_part *oldest =
-        MU__LIST_FIRST(&placement->counted, struct op_part, counted);
-
-    return oldest->effect + oldest->done / MU__PIECE_BYTES_MAX;
+    return MU__LIST_FIRST(&v->placements[partition].numbered, struct numbered, node)
+        ->settled;
 }
 
 /* ---- Flights ---- */
@@ -262,7 +255,7 @@ static int send_read(struct mu__ctx *ctx, const struct variables *v,
 }
 
 /* Chosen when it is needed first. */
-static uint64_t need_origin(struct mu__ctx *ctx, struct variables *v)
+uint64_t mu__vars_need_origin(struct mu__ctx *ctx, struct variables *v)
 {
     while (v->origin == 0)
         v->origin = mu__random(ctx);
@@ -284,10 +277,10 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
         .generation = v->placements[flight->partition].generation,
     };
 
-    if (part->effect != 0) {
-        body.origin = need_origin(ctx, v);
-        body.effect = part->effect + flight->offset / MU__PIECE_BYTES_MAX;
-        body.effects_done = effects_done(&v->placements[flight->partition]);
+    if (part->numbered.first != 0) {
+        body.origin = mu__vars_need_origin(ctx, v);
+        body.effect = part->numbered.first + flight->offset / MU__PIECE_BYTES_MAX;
+        body.effects_done = mu__vars_settled(v, flight->partition);
     }
     if (!part->begun && !is_open(part->op))
         part->transfer = flight->token;

@@ -74,6 +74,13 @@ enum step { RESTING, OPENING, MOVING };
  * shard 0 was lost, or lost shards are to be made anew, with all others, or were. */
 enum open_phase { FIND_HOME, FIND, CONFIRM, FILL, FILL_HOME, COMMIT };
 
+/* The numbers of what counts once: of the pieces of a part, or of a batch. */
+struct numbered {
+    struct mu__list_node node; /* in its placement's list */
+    uint64_t first;            /* 0: there are none */
+    uint64_t settled;          /* all below this one are answered, or given up */
+};
+
 struct op_part {
     struct mu__list_node node; /* in the queue `in` */
     struct mu__list *in;       /* NULL: in none */
@@ -97,9 +104,8 @@ struct op_part {
     uint64_t replaces; /* OPENING: the shard that it replaces; 0: none */
     uint64_t id;       /* of the shard, as it is used now; not of an open */
     uint64_t version;  /* from the last answer */
-    uint64_t effect;   /* the number of its first piece; 0: they have none */
-    struct mu__list_node counted; /* if they have: in its placement's list */
-    bool doubted;                 /* of these, some were sent to a server that was lost */
+    struct numbered numbered; /* if its pieces count once */
+    bool doubted;             /* of these, some were sent to a server that was lost */
 };
 
 /* Of a call, or of a run. */
@@ -151,12 +157,12 @@ struct variable_server {
 
 /* Where a partition is. */
 struct placement {
-    uint64_t generation;     /* as its server has said; 0: none has ever served it */
-    uint32_t server;         /* that serves it, or did last; before that, a guess */
-    bool served;             /* the server is up, and has said so */
-    uint64_t effect_last;    /* of the pieces that count once */
-    struct mu__list counted; /* parts with such pieces, by number */
-    struct mu__list parts;   /* if not served: what waits for it */
+    uint64_t generation;      /* as its server has said; 0: none has ever served it */
+    uint32_t server;          /* that serves it, or did last; before that, a guess */
+    bool served;              /* the server is up, and has said so */
+    uint64_t effect_last;     /* of the pieces that count once */
+    struct mu__list numbered; /* struct numbered, by number */
+    struct mu__list parts;    /* if not served: what waits for it */
     struct mu__list batches;
     struct write_batch *planned; /* while a run is planned: its batch for it */
 };

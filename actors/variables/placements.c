@@ -68,7 +68,7 @@ static void recall_unserved(struct mu__ctx *ctx, struct variables *v)
 {
     for (uint32_t i = 0; i < v->servers_count; i++) {
         recall_parts(v, i);
-        mu__vars_recall_batches(ctx, v, i);
+        mu__vars_recall_batches(v, i);
     }
     for (uint32_t i = 0; i < v->flights_size; i++)
         if (v->flights[i].token != 0 && !is_served(v, v->flights[i].partition))

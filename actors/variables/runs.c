@@ -45,6 +45,7 @@ static void abandon_sent(struct mu__ctx *ctx, struct variables *v,
 static void free_write_batch(struct variables *v, struct write_batch *batch)
 {
     mu__vars_rewind_batch(v, batch);
+    mu__vars_settle(v, batch->partition, &batch->numbered);
     mu__vars_put_batch_first(&v->spare_batches, batch);
 }
 
@@ -203,6 +204,8 @@ static void take_batch_answer(struct mu__ctx *ctx, struct variables *v,
     mu__vars_take_out_batch(batch);
     if (body->again)
         rest_batch(ctx, v, batch, -(int)body->code);
+    else if (body->code == MU_ENOTFOUND && batch->doubted)
+        mu__vars_fail_unknown(ctx, v, batch->op, batch->partition);
     else if (body->code == MU_ENOTFOUND)
         mu__vars_reopen_batch(ctx, v, batch);
     else if (body->code != 0)
@@ -263,10 +266,8 @@ void mu__vars_wake_resting(struct mu__ctx *ctx, struct variables *v)
 }
 
 /* Batches of a list whose partition is not served any more go to the front of those that
- * wait for it, if they may be sent again; the others fail, since their outcome is
- * unknown. */
-static void recall_list(struct mu__ctx *ctx, struct variables *v, struct mu__list *list,
-                        bool may_be_applied)
+ * wait for it. */
+static void recall_list(struct variables *v, struct mu__list *list, bool was_sent)
 {
     struct mu__list_node *node = list->last;
 
@@ -277,23 +278,18 @@ static void recall_list(struct mu__ctx *ctx, struct variables *v, struct mu__lis
         if (v->placements[batch->partition].served)
             continue;
         mu__vars_rewind_batch(v, batch);
-        if (may_be_applied && batch->op->run->effects.effect == 0) {
-            mu__vars_take_out_batch(batch);
-            mu__vars_fail_unknown(ctx, v, batch->op, batch->partition);
-            node = list->last; /* the run may have had others */
-        } else {
-            batch->rested = false;
-            mu__vars_put_batch_first(mu__vars_queue_of(v, batch), batch);
-        }
+        batch->rested = false;
+        batch->doubted = batch->doubted || (was_sent && batch->numbered.first != 0);
+        mu__vars_put_batch_first(mu__vars_queue_of(v, batch), batch);
     }
 }
 
-void mu__vars_recall_batches(struct mu__ctx *ctx, struct variables *v, uint32_t server)
+void mu__vars_recall_batches(struct variables *v, uint32_t server)
 {
     struct variable_server *s = v->servers[server];
 
-    recall_list(ctx, v, &s->queues[SINGLES], false);
-    recall_list(ctx, v, &s->queues[LARGES], false);
-    recall_list(ctx, v, &s->flying, true);
-    recall_list(ctx, v, &s->active, false);
+    recall_list(v, &s->queues[SINGLES], false);
+    recall_list(v, &s->queues[LARGES], false);
+    recall_list(v, &s->flying, true);
+    recall_list(v, &s->active, false);
 }

@@ -49,7 +49,7 @@ static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation 
     for (uint32_t i = 0; i < op->parts_count; i++) {
         mu__vars_dequeue(&op->parts[i]);
         mu__vars_unstage(v, &op->parts[i]);
-        mu__vars_settle(v, &op->parts[i]);
+        mu__vars_settle(v, op->parts[i].partition, &op->parts[i].numbered);
     }
 }
 
@@ -107,7 +107,8 @@ static void plan_part(struct variables *v, struct operation *op, uint32_t shard)
     if (call->call.operation != MU__VARIABLE_VERSION)
         part->bytes = part->shard_bytes;
     if (op->rule->counts)
-        mu__vars_number(v, part);
+        mu__vars_number(v, part->partition, &part->numbered,
+                        (part->bytes + MU__PIECE_BYTES_MAX - 1) / MU__PIECE_BYTES_MAX);
 }
 
 static struct operation *operation_new(struct variables *v,
@@ -207,7 +208,7 @@ void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct op_part *par
 
     part->step = RESTING;
     mu__vars_unstage(v, part);
-    mu__vars_settle(v, part);
+    mu__vars_settle(v, part->partition, &part->numbered);
     op->parts_left--;
     if (is_open(op)) {
         mu__vars_go_through(ctx, v, part);
@@ -224,6 +225,7 @@ static void advance(struct mu__ctx *ctx, struct variables *v, const struct fligh
     struct op_part *part = flight->part;
 
     part->done += flight->size;
+    part->numbered.settled = part->numbered.first + part->done / MU__PIECE_BYTES_MAX;
     if (part->done < part->bytes || mu__vars_fail_if_replaced(ctx, v, part))
         return;
     part->version = version;

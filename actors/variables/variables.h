@@ -24,9 +24,9 @@
  * opens, reads, writes, and assigns and batches from their first piece. What would count
  * twice has numbers, by which the server knows what it has applied: each piece of an add
  * or a gradient one of this actor, which begins with 1 for each partition; a batch the
- * effect number of its run. A batch that has none, and was sent as a whole, fails, since
- * nobody knows whether it was applied. A server that came back without a shard is asked
- * for the variable by name: what was restored meanwhile is used from then on (reopen.c).
+ * effect number of its run, or one of this actor. A server that came back without a shard
+ * is asked for the variable by name: what was restored meanwhile is used from then on
+ * (reopen.c).
  *
  * A server that was up and is away for `server_lost_ms` is lost: what needs it fails, and
  * so does what comes, until it is back.
