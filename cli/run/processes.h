@@ -21,7 +21,13 @@ enum { CMD_LINE_BYTES = 1 << 20, CMD_NAME_BYTES = 32 };
 /* The child's descriptor of the pipe of supervision_pipe.h. */
 enum { CMD_SUPERVISION_FD = 3, CMD_REPORT_BYTES = 600 };
 
-enum cmd_restart { CMD_RESTART_NEVER, CMD_RESTART_ON_FAILURE, CMD_RESTART_ALWAYS };
+/* What becomes of a task that ends. */
+enum cmd_restart {
+    CMD_RESTART_NEVER,
+    CMD_RESTART_ON_FAILURE,
+    CMD_RESTART_ALWAYS,
+    CMD_RESTART_FAIL_JOB /* its failure is the job's */
+};
 
 struct cmd_child;
 
@@ -86,6 +92,10 @@ void cmd_child_read(struct cmd_child *child);
 void cmd_child_ended(struct cmd_child *child, int status);
 
 /* ---- children.c: the table of processes, and the status file ---- */
+
+/* Whether a task that ended is started again; not after a usage error, which would only
+ * repeat. */
+bool cmd_child_needs_restart(const struct cmd_child *child);
 
 /* Make a row for each task of the cluster, not started yet, with its restart policy;
  * with --control none for the chief. The caller frees the array, also after a failure. */

@@ -269,15 +269,6 @@ static void on_line(void *user, struct cmd_child *child, bool is_error, const ch
         cmd_output_line(&run->output, child->name, child->colour, text, size);
 }
 
-/* Whether a task is restarted; not after a usage error, which would only repeat. */
-static bool needs_child_restart(struct run *run, const struct cmd_child *child)
-{
-    if (run->phase != RUNNING || child->code == CMD_USAGE)
-        return false;
-    return child->policy == CMD_RESTART_ALWAYS ||
-           (child->policy == CMD_RESTART_ON_FAILURE && child->code != CMD_FINE);
-}
-
 static void arrange_restart(struct run *run, struct cmd_child *child)
 {
     unsigned most = cmd_number(run->options, CMD_FLAG_RESTART_MAX);
@@ -369,6 +360,17 @@ static void leader_ended(struct run *run, struct cmd_child *child)
     stop_run(run);
 }
 
+/* Such a task is one that the job cannot do without. */
+static void fail_job(struct run *run, const struct cmd_child *child)
+{
+    if (run->phase != RUNNING)
+        return;
+    say(run, MU_LOG_ERROR, "the job fails with %s (--restart %s=fail-job)", child->name,
+        child->type);
+    run->result = child->code;
+    stop_run(run);
+}
+
 /* A task is ended for good: those that wait for it would wait without end. */
 static void report_ended(struct run *run, struct cmd_child *other)
 {
@@ -433,7 +435,7 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     }
     if (child->code == CMD_UNENDED)
         run->unended = true;
-    if (needs_child_restart(run, child)) {
+    if (run->phase == RUNNING && cmd_child_needs_restart(child)) {
         arrange_restart(run, child);
     } else {
         bool is_given_up = run->phase == RUNNING && child->code == CMD_USAGE &&
@@ -442,6 +444,8 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
         child->ended = true;
         say(run, is_expected_end(run, child) ? MU_LOG_INFO : MU_LOG_WARN, "%s %s%s",
             child->name, child->end, is_given_up ? " and is not started again" : "");
+        if (child->policy == CMD_RESTART_FAIL_JOB && child->code != CMD_FINE)
+            fail_job(run, child);
     }
     if (strcmp(child->type, "chief") == 0)
         chief_ended(run, child);
