@@ -146,16 +146,25 @@ bool cmd_is_quiet(const struct cmd_options *options);
 
 enum { CMD_FOLDER_BYTES = 88 };
 
+/* Sockets that keep ports of the tasks, so that nobody else gets one by chance, while a
+ * task starts or is started anew. Zeroed memory: none. */
+struct cmd_ports {
+    int *fds;
+    int count;
+};
+
 /* Make the cluster spec of --workers, --ps, --counts and so on, with free ports of
  * 127.0.0.1, or with --transport ipc with sockets in a new directory, whose path is
  * written to `ret_folder` ("" otherwise). Raises the limit of open files as needed.
  * -MU_EINVALID names the flag with an invalid value. The caller frees the cluster, and
- * removes the directory with cmd_local_cluster_done. */
+ * ends the rest with cmd_local_cluster_done. */
 int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error,
-                          char *ret_folder, mu_cluster **ret_cluster);
+                          char *ret_folder, struct cmd_ports *ret_ports,
+                          mu_cluster **ret_cluster);
 
-/* Remove the directory and the sockets in it; "" is fine. */
-void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster);
+/* Let go of the ports, and remove the directory and the sockets in it; "" is fine. */
+void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster,
+                            struct cmd_ports *ports);
 
 /* ---- control.c: --control, JSON lines to and from the parent, which is the chief ----
  *

@@ -51,6 +51,7 @@ struct run {
     struct cmd_commands commands;
     mu_cluster *cluster;
     char folder[CMD_FOLDER_BYTES];
+    struct cmd_ports ports;
     struct cmd_child *children;
     size_t count;
     struct cmd_launch launch;
@@ -360,7 +361,6 @@ static void leader_ended(struct run *run, struct cmd_child *child)
     stop_run(run);
 }
 
-/* Such a task is one that the job cannot do without. */
 static void fail_job(struct run *run, const struct cmd_child *child)
 {
     if (run->phase != RUNNING)
@@ -647,7 +647,8 @@ static int prepare_run(struct run *run, mu_error *error)
     int rv = cmd_settings_check(run->options, error);
 
     if (rv == 0)
-        rv = cmd_local_cluster_new(run->options, error, run->folder, &run->cluster);
+        rv = cmd_local_cluster_new(run->options, error, run->folder, &run->ports,
+                                   &run->cluster);
     if (rv == 0)
         rv = cmd_children_new(run->options, run->cluster, error, &run->children,
                               &run->count);
@@ -691,7 +692,7 @@ int cmd_run(struct cmd_options *options)
     if (run.is_controlled)
         cmd_event_send("finished", NULL, "exit_code", cmd_json_int(code), "message",
                        cmd_json_text(error.message, strlen(error.message)));
-    cmd_local_cluster_done(run.folder, run.cluster);
+    cmd_local_cluster_done(run.folder, run.cluster, &run.ports);
     mu_cluster_free(run.cluster);
     cmd_launch_done(&run.launch);
     free(run.children);
