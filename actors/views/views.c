@@ -97,7 +97,7 @@ static void on_replica_news(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     const struct mu__replica_news *body = mu__body(msg);
 
     log_ignored(ctx, msg, "news of replicas",
-                mu__view_table_news(v->table, msg->from.node, body->news,
+                mu__view_table_news(v->table, msg->from.node, body->news, body->learner,
                                     body->partitions));
 }
 

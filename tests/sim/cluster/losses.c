@@ -26,8 +26,8 @@ static bool is_streaming(const struct cluster *cluster,
         mu__actor_state(task->member.kernel, (mu__pid){MU__NODE_SELF, MU__PS});
     const struct partition *p = ps->partitions[view->partition];
 
-    return p != NULL && p->role == SERVING && p->stream.needed && p->stream.node != 0 &&
-           p->view.number == view->number;
+    return p != NULL && p->role == SERVING && p->streams[TO_BACKUP].needed &&
+           p->streams[TO_BACKUP].node != 0 && p->view.number == view->number;
 }
 
 /* The chief may not have heard yet of a process that died, or of a link that broke. */
