@@ -74,7 +74,10 @@ static void say_news(struct view_model *model, uint32_t partition)
 
     if (view == NULL || !model_is_up(model, &view->primary))
         return;
-    if (model_is_up(model, &view->learner))
+    if (view->backup.incarnation != 0 && !model_is_alive(model, &view->backup))
+        assert_int_equal(
+            model_news(model, view->primary.task, partition, MU__REPLICA_LOST), 0);
+    else if (model_is_up(model, &view->learner))
         assert_int_equal(
             model_news(model, view->primary.task, partition, MU__REPLICA_LEVEL), 0);
     else if (view->handover && model_is_up(model, &view->backup))
