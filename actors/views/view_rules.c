@@ -94,11 +94,13 @@ static const struct view_server *choose_second(const struct mu__view_table *tabl
     return best;
 }
 
-/* One of those that take more, another for each partition of a home. */
+/* One of those that take more, another for each partition of a home; one that is drained
+ * if there is no other. */
 static const struct view_server *choose_substitute(const struct mu__view_table *table,
                                                    uint32_t partition)
 {
     uint32_t turn = partition / table->config.servers;
+    const struct view_server *drained = NULL;
 
     for (uint32_t i = 0; i < table->servers_count; i++) {
         const struct view_server *server =
@@ -106,8 +108,10 @@ static const struct view_server *choose_substitute(const struct mu__view_table *
 
         if (mu__views_is_open(server))
             return server;
+        if (server->is_up)
+            drained = server;
     }
-    return NULL;
+    return drained;
 }
 
 /* Its home. Others take its place when it is removed or drained; and for a lost partition

@@ -594,6 +594,7 @@ bool mu__view_table_roles(const struct mu__view_table *table, uint32_t at,
         return false;
     *ret_roles = (struct mu__view_roles){.task = table->servers[at].task,
                                          .is_up = table->servers[at].is_up,
+                                         .is_draining = table->servers[at].is_draining,
                                          .lost = table->servers[at].lost};
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (table->rows[i].view.number != 0)

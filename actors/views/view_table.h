@@ -186,6 +186,7 @@ void mu__view_table_totals(const struct mu__view_table *table,
 struct mu__view_roles {
     uint32_t task;
     bool is_up;
+    bool is_draining;
     uint32_t primary;
     uint32_t backup;
     uint32_t learner;

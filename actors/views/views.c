@@ -2,6 +2,7 @@
 
 #include "actors/keep.h"
 #include "actors/messages.h"
+#include "actors/views/drains.h"
 #include "actors/views/internal.h"
 
 enum { RETRY_MS = 20 }; /* after a link had no room */
@@ -10,6 +11,7 @@ struct views {
     bool has_seed;
     struct mu__view_table *table;
     struct mu__view_recording recording;
+    struct mu__view_drains drains;
     uint64_t timer;
 };
 
@@ -101,6 +103,13 @@ static void on_replica_news(struct mu__ctx *ctx, void *state, struct mu__msg *ms
                                     body->partitions));
 }
 
+static void on_server_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct views *v = state;
+
+    mu__view_drains_add(ctx, &v->drains, v->table, mu__body(msg));
+}
+
 static void on_views_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     (void)ctx;
@@ -182,10 +191,12 @@ static uint64_t decide_and_record(struct mu__ctx *ctx, struct views *v)
     bool all = !mu__view_recording_has(&v->recording, v->table) || send_all_owed(ctx, v);
     uint64_t next_ms = mu__view_table_decide(v->table, mu__now_ms(ctx));
 
-    if (mu__view_recording_has(&v->recording, v->table))
-        all = send_all_owed(ctx, v);
-    else
+    if (!mu__view_recording_has(&v->recording, v->table)) {
         mu__view_recording_write(ctx, &v->recording, v->table);
+    } else {
+        all = send_all_owed(ctx, v);
+        mu__view_drains_settle(ctx, &v->drains, v->table);
+    }
     return all ? next_ms : sooner_ms(next_ms, mu__now_ms(ctx) + RETRY_MS);
 }
 
@@ -267,6 +278,7 @@ static const struct mu__handler handlers[] = {
     {MU__CLUSTER_ADDED, on_server_added},
     {MU__CLUSTER_REMOVED, on_server_removed},
     {MU__VIEWS_ANSWERED, mu__ignore},
+    {MU__SERVER_DRAIN, on_server_drain},
     {MU__TIMER, on_views_timer},
 };
 
