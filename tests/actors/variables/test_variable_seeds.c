@@ -1,8 +1,8 @@
 /* Sums on parameter servers under faults that follow from a seed: several tasks add ones
  * to one variable while links break, stand still and heal, and writers die. What was
  * acknowledged is in the sum, once; what failed without an answer may be in it, once; and
- * nothing else is. Servers crash where partitions have backups, one at a time; the views
- * of these are recorded in some runs, by the chief itself or a worker, which may crash.
+ * nothing else is. Servers crash where partitions have backups, one at a time, come back
+ * and get their share; others are drained; the views are recorded in some runs, by the chief itself or a worker, which may crash.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
 #include "tests/sim/chaos.h"
@@ -140,6 +140,7 @@ static void draw_backups(struct run *run, struct cluster_options *options, uint6
     if (options->servers < 2 || sim_chance(&random, 25))
         return;
     options->node.backups = 1;
+    options->servers += sim_chance(&random, 40) ? 1 : 0;
     if (sim_chance(&random, 10))
         run->items = sim_between(&random, ITEMS, ITEMS_MAX);
     if (sim_chance(&random, 60))
@@ -240,6 +241,8 @@ struct verdict {
     uint64_t acknowledged;
     uint64_t unknown;
     unsigned killed;
+    unsigned drained;
+    unsigned moving;
     char broken[256];
 };
 
@@ -265,6 +268,8 @@ static struct verdict run_seed(uint64_t seed, bool show)
     verdict.acknowledged = run.acknowledged;
     verdict.unknown = run.unknown;
     verdict.killed = run.losses.killed;
+    verdict.drained = run.losses.drained;
+    verdict.moving = run.losses.moving;
     (void)snprintf(verdict.broken, sizeof verdict.broken, "%s", run.cluster->broken);
     if (show)
         fputs(sim_trace(sim), stdout);
@@ -278,6 +283,8 @@ struct sum {
     uint64_t acknowledged;
     uint64_t unknown;
     uint64_t killed; /* servers */
+    uint64_t drained;
+    uint64_t moving; /* times at which partitions were moved */
 };
 
 static void run_one(uint64_t seed, bool show, void *sum,
@@ -293,6 +300,8 @@ static void run_one(uint64_t seed, bool show, void *sum,
     all->acknowledged += verdict.acknowledged;
     all->unknown += verdict.unknown;
     all->killed += verdict.killed;
+    all->drained += verdict.drained;
+    all->moving += verdict.moving;
 }
 
 static const struct seeds seeds = {
@@ -309,10 +318,12 @@ TEST(test_sums)
 
     seeds_expect_well(&seeds, &sum);
     print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown, %" PRIu64
-                  " servers killed\n",
-                  sum.acknowledged, sum.unknown, sum.killed);
+                  " servers killed, %" PRIu64 " drained; moves at %" PRIu64 " times\n",
+                  sum.acknowledged, sum.unknown, sum.killed, sum.drained, sum.moving);
     assert_true(sum.acknowledged > 0);
     assert_true(sum.killed > 0);
+    assert_true(sum.drained > 0);
+    assert_true(sum.moving > 0);
 }
 
 SEEDS_PROGRAM(seeds)
