@@ -278,7 +278,7 @@ int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
 
 /* ---- leaving ---- */
 
-static bool is_server_type(const char *type)
+static bool is_ps_type(const char *type)
 {
     return strcmp(type, "ps") == 0;
 }
@@ -354,7 +354,7 @@ static int request_drain(mu_node *node, const char *type, uint32_t worker,
 
     if (worker == 0)
         (void)snprintf(late, sizeof late, "this worker still has closures to finish");
-    else if (is_server_type(type))
+    else if (is_ps_type(type))
         (void)snprintf(late, sizeof late, "/job:ps/task:%u still has partitions",
                        worker - 1);
     else
@@ -395,7 +395,7 @@ int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a worker has a task index of 0 or more, got %d", index);
     rv = request_drain(node, type, (uint32_t)index + 1, timeout_ms, ret_error);
-    if (rv == -MU_EDEADLINE && is_server_type(type) && ret_error != NULL)
+    if (rv == -MU_EDEADLINE && is_ps_type(type) && ret_error != NULL)
         explain_drain(node, index, ret_error);
     return rv;
 }

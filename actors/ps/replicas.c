@@ -199,7 +199,7 @@ void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p)
     mu__store_forget_nodes(p->store);
 }
 
-static void begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+static void begin_ps_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     mu__ps_end_generation(ctx, p);
     p->generation = p->view.number;
@@ -234,7 +234,7 @@ static bool is_same_replica(const struct mu__replica *a, const struct mu__replic
 /* The other replicas that a view has and the last one had not. */
 static void begin_streams(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
-    begin_generation(ctx, ps, p);
+    begin_ps_generation(ctx, ps, p);
     for (int i = 0; i < STREAMS; i++)
         if (!p->streams[i].needed)
             mu__stream_begin(ctx, ps, p, i);

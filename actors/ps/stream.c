@@ -289,7 +289,7 @@ bool mu__stream_is_cut_off(const struct partition *p)
     return false;
 }
 
-struct record {
+struct stream_record {
     uint16_t kind;
     const void *body;
     size_t size;
@@ -298,7 +298,7 @@ struct record {
 
 /* A record that only the first replica has is lost to the second: that is filled anew. */
 static bool send_record(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                        int which, const struct record *record)
+                        int which, const struct stream_record *record)
 {
     bool is_first = which == TO_BACKUP || p->streams[TO_BACKUP].node == 0;
     int rv;
@@ -321,7 +321,8 @@ bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         max_align_t align;
         uint8_t bytes[BODY_BYTES_MAX];
     } copy;
-    const struct record record = {msg->kind, copy.bytes, mutation->size, msg->backing};
+    const struct stream_record record = {msg->kind, copy.bytes, mutation->size,
+                                         msg->backing};
 
     memcpy(copy.bytes, (const void *)msg->body, mutation->size);
     memcpy(copy.bytes + mutation->partition, &p->view.partition, sizeof(uint32_t));

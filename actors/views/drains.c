@@ -5,16 +5,6 @@
 
 #include <string.h>
 
-/* False: there is none of this task. */
-static bool find_roles(const struct mu__view_table *table, uint32_t task,
-                       struct mu__view_roles *ret_roles)
-{
-    for (uint32_t i = 0; mu__view_table_roles(table, i, ret_roles); i++)
-        if (ret_roles->task == task)
-            return true;
-    return false;
-}
-
 static void answer_drain(struct mu__ctx *ctx, const struct mu__server_drain *drain,
                          int code, const char *text)
 {
@@ -53,7 +43,7 @@ void mu__view_drains_add(struct mu__ctx *ctx, struct mu__view_drains *drains,
     struct mu__view_roles roles;
 
     if (!mu__view_table_drain(table, drain->index) ||
-        !find_roles(table, drain->index, &roles)) {
+        !mu__view_table_roles_of(table, drain->index, &roles)) {
         answer_drain(ctx, drain, -MU_ENOTFOUND, "there is no such parameter server");
         return;
     }
@@ -68,8 +58,8 @@ static bool has_nothing(const struct mu__view_table *table, uint32_t task)
 {
     struct mu__view_roles roles;
 
-    return !find_roles(table, task, &roles) ||
-           roles.primary + roles.backup + roles.learner == 0;
+    (void)mu__view_table_roles_of(table, task, &roles);
+    return roles.primary + roles.backup + roles.learner == 0;
 }
 
 void mu__view_drains_settle(struct mu__ctx *ctx, struct mu__view_drains *drains,

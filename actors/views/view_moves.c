@@ -14,8 +14,8 @@ enum {
     UNEVEN = 2              /* a difference that a move makes smaller */
 };
 
-static struct view_server *server_of(const struct mu__view_table *table,
-                                     const struct mu__replica *replica)
+static struct view_server *mover_of(const struct mu__view_table *table,
+                                    const struct mu__replica *replica)
 {
     return replica->incarnation == 0 ? NULL : mu__views_server(table, replica->task);
 }
@@ -32,7 +32,7 @@ static uint32_t backup_load(const struct view_server *server)
     return server->load.backups + (server->is_draining ? DRAINED_LOAD : 0);
 }
 
-static bool wants_handover(const struct view_server *primary,
+static bool needs_handover(const struct view_server *primary,
                            const struct view_server *backup)
 {
     return mu__views_is_open(backup) &&
@@ -56,15 +56,15 @@ static void count_move(struct view_server *primary, struct view_server *target)
 /* What a row will be once its move has ended. */
 static void count_row(const struct mu__view_table *table, const struct view_row *row)
 {
-    struct view_server *primary = server_of(table, &row->view.primary);
-    struct view_server *backup = server_of(table, &row->view.backup);
-    struct view_server *learner = server_of(table, &row->view.learner);
+    struct view_server *primary = mover_of(table, &row->view.primary);
+    struct view_server *backup = mover_of(table, &row->view.backup);
+    struct view_server *learner = mover_of(table, &row->view.learner);
     struct view_server *target = learner != NULL ? learner : backup;
     bool is_moving = learner != NULL || row->view.handover;
 
     if (is_moving)
         count_move(primary, target);
-    if (row->view.handover || (learner != NULL && wants_handover(primary, learner)))
+    if (row->view.handover || (learner != NULL && needs_handover(primary, learner)))
         count_members(table, target, primary);
     else
         count_members(table, primary, target);
@@ -117,8 +117,8 @@ static struct view_server *choose_target(const struct mu__view_table *table,
         struct view_server *server = &table->servers[i];
 
         if (mu__views_is_open(server) && has_move_room(server) &&
-            server != server_of(table, &row->view.primary) &&
-            server != server_of(table, &row->view.backup) &&
+            server != mover_of(table, &row->view.primary) &&
+            server != mover_of(table, &row->view.backup) &&
             (best == NULL || load(server) < load(best)))
             best = server;
     }
@@ -138,7 +138,7 @@ static uint32_t count_pairs(const struct mu__view_table *table,
             view->learner.incarnation != 0 ? &view->learner : &view->backup;
 
         count += view->number != 0 && view->primary.task == primary->task &&
-                 server_of(table, other) == backup;
+                 mover_of(table, other) == backup;
     }
     return count;
 }
@@ -156,10 +156,10 @@ static void begin_copy(struct mu__view_table *table, struct view_row *row,
 /* True: it has begun. */
 static bool hand_over(struct mu__view_table *table, struct view_row *row, bool is_settled)
 {
-    const struct view_server *primary = server_of(table, &row->view.primary);
-    const struct view_server *backup = server_of(table, &row->view.backup);
+    const struct view_server *primary = mover_of(table, &row->view.primary);
+    const struct view_server *backup = mover_of(table, &row->view.backup);
 
-    if (backup == NULL || !is_movable(table, row) || !wants_handover(primary, backup) ||
+    if (backup == NULL || !is_movable(table, row) || !needs_handover(primary, backup) ||
         !(is_settled || primary->is_draining || table->config.backups == 0) ||
         !has_move_room(primary) || !has_move_room(backup))
         return false;
@@ -171,11 +171,11 @@ static bool hand_over(struct mu__view_table *table, struct view_row *row, bool i
 /* Without backups there is one only as long as a move lasts. */
 static void drop_spare(struct mu__view_table *table, struct view_row *row)
 {
-    const struct view_server *backup = server_of(table, &row->view.backup);
+    const struct view_server *backup = mover_of(table, &row->view.backup);
 
     if (table->config.backups > 0 || backup == NULL || is_moving_row(row) ||
         !mu__views_is_known(table, row) || !mu__views_is_up(table, &row->view.primary) ||
-        wants_handover(server_of(table, &row->view.primary), backup))
+        needs_handover(mover_of(table, &row->view.primary), backup))
         return;
     (void)mu__views_decide(table, row, row->view.primary, (struct mu__replica){0},
                            (struct mu__replica){0});
@@ -200,11 +200,11 @@ static void try_copy(const struct mu__view_table *table, struct view_row *row,
 {
     const struct mu__replica *from =
         load == primary_load ? &row->view.primary : &row->view.backup;
-    const struct view_server *source = server_of(table, from);
+    const struct view_server *source = mover_of(table, from);
     struct copy copy = {.row = row};
 
     if (source == NULL || (of_drained && !source->is_draining) ||
-        !is_movable(table, row) || !has_move_room(server_of(table, &row->view.primary)))
+        !is_movable(table, row) || !has_move_room(mover_of(table, &row->view.primary)))
         return;
     copy.target = choose_target(table, row, load);
     if (copy.target == NULL || load(source) < load(copy.target) + UNEVEN)

@@ -602,6 +602,16 @@ bool mu__view_table_roles(const struct mu__view_table *table, uint32_t at,
     return true;
 }
 
+bool mu__view_table_roles_of(const struct mu__view_table *table, uint32_t task,
+                             struct mu__view_roles *ret_roles)
+{
+    for (uint32_t i = 0; mu__view_table_roles(table, i, ret_roles); i++)
+        if (ret_roles->task == task)
+            return true;
+    *ret_roles = (struct mu__view_roles){.task = task};
+    return false;
+}
+
 const struct mu__partition_view *mu__view_table_at(const struct mu__view_table *table,
                                                    uint32_t partition)
 {

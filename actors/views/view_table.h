@@ -198,6 +198,10 @@ struct mu__view_roles {
 bool mu__view_table_roles(const struct mu__view_table *table, uint32_t at,
                           struct mu__view_roles *ret_roles);
 
+/* Of the server of a task. False: there is none; all is 0. */
+bool mu__view_table_roles_of(const struct mu__view_table *table, uint32_t task,
+                             struct mu__view_roles *ret_roles);
+
 /* NULL: it was never placed. */
 const struct mu__partition_view *mu__view_table_at(const struct mu__view_table *table,
                                                    uint32_t partition);

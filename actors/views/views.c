@@ -236,6 +236,13 @@ void mu__views_totals(const void *views_state, struct mu__view_totals *ret_total
     mu__view_table_totals(((const struct views *)views_state)->table, ret_totals);
 }
 
+void mu__views_roles(const void *views_state, uint32_t task,
+                     struct mu__view_roles *ret_roles)
+{
+    (void)mu__view_table_roles_of(((const struct views *)views_state)->table, task,
+                                  ret_roles);
+}
+
 mu_value *mu__views_status(const void *views_state)
 {
     return mu__views_value(((const struct views *)views_state)->table);

@@ -30,6 +30,10 @@ void mu__views_each(const void *views_state, mu__view_fn visit, void *user);
 
 void mu__views_totals(const void *views_state, struct mu__view_totals *ret_totals);
 
+/* Of a server; all is 0 if there is none of this task. */
+void mu__views_roles(const void *views_state, uint32_t task,
+                     struct mu__view_roles *ret_roles);
+
 /* What the status shows: a map of the totals, `backups` (how many there should be),
  * `servers` and `views`. An item is missing when out of memory, or all (NULL). */
 mu_value *mu__views_status(const void *views_state);

@@ -68,13 +68,13 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster vars --partitions --cluster @cluster.json -o json\n",
      NULL},
     {"drain", CMD_DRAIN, CHIEF(cmd_drain),
-     "drain a worker, which finishes its closures and leaves, or a parameter server",
+     "drain a worker, which finishes and leaves, or a parameter server",
      "The chief gives the WORKER (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
      "Once it has finished what it has, its process ends with exit code 0, and so does\n"
      "this one, which waits for that. At --timeout-ms or on Ctrl-C the waiting ends; "
      "the\n"
      "worker leaves all the same, and draining it again waits for it again.\n"
-     "A parameter server (\"ps:1\") gives its partitions to the others, and gets nothing\n"
+     "A parameter server (\"ps:1\") gives its partitions to the others, and gets no\n"
      "more until it is started anew; its process goes on, until it is stopped.\n",
      "  muster drain worker:1 --address tcp://127.0.0.1:4000\n"
      "  muster drain worker:1 --cluster @cluster.json --timeout-ms 60000\n"

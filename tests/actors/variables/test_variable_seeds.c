@@ -2,7 +2,8 @@
  * to one variable while links break, stand still and heal, and writers die. What was
  * acknowledged is in the sum, once; what failed without an answer may be in it, once; and
  * nothing else is. Servers crash where partitions have backups, one at a time, come back
- * and get their share; others are drained; the views are recorded in some runs, by the chief itself or a worker, which may crash.
+ * and get their share; others are drained. The views of these are recorded in some runs,
+ * by the chief itself or a worker, which may crash.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
 #include "tests/sim/chaos.h"

@@ -1,7 +1,7 @@
 /* Parameter servers that die, one at a time: each time that every partition has a backup,
- * as the chief's views say, one server may be killed; it starts again, empty, and gets its
- * share. Others are drained meanwhile. So nothing that was acknowledged may be missing in
- * the end. */
+ * as the chief's views say, one server may be killed; it starts again, empty, and gets
+ * its share. Others are drained meanwhile. So nothing that was acknowledged may be
+ * missing in the end. */
 #ifndef MU_TESTS_SIM_CLUSTER_LOSSES_H
 #define MU_TESTS_SIM_CLUSTER_LOSSES_H
 
