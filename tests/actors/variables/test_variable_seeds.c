@@ -6,6 +6,7 @@
  * by the chief itself or a worker, which may crash.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
+#include "actors/views/view_table.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/cluster/losses.h"
@@ -24,6 +25,8 @@ enum {
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
     HEALED_MS = 300 * 1000,
+    RECOVERY_MS = MU__VIEW_RECOVERY_MS,
+    REST_MS = 10 * 1000,
     TIMEOUT_MS = 3000,
     PAUSE_MAX_MS = 150
 };
@@ -237,6 +240,17 @@ static void check_sums(struct run *run)
                           i, run->sums[i], run->acknowledged, run->unknown);
 }
 
+/* Servers are not waited for any more when moves begin. */
+static void check_mended(struct run *run)
+{
+    struct sim *sim = run->cluster->sim;
+
+    sim_run_until(sim, sim_now_ms(sim) + REST_MS + RECOVERY_MS);
+    if (!sim_run_to(sim, cluster_losses_are_mended, &run->losses,
+                    sim_now_ms(sim) + HEALED_MS))
+        cluster_break(run->cluster, "copies and moves do not come to an end");
+}
+
 struct verdict {
     uint64_t digest;
     uint64_t acknowledged;
@@ -260,9 +274,11 @@ static struct verdict run_seed(uint64_t seed, bool show)
         cluster_break(run.cluster, "the writers do not come to an end");
     else
         check_sums(&run);
+    if (run.cluster->options.node.backups > 0)
+        check_mended(&run);
     /* Agents of a service are never at rest. */
     if (run.cluster->broken[0] == '\0' && run.cluster->options.hosts == NULL) {
-        sim_run_until(sim, sim_now_ms(sim) + 10000);
+        sim_run_until(sim, sim_now_ms(sim) + REST_MS);
         (void)cluster_check_rest(run.cluster);
     }
     verdict.digest = sim_digest(sim);

@@ -150,3 +150,15 @@ void cluster_losses_begin(struct cluster_losses *losses)
                sim_between(&losses->random, 1, PAUSE_MAX_MS),
            step_losses, losses);
 }
+
+bool cluster_losses_are_mended(void *arg)
+{
+    const struct cluster_losses *losses = arg;
+    const void *views = views_of(losses->cluster);
+    struct mu__view_totals totals;
+
+    if (views == NULL)
+        return false;
+    mu__views_totals(views, &totals);
+    return totals.moving == 0 && totals.filling == 0 && totals.without_primary == 0;
+}

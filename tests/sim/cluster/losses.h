@@ -22,4 +22,8 @@ struct cluster_losses {
 /* Not within an event. */
 void cluster_losses_begin(struct cluster_losses *losses);
 
+/* Whether nothing is copied or moved any more; as sim_run_to() takes it. `arg` is the
+ * losses. */
+bool cluster_losses_are_mended(void *arg);
+
 #endif
