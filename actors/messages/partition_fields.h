@@ -25,10 +25,12 @@
     F(S, REQUIRED, bytes, views, MU__PARTITIONS *MU__VIEW_BYTES) \
     F(S, OPTIONAL, flag, known, 0)
 
-/* From a primary to the chief, what has become of the other replica in a view. */
-#define MU__REPLICA_NEWS_FIELDS(F, S) \
-    F(S, REQUIRED, u32, news, 255)    \
-    F(S, REQUIRED, bytes, partitions, MU__PARTITIONS *MU__NUMBERED_BYTES)
+/* From a primary to the chief, what has become of another replica in a view: of the
+ * `learner`, or the backup. */
+#define MU__REPLICA_NEWS_FIELDS(F, S)                                     \
+    F(S, REQUIRED, u32, news, 255)                                        \
+    F(S, REQUIRED, bytes, partitions, MU__PARTITIONS *MU__NUMBERED_BYTES) \
+    F(S, OPTIONAL, flag, learner, 0)
 
 /* From a primary to everybody: it serves these partitions, with their generations. A
  * partition gets another generation when what was under way is to be sent again. */

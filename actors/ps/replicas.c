@@ -75,17 +75,26 @@ static void report_serving_to_all(struct mu__ctx *ctx, struct ps *ps)
         report_serving(ctx, ps, ps->nodes[i].node);
 }
 
-static void report_fate(struct mu__ctx *ctx, const struct ps *ps,
+/* What became of one of the other replicas; 0: nothing. */
+static enum mu__replica_fate fate_of(const struct partition *p, int which)
+{
+    return which == TO_BACKUP && p->ready && p->streams[which].fate == 0
+               ? MU__REPLICA_READY
+               : p->streams[which].fate;
+}
+
+static void report_fate(struct mu__ctx *ctx, const struct ps *ps, int which,
                         enum mu__replica_fate fate)
 {
     uint8_t bytes[MU__PARTITIONS * MU__NUMBERED_BYTES];
     uint8_t *at = bytes;
-    struct mu__replica_news body = {.news = (uint32_t)fate};
+    struct mu__replica_news body = {.news = (uint32_t)fate,
+                                    .learner = which == TO_LEARNER};
 
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         const struct partition *p = ps->partitions[i];
 
-        if (p != NULL && p->role == SERVING && p->stream.fate == fate)
+        if (p != NULL && p->role == SERVING && fate_of(p, which) == fate)
             at = mu__numbered_put(at, &(struct mu__numbered){i, p->view.number});
     }
     body.partitions = (struct mu__view){bytes, (uint32_t)(at - bytes)};
@@ -98,8 +107,9 @@ static void report_fate(struct mu__ctx *ctx, const struct ps *ps,
 static void report_fates(struct mu__ctx *ctx, struct ps *ps)
 {
     ps->news_due = false;
-    for (int fate = MU__REPLICA_LOST; fate <= MU__REPLICA_DIVERGED; fate++)
-        report_fate(ctx, ps, (enum mu__replica_fate)fate);
+    for (int which = 0; which < STREAMS; which++)
+        for (int fate = MU__REPLICA_LOST; fate <= MU__REPLICA_READY; fate++)
+            report_fate(ctx, ps, which, (enum mu__replica_fate)fate);
 }
 
 void mu__ps_report(struct mu__ctx *ctx, struct ps *ps)
@@ -149,7 +159,7 @@ void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition)
     mu__applied_done(&p->applied);
     mu__writers_done(&p->writers);
     mu__store_free(p->store);
-    free(p->stream.sums);
+    free(p->sums);
     free(p);
     ps->partitions[partition] = NULL;
 }
@@ -182,11 +192,16 @@ static struct partition *partition_new(
     return p;
 }
 
-void mu__ps_begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p)
 {
     mu__stream_drop(ctx, p);
     mu__staging_done(&p->staging);
     mu__store_forget_nodes(p->store);
+}
+
+static void begin_ps_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    mu__ps_end_generation(ctx, p);
     p->generation = p->view.number;
     ps->serves_due = true;
 }
@@ -211,35 +226,52 @@ static bool role_in(const struct ps *ps, const struct mu__partition_view *view,
     return false;
 }
 
-static bool has_other_replica(const struct mu__partition_view *view)
+static bool is_same_replica(const struct mu__replica *a, const struct mu__replica *b)
 {
-    return view->backup.incarnation != 0 || view->learner.incarnation != 0;
+    return mu__replica_is(a, b->task, b->incarnation);
 }
 
-static bool is_learner_of(const struct mu__partition_view *was,
-                          const struct mu__partition_view *is)
+/* The other replicas that a view has and the last one had not. */
+static void begin_streams(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
-    return mu__replica_is(&is->backup, was->learner.task, was->learner.incarnation);
+    begin_ps_generation(ctx, ps, p);
+    for (int i = 0; i < STREAMS; i++)
+        if (!p->streams[i].needed)
+            mu__stream_begin(ctx, ps, p, i);
+    mu__ps_fence(ctx, ps, p);
 }
 
-/* A primary stays primary, in another view. */
-static void change_replica(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                           const struct mu__partition_view *view)
+/* The backup of another view is the former one, or the former learner, or none. */
+static void keep_stream(struct ps *ps, struct partition *p, bool is_raised, bool stays)
 {
-    bool was_level = is_learner_of(&p->view, view);
+    struct stream *stream = &p->streams[TO_BACKUP];
+
+    if (is_raised)
+        mu__stream_raise(ps, p);
+    else if (!stays)
+        mu__stream_end(ps, p, TO_BACKUP);
+    mu__stream_end(ps, p, TO_LEARNER);
+    stream->fate = 0;
+    if (stream->needed && stream->node == 0 && stream->wait_until_ms == 0)
+        mu__stream_lose(ps, p, TO_BACKUP, MU__REPLICA_LOST); /* in this view, too */
+}
+
+/* A primary stays primary, in another view. One that was to hand over may have been
+ * replaced meanwhile: clients may know of a newer generation. */
+static void change_replicas(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__partition_view *view)
+{
+    bool is_raised = is_same_replica(&view->backup, &p->view.learner);
+    bool stays = is_same_replica(&view->backup, &p->view.backup);
+    bool is_new = view->backup.incarnation != 0 && !is_raised && !stays;
+    bool is_anew = is_new || p->view.handover || view->learner.incarnation != 0;
 
     p->view = *view;
-    p->stream.fate = 0;
-    if (was_level && p->stream.node == 0)
-        mu__stream_lose(ps, p, MU__REPLICA_LOST); /* meanwhile: the view is another one */
-    if (was_level)
-        return;
-    mu__stream_end(ctx, ps, p);
-    if (!has_other_replica(view))
-        return;
-    mu__ps_begin_generation(ctx, ps, p);
-    mu__stream_begin(ctx, ps, p);
-    mu__ps_fence(ctx, ps, p);
+    p->ready = false;
+    keep_stream(ps, p, is_raised, stays);
+    if (is_anew)
+        begin_streams(ctx, ps, p);
+    mu__stream_settle(ctx, ps, p);
 }
 
 static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -250,12 +282,22 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     p->filling = (struct filling){.active = false};
     ps->marks_due -= p->mark_due; /* nobody waits for it any more */
     p->mark_due = false;
-    mu__ps_begin_generation(ctx, ps, p);
-    mu__stream_begin(ctx, ps, p);
-    mu__ps_fence(ctx, ps, p);
+    begin_streams(ctx, ps, p);
     mu__log(ctx, MU__LOG_DEBUG,
             "partition %" PRIu32 " is served here from record %" PRIu64 " on",
             view->partition, p->record);
+}
+
+/* What a primary has that handed over is what the next one has. */
+static void step_down(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                      const struct mu__partition_view *view)
+{
+    mu__ps_end_generation(ctx, p);
+    for (int i = 0; i < STREAMS; i++)
+        mu__stream_end(ps, p, i);
+    p->view = *view;
+    p->role = BACKING;
+    p->ready = false;
 }
 
 /* A partition that begins here: empty, or to be filled. */
@@ -273,10 +315,7 @@ static void begin_partition(struct mu__ctx *ctx, struct ps *ps,
     }
     if (role != SERVING)
         return;
-    p->generation = view->number;
-    ps->serves_due = true;
-    mu__stream_begin(ctx, ps, p);
-    mu__ps_fence(ctx, ps, p);
+    begin_streams(ctx, ps, p);
 }
 
 /* What a partition that is here becomes; false: it begins anew. */
@@ -286,9 +325,11 @@ static bool change_role(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     if (p->view.store_id != view->store_id)
         return false;
     if (p->role == SERVING && role == SERVING)
-        change_replica(ctx, ps, p, view);
+        change_replicas(ctx, ps, p, view);
     else if (role == SERVING)
         promote(ctx, ps, p, view);
+    else if (p->role == SERVING && role == BACKING && p->ready)
+        step_down(ctx, ps, p, view);
     else if (p->role != SERVING && role == BACKING) {
         p->view = *view;
         p->role = BACKING;
@@ -397,18 +438,27 @@ static bool add_ps_node(struct ps *ps, const struct mu__node_up *up)
     return true;
 }
 
-/* Whether the other replica of a partition is on this server, and no link to it was
+/* Whether another replica of a partition is on this server, and no link to it was
  * there. */
-static bool is_awaited(const struct ps *ps, const struct partition *p,
+static bool is_awaited(const struct ps *ps, const struct partition *p, int which,
                        const struct mu__node_up *up)
 {
+    const struct stream *stream = &p->streams[which];
     const struct ps_node *node;
 
-    if (p->role != SERVING || p->stream.node != 0 || p->stream.fate != 0)
+    if (stream->node != 0 || stream->fate != 0)
         return false;
-    node = mu__ps_replica_node(ps, p->view.backup.incarnation != 0 ? &p->view.backup
-                                                                   : &p->view.learner);
+    node = mu__ps_replica_node(ps, mu__stream_replica(p, which));
     return node != NULL && node->node == up->node;
+}
+
+static void note_linked(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                        const struct mu__node_up *up)
+{
+    for (int i = 0; i < STREAMS; i++)
+        if (is_awaited(ps, p, i, up))
+            mu__stream_linked(ctx, ps, p, i);
+    mu__stream_settle(ctx, ps, p); /* a chief: it may be told that all is ready */
 }
 
 void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -424,8 +474,8 @@ void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         report_held_views(ctx, ps, up->node);
     report_serving(ctx, ps, up->node);
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
-        if (ps->partitions[i] != NULL && is_awaited(ps, ps->partitions[i], up))
-            mu__stream_linked(ctx, ps, ps->partitions[i]);
+        if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
+            note_linked(ctx, ps, ps->partitions[i], up);
 }
 
 static void remove_ps_node(struct ps *ps, uint32_t node)
@@ -444,7 +494,7 @@ static void forget_client(struct mu__ctx *ctx, struct ps *ps, struct partition *
     struct mu__msg *msg;
 
     if (!mu__store_has_node(p->store, node) && !mu__staging_has_node(&p->staging, node) &&
-        mu__list_is_empty(&p->stream.deferred))
+        mu__list_is_empty(&p->deferred))
         return;
     msg = mu__msg_new(ctx, MU__CLIENT_LOST);
     if (msg == NULL) {
@@ -455,19 +505,39 @@ static void forget_client(struct mu__ctx *ctx, struct ps *ps, struct partition *
     mu__ps_begin(ctx, ps, p, msg);
 }
 
+static void note_unlinked(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                          uint32_t node)
+{
+    for (int i = 0; i < STREAMS; i++)
+        if (p->streams[i].node == node)
+            mu__stream_lose(ps, p, i, MU__REPLICA_LOST);
+    forget_client(ctx, ps, p, node);
+}
+
+/* Partitions that have told the chief that they are ready wait for its word. */
+static void log_waiting(struct mu__ctx *ctx, const struct ps *ps)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        count += ps->partitions[i] != NULL && ps->partitions[i]->ready;
+    if (count > 0)
+        mu__log(ctx, MU__LOG_WARN,
+                "%" PRIu32 " partitions wait for the chief, who is gone: they were "
+                "being handed over",
+                count);
+}
+
 void mu__ps_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
     const struct mu__node_down *body = mu__body(msg);
+    bool was_chief = mu__ps_is_chief(ps, body->node);
 
     remove_ps_node(ps, body->node);
-    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
-        struct partition *p = ps->partitions[i];
-
-        if (p == NULL || p->role != SERVING)
-            continue;
-        if (p->stream.node == body->node)
-            mu__stream_lose(ps, p, MU__REPLICA_LOST);
-        forget_client(ctx, ps, p, body->node);
-    }
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
+            note_unlinked(ctx, ps, ps->partitions[i], body->node);
+    if (was_chief)
+        log_waiting(ctx, ps);
 }

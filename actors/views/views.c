@@ -2,6 +2,7 @@
 
 #include "actors/keep.h"
 #include "actors/messages.h"
+#include "actors/views/drains.h"
 #include "actors/views/internal.h"
 
 enum { RETRY_MS = 20 }; /* after a link had no room */
@@ -10,6 +11,7 @@ struct views {
     bool has_seed;
     struct mu__view_table *table;
     struct mu__view_recording recording;
+    struct mu__view_drains drains;
     uint64_t timer;
 };
 
@@ -97,8 +99,15 @@ static void on_replica_news(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     const struct mu__replica_news *body = mu__body(msg);
 
     log_ignored(ctx, msg, "news of replicas",
-                mu__view_table_news(v->table, msg->from.node, body->news,
+                mu__view_table_news(v->table, msg->from.node, body->news, body->learner,
                                     body->partitions));
+}
+
+static void on_server_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct views *v = state;
+
+    mu__view_drains_add(ctx, &v->drains, v->table, mu__body(msg));
 }
 
 static void on_views_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -182,10 +191,12 @@ static uint64_t decide_and_record(struct mu__ctx *ctx, struct views *v)
     bool all = !mu__view_recording_has(&v->recording, v->table) || send_all_owed(ctx, v);
     uint64_t next_ms = mu__view_table_decide(v->table, mu__now_ms(ctx));
 
-    if (mu__view_recording_has(&v->recording, v->table))
-        all = send_all_owed(ctx, v);
-    else
+    if (!mu__view_recording_has(&v->recording, v->table)) {
         mu__view_recording_write(ctx, &v->recording, v->table);
+    } else {
+        all = send_all_owed(ctx, v);
+        mu__view_drains_settle(ctx, &v->drains, v->table);
+    }
     return all ? next_ms : sooner_ms(next_ms, mu__now_ms(ctx) + RETRY_MS);
 }
 
@@ -223,6 +234,13 @@ void mu__views_each(const void *views_state, mu__view_fn visit, void *user)
 void mu__views_totals(const void *views_state, struct mu__view_totals *ret_totals)
 {
     mu__view_table_totals(((const struct views *)views_state)->table, ret_totals);
+}
+
+void mu__views_roles(const void *views_state, uint32_t task,
+                     struct mu__view_roles *ret_roles)
+{
+    (void)mu__view_table_roles_of(((const struct views *)views_state)->table, task,
+                                  ret_roles);
 }
 
 mu_value *mu__views_status(const void *views_state)
@@ -267,6 +285,7 @@ static const struct mu__handler handlers[] = {
     {MU__CLUSTER_ADDED, on_server_added},
     {MU__CLUSTER_REMOVED, on_server_removed},
     {MU__VIEWS_ANSWERED, mu__ignore},
+    {MU__SERVER_DRAIN, on_server_drain},
     {MU__TIMER, on_views_timer},
 };
 
