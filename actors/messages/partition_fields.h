@@ -8,9 +8,10 @@
 /* -- partitions and their views (actors/partitions.h) -- */
 
 /* From the chief to a server: the newest views of partitions in which it has, or had, a
- * part. */
-#define MU__VIEWS_SET_FIELDS(F, S) \
-    F(S, REQUIRED, bytes, views, MU__PARTITIONS *MU__VIEW_BYTES)
+ * part. `strict`: those without a backup take no writes. */
+#define MU__VIEWS_SET_FIELDS(F, S)                               \
+    F(S, REQUIRED, bytes, views, MU__PARTITIONS *MU__VIEW_BYTES) \
+    F(S, OPTIONAL, flag, strict, 0)
 
 /* From a primary to a replica: the view of both, which that may not have heard; or from a
  * server that has heard a newer view to one that sends it records. */

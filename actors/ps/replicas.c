@@ -186,6 +186,7 @@ static struct partition *partition_new(
     }
     p->role = role;
     p->view = *view;
+    p->strict = ps->strict;
     mu__staging_init(&p->staging, &mu__staging_limits_default);
     p->staging.used = &ps->staged_used;
     ps->partitions[view->partition] = p;
@@ -246,6 +247,8 @@ static void keep_stream(struct ps *ps, struct partition *p, bool is_raised, bool
 {
     struct stream *stream = &p->streams[TO_BACKUP];
 
+    if (stream->needed)
+        p->safe = mu__stream_acked(p);
     if (is_raised)
         mu__stream_raise(ps, p);
     else if (!stays)
@@ -279,6 +282,7 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 {
     p->view = *view;
     p->role = SERVING;
+    p->safe = p->record;
     p->filling = (struct filling){.active = false};
     ps->marks_due -= p->mark_due; /* nobody waits for it any more */
     p->mark_due = false;
@@ -389,6 +393,35 @@ static void log_refused_view(struct mu__ctx *ctx, uint32_t partition, uint32_t n
             partition, node);
 }
 
+static void take_strictness(struct mu__ctx *ctx, struct ps *ps, bool strict)
+{
+    ps->strict = strict;
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        struct partition *p = ps->partitions[i];
+
+        if (p == NULL || p->strict == strict)
+            continue;
+        p->strict = strict;
+        p->safe = p->record;
+        if (p->role == SERVING)
+            mu__stream_settle(ctx, ps, p);
+    }
+}
+
+static void log_waiting_writes(struct mu__ctx *ctx, const struct ps *ps)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        count += ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING &&
+                 ps->partitions[i]->view.backup.incarnation == 0;
+    if (count > 0 && ps->strict)
+        mu__log(ctx, MU__LOG_WARN,
+                "%" PRIu32 " partitions have no backup: writes to them wait until they "
+                "have one (option strict)",
+                count);
+}
+
 void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
@@ -396,6 +429,8 @@ void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     bool by_chief = mu__ps_is_chief(ps, msg->from.node);
     struct mu__partition_view view;
 
+    if (by_chief && ps->strict != body->strict)
+        take_strictness(ctx, ps, body->strict);
     for (uint32_t i = 0; i < mu__views_count(body->views); i++) {
         if (!mu__views_at(body->views, i, &view))
             continue;
@@ -404,6 +439,7 @@ void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         else
             log_refused_view(ctx, view.partition, msg->from.node);
     }
+    log_waiting_writes(ctx, ps);
 }
 
 void mu__ps_on_replica_view(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

@@ -90,6 +90,8 @@ struct partition {
     enum role role;
     uint64_t generation; /* else of the last record */
     uint64_t record;     /* the last one that was applied */
+    uint64_t safe;       /* `strict`: without a backup, the last one that was on two */
+    bool strict;         /* no writes without a backup */
     uint64_t sum;        /* of what came of all of them */
     struct mu__variable_store *store;
     struct mu__staging staging;
@@ -129,6 +131,7 @@ struct ps {
     bool fenced;
     struct mu__fence fence; /* the last one of a chief */
     uint32_t marks_due;     /* partitions whose mark is due; */
+    bool strict;            /* as the chief says */
     bool news_due;          /* some partition has a `fate`; */
     bool serves_due;        /* clients are to hear of all that is served; */
     struct fill_window fill_window;

@@ -130,9 +130,15 @@ const struct mu__replica *mu__stream_replica(const struct partition *p, int whic
     return which == TO_BACKUP ? &p->view.backup : &p->view.learner;
 }
 
+/* There may be a learner, which is not level yet. */
+static bool lacks_replica(const struct partition *p)
+{
+    return !p->streams[TO_BACKUP].needed && !p->streams[TO_LEARNER].needed;
+}
+
 uint64_t mu__stream_acked(const struct partition *p)
 {
-    uint64_t acked = UINT64_MAX;
+    uint64_t acked = p->strict && lacks_replica(p) ? p->safe : UINT64_MAX;
 
     for (int i = 0; i < STREAMS; i++)
         if (p->streams[i].needed && p->streams[i].acked < acked)
@@ -277,6 +283,7 @@ bool mu__stream_is_blocked(struct mu__ctx *ctx, const struct ps *ps,
                            const struct partition *p)
 {
     return p->ready || (p->view.handover && mu__ps_has_chief(ps)) ||
+           (p->strict && lacks_replica(p)) ||
            is_stream_blocked(ctx, p, &p->streams[TO_BACKUP]) ||
            is_stream_blocked(ctx, p, &p->streams[TO_LEARNER]);
 }

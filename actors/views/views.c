@@ -13,6 +13,7 @@ struct views {
     struct mu__view_recording recording;
     struct mu__view_drains drains;
     uint64_t timer;
+    bool strict;
 };
 
 /* ---- Events ---- */
@@ -133,9 +134,11 @@ static void log_lost_partitions(struct mu__ctx *ctx, struct views *v)
 }
 
 /* False: the link has no room now. One that goes down is told when it is back. */
-static bool send_views(struct mu__ctx *ctx, const struct mu__views_owed *owed)
+static bool send_views(struct mu__ctx *ctx, const struct views *v,
+                       const struct mu__views_owed *owed)
 {
-    const struct mu__views_set body = {.views = {owed->bytes, owed->size}};
+    const struct mu__views_set body = {.views = {owed->bytes, owed->size},
+                                       .strict = v->strict};
     int rv = mu__send_body(ctx, (mu__pid){owed->node, MU__PS}, MU__VIEWS_SET, &body,
                            sizeof body);
 
@@ -173,7 +176,7 @@ static bool send_all_owed(struct mu__ctx *ctx, struct views *v)
     mu__view_table_recorded(v->table);
     log_lost_partitions(ctx, v);
     while (mu__view_table_next_owed(v->table, &at, &owed))
-        if (send_views(ctx, &owed))
+        if (send_views(ctx, v, &owed))
             mu__view_table_sent(v->table, owed.server);
         else
             all = false;
@@ -259,6 +262,7 @@ static int init_views(struct mu__ctx *ctx, void *state, const void *arg)
     v->table = mu__view_table_new(&options->table, mu__now_ms(ctx));
     if (v->table == NULL)
         return -MU_ENOMEM;
+    v->strict = options->strict;
     mu__view_recording_init(&v->recording, options->agent, options->table.recovery_ms,
                             mu__now_ms(ctx));
     rv = mu__watch_nodes(ctx);

@@ -17,6 +17,7 @@
 
 struct mu__views_options {
     struct mu__view_config table;
+    bool strict;                    /* partitions without a backup take no writes */
     struct mu__agent_shared *agent; /* of this node; NULL: no task may host the
                                        coordination service. Outlives the actor */
 };

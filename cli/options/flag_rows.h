@@ -78,6 +78,8 @@ OPTION(SERVER_LOST_MS, NODES,
 OPTION(BACKUPS, NODES,
        "chief: copies of what each parameter server has, on other ones, which take its "
        "place when it is lost")
+OPTION(STRICT, NODES,
+       "chief: whether writes to what has lost its backup wait until it has another")
 OPTION(EFFECT_WAIT_MS, NODES,
        "worker: how long what a run wrote waits for a parameter server that does not "
        "answer")

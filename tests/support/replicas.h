@@ -43,6 +43,7 @@ struct fixture {
     bool learner_news; /* of the learner */
     uint64_t news_number;
     size_t held; /* views in the last VIEWS_HELD */
+    bool strict;
 };
 
 static struct fixture *fixture;
@@ -234,7 +235,8 @@ static inline void set_view(struct fixture *f, struct net_process *to,
                             struct mu__partition_view view)
 {
     uint8_t bytes[MU__VIEW_BYTES];
-    const struct mu__views_set body = {.views = {bytes, sizeof bytes}};
+    const struct mu__views_set body = {.views = {bytes, sizeof bytes},
+                                       .strict = f->strict};
 
     view.partition = PARTITION;
     view.store_id = 99;
