@@ -222,7 +222,7 @@ static void view_row(struct cmd_table *table, const mu_value *map)
                    : mu_value_find(map, "backup") != NULL &&
                            mu_value_find(map, "learner") != NULL
                        ? "copy"
-                       : "-");
+                       : "");
 }
 
 static void print_variables(const mu_value *value)

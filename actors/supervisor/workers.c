@@ -452,6 +452,18 @@ static void drain_server(struct mu__ctx *ctx, const struct mu__msg *msg,
                              "there are no parameter servers");
 }
 
+void mu__sup_on_server_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__server_drained *body = mu__body(msg);
+
+    (void)state;
+    mu__sup_answer_drain(ctx, body->drain.requester, body->drain.token, body->code,
+                         body->code == -MU_ENOTFOUND
+                             ? "there is no such parameter server"
+                             : "the server is being drained, and later requests have "
+                               "replaced this one");
+}
+
 void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;

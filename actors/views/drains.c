@@ -6,14 +6,16 @@
 #include <string.h>
 
 static void answer_drain(struct mu__ctx *ctx, const struct mu__server_drain *drain,
-                         int code, const char *text)
+                         int code)
 {
-    const struct mu__drained body = {
-        .token = drain->token, .code = (uint32_t)-code, .message = mu__view_str(text)};
+    struct mu__msg *answer = mu__msg_new(ctx, MU__SERVER_DRAINED);
 
-    if (mu__send_body(ctx, drain->to, MU__DRAINED, &body, sizeof body) != 0)
-        mu__log(ctx, MU__LOG_DEBUG, "node %" PRIu32 " is not told of a drained server",
-                drain->to.node);
+    if (answer != NULL)
+        *(struct mu__server_drained *)mu__body(answer) =
+            (struct mu__server_drained){*drain, code};
+    if (mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__SUPERVISOR}, answer) != 0)
+        mu__log(ctx, MU__LOG_WARN, "node %" PRIu32 " is not told of a drained server",
+                drain->requester.node);
 }
 
 static void remove_drain(struct mu__view_drains *drains, uint32_t i)
@@ -28,9 +30,7 @@ static void keep_drain(struct mu__ctx *ctx, struct mu__view_drains *drains,
                        const struct mu__server_drain *drain)
 {
     if (drains->count == MU__VIEW_DRAINS_MAX) {
-        answer_drain(ctx, &drains->items[0], -MU_ECANCELLED,
-                     "the server is being drained, and later requests have replaced "
-                     "this one");
+        answer_drain(ctx, &drains->items[0], -MU_ECANCELLED);
         remove_drain(drains, 0);
     }
     drains->items[drains->count++] = *drain;
@@ -44,7 +44,7 @@ void mu__view_drains_add(struct mu__ctx *ctx, struct mu__view_drains *drains,
 
     if (!mu__view_table_drain(table, drain->index) ||
         !mu__view_table_roles_of(table, drain->index, &roles)) {
-        answer_drain(ctx, drain, -MU_ENOTFOUND, "there is no such parameter server");
+        answer_drain(ctx, drain, -MU_ENOTFOUND);
         return;
     }
     mu__log(ctx, MU__LOG_INFO,
@@ -69,7 +69,7 @@ void mu__view_drains_settle(struct mu__ctx *ctx, struct mu__view_drains *drains,
         if (has_nothing(table, drains->items[i].index)) {
             mu__log(ctx, MU__LOG_INFO, "/job:ps/task:%" PRIu32 " has nothing any more",
                     drains->items[i].index);
-            answer_drain(ctx, &drains->items[i], 0, "");
+            answer_drain(ctx, &drains->items[i], 0);
             remove_drain(drains, i);
         }
 }

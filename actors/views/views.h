@@ -5,7 +5,7 @@
  *         news; CLUSTER_ADDED and CLUSTER_REMOVED; VIEWS_ANSWERED; SERVER_DRAIN
  * Says:   VIEWS_SET to the servers that have, or had, a part in a changed view: one for
  *         all changes of a batch; before, KEY_SUBMIT to the node's agent (recording.h);
- *         DRAINED to who has asked for that
+ *         SERVER_DRAINED to the supervisor
  * Owns:   the table
  * Fails:  never by itself. Without an answer of the coordination service views wait */
 #ifndef MU_ACTORS_VIEWS_H

@@ -68,8 +68,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster vars --partitions --cluster @cluster.json -o json\n",
      NULL},
     {"drain", CMD_DRAIN, CHIEF(cmd_drain),
-     "drain a worker, which finishes and leaves, or a parameter server",
-     "The chief gives the WORKER (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
+     "have a worker finish and leave, or a parameter server give away what it has",
+     "The chief gives a worker (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
      "Once it has finished what it has, its process ends with exit code 0, and so does\n"
      "this one, which waits for that. At --timeout-ms or on Ctrl-C the waiting ends; "
      "the\n"

@@ -108,7 +108,7 @@ static void drain_server(struct cluster_losses *losses)
     }
     *(struct mu__server_drain *)mu__body(msg) = (struct mu__server_drain){
         .index = (uint32_t)sim_between(&losses->random, 0, last),
-        .to = {MU__NODE_SELF, MU__CLIENT},
+        .requester = {MU__NODE_SELF, MU__CLIENT},
     };
     msg->to = (mu__pid){MU__NODE_SELF, MU__VIEWS};
     sim_note(cluster->sim, MU__LOG_WARN, "a server is drained");
