@@ -371,7 +371,8 @@ TEST(test_a_backup_that_is_lost_ends_a_move)
     model_done(&model);
 }
 
-/* The backup cannot be told that it is the primary. */
+/* The primary has not said that it has stopped; and then the backup cannot be told that
+ * it is the primary. */
 TEST(test_a_handover_is_called_off)
 {
     struct view_model model;
@@ -382,6 +383,8 @@ TEST(test_a_handover_is_called_off)
     drain(&model, 0);
     was = *find_move(&model, true);
     assert_int_equal(was.primary.task, 0);
+    model_settle(&model);
+    assert_int_equal(mu__view_table_at(model.table, was.partition)->number, was.number);
     model_unlink(&model, was.backup.task);
     assert_int_equal(model_news(&model, 0, was.partition, MU__REPLICA_READY), 0);
     model_pass(&model, GRACE_MS - 1);

@@ -419,14 +419,20 @@ static void turn_deaf(struct run *run, uint32_t task)
     model_unlink(&run->model, task);
 }
 
-/* For good; there is another one left, at least. */
+/* It ends with its task, which may be added again; there is another one left, at least.
+ */
 static void turn_removal(struct run *run, uint32_t task)
 {
-    if (run->model.table == NULL || task == 0 || run->removed[task])
+    if (run->model.table == NULL || task == 0)
         return;
-    run->removed[task] = true;
-    model_unlink(&run->model, task);
-    mu__view_table_removed(run->model.table, task);
+    if (run->removed[task]) {
+        assert_int_equal(mu__view_table_added(run->model.table, task, run->model.now_ms),
+                         0);
+    } else {
+        model_crash(&run->model, task);
+        mu__view_table_removed(run->model.table, task);
+    }
+    run->removed[task] = !run->removed[task];
 }
 
 static void turn_drain(struct run *run, uint32_t task)
