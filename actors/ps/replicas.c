@@ -3,6 +3,7 @@
 
 #include "actors/keep.h"
 #include "actors/packing.h"
+#include "actors/ps/store_snapshots.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -187,6 +188,7 @@ void mu__ps_begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partitio
     mu__stream_drop(ctx, p);
     mu__staging_done(&p->staging);
     mu__store_forget_nodes(p->store);
+    mu__snapshots_drop(p->store);
     p->generation = p->view.number;
     ps->serves_due = true;
 }
@@ -468,6 +470,7 @@ void mu__ps_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             continue;
         if (p->stream.node == body->node)
             mu__stream_lose(ps, p, MU__REPLICA_LOST);
+        mu__snapshots_drop_node(p->store, body->node);
         forget_client(ctx, ps, p, body->node);
     }
 }

@@ -210,6 +210,15 @@ void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operati
 void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
                               struct operation *op);
 
+/* ---- snapshots.c ---- */
+
+/* Plan the one part of a call about a partition; send it; the kind of its answer. */
+void mu__vars_plan_snapshot(struct operation *op);
+int mu__vars_send_snapshot(struct mu__ctx *ctx, const struct variables *v,
+                           const struct op_part *part, const struct flight *flight);
+uint16_t mu__vars_snapshot_answer(const struct op_part *part);
+void mu__vars_on_snapshot_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 /* ---- abandons.c ---- */
 
 /* Tell the server of a partition that an open, a creation or an assign was given up; or a
@@ -222,6 +231,10 @@ void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
 /* The same of what a part has begun and will not finish. */
 void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
                            const struct op_part *part);
+
+/* Tell the server of a partition that a snapshot is not needed any more. */
+void mu__vars_close_snapshot(struct mu__ctx *ctx, struct variables *v, uint32_t partition,
+                             uint64_t number);
 
 /* Send again the ABANDONs that found no room in a link; drop these. */
 void mu__vars_retry_abandons(struct mu__ctx *ctx, struct variables *v);
