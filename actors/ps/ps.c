@@ -1,7 +1,6 @@
 /* Requests of clients, and their answers. What changes a partition is in the table of
  * mutations: it is applied in the same way to the primary and, as a record, to the other
  * replica (stream.c). server.h says what the other files of the actor are. */
-#include "actors/ps/snapshots.h"
 #include "actors/ps/stream.h"
 
 #include "actors/keep.h"

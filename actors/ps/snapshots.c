@@ -1,10 +1,9 @@
 /* A snapshot is of the record that was applied last when it was opened. Its client hears
  * of it when the replica has that record, too; so what is read of it is acknowledged, and
  * need not wait. */
-#include "actors/ps/snapshots.h"
+#include "actors/ps/stream.h"
 
 #include "actors/ps/store_snapshots.h"
-#include "actors/ps/stream.h"
 #include "actors/ps/windows.h"
 
 #include "actors/keep.h"

@@ -100,8 +100,8 @@ static int compare_shard_ids(const void *a, const void *b)
     return one < two ? -1 : one > two;
 }
 
-static int add_shard(const struct mu__variable_store *store, struct snapshot *snapshot,
-                     uint64_t id, mu_error *ret_error)
+static int add_to_snapshot(const struct mu__variable_store *store,
+                           struct snapshot *snapshot, uint64_t id, mu_error *ret_error)
 {
     const struct variable *v = mu__shard_find_by_id(store, id, ret_error);
 
@@ -138,7 +138,7 @@ static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snap
         snapshot->shards[snapshot->count++] =
             (struct snapshot_shard){.bytes = extra_bytes, .left = extra_bytes};
     for (uint32_t i = 0; rv == 0 && i < count; i++)
-        rv = add_shard(store, snapshot, id_at(ids, i), ret_error);
+        rv = add_to_snapshot(store, snapshot, id_at(ids, i), ret_error);
     if (rv == 0)
         rv = sort_shards(snapshot, ret_error);
     if (rv == 0 && !charge_copy(store, extra_bytes))

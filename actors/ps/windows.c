@@ -54,8 +54,8 @@ static bool is_packed(const struct mu__packed_window *packed)
 }
 
 /* Add the numbers to those of a window; those below its base are there. */
-static int add_packed(const struct mu__packed_window *packed,
-                      struct mu__id_window *window)
+static int add_window_numbers(const struct mu__packed_window *packed,
+                              struct mu__id_window *window)
 {
     const uint8_t *bits = packed->bits.data;
     int rv = 0;
@@ -75,7 +75,7 @@ int mu__window_unpack(const struct mu__packed_window *packed,
         return -MU_EINVALID;
     mu__id_window_done(window);
     mu__id_window_init(window, packed->base);
-    return add_packed(packed, window);
+    return add_window_numbers(packed, window);
 }
 
 /* ---- All windows of a partition ---- */
@@ -102,8 +102,8 @@ static bool has_origin(const struct mu__applied *applied)
     return applied->fenced || applied->origin != 0;
 }
 
-static uint64_t count_bytes(const struct mu__applied *applied,
-                            const struct mu__writers *writers)
+static uint64_t count_windows_bytes(const struct mu__applied *applied,
+                                    const struct mu__writers *writers)
 {
     uint64_t bytes = 0;
 
@@ -118,7 +118,7 @@ static uint64_t count_bytes(const struct mu__applied *applied,
 uint8_t *mu__windows_pack(const struct mu__applied *applied,
                           const struct mu__writers *writers, uint64_t *ret_bytes)
 {
-    uint64_t bytes = count_bytes(applied, writers);
+    uint64_t bytes = count_windows_bytes(applied, writers);
     uint8_t *packed = calloc(1, (size_t)bytes + 1);
     uint8_t *at = packed;
 
@@ -161,11 +161,11 @@ static int add_of_runs(struct mu__applied *applied, uint64_t origin,
         applied->origin = origin;
         mu__id_window_init(&applied->window, 1);
     }
-    return applied->origin == origin ? add_packed(packed, &applied->window) : 0;
+    return applied->origin == origin ? add_window_numbers(packed, &applied->window) : 0;
 }
 
-static int add_entry(const uint8_t *bytes, struct mu__applied *applied,
-                     struct mu__writers *writers)
+static int add_window_entry(const uint8_t *bytes, struct mu__applied *applied,
+                            struct mu__writers *writers)
 {
     uint64_t origin = get_number(bytes + 8);
     struct mu__packed_window packed = {.base = get_number(bytes + 16),
@@ -177,7 +177,7 @@ static int add_entry(const uint8_t *bytes, struct mu__applied *applied,
     if (get_number(bytes) == OF_RUNS)
         return add_of_runs(applied, origin, &packed);
     writer = mu__writers_need(writers, origin);
-    return writer == NULL ? -MU_ENOMEM : add_packed(&packed, &writer->window);
+    return writer == NULL ? -MU_ENOMEM : add_window_numbers(&packed, &writer->window);
 }
 
 int mu__windows_add(struct mu__view bytes, struct mu__applied *applied,
@@ -188,7 +188,7 @@ int mu__windows_add(struct mu__view bytes, struct mu__applied *applied,
 
     while (left > 0) {
         uint64_t entry = mu__windows_entry_bytes(at, left);
-        int rv = entry == 0 ? -MU_EINVALID : add_entry(at, applied, writers);
+        int rv = entry == 0 ? -MU_EINVALID : add_window_entry(at, applied, writers);
 
         if (rv != 0)
             return rv;

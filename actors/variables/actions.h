@@ -210,15 +210,6 @@ void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operati
 void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
                               struct operation *op);
 
-/* ---- snapshots.c ---- */
-
-/* Plan the one part of a call about a partition; send it; the kind of its answer. */
-void mu__vars_plan_snapshot(struct operation *op);
-int mu__vars_send_snapshot(struct mu__ctx *ctx, const struct variables *v,
-                           const struct op_part *part, const struct flight *flight);
-uint16_t mu__vars_snapshot_answer(const struct op_part *part);
-void mu__vars_on_snapshot_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 /* ---- abandons.c ---- */
 
 /* Tell the server of a partition that an open, a creation or an assign was given up; or a

@@ -10,7 +10,6 @@
  *     failures.c           how an operation fails, and whom its error names
  *     abandons.c           telling servers what was given up
  *     reopen.c             variables that a server has lost
- *     snapshots.c          calls about a partition: its snapshot, and its windows
  *
  * What these files call of each other is in actions.h.
  *

@@ -46,3 +46,28 @@ uint32_t mu__crc32c_add(const struct mu__crc32c *crc, uint32_t before, const voi
         sum = (sum >> 8) ^ crc->tables[0][(sum ^ *at) & 255];
     return ~sum;
 }
+
+/* Of polynomials over bits, modulo that of the sum; the highest bit is x^0. */
+static uint32_t multiply_polynomials(uint32_t one, uint32_t two)
+{
+    uint32_t product = 0;
+
+    for (uint32_t bit = UINT32_C(1) << 31; bit != 0; bit >>= 1) {
+        if ((one & bit) != 0)
+            product ^= two;
+        two = next_bit(two);
+    }
+    return product;
+}
+
+uint32_t mu__crc32c_shift(uint32_t sum, uint64_t bytes)
+{
+    uint32_t power = UINT32_C(1) << 23; /* x^8: a byte of zeros */
+
+    for (; bytes > 0; bytes >>= 1) {
+        if ((bytes & 1) != 0)
+            sum = multiply_polynomials(power, sum);
+        power = multiply_polynomials(power, power);
+    }
+    return sum;
+}

@@ -17,4 +17,8 @@ void mu__crc32c_init(struct mu__crc32c *crc);
 uint32_t mu__crc32c_add(const struct mu__crc32c *crc, uint32_t before, const void *data,
                         size_t size);
 
+/* The sum of bytes A and then B is that of B, xor the shifted sum of A, by the number of
+ * bytes of B. So sums of parts can be put together in any order. */
+uint32_t mu__crc32c_shift(uint32_t sum, uint64_t bytes);
+
 #endif

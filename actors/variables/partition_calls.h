@@ -1,0 +1,14 @@
+/* Calls about a partition: its snapshot, and its windows (struct mu__snapshot_call). */
+#ifndef MU_ACTORS_VARIABLES_PARTITION_CALLS_H
+#define MU_ACTORS_VARIABLES_PARTITION_CALLS_H
+
+#include "actors/variables/internal.h"
+
+/* Plan the one part of a call about a partition; send it; the kind of its answer. */
+void mu__vars_plan_snapshot(struct operation *op);
+int mu__vars_send_snapshot(struct mu__ctx *ctx, const struct variables *v,
+                           const struct op_part *part, const struct flight *flight);
+uint16_t mu__vars_snapshot_answer(const struct op_part *part);
+void mu__vars_on_snapshot_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+#endif
