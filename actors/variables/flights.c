@@ -2,7 +2,7 @@
  * of all pieces of calls, which has to be fast, is in this file. */
 #include "actors/variables/actions.h"
 #include "actors/variables/batches.h"
-#include "actors/variables/partition_calls.h"
+#include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"

@@ -1,7 +1,7 @@
 /* Calls about a partition: each has one part and one request, which is sent again when
  * its server has changed. A snapshot is bound to its server; so reads of it are refused
  * then, and the program begins with another one. */
-#include "actors/variables/partition_calls.h"
+#include "actors/variables/partition_actions.h"
 
 #include "actors/variables/actions.h"
 

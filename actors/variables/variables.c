@@ -2,7 +2,7 @@
 #include "actors/variables/variables.h"
 
 #include "actors/variables/actions.h"
-#include "actors/variables/partition_calls.h"
+#include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"

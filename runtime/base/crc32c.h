@@ -2,11 +2,13 @@
 #ifndef MU_RUNTIME_CRC32C_H
 #define MU_RUNTIME_CRC32C_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* tables[k][b]: what byte b does to the sum when k zero bytes follow it. */
 struct mu__crc32c {
+    bool has_instruction; /* of the processor, which does the same much faster */
     uint32_t tables[8][256];
 };
 
