@@ -11,8 +11,8 @@
 
 /* What is under way is little: what a program writes meanwhile waits behind it. */
 enum {
-    PIECE_BYTES = 256 << 10,
-    PARTITION_SLOTS = 4, /* under way of one partition, and of each server on average */
+    PIECE_BYTES = 128 << 10,
+    PARTITION_SLOTS = 2, /* under way of one partition, and of each server on average */
     SLOTS_MAX = 64,
     ATTEMPTS_MAX = 64, /* snapshots of one partition, of which none could be read */
     SHARDS_FIRST = 16
