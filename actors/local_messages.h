@@ -87,6 +87,20 @@ struct mu__views_answered {
     const struct mu__view_request *request;
 };
 
+/* From the supervisor to the views actor of its node: a parameter server is to give away
+ * all that it has, as `requester` has asked with this token. */
+struct mu__server_drain {
+    uint32_t index;
+    mu__pid requester;
+    uint64_t token;
+};
+
+/* The answer, with `code` 0 once it has nothing. */
+struct mu__server_drained {
+    struct mu__server_drain drain;
+    int code;
+};
+
 #define MU__LOCAL_MESSAGES(M)                  \
     M(272, CALL, call_msg)                     \
     M(273, SCHEDULE_PENDING, schedule_pending) \
@@ -102,10 +116,12 @@ struct mu__views_answered {
     M(283, CANCEL_FUTURE, cancel_future)       \
     M(284, RELEASE_HELD, release_held)         \
     M(285, TASK_ENDED, task_ended)             \
-    M(286, VIEWS_ANSWERED, views_answered)
+    M(286, VIEWS_ANSWERED, views_answered)     \
+    M(287, SERVER_DRAIN, server_drain)         \
+    M(288, SERVER_DRAINED, server_drained)
 
 enum mu__local_kind {
-    MU__LOCAL_KINDS_END = 287,
+    MU__LOCAL_KINDS_END = 289,
 #define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
     MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
 #undef MU__LOCAL_KIND

@@ -14,10 +14,10 @@ uint32_t mu__partition_of(struct mu__view name, uint32_t shard)
 /* A view as it travels: numbers of 64 bits, then those of 32. */
 struct packed_view {
     uint64_t long_numbers[5];  /* number, life, incarnations */
-    uint32_t short_numbers[4]; /* partition, tasks */
+    uint32_t short_numbers[5]; /* partition, tasks, whether it is a handover */
 };
 
-enum { LONGS_BYTES = 40, SHORTS_BYTES = 16 };
+enum { LONGS_BYTES = 40, SHORTS_BYTES = 20 };
 
 uint32_t mu__views_count(struct mu__view bytes)
 {
@@ -38,6 +38,7 @@ bool mu__views_at(struct mu__view bytes, uint32_t i, struct mu__partition_view *
         .primary = {packed.short_numbers[1], packed.long_numbers[2]},
         .backup = {packed.short_numbers[2], packed.long_numbers[3]},
         .learner = {packed.short_numbers[3], packed.long_numbers[4]},
+        .handover = packed.short_numbers[4] != 0,
     };
     return ret_view->partition < MU__PARTITIONS && ret_view->number != 0;
 }
@@ -48,7 +49,7 @@ uint8_t *mu__views_put(uint8_t *at, const struct mu__partition_view *view)
         .long_numbers = {view->number, view->store_id, view->primary.incarnation,
                          view->backup.incarnation, view->learner.incarnation},
         .short_numbers = {view->partition, view->primary.task, view->backup.task,
-                          view->learner.task},
+                          view->learner.task, view->handover},
     };
 
     memcpy(at, packed.long_numbers, LONGS_BYTES);

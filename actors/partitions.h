@@ -21,7 +21,9 @@ struct mu__replica {
 };
 
 /* `primary` alone answers clients. What it answers, the `backup` has. A `learner` is
- * being filled; it is not counted on. */
+ * being filled; it is not counted on. It may be there beside a backup, whose place it is
+ * to take. In a `handover` the primary is to stop, so that the backup can take its
+ * place. */
 struct mu__partition_view {
     uint32_t partition;
     uint64_t number;   /* from 1; 0: the partition was never placed */
@@ -29,6 +31,7 @@ struct mu__partition_view {
     struct mu__replica primary;
     struct mu__replica backup;
     struct mu__replica learner;
+    bool handover;
 };
 
 static inline bool mu__replica_is(const struct mu__replica *replica, uint32_t task,
@@ -50,7 +53,7 @@ static inline uint32_t mu__partition_home(uint32_t partition, uint32_t servers)
 
 /* ---- Lists of views, as they travel in VIEWS_SET and VIEWS_HELD ---- */
 
-enum { MU__VIEW_BYTES = 56 };
+enum { MU__VIEW_BYTES = 60 };
 
 /* The count of views in `bytes`; trailing bytes that make up no view are ignored. */
 uint32_t mu__views_count(struct mu__view bytes);

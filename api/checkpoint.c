@@ -558,8 +558,10 @@ int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *na
 
     if (rv != 0)
         return rv;
+    mu__node_ref(node); /* it may be closed between two calls */
     rv = names == NULL ? restore_all_variables(node, reader, timeout_ms, ret_error)
                        : restore_named(node, reader, names, count, timeout_ms, ret_error);
+    mu__node_unref(node);
     mu__ckpt_reader_close(reader);
     return rv;
 }

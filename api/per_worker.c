@@ -7,9 +7,12 @@
 #include "resolver/spec/cluster.h"
 #include "runtime/message/arguments.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { EXPLAIN_MS = 2000 };
 
 /* ---- requests ---- */
 
@@ -275,6 +278,71 @@ int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
 
 /* ---- leaving ---- */
 
+static bool is_ps_type(const char *type)
+{
+    return strcmp(type, "ps") == 0;
+}
+
+static int64_t number_in(const mu_value *map, const char *key)
+{
+    int64_t number = 0;
+
+    (void)mu_value_get_int(mu_value_find(map, key), &number);
+    return number;
+}
+
+/* How many servers are there for what a drained one has. */
+static int64_t count_takers(const mu_value *servers)
+{
+    int64_t count = 0;
+
+    for (size_t i = 0; i < mu_value_count(servers); i++) {
+        const mu_value *server = mu_value_at(servers, i);
+        int is_up = 0;
+
+        (void)mu_value_get_bool(mu_value_find(server, "up"), &is_up);
+        count += is_up != 0 && mu_value_find(server, "draining") == NULL;
+    }
+    return count;
+}
+
+static const mu_value *find_server(const mu_value *servers, int index)
+{
+    for (size_t i = 0; i < mu_value_count(servers); i++)
+        if (number_in(mu_value_at(servers, i), "ps") == index)
+            return mu_value_at(servers, i);
+    return NULL;
+}
+
+/* What a server still has at the timeout, if the chief says so. */
+static void explain_drain(mu_node *node, int index, mu_error *error)
+{
+    mu_value *status = NULL;
+    const mu_value *partitions;
+    const mu_value *servers;
+    const mu_value *server;
+    int64_t needed;
+    int64_t takers;
+
+    if (mu_node_status(node, EXPLAIN_MS, NULL, &status) != 0)
+        return;
+    partitions = mu_value_find(status, "partitions");
+    servers = mu_value_find(partitions, "servers");
+    server = find_server(servers, index);
+    needed = 1 + number_in(partitions, "backups");
+    takers = count_takers(servers);
+    if (server != NULL)
+        (void)mu_error_set(error, -MU_EDEADLINE,
+                           "/job:ps/task:%d still has %" PRId64 " primaries and %" PRId64
+                           " backups%s",
+                           index, number_in(server, "primary"),
+                           number_in(server, "backup"),
+                           takers < needed ? ": there are too few other servers to take "
+                                             "them"
+                                           : "; it gives them away as before");
+    mu_value_free(status);
+}
+
 /* `worker`: its task index + 1, 0 for this node's own. */
 static int request_drain(mu_node *node, const char *type, uint32_t worker,
                          int64_t timeout_ms, mu_error *ret_error)
@@ -286,6 +354,9 @@ static int request_drain(mu_node *node, const char *type, uint32_t worker,
 
     if (worker == 0)
         (void)snprintf(late, sizeof late, "this worker still has closures to finish");
+    else if (is_ps_type(type))
+        (void)snprintf(late, sizeof late, "/job:ps/task:%u still has partitions",
+                       worker - 1);
     else
         (void)snprintf(late, sizeof late,
                        "/job:%s/task:%u still has closures to "
@@ -314,6 +385,7 @@ int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
     MU__REQUIRE_AS(ret_error, "coordinator, type", c, type);
 
     mu_node *node = mu__coordinator_reach(c, ret_error);
+    int rv;
 
     if (node == NULL)
         return -MU_ECLOSED;
@@ -322,7 +394,10 @@ int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
     if (index < 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a worker has a task index of 0 or more, got %d", index);
-    return request_drain(node, type, (uint32_t)index + 1, timeout_ms, ret_error);
+    rv = request_drain(node, type, (uint32_t)index + 1, timeout_ms, ret_error);
+    if (rv == -MU_EDEADLINE && is_ps_type(type) && ret_error != NULL)
+        explain_drain(node, index, ret_error);
+    return rv;
 }
 
 int mu_node_drain(mu_node *node, int64_t timeout_ms, mu_error *ret_error)

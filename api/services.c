@@ -90,6 +90,7 @@ int mu_node_finish_job(mu_node *node, int code, const char *message, int64_t tim
         .job_code = code,
         .message = message,
     };
+    int rv;
 
     if (code > 0 || code < -255)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -99,8 +100,11 @@ int mu_node_finish_job(mu_node *node, int code, const char *message, int64_t tim
                             "%s cannot end the job: the chief does, or worker 0 where "
                             "there is none",
                             mu_node_task(node));
+    mu__node_ref(node); /* it may be closed between two calls */
     end_job_run(node, code, message, timeout_ms);
-    return mu__node_call(node, MU__JOB, &call.call, ret_error);
+    rv = mu__node_call(node, MU__JOB, &call.call, ret_error);
+    mu__node_unref(node);
+    return rv;
 }
 
 /* ---- reports ---- */

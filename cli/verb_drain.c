@@ -1,4 +1,5 @@
-/* `muster drain`: has a worker finish its closures and leave. */
+/* `muster drain`: has a worker finish its closures and leave, or a parameter server give
+ * away all that it has. */
 #include "cli/chief_client.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
@@ -9,16 +10,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static int read_worker(const char *text, mu_error *error, char type[CMD_TYPE_BYTES],
-                       int *ret_index)
+static bool is_server(const char *type)
+{
+    return strcmp(type, "ps") == 0;
+}
+
+static int read_drained(const char *text, mu_error *error, char type[CMD_TYPE_BYTES],
+                        int *ret_index)
 {
     char shown[MU__QUOTE_BYTES];
 
-    if (cmd_task_parse(text, type, ret_index) && cmd_is_worker_type(type))
+    if (cmd_task_parse(text, type, ret_index) &&
+        (cmd_is_worker_type(type) || is_server(type)))
         return 0;
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(error, -MU_EINVALID,
-                        "%s: expected a worker, as worker:1 or /job:worker/task:1",
+                        "%s: expected a worker or a parameter server, as worker:1 or "
+                        "/job:ps/task:1",
                         shown);
 }
 
@@ -27,7 +35,7 @@ int cmd_drain(struct cmd_client *client, mu_error *error)
     mu_coordinator *coordinator;
     char type[CMD_TYPE_BYTES];
     int index = 0;
-    int rv = read_worker(client->options->operands[0], error, type, &index);
+    int rv = read_drained(client->options->operands[0], error, type, &index);
 
     if (rv != 0)
         return CMD_USAGE;
@@ -37,7 +45,8 @@ int cmd_drain(struct cmd_client *client, mu_error *error)
     rv = mu_coordinator_drain_task(coordinator, type, index, cmd_wait_timeout_ms(client),
                                    error);
     if (rv == 0)
-        (void)printf("/job:%s/task:%d has left\n", type, index);
+        (void)printf("/job:%s/task:%d %s\n", type, index,
+                     is_server(type) ? "has no partitions any more" : "has left");
     mu_coordinator_close(coordinator);
     return cmd_exit_code(rv);
 }

@@ -440,6 +440,10 @@ static void print_server_partitions(const mu_value *server)
         {cmd_map_number(server, "degraded"), "have no backup"},
         {cmd_map_number(server, "learner"), "are being copied to it"},
         {cmd_map_number(server, "lost"), "were lost with it"},
+        {cmd_map_bool(server, "draining")
+             ? cmd_map_number(server, "primary") + cmd_map_number(server, "backup")
+             : 0,
+         "leave it, as it is drained"},
     };
     bool is_first = true;
 
@@ -462,6 +466,7 @@ static void print_partitions(const mu_value *partitions)
     const mu_value *servers = mu_value_find(partitions, "servers");
     int64_t placed = cmd_map_number(partitions, "placed");
     int64_t degraded = cmd_map_number(partitions, "degraded");
+    int64_t moving = cmd_map_number(partitions, "moving");
     size_t holders = 0;
 
     if (placed == 0)
@@ -478,6 +483,8 @@ static void print_partitions(const mu_value *partitions)
         (void)printf("%" PRId64 " without a backup, of which %" PRId64
                      " are being copied\n",
                      degraded, cmd_map_number(partitions, "filling"));
+    if (moving > 0)
+        (void)printf("  %" PRId64 " are being moved\n", moving);
     for (size_t i = 0; i < mu_value_count(servers); i++)
         print_server_partitions(mu_value_at(servers, i));
 }

@@ -217,6 +217,12 @@ static void view_row(struct cmd_table *table, const mu_value *map)
     cell_server(table, 2, map, "primary");
     cell_server(table, 3, map, "backup");
     cell_server(table, 4, map, "learner");
+    cmd_table_cell(table, 5, "%s",
+                   cmd_map_bool(map, "handover") ? "handover"
+                   : mu_value_find(map, "backup") != NULL &&
+                           mu_value_find(map, "learner") != NULL
+                       ? "copy"
+                       : "");
 }
 
 static void print_variables(const mu_value *value)
@@ -249,7 +255,7 @@ static int show_variables(const struct cmd_client *client, bool are_views,
         return cmd_json_print(cmd_json_value(value));
     if (are_views)
         cmd_table_print_list(mu_value_find(value, "views"), "partitions",
-                             "PARTITION|VIEW|PRIMARY|BACKUP|LEARNER", view_row);
+                             "PARTITION|VIEW|PRIMARY|BACKUP|LEARNER|MOVE", view_row);
     else
         print_variables(value);
     return 0;

@@ -154,7 +154,8 @@
     F(S, REQUIRED, str, message, MU__ERROR_TEXT_MAX)
 
 /* Drain a worker: it finishes its closures and leaves. `worker` is its task index + 1, 0
- * means the sender. `worker_type` "" means "worker". Answered when it has left. */
+ * means the sender. `worker_type` "" means "worker". Answered when it has left. A
+ * parameter server, of type "ps", gives away all that it has: answered then. */
 #define MU__DRAIN_FIELDS(F, S)     \
     F(S, REQUIRED, u64, token, 0)  \
     F(S, OPTIONAL, u32, worker, 0) \

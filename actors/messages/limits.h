@@ -85,11 +85,13 @@ enum mu__tasks_what {
     "all threads of %" PRId64 " worker(s) run functions that have closures of their " \
     "own outstanding: who waits for these needs one more thread (option threads)"
 
-/* What a REPLICA_NEWS says of the other replica in a view. */
+/* What a REPLICA_NEWS says of the backup or the learner in a view. */
 enum mu__replica_fate {
-    MU__REPLICA_LOST = 1, /* the backup or learner cannot be reached */
+    MU__REPLICA_LOST = 1, /* it cannot be reached */
     MU__REPLICA_LEVEL,    /* the learner has all: it may be the backup */
-    MU__REPLICA_DIVERGED  /* its sum differs: it must be filled anew */
+    MU__REPLICA_DIVERGED, /* its sum differs: it must be filled anew */
+    MU__REPLICA_READY     /* the backup has all, and nothing more will come: it may be
+                             the primary */
 };
 
 /* The room that a client lacks at the chief: bits. */

@@ -8,9 +8,10 @@
 /* -- partitions and their views (actors/partitions.h) -- */
 
 /* From the chief to a server: the newest views of partitions in which it has, or had, a
- * part. */
-#define MU__VIEWS_SET_FIELDS(F, S) \
-    F(S, REQUIRED, bytes, views, MU__PARTITIONS *MU__VIEW_BYTES)
+ * part. `strict`: those without a backup take no writes. */
+#define MU__VIEWS_SET_FIELDS(F, S)                               \
+    F(S, REQUIRED, bytes, views, MU__PARTITIONS *MU__VIEW_BYTES) \
+    F(S, OPTIONAL, flag, strict, 0)
 
 /* From a primary to a replica: the view of both, which that may not have heard; or from a
  * server that has heard a newer view to one that sends it records. */
@@ -25,10 +26,12 @@
     F(S, REQUIRED, bytes, views, MU__PARTITIONS *MU__VIEW_BYTES) \
     F(S, OPTIONAL, flag, known, 0)
 
-/* From a primary to the chief, what has become of the other replica in a view. */
-#define MU__REPLICA_NEWS_FIELDS(F, S) \
-    F(S, REQUIRED, u32, news, 255)    \
-    F(S, REQUIRED, bytes, partitions, MU__PARTITIONS *MU__NUMBERED_BYTES)
+/* From a primary to the chief, what has become of another replica in a view: of the
+ * `learner`, or the backup. */
+#define MU__REPLICA_NEWS_FIELDS(F, S)                                     \
+    F(S, REQUIRED, u32, news, 255)                                        \
+    F(S, REQUIRED, bytes, partitions, MU__PARTITIONS *MU__NUMBERED_BYTES) \
+    F(S, OPTIONAL, flag, learner, 0)
 
 /* From a primary to everybody: it serves these partitions, with their generations. A
  * partition gets another generation when what was under way is to be sent again. */

@@ -15,7 +15,7 @@
 
 static mu__pid replica_pid(const struct partition *p)
 {
-    return (mu__pid){p->stream.node, MU__PS};
+    return (mu__pid){p->streams[TO_LEARNER].node, MU__PS};
 }
 
 /* ---- The window of all fillings ---- */
@@ -79,7 +79,7 @@ static bool send_fill(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 {
     if (mu__send_body(ctx, replica_pid(p), kind, body, size) == 0)
         return true;
-    mu__stream_lose(ps, p, MU__REPLICA_LOST);
+    mu__stream_lose(ps, p, TO_LEARNER, MU__REPLICA_LOST);
     return false;
 }
 
@@ -102,7 +102,7 @@ static bool send_fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition
     bool sent;
 
     if (bits == NULL) {
-        mu__stream_lose(ps, p, MU__REPLICA_LOST);
+        mu__stream_lose(ps, p, TO_LEARNER, MU__REPLICA_LOST);
         return false;
     }
     sent = send_fill(ctx, ps, p, MU__FILL_BEGIN, &body, sizeof body);
@@ -124,7 +124,7 @@ static bool send_fill_writer(struct mu__ctx *ctx, struct ps *ps, struct partitio
     bool sent;
 
     if (bits == NULL) {
-        mu__stream_lose(ps, p, MU__REPLICA_LOST);
+        mu__stream_lose(ps, p, TO_LEARNER, MU__REPLICA_LOST);
         return false;
     }
     sent = send_fill(ctx, ps, p, MU__FILL_WRITER, &body, sizeof body);
@@ -242,7 +242,7 @@ static void send_fill_end(struct mu__ctx *ctx, struct ps *ps, struct partition *
     const struct mu__fill_end body = {p->view.partition, p->view.number, p->record,
                                       p->sum};
 
-    p->stream.checked_from = p->record + 1;
+    p->streams[TO_LEARNER].checked_from = p->record + 1;
     if (!send_fill(ctx, ps, p, MU__FILL_END, &body, sizeof body))
         return;
     p->filling.ended = true;
@@ -255,7 +255,7 @@ void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     struct mu__store_shard shard;
 
     while (filling->active && !filling->ended && has_fill_room(ps) &&
-           !mu__is_behind(ctx, p->stream.node)) {
+           !mu__is_behind(ctx, p->streams[TO_LEARNER].node)) {
         if (!find_bytes(p, &shard))
             send_fill_end(ctx, ps, p);
         else if (!send_bytes(ctx, ps, p, &shard))
@@ -270,8 +270,8 @@ void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 static void await_level(struct ps *ps, struct partition *p)
 {
     mu__fill_end(ps, p);
-    p->stream.needed = true;
-    p->stream.level_at = p->record;
+    p->streams[TO_LEARNER].needed = true;
+    p->streams[TO_LEARNER].level_at = p->record;
     mu__fill_check_level(ps, p);
 }
 
@@ -279,10 +279,11 @@ static void await_level(struct ps *ps, struct partition *p)
  * without it has to be there, too. */
 void mu__fill_check_level(struct ps *ps, struct partition *p)
 {
-    if (p->view.learner.incarnation == 0 || !p->stream.needed || p->stream.fate != 0 ||
-        p->stream.acked < p->stream.level_at)
+    struct stream *stream = &p->streams[TO_LEARNER];
+
+    if (!stream->needed || stream->fate != 0 || stream->acked < stream->level_at)
         return;
-    p->stream.fate = MU__REPLICA_LEVEL;
+    stream->fate = MU__REPLICA_LEVEL;
     ps->news_due = true;
 }
 
@@ -304,7 +305,7 @@ void mu__fill_on_taken(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct partition *p = ps->partitions[body->partition];
 
     if (p == NULL || p->role != SERVING || p->view.number != body->view ||
-        p->stream.node != msg->from.node || !p->filling.active ||
+        p->streams[TO_LEARNER].node != msg->from.node || !p->filling.active ||
         body->bytes <= p->filling.taken || body->bytes > p->filling.sent)
         return;
     note_fill_taken(ctx, ps, body->bytes - p->filling.taken);
@@ -349,6 +350,7 @@ void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (p == NULL || p->filling.active)
         return;
     p->filling.active = true;
+    p->generation = body->view;
     p->record = body->record;
     mu__store_set_position(p->store,
                            (struct mu__store_position){body->serial, body->creations});

@@ -28,7 +28,7 @@ void mu__ps_answer(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint16_
 {
     if (p->role != SERVING)
         return;
-    if (mu__stream_has_to_hold(p))
+    if (mu__stream_acked(p) < p->record)
         mu__stream_hold(ctx, p, to, kind, body, size);
     else
         mu__ps_send(ctx, to, kind, body, size);
@@ -375,7 +375,7 @@ struct partition *mu__ps_find_serving(const struct ps *ps, uint32_t partition,
 
 bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p)
 {
-    return p->stream.needed && p->stream.node == 0 && !mu__ps_has_chief(ps);
+    return mu__stream_is_cut_off(p) && !mu__ps_has_chief(ps);
 }
 
 static void answer_read(struct mu__ctx *ctx, struct partition *p,
@@ -395,7 +395,7 @@ static void answer_read(struct mu__ctx *ctx, struct partition *p,
 static bool begin_read(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                        const struct mu__msg *msg)
 {
-    if (mu__ps_is_cut_off(ps, p))
+    if (p->ready || mu__ps_is_cut_off(ps, p))
         return false;
     answer_read(ctx, p, msg);
     return true;
@@ -410,7 +410,7 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
         return begin_read(ctx, ps, p, msg);
     if (msg->kind == MU__SNAPSHOT_OPEN)
         return mu__snapshot_begin(ctx, ps, p, msg);
-    if (mu__stream_is_blocked(ctx, p))
+    if (mu__stream_is_blocked(ctx, ps, p))
         return false;
     mutation = mu__ps_mutation(msg->kind);
     p->record++;
@@ -428,8 +428,7 @@ void mu__ps_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 {
     bool is_current = msg == ctx->current;
 
-    if (!mu__list_is_empty(&p->stream.deferred) ||
-        !mu__ps_begin_deferred(ctx, ps, p, msg))
+    if (!mu__list_is_empty(&p->deferred) || !mu__ps_begin_deferred(ctx, ps, p, msg))
         mu__stream_defer(ctx, ps, p, is_current ? mu__claim(ctx) : msg);
     else if (!is_current)
         mu__msg_free(ctx, msg);

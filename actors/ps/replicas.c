@@ -76,17 +76,26 @@ static void report_serving_to_all(struct mu__ctx *ctx, struct ps *ps)
         report_serving(ctx, ps, ps->nodes[i].node);
 }
 
-static void report_fate(struct mu__ctx *ctx, const struct ps *ps,
+/* What became of one of the other replicas; 0: nothing. */
+static enum mu__replica_fate fate_of(const struct partition *p, int which)
+{
+    return which == TO_BACKUP && p->ready && p->streams[which].fate == 0
+               ? MU__REPLICA_READY
+               : p->streams[which].fate;
+}
+
+static void report_fate(struct mu__ctx *ctx, const struct ps *ps, int which,
                         enum mu__replica_fate fate)
 {
     uint8_t bytes[MU__PARTITIONS * MU__NUMBERED_BYTES];
     uint8_t *at = bytes;
-    struct mu__replica_news body = {.news = (uint32_t)fate};
+    struct mu__replica_news body = {.news = (uint32_t)fate,
+                                    .learner = which == TO_LEARNER};
 
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         const struct partition *p = ps->partitions[i];
 
-        if (p != NULL && p->role == SERVING && p->stream.fate == fate)
+        if (p != NULL && p->role == SERVING && fate_of(p, which) == fate)
             at = mu__numbered_put(at, &(struct mu__numbered){i, p->view.number});
     }
     body.partitions = (struct mu__view){bytes, (uint32_t)(at - bytes)};
@@ -99,8 +108,9 @@ static void report_fate(struct mu__ctx *ctx, const struct ps *ps,
 static void report_fates(struct mu__ctx *ctx, struct ps *ps)
 {
     ps->news_due = false;
-    for (int fate = MU__REPLICA_LOST; fate <= MU__REPLICA_DIVERGED; fate++)
-        report_fate(ctx, ps, (enum mu__replica_fate)fate);
+    for (int which = 0; which < STREAMS; which++)
+        for (int fate = MU__REPLICA_LOST; fate <= MU__REPLICA_READY; fate++)
+            report_fate(ctx, ps, which, (enum mu__replica_fate)fate);
 }
 
 void mu__ps_report(struct mu__ctx *ctx, struct ps *ps)
@@ -150,7 +160,7 @@ void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition)
     mu__applied_done(&p->applied);
     mu__writers_done(&p->writers);
     mu__store_free(p->store);
-    free(p->stream.sums);
+    free(p->sums);
     free(p);
     ps->partitions[partition] = NULL;
 }
@@ -177,18 +187,24 @@ static struct partition *partition_new(
     }
     p->role = role;
     p->view = *view;
+    p->strict = ps->strict;
     mu__staging_init(&p->staging, &mu__staging_limits_default);
     p->staging.used = &ps->staged_used;
     ps->partitions[view->partition] = p;
     return p;
 }
 
-void mu__ps_begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p)
 {
     mu__stream_drop(ctx, p);
     mu__staging_done(&p->staging);
     mu__store_forget_nodes(p->store);
     mu__snapshots_drop(p->store);
+}
+
+static void begin_ps_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    mu__ps_end_generation(ctx, p);
     p->generation = p->view.number;
     ps->serves_due = true;
 }
@@ -213,35 +229,54 @@ static bool role_in(const struct ps *ps, const struct mu__partition_view *view,
     return false;
 }
 
-static bool has_other_replica(const struct mu__partition_view *view)
+static bool is_same_replica(const struct mu__replica *a, const struct mu__replica *b)
 {
-    return view->backup.incarnation != 0 || view->learner.incarnation != 0;
+    return mu__replica_is(a, b->task, b->incarnation);
 }
 
-static bool is_learner_of(const struct mu__partition_view *was,
-                          const struct mu__partition_view *is)
+/* The other replicas that a view has and the last one had not. */
+static void begin_streams(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
-    return mu__replica_is(&is->backup, was->learner.task, was->learner.incarnation);
+    begin_ps_generation(ctx, ps, p);
+    for (int i = 0; i < STREAMS; i++)
+        if (!p->streams[i].needed)
+            mu__stream_begin(ctx, ps, p, i);
+    mu__ps_fence(ctx, ps, p);
 }
 
-/* A primary stays primary, in another view. */
-static void change_replica(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                           const struct mu__partition_view *view)
+/* The backup of another view is the former one, or the former learner, or none. */
+static void keep_stream(struct ps *ps, struct partition *p, bool is_raised, bool stays)
 {
-    bool was_level = is_learner_of(&p->view, view);
+    struct stream *stream = &p->streams[TO_BACKUP];
+
+    if (stream->needed)
+        p->safe = mu__stream_acked(p);
+    if (is_raised)
+        mu__stream_raise(ps, p);
+    else if (!stays)
+        mu__stream_end(ps, p, TO_BACKUP);
+    mu__stream_end(ps, p, TO_LEARNER);
+    stream->fate = 0;
+    if (stream->needed && stream->node == 0 && stream->wait_until_ms == 0)
+        mu__stream_lose(ps, p, TO_BACKUP, MU__REPLICA_LOST); /* in this view, too */
+}
+
+/* A primary stays primary, in another view. One that was to hand over may have been
+ * replaced meanwhile: clients may know of a newer generation. */
+static void change_replicas(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__partition_view *view)
+{
+    bool is_raised = is_same_replica(&view->backup, &p->view.learner);
+    bool stays = is_same_replica(&view->backup, &p->view.backup);
+    bool is_new = view->backup.incarnation != 0 && !is_raised && !stays;
+    bool is_anew = is_new || p->view.handover || view->learner.incarnation != 0;
 
     p->view = *view;
-    p->stream.fate = 0;
-    if (was_level && p->stream.node == 0)
-        mu__stream_lose(ps, p, MU__REPLICA_LOST); /* meanwhile: the view is another one */
-    if (was_level)
-        return;
-    mu__stream_end(ctx, ps, p);
-    if (!has_other_replica(view))
-        return;
-    mu__ps_begin_generation(ctx, ps, p);
-    mu__stream_begin(ctx, ps, p);
-    mu__ps_fence(ctx, ps, p);
+    p->ready = false;
+    keep_stream(ps, p, is_raised, stays);
+    if (is_anew)
+        begin_streams(ctx, ps, p);
+    mu__stream_settle(ctx, ps, p);
 }
 
 static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -249,15 +284,26 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 {
     p->view = *view;
     p->role = SERVING;
+    p->safe = p->record;
     p->filling = (struct filling){.active = false};
     ps->marks_due -= p->mark_due; /* nobody waits for it any more */
     p->mark_due = false;
-    mu__ps_begin_generation(ctx, ps, p);
-    mu__stream_begin(ctx, ps, p);
-    mu__ps_fence(ctx, ps, p);
+    begin_streams(ctx, ps, p);
     mu__log(ctx, MU__LOG_DEBUG,
             "partition %" PRIu32 " is served here from record %" PRIu64 " on",
             view->partition, p->record);
+}
+
+/* What a primary has that handed over is what the next one has. */
+static void step_down(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                      const struct mu__partition_view *view)
+{
+    mu__ps_end_generation(ctx, p);
+    for (int i = 0; i < STREAMS; i++)
+        mu__stream_end(ps, p, i);
+    p->view = *view;
+    p->role = BACKING;
+    p->ready = false;
 }
 
 /* A partition that begins here: empty, or to be filled. */
@@ -275,10 +321,7 @@ static void begin_partition(struct mu__ctx *ctx, struct ps *ps,
     }
     if (role != SERVING)
         return;
-    p->generation = view->number;
-    ps->serves_due = true;
-    mu__stream_begin(ctx, ps, p);
-    mu__ps_fence(ctx, ps, p);
+    begin_streams(ctx, ps, p);
 }
 
 /* What a partition that is here becomes; false: it begins anew. */
@@ -288,9 +331,11 @@ static bool change_role(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     if (p->view.store_id != view->store_id)
         return false;
     if (p->role == SERVING && role == SERVING)
-        change_replica(ctx, ps, p, view);
+        change_replicas(ctx, ps, p, view);
     else if (role == SERVING)
         promote(ctx, ps, p, view);
+    else if (p->role == SERVING && role == BACKING && p->ready)
+        step_down(ctx, ps, p, view);
     else if (p->role != SERVING && role == BACKING) {
         p->view = *view;
         p->role = BACKING;
@@ -350,6 +395,35 @@ static void log_refused_view(struct mu__ctx *ctx, uint32_t partition, uint32_t n
             partition, node);
 }
 
+static void take_strictness(struct mu__ctx *ctx, struct ps *ps, bool strict)
+{
+    ps->strict = strict;
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        struct partition *p = ps->partitions[i];
+
+        if (p == NULL || p->strict == strict)
+            continue;
+        p->strict = strict;
+        p->safe = p->record;
+        if (p->role == SERVING)
+            mu__stream_settle(ctx, ps, p);
+    }
+}
+
+static void log_waiting_writes(struct mu__ctx *ctx, const struct ps *ps)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        count += ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING &&
+                 ps->partitions[i]->view.backup.incarnation == 0;
+    if (count > 0 && ps->strict)
+        mu__log(ctx, MU__LOG_WARN,
+                "%" PRIu32 " partitions have no backup: writes to them wait until they "
+                "have one (option strict)",
+                count);
+}
+
 void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
@@ -357,6 +431,8 @@ void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     bool by_chief = mu__ps_is_chief(ps, msg->from.node);
     struct mu__partition_view view;
 
+    if (by_chief && ps->strict != body->strict)
+        take_strictness(ctx, ps, body->strict);
     for (uint32_t i = 0; i < mu__views_count(body->views); i++) {
         if (!mu__views_at(body->views, i, &view))
             continue;
@@ -365,6 +441,7 @@ void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         else
             log_refused_view(ctx, view.partition, msg->from.node);
     }
+    log_waiting_writes(ctx, ps);
 }
 
 void mu__ps_on_replica_view(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -399,18 +476,27 @@ static bool add_ps_node(struct ps *ps, const struct mu__node_up *up)
     return true;
 }
 
-/* Whether the other replica of a partition is on this server, and no link to it was
+/* Whether another replica of a partition is on this server, and no link to it was
  * there. */
-static bool is_awaited(const struct ps *ps, const struct partition *p,
+static bool is_awaited(const struct ps *ps, const struct partition *p, int which,
                        const struct mu__node_up *up)
 {
+    const struct stream *stream = &p->streams[which];
     const struct ps_node *node;
 
-    if (p->role != SERVING || p->stream.node != 0 || p->stream.fate != 0)
+    if (stream->node != 0 || stream->fate != 0)
         return false;
-    node = mu__ps_replica_node(ps, p->view.backup.incarnation != 0 ? &p->view.backup
-                                                                   : &p->view.learner);
+    node = mu__ps_replica_node(ps, mu__stream_replica(p, which));
     return node != NULL && node->node == up->node;
+}
+
+static void note_linked(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                        const struct mu__node_up *up)
+{
+    for (int i = 0; i < STREAMS; i++)
+        if (is_awaited(ps, p, i, up))
+            mu__stream_linked(ctx, ps, p, i);
+    mu__stream_settle(ctx, ps, p); /* a chief: it may be told that all is ready */
 }
 
 void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -426,8 +512,8 @@ void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         report_held_views(ctx, ps, up->node);
     report_serving(ctx, ps, up->node);
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
-        if (ps->partitions[i] != NULL && is_awaited(ps, ps->partitions[i], up))
-            mu__stream_linked(ctx, ps, ps->partitions[i]);
+        if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
+            note_linked(ctx, ps, ps->partitions[i], up);
 }
 
 static void remove_ps_node(struct ps *ps, uint32_t node)
@@ -446,7 +532,7 @@ static void forget_client(struct mu__ctx *ctx, struct ps *ps, struct partition *
     struct mu__msg *msg;
 
     if (!mu__store_has_node(p->store, node) && !mu__staging_has_node(&p->staging, node) &&
-        mu__list_is_empty(&p->stream.deferred))
+        mu__list_is_empty(&p->deferred))
         return;
     msg = mu__msg_new(ctx, MU__CLIENT_LOST);
     if (msg == NULL) {
@@ -457,20 +543,40 @@ static void forget_client(struct mu__ctx *ctx, struct ps *ps, struct partition *
     mu__ps_begin(ctx, ps, p, msg);
 }
 
+static void note_unlinked(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                          uint32_t node)
+{
+    for (int i = 0; i < STREAMS; i++)
+        if (p->streams[i].node == node)
+            mu__stream_lose(ps, p, i, MU__REPLICA_LOST);
+    mu__snapshots_drop_node(p->store, node);
+    forget_client(ctx, ps, p, node);
+}
+
+/* Partitions that have told the chief that they are ready wait for its word. */
+static void log_waiting(struct mu__ctx *ctx, const struct ps *ps)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        count += ps->partitions[i] != NULL && ps->partitions[i]->ready;
+    if (count > 0)
+        mu__log(ctx, MU__LOG_WARN,
+                "%" PRIu32 " partitions wait for the chief, who is gone: they were "
+                "being handed over",
+                count);
+}
+
 void mu__ps_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
     const struct mu__node_down *body = mu__body(msg);
+    bool was_chief = mu__ps_is_chief(ps, body->node);
 
     remove_ps_node(ps, body->node);
-    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
-        struct partition *p = ps->partitions[i];
-
-        if (p == NULL || p->role != SERVING)
-            continue;
-        if (p->stream.node == body->node)
-            mu__stream_lose(ps, p, MU__REPLICA_LOST);
-        mu__snapshots_drop_node(p->store, body->node);
-        forget_client(ctx, ps, p, body->node);
-    }
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
+            note_unlinked(ctx, ps, ps->partitions[i], body->node);
+    if (was_chief)
+        log_waiting(ctx, ps);
 }

@@ -2,21 +2,26 @@
  *
  *     ps.c          requests of clients, and their answers; the same as records
  *     replicas.c    views: which partitions are here, and in which role
- *     stream.c      records to the other replica, and answers that wait for it
+ *     stream.c      records to the other replicas, and answers that wait for them
  *     filling.c     a learner gets what a partition holds
  *     snapshots.c   clients read what a partition held at one record, and give it back
  *     ps_status.c   what the status shows
  *
  * A partition is a state machine: what changes it is a request, which gets the next
- * number, is sent to the other replica as a record, and is applied here and there in the
- * same order with the same result. A client gets its answer when the replica has applied
+ * number, is sent to the other replicas as a record, and is applied here and there in the
+ * same order with the same result. A client gets its answer when the backup has applied
  * it too; so does who reads what is not acknowledged yet. A primary that learns of a view
  * without it drops all that it holds.
  *
  * Requests under way belong to a generation. A new one begins when a backup becomes
  * primary, and when a learner begins to be filled: then pieces, openers and creators of
  * the generation before are forgotten, and clients begin their requests anew. So this
- * state of the moment is never copied. */
+ * state of the moment is never copied. A backup that stays forgets them with the first
+ * record of the new generation.
+ *
+ * A primary that hands over takes no requests any more once the view says so. When the
+ * backup has all, it tells the chief, and waits for another view: so it has the same as
+ * the next primary, and can be its backup at once. */
 #ifndef MU_ACTORS_PS_SERVER_H
 #define MU_ACTORS_PS_SERVER_H
 
@@ -40,7 +45,10 @@ enum role {
     LEARNING /* the same, and has only what it was filled with so far */
 };
 
-/* A primary's side of the other replica, a backup or a learner. */
+/* The other replicas of a primary. */
+enum { TO_BACKUP, TO_LEARNER, STREAMS };
+
+/* A primary's side of one of them. */
 struct stream {
     uint32_t node;              /* where it is; 0: no link to it */
     bool needed;                /* answers wait for it */
@@ -49,9 +57,6 @@ struct stream {
     uint64_t acked;         /* all records up to this one are applied there */
     uint64_t level_at;      /* a learner that has all up to this one is level */
     uint64_t checked_from;  /* sums of records from this one on are compared */
-    uint64_t *sums;         /* of the last STREAM_RECORDS_MAX; NULL: none were sent */
-    struct mu__list held;   /* answers that wait, struct held_message */
-    struct mu__list deferred; /* requests that could not become records yet */
 };
 
 struct held_message {
@@ -84,15 +89,21 @@ struct fill_window {
 struct partition {
     struct mu__partition_view view;
     enum role role;
-    uint64_t generation; /* SERVING */
+    uint64_t generation; /* else of the last record */
     uint64_t record;     /* the last one that was applied */
+    uint64_t safe;       /* `strict`: without a backup, the last one that was on two */
+    bool strict;         /* no writes without a backup */
     uint64_t sum;        /* of what came of all of them */
     struct mu__variable_store *store;
     struct mu__staging staging;
     struct mu__applied applied; /* effects of runs, */
     struct mu__writers writers; /* and writes of programs */
-    struct stream stream;
+    struct stream streams[STREAMS];
+    uint64_t *sums;           /* of the last STREAM_RECORDS_MAX; NULL: none were sent */
+    struct mu__list held;     /* answers that wait, struct held_message */
+    struct mu__list deferred; /* requests that could not become records yet */
     struct filling filling;
+    bool ready;    /* SERVING: the chief is told that the backup may be the primary */
     bool broken;   /* BACKING, LEARNING: a record is missing */
     bool mark_due; /* the primary is to hear how far this replica is */
 };
@@ -122,6 +133,7 @@ struct ps {
     bool fenced;
     struct mu__fence fence; /* the last one of a chief */
     uint32_t marks_due;     /* partitions whose mark is due; */
+    bool strict;            /* as the chief says */
     bool news_due;          /* some partition has a `fate`; */
     bool serves_due;        /* clients are to hear of all that is served; */
     struct fill_window fill_window;
@@ -173,7 +185,7 @@ struct mu__view mu__ps_message_of(int rv, const char *reason);
 struct partition *mu__ps_find_serving(const struct ps *ps, uint32_t partition,
                                       uint64_t generation);
 
-/* A primary that reaches neither its replica nor a chief may have been replaced. */
+/* A primary that reaches neither its replicas nor a chief may have been replaced. */
 bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p);
 
 /* Let a partition know the fence that the server knows. */
@@ -201,8 +213,8 @@ void mu__ps_report(struct mu__ctx *ctx, struct ps *ps);
 /* Forget a partition, and all that it holds. */
 void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition);
 
-/* A new generation begins: forget what is of the moment. */
-void mu__ps_begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+/* Forget what is of the generation that ends. */
+void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p);
 void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps);
 
 #endif

@@ -37,7 +37,7 @@ bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     mu_error error;
     int rv;
 
-    if (mu__ps_is_cut_off(ps, p))
+    if (p->ready || mu__ps_is_cut_off(ps, p))
         return false;
     rv = open_snapshot(p, msg, &reply, &error);
     reply.code = mu__ps_code(rv);

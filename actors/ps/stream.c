@@ -1,4 +1,4 @@
-/* Records to the other replica, answers that wait until it has them, and the replica's
+/* Records to the other replicas, answers that wait until these have them, and a replica's
  * side of it. */
 #include "actors/ps/stream.h"
 
@@ -54,8 +54,8 @@ static void drop_messages(struct mu__ctx *ctx, struct mu__list *list)
 
 void mu__stream_drop(struct mu__ctx *ctx, struct partition *p)
 {
-    drop_messages(ctx, &p->stream.held);
-    drop_messages(ctx, &p->stream.deferred);
+    drop_messages(ctx, &p->held);
+    drop_messages(ctx, &p->deferred);
 }
 
 void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint16_t kind,
@@ -67,17 +67,16 @@ void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint1
         mu__msg_free(ctx, msg);
         msg = NULL;
     }
-    keep_message(ctx, &p->stream.held, p->record, to, msg);
+    keep_message(ctx, &p->held, p->record, to, msg);
 }
 
-/* Send the answers whose records the replica has. */
+/* Send the answers whose records the replicas have. */
 static void release_answers(struct mu__ctx *ctx, struct partition *p)
 {
     struct held_message *held;
 
-    while ((held = first_held(&p->stream.held)) != NULL &&
-           (!p->stream.needed || held->record <= p->stream.acked)) {
-        mu__list_remove(&p->stream.held, &held->node);
+    while ((held = first_held(&p->held)) != NULL && held->record <= mu__stream_acked(p)) {
+        mu__list_remove(&p->held, &held->node);
         if (mu__send(ctx, held->to, held->msg) != 0)
             mu__log(ctx, MU__LOG_WARN, "an answer to node %" PRIu32 " was lost",
                     held->to.node);
@@ -105,7 +104,7 @@ void mu__stream_arm(struct mu__ctx *ctx, struct ps *ps)
 void mu__stream_defer(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                       struct mu__msg *msg)
 {
-    keep_message(ctx, &p->stream.deferred, 0, msg->from, msg);
+    keep_message(ctx, &p->deferred, 0, msg->from, msg);
     arm_retry(ctx, ps, RETRY_MS);
 }
 
@@ -113,12 +112,12 @@ void mu__stream_drain(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     struct held_message *held;
 
-    while ((held = first_held(&p->stream.deferred)) != NULL) {
+    while ((held = first_held(&p->deferred)) != NULL) {
         if (!mu__ps_begin_deferred(ctx, ps, p, held->msg)) {
             arm_retry(ctx, ps, RETRY_MS);
             return;
         }
-        mu__list_remove(&p->stream.deferred, &held->node);
+        mu__list_remove(&p->deferred, &held->node);
         mu__msg_free(ctx, held->msg);
         free(held);
     }
@@ -126,16 +125,32 @@ void mu__stream_drain(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 
 /* ---- The primary: beginning and end ---- */
 
-static const struct mu__replica *other_replica(const struct partition *p)
+const struct mu__replica *mu__stream_replica(const struct partition *p, int which)
 {
-    return p->view.backup.incarnation != 0 ? &p->view.backup : &p->view.learner;
+    return which == TO_BACKUP ? &p->view.backup : &p->view.learner;
+}
+
+/* There may be a learner, which is not level yet. */
+static bool lacks_replica(const struct partition *p)
+{
+    return !p->streams[TO_BACKUP].needed && !p->streams[TO_LEARNER].needed;
+}
+
+uint64_t mu__stream_acked(const struct partition *p)
+{
+    uint64_t acked = p->strict && lacks_replica(p) ? p->safe : UINT64_MAX;
+
+    for (int i = 0; i < STREAMS; i++)
+        if (p->streams[i].needed && p->streams[i].acked < acked)
+            acked = p->streams[i].acked;
+    return acked;
 }
 
 static bool need_sums(struct partition *p)
 {
-    if (p->stream.sums == NULL)
-        p->stream.sums = calloc(STREAM_RECORDS_MAX, sizeof *p->stream.sums);
-    return p->stream.sums != NULL;
+    if (p->sums == NULL)
+        p->sums = calloc(STREAM_RECORDS_MAX, sizeof *p->sums);
+    return p->sums != NULL;
 }
 
 static void send_replica_view(struct mu__ctx *ctx, const struct mu__partition_view *view,
@@ -148,15 +163,15 @@ static void send_replica_view(struct mu__ctx *ctx, const struct mu__partition_vi
     mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__REPLICA_VIEW, &body, sizeof body);
 }
 
-void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p, int which)
 {
-    const struct mu__replica *replica = other_replica(p);
+    const struct mu__replica *replica = mu__stream_replica(p, which);
     const struct ps_node *node = mu__ps_replica_node(ps, replica);
-    struct stream *stream = &p->stream;
+    struct stream *stream = &p->streams[which];
 
     if (replica->incarnation == 0)
         return;
-    stream->needed = p->view.backup.incarnation != 0;
+    stream->needed = which == TO_BACKUP;
     if (node == NULL) {
         if (stream->wait_until_ms == 0)
             stream->wait_until_ms = mu__now_ms(ctx) + LINK_WAIT_MS;
@@ -164,7 +179,7 @@ void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
         return;
     }
     if (!need_sums(p)) {
-        mu__stream_lose(ps, p, MU__REPLICA_LOST);
+        mu__stream_lose(ps, p, which, MU__REPLICA_LOST);
         return;
     }
     stream->wait_until_ms = 0;
@@ -173,62 +188,137 @@ void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     stream->checked_from = stream->needed ? p->record + 1 : UINT64_MAX;
     send_replica_view(ctx, &p->view, node->node);
     if (stream->needed)
-        mu__stream_drain(ctx, ps, p);
+        mu__stream_settle(ctx, ps, p);
     else
         mu__fill_begin(ctx, ps, p);
 }
 
 /* A learner cannot be filled in a generation that has begun: there may be requests under
  * way of which it would know only the rest. */
-void mu__stream_linked(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+void mu__stream_linked(struct mu__ctx *ctx, struct ps *ps, struct partition *p, int which)
 {
-    if (p->stream.needed)
-        mu__stream_begin(ctx, ps, p);
+    if (p->streams[which].needed)
+        mu__stream_begin(ctx, ps, p, which);
     else
-        mu__stream_lose(ps, p, MU__REPLICA_LOST);
+        mu__stream_lose(ps, p, which, MU__REPLICA_LOST);
 }
 
-void mu__stream_lose(struct ps *ps, struct partition *p, enum mu__replica_fate fate)
+void mu__stream_lose(struct ps *ps, struct partition *p, int which,
+                     enum mu__replica_fate fate)
 {
-    p->stream.node = 0;
-    p->stream.wait_until_ms = 0;
-    p->stream.fate = fate;
-    mu__fill_end(ps, p);
+    struct stream *stream = &p->streams[which];
+
+    stream->node = 0;
+    stream->wait_until_ms = 0;
+    stream->fate = fate;
+    if (which == TO_LEARNER)
+        mu__fill_end(ps, p);
     ps->news_due = true;
 }
 
-void mu__stream_end(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+void mu__stream_end(struct ps *ps, struct partition *p, int which)
 {
-    p->stream.node = 0;
-    p->stream.needed = false;
-    p->stream.wait_until_ms = 0;
-    mu__fill_end(ps, p);
+    p->streams[which] = (struct stream){.node = 0};
+    if (which == TO_LEARNER)
+        mu__fill_end(ps, p);
+}
+
+void mu__stream_raise(struct ps *ps, struct partition *p)
+{
+    p->streams[TO_BACKUP] = p->streams[TO_LEARNER];
+    mu__stream_end(ps, p, TO_LEARNER);
+}
+
+/* The backup has all, and stays as it is. */
+static void check_ready(struct ps *ps, struct partition *p)
+{
+    const struct stream *stream = &p->streams[TO_BACKUP];
+
+    if (p->ready || !p->view.handover || !mu__ps_has_chief(ps) || stream->node == 0 ||
+        stream->acked < p->record)
+        return;
+    p->ready = true;
+    ps->news_due = true;
+}
+
+void mu__stream_settle(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    check_ready(ps, p);
     release_answers(ctx, p);
     mu__stream_drain(ctx, ps, p);
 }
 
-void mu__stream_tick(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+static void check_link(struct mu__ctx *ctx, struct ps *ps, struct partition *p, int which)
 {
-    uint64_t until_ms = p->stream.wait_until_ms;
+    uint64_t until_ms = p->streams[which].wait_until_ms;
 
     if (until_ms != 0 && until_ms <= mu__now_ms(ctx))
-        mu__stream_lose(ps, p, MU__REPLICA_LOST);
+        mu__stream_lose(ps, p, which, MU__REPLICA_LOST);
     else if (until_ms != 0)
         arm_retry(ctx, ps, until_ms - mu__now_ms(ctx));
+}
+
+void mu__stream_tick(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    for (int i = 0; i < STREAMS; i++)
+        check_link(ctx, ps, p, i);
     mu__fill_go_on(ctx, ps, p);
     mu__stream_drain(ctx, ps, p);
 }
 
 /* ---- The primary: records ---- */
 
-bool mu__stream_is_blocked(struct mu__ctx *ctx, const struct partition *p)
+static bool is_stream_blocked(struct mu__ctx *ctx, const struct partition *p,
+                              const struct stream *stream)
 {
-    const struct stream *stream = &p->stream;
-
     if (stream->node == 0)
         return stream->needed;
     return p->record - stream->acked >= STREAM_RECORDS_MAX ||
            mu__is_behind(ctx, stream->node);
+}
+
+/* Once the chief may have been told that all has come to an end here, only another view
+ * changes that. Before, a chief has to be there to tell. */
+bool mu__stream_is_blocked(struct mu__ctx *ctx, const struct ps *ps,
+                           const struct partition *p)
+{
+    return p->ready || (p->view.handover && mu__ps_has_chief(ps)) ||
+           (p->strict && lacks_replica(p)) ||
+           is_stream_blocked(ctx, p, &p->streams[TO_BACKUP]) ||
+           is_stream_blocked(ctx, p, &p->streams[TO_LEARNER]);
+}
+
+bool mu__stream_is_cut_off(const struct partition *p)
+{
+    for (int i = 0; i < STREAMS; i++)
+        if (p->streams[i].needed && p->streams[i].node == 0)
+            return true;
+    return false;
+}
+
+struct stream_record {
+    uint16_t kind;
+    const void *body;
+    size_t size;
+    struct mu__buf *backing;
+};
+
+/* A record that only the first replica has is lost to the second: that is filled anew. */
+static bool send_record(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                        int which, const struct stream_record *record)
+{
+    bool is_first = which == TO_BACKUP || p->streams[TO_BACKUP].node == 0;
+    int rv;
+
+    if (p->streams[which].node == 0)
+        return true;
+    rv = mu__send_backed(ctx, (mu__pid){p->streams[which].node, MU__PS}, record->kind,
+                         record->body, record->size, record->backing);
+    if (rv != 0 && is_first && mu__send_is_transient(rv))
+        return false;
+    if (rv != 0)
+        mu__stream_lose(ps, p, which, MU__REPLICA_LOST);
+    return true;
 }
 
 bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -238,29 +328,25 @@ bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         max_align_t align;
         uint8_t bytes[BODY_BYTES_MAX];
     } copy;
-    int rv;
+    const struct stream_record record = {msg->kind, copy.bytes, mutation->size,
+                                         msg->backing};
 
-    if (p->stream.node == 0)
-        return true;
     memcpy(copy.bytes, (const void *)msg->body, mutation->size);
     memcpy(copy.bytes + mutation->partition, &p->view.partition, sizeof(uint32_t));
-    memcpy(copy.bytes + mutation->generation, &p->view.number, sizeof(uint64_t));
+    memcpy(copy.bytes + mutation->generation, &p->generation, sizeof(uint64_t));
     memcpy(copy.bytes + mutation->record, &p->record, sizeof(uint64_t));
     if (msg->kind != MU__CLIENT_LOST)
         memcpy(copy.bytes + mutation->writer, &msg->from.node, sizeof(uint32_t));
-    rv = mu__send_backed(ctx, (mu__pid){p->stream.node, MU__PS}, msg->kind, copy.bytes,
-                         mutation->size, msg->backing);
-    if (rv != 0 && mu__send_is_transient(rv))
-        return false;
-    if (rv != 0)
-        mu__stream_lose(ps, p, MU__REPLICA_LOST);
+    for (int i = 0; i < STREAMS; i++)
+        if (!send_record(ctx, ps, p, i, &record))
+            return false;
     return true;
 }
 
 void mu__stream_applied(struct partition *p)
 {
-    if (p->stream.node != 0)
-        p->stream.sums[p->record % STREAM_RECORDS_MAX] = p->sum;
+    if (p->sums != NULL)
+        p->sums[p->record % STREAM_RECORDS_MAX] = p->sum;
 }
 
 void mu__stream_note(struct partition *p, uint64_t outcome)
@@ -270,41 +356,55 @@ void mu__stream_note(struct partition *p, uint64_t outcome)
 }
 
 /* Whether the replica has come to another result. */
-static bool has_diverged(const struct partition *p, const struct mu__record_mark *mark)
+static bool has_diverged(const struct partition *p, const struct stream *stream,
+                         const struct mu__record_mark *mark)
 {
-    return mark->record >= p->stream.checked_from && mark->record <= p->record &&
+    return mark->record >= stream->checked_from && mark->record <= p->record &&
            p->record - mark->record < STREAM_RECORDS_MAX &&
-           p->stream.sums[mark->record % STREAM_RECORDS_MAX] != mark->sum;
+           p->sums[mark->record % STREAM_RECORDS_MAX] != mark->sum;
 }
 
 static void lose_diverged(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                          const char *what)
+                          int which, const char *what)
 {
-    const struct mu__replica *replica = other_replica(p);
-
     mu__log(ctx, MU__LOG_WARN,
             "the copy of partition %" PRIu32 " on /job:ps/task:%" PRIu32
             " %s: it is filled anew",
-            p->view.partition, replica->task, what);
-    mu__stream_lose(ps, p, MU__REPLICA_DIVERGED);
+            p->view.partition, mu__stream_replica(p, which)->task, what);
+    mu__stream_lose(ps, p, which, MU__REPLICA_DIVERGED);
 }
 
-static void take_mark(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+static void take_mark(struct mu__ctx *ctx, struct ps *ps, struct partition *p, int which,
                       const struct mu__record_mark *mark)
 {
+    struct stream *stream = &p->streams[which];
+
     if (mark->verdict != MU__RECORDS_APPLIED) {
-        lose_diverged(ctx, ps, p, "lacks a record");
+        lose_diverged(ctx, ps, p, which, "lacks a record");
         return;
     }
-    if (has_diverged(p, mark)) {
-        lose_diverged(ctx, ps, p, "differs");
+    if (has_diverged(p, stream, mark)) {
+        lose_diverged(ctx, ps, p, which, "differs");
         return;
     }
-    if (mark->record > p->stream.acked && mark->record <= p->record)
-        p->stream.acked = mark->record;
+    if (mark->record > stream->acked && mark->record <= p->record)
+        stream->acked = mark->record;
     mu__fill_check_level(ps, p);
-    release_answers(ctx, p);
-    mu__stream_drain(ctx, ps, p);
+    mu__stream_settle(ctx, ps, p);
+}
+
+static void take_mark_of(struct mu__ctx *ctx, struct ps *ps, uint32_t node,
+                         const struct mu__record_mark *mark)
+{
+    struct partition *p = ps->partitions[mark->partition];
+
+    if (p == NULL || p->role != SERVING)
+        return;
+    for (int i = 0; i < STREAMS; i++)
+        if (p->streams[i].node == node) {
+            take_mark(ctx, ps, p, i, mark);
+            return;
+        }
 }
 
 void mu__stream_on_records_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -313,15 +413,9 @@ void mu__stream_on_records_done(struct mu__ctx *ctx, void *state, struct mu__msg
     const struct mu__records_done *body = mu__body(msg);
     struct mu__record_mark mark;
 
-    for (uint32_t i = 0; i < mu__record_marks_count(body->marks); i++) {
-        struct partition *p;
-
-        if (!mu__record_marks_at(body->marks, i, &mark))
-            continue;
-        p = ps->partitions[mark.partition];
-        if (p != NULL && p->role == SERVING && p->stream.node == msg->from.node)
-            take_mark(ctx, ps, p, &mark);
-    }
+    for (uint32_t i = 0; i < mu__record_marks_count(body->marks); i++)
+        if (mu__record_marks_at(body->marks, i, &mark))
+            take_mark_of(ctx, ps, msg->from.node, &mark);
 }
 
 /* ---- The replica ---- */
@@ -354,15 +448,15 @@ void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *
     const uint8_t *body = mu__body(msg);
     struct partition *p;
     uint32_t partition;
-    uint64_t view;
+    uint64_t generation;
     uint64_t record;
     mu__pid writer = {0, MU__VARIABLES};
 
     memcpy(&partition, body + mutation->partition, sizeof partition);
-    memcpy(&view, body + mutation->generation, sizeof view);
+    memcpy(&generation, body + mutation->generation, sizeof generation);
     memcpy(&record, body + mutation->record, sizeof record);
     memcpy(&writer.node, body + mutation->writer, sizeof writer.node);
-    p = mu__stream_replica_of(ctx, ps, partition, view, msg->from.node);
+    p = mu__stream_replica_of(ctx, ps, partition, generation, msg->from.node);
     if (p == NULL || (p->role == LEARNING && !p->filling.active))
         return;
     mu__stream_mark(ps, p);
@@ -370,6 +464,9 @@ void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *
         p->broken = true;
         return;
     }
+    if (generation > p->generation)
+        mu__ps_end_generation(ctx, p);
+    p->generation = generation;
     p->record = record;
     mutation->apply(ctx, ps, p, msg, writer);
 }

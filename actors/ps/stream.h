@@ -7,17 +7,25 @@
 
 /* ---- stream.c ---- */
 
-/* Begin to send to the other replica of the view, if there is one, once it is linked. */
-void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+/* Begin to send to another replica of the view, if there is one, once it is linked. */
+void mu__stream_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p, int which);
 
 /* There is a link to it now. */
-void mu__stream_linked(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+void mu__stream_linked(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       int which);
 
-/* The replica is not in the view any more: what waits for it is answered. */
-void mu__stream_end(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+/* The replica is not in the view any more. */
+void mu__stream_end(struct ps *ps, struct partition *p, int which);
+
+/* The learner is the backup now. */
+void mu__stream_raise(struct ps *ps, struct partition *p);
 
 /* The replica is lost for this view. */
-void mu__stream_lose(struct ps *ps, struct partition *p, enum mu__replica_fate fate);
+void mu__stream_lose(struct ps *ps, struct partition *p, int which,
+                     enum mu__replica_fate fate);
+
+/* Another view, or more is acknowledged: answer, and go on with, what waits no more. */
+void mu__stream_settle(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 
 /* Time has passed: go on with what waits. */
 void mu__stream_tick(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
@@ -26,8 +34,14 @@ void mu__stream_arm(struct mu__ctx *ctx, struct ps *ps);
 /* Drop what waits, unanswered. */
 void mu__stream_drop(struct mu__ctx *ctx, struct partition *p);
 
+const struct mu__replica *mu__stream_replica(const struct partition *p, int which);
+
 /* Whether no record can be sent now, so that requests wait. */
-bool mu__stream_is_blocked(struct mu__ctx *ctx, const struct partition *p);
+bool mu__stream_is_blocked(struct mu__ctx *ctx, const struct ps *ps,
+                           const struct partition *p);
+
+/* Whether a replica for which answers wait cannot be reached. */
+bool mu__stream_is_cut_off(const struct partition *p);
 
 /* Send a message as record p->record. False: it could not be sent, and may be later. */
 bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -41,10 +55,8 @@ void mu__stream_drain(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint16_t kind,
                      const void *body, size_t size);
 
-static inline bool mu__stream_has_to_hold(const struct partition *p)
-{
-    return p->stream.needed && p->stream.acked < p->record;
-}
+/* The last record that all have for whom answers wait. */
+uint64_t mu__stream_acked(const struct partition *p);
 
 void mu__stream_on_records_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 

@@ -16,6 +16,7 @@ void mu__sup_on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg 
 void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_server_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_forget(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_per_worker_make(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

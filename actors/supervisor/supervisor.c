@@ -369,6 +369,7 @@ static const struct mu__handler handlers[] = {
     {MU__CANCEL_CLOSURE, mu__sup_on_cancel_closure},
     {MU__REGISTER, mu__sup_on_register},
     {MU__DRAIN, mu__sup_on_drain},
+    {MU__SERVER_DRAINED, mu__sup_on_server_drained},
     {MU__PER_WORKER_MAKE, mu__sup_on_per_worker_make},
     {MU__FETCH, mu__sup_on_fetch},
     {MU__RELEASE, mu__sup_on_release},

@@ -438,6 +438,32 @@ static void log_drain(struct mu__ctx *ctx, const struct supervisor *s,
             running, worker->load - running);
 }
 
+/* The views actor drains servers, and answers. */
+static void drain_server(struct mu__ctx *ctx, const struct mu__msg *msg,
+                         const struct mu__drain *body)
+{
+    struct mu__msg *request = mu__msg_new(ctx, MU__SERVER_DRAIN);
+
+    if (request != NULL)
+        *(struct mu__server_drain *)mu__body(request) =
+            (struct mu__server_drain){body->worker - 1, msg->from, body->token};
+    if (mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__VIEWS}, request) != 0)
+        mu__sup_answer_drain(ctx, msg->from, body->token, -MU_ENOTFOUND,
+                             "there are no parameter servers");
+}
+
+void mu__sup_on_server_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__server_drained *body = mu__body(msg);
+
+    (void)state;
+    mu__sup_answer_drain(ctx, body->drain.requester, body->drain.token, body->code,
+                         body->code == -MU_ENOTFOUND
+                             ? "there is no such parameter server"
+                             : "the server is being drained, and later requests have "
+                               "replaced this one");
+}
+
 void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
@@ -448,6 +474,10 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct worker_state *worker_state;
     char text[128];
 
+    if (body->worker != 0 && mu__view_is(type, "ps")) {
+        drain_server(ctx, msg, body);
+        return;
+    }
     if (worker == NULL && body->worker == 0) {
         mu__sup_answer_drain(ctx, msg->from, body->token, 0, "");
         return;

@@ -1,4 +1,4 @@
-/* What the client of the parameter servers is made of:
+/* What the client of the parameter servers is made of (actions.h: what is called of it):
  *
  *     variables.c          the actor: calls are planned, answered, completed
  *     opens.c              how an open goes from phase to phase
@@ -10,8 +10,6 @@
  *     failures.c           how an operation fails, and whom its error names
  *     abandons.c           telling servers what was given up
  *     reopen.c             variables that a server has lost
- *
- * What these files call of each other is in actions.h.
  *
  * There are two kinds of operation. A call has one part for each shard; the writes of a
  * run are one batch for each partition. A part or a batch that has something to send

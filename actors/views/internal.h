@@ -1,5 +1,6 @@
 /* The table of views, as its files see it: what happened (view_table.c), what is decided
- * about it (view_rules.c), and what the status shows of it (views_status.c). */
+ * about it (view_rules.c), also so that load is spread (view_moves.c), and what the
+ * status shows of it (views_status.c). */
 #ifndef MU_ACTORS_VIEWS_INTERNAL_H
 #define MU_ACTORS_VIEWS_INTERNAL_H
 
@@ -9,6 +10,13 @@
 
 enum { MU__VIEW_WORDS = MU__PARTITIONS / 64 };
 
+/* Of how many partitions a server will be what, once all moves have ended. */
+struct view_load {
+    uint32_t primaries;
+    uint32_t backups;
+    uint32_t moves; /* that it gives or gets */
+};
+
 struct view_server {
     uint32_t task;
     uint32_t node;
@@ -17,6 +25,7 @@ struct view_server {
     bool is_linked;
     bool is_up; /* linked, and has reported since */
     bool is_removed;
+    bool is_draining;              /* gets nothing more, and gives away what it has */
     bool is_requested;             /* it is to report once more */
     uint64_t down_ms;              /* since when it is not linked */
     uint64_t closed;               /* number of the event when its link went down last, */
@@ -25,6 +34,7 @@ struct view_server {
     uint64_t lost;                 /* partitions, */
     uint64_t lost_said;            /* and of how many of these next_lost() told */
     uint64_t owed[MU__VIEW_WORDS]; /* bits: views that it is to be told */
+    struct view_load load;
 };
 
 /* Who has reported, and so knows of no newer view: bits. */
@@ -36,7 +46,9 @@ struct view_row {
     bool is_newest;     /* this chief has decided the view, or the store has it */
     bool is_decided;    /* by this chief, knowing all that may have been before */
     bool is_new;        /* decided, or its number raised, and not recorded yet */
-    uint32_t fate;      /* enum mu__replica_fate, of the newest view; 0: none */
+    /* enum mu__replica_fate, in the newest view; 0: none */
+    uint32_t backup_fate;
+    uint32_t learner_fate;
 };
 
 struct mu__view_table {
@@ -73,6 +85,30 @@ uint64_t mu__views_chance(struct mu__view_table *table);
 
 bool mu__views_is_up(const struct mu__view_table *table,
                      const struct mu__replica *replica);
+
+/* ---- view_rules.c ---- */
+
+/* Whether it may get partitions. */
+bool mu__views_is_open(const struct view_server *server);
+
+/* Whether this chief knows that no newer view of the partition is in force. */
+bool mu__views_is_known(const struct mu__view_table *table, const struct view_row *row);
+
+/* Other members. Returns true. */
+bool mu__views_decide(struct mu__view_table *table, struct view_row *row,
+                      struct mu__replica primary, struct mu__replica backup,
+                      struct mu__replica learner);
+
+/* The primary is to stop, so that the backup can take its place. */
+void mu__views_hand_over(struct mu__view_table *table, struct view_row *row);
+
+/* ---- view_moves.c ---- */
+
+/* Begin the moves that are due. */
+void mu__views_move(struct mu__view_table *table, uint64_t now_ms);
+
+/* When a server that is down is not expected back any more; UINT64_MAX: none is. */
+uint64_t mu__views_moves_due_ms(const struct mu__view_table *table, uint64_t now_ms);
 
 /* ---- views_status.c ---- */
 

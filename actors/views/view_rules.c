@@ -68,8 +68,13 @@ static struct mu__replica process_of(const struct view_server *server)
                           : (struct mu__replica){server->task, server->incarnation};
 }
 
-/* Of those that are up and not `primary`, the one with the least roles; of equals the
- * next, counted from another one for each partition of a home. */
+bool mu__views_is_open(const struct view_server *server)
+{
+    return server->is_up && !server->is_removed && !server->is_draining;
+}
+
+/* Of those that take more and are not `primary`, the one with the least roles; of equals
+ * the next, counted from another one for each partition of a home. */
 static const struct view_server *choose_second(const struct mu__view_table *table,
                                                const struct mu__replica *primary,
                                                uint32_t partition)
@@ -83,30 +88,34 @@ static const struct view_server *choose_second(const struct mu__view_table *tabl
         uint32_t at = (uint32_t)(first - table->servers) + 1 + (turn + i) % others;
         const struct view_server *server = &table->servers[at % table->servers_count];
 
-        if (server->is_up && (best == NULL || server->roles < best->roles))
+        if (mu__views_is_open(server) && (best == NULL || server->roles < best->roles))
             best = server;
     }
     return best;
 }
 
-/* One of those that are up, another for each partition of a home. */
+/* One of those that take more, another for each partition of a home; one that is drained
+ * if there is no other. */
 static const struct view_server *choose_substitute(const struct mu__view_table *table,
                                                    uint32_t partition)
 {
     uint32_t turn = partition / table->config.servers;
+    const struct view_server *drained = NULL;
 
     for (uint32_t i = 0; i < table->servers_count; i++) {
         const struct view_server *server =
             &table->servers[(turn + i) % table->servers_count];
 
-        if (server->is_up)
+        if (mu__views_is_open(server))
             return server;
+        if (server->is_up)
+            drained = server;
     }
-    return NULL;
+    return drained;
 }
 
-/* Its home. Others take its place when it is removed; and for a lost partition when its
- * link is down. NULL: nobody yet. */
+/* Its home. Others take its place when it is removed or drained; and for a lost partition
+ * when its link is down. NULL: nobody yet. */
 static const struct view_server *choose_primary(const struct mu__view_table *table,
                                                 const struct view_row *row)
 {
@@ -114,9 +123,10 @@ static const struct view_server *choose_primary(const struct mu__view_table *tab
     const struct view_server *home =
         mu__views_server(table, mu__partition_home(partition, table->config.servers));
 
-    if (home->is_up)
+    if (mu__views_is_open(home))
         return home;
-    if (home->is_linked || (row->view.number == 0 && !home->is_removed))
+    if (!home->is_draining &&
+        (home->is_linked || (row->view.number == 0 && !home->is_removed)))
         return NULL;
     return choose_substitute(table, partition);
 }
@@ -137,17 +147,26 @@ static void decide_view(struct mu__view_table *table, struct view_row *row,
     row->is_decided = !is_first || table->is_informed;
 }
 
-static bool decide_members(struct mu__view_table *table, struct view_row *row,
-                           struct mu__replica primary, struct mu__replica backup,
-                           struct mu__replica learner)
+bool mu__views_decide(struct mu__view_table *table, struct view_row *row,
+                      struct mu__replica primary, struct mu__replica backup,
+                      struct mu__replica learner)
 {
     struct mu__partition_view view = row->view;
 
     view.primary = primary;
     view.backup = backup;
     view.learner = learner;
+    view.handover = false;
     decide_view(table, row, view);
     return true;
+}
+
+void mu__views_hand_over(struct mu__view_table *table, struct view_row *row)
+{
+    struct mu__partition_view view = row->view;
+
+    view.handover = true;
+    decide_view(table, row, view);
 }
 
 /* With an empty store. */
@@ -193,10 +212,36 @@ static bool replace_primary(struct mu__view_table *table, struct view_row *row)
     const struct mu__partition_view *view = &row->view;
 
     if (has_answered(table, &view->backup, &view->primary))
-        return decide_members(table, row, view->backup, no_replica, no_replica);
+        return mu__views_decide(table, row, view->backup, no_replica, no_replica);
     return is_dead(table, &view->primary) &&
            (!is_replica(&view->backup) || is_dead(table, &view->backup)) &&
            replace_lost(table, row);
+}
+
+static bool is_lost_fate(uint32_t fate)
+{
+    return fate == MU__REPLICA_LOST || fate == MU__REPLICA_DIVERGED;
+}
+
+static bool is_learner_lost(const struct mu__view_table *table,
+                            const struct view_row *row, uint64_t now_ms)
+{
+    const struct mu__replica *learner = &row->view.learner;
+
+    return is_lost_fate(row->learner_fate) || is_unreachable(table, learner, now_ms) ||
+           (is_replica(learner) && mu__views_server(table, learner->task)->is_draining);
+}
+
+/* In place of the backup, if there is one. */
+static bool raise_learner(struct mu__view_table *table, struct view_row *row,
+                          uint64_t now_ms)
+{
+    const struct mu__partition_view *view = &row->view;
+
+    if (row->learner_fate != MU__REPLICA_LEVEL || !is_replica(&view->learner) ||
+        is_learner_lost(table, row, now_ms))
+        return false;
+    return mu__views_decide(table, row, view->primary, view->learner, no_replica);
 }
 
 /* Whether a backup can be reached is for the primary to say: it may be only the chief
@@ -205,26 +250,31 @@ static bool drop_others(struct mu__view_table *table, struct view_row *row,
                         uint64_t now_ms)
 {
     const struct mu__partition_view *view = &row->view;
-    bool is_lost = row->fate == MU__REPLICA_LOST || row->fate == MU__REPLICA_DIVERGED;
-    bool drops_backup = is_lost || is_dead(table, &view->backup);
-    bool drops_learner = is_lost || is_unreachable(table, &view->learner, now_ms);
+    bool drops_backup = is_lost_fate(row->backup_fate) || is_dead(table, &view->backup);
+    bool drops_learner = is_learner_lost(table, row, now_ms);
     struct mu__replica backup = drops_backup ? no_replica : view->backup;
     struct mu__replica learner = drops_learner ? no_replica : view->learner;
 
     if (is_replica(&view->backup) == is_replica(&backup) &&
         is_replica(&view->learner) == is_replica(&learner))
         return false;
-    return decide_members(table, row, view->primary, backup, learner);
+    return mu__views_decide(table, row, view->primary, backup, learner);
 }
 
-static bool raise_learner(struct mu__view_table *table, struct view_row *row)
+/* The primary has stopped, and the backup has all that it has; or the backup cannot be
+ * told that it is the primary, and the primary goes on. */
+static bool end_handover(struct mu__view_table *table, struct view_row *row,
+                         uint64_t now_ms)
 {
     const struct mu__partition_view *view = &row->view;
 
-    if (row->fate != MU__REPLICA_LEVEL || is_replica(&view->backup) ||
-        !is_replica(&view->learner))
+    if (!view->handover)
         return false;
-    return decide_members(table, row, view->primary, view->learner, no_replica);
+    if (is_unreachable(table, &view->backup, now_ms))
+        return mu__views_decide(table, row, view->primary, view->backup, no_replica);
+    return row->backup_fate == MU__REPLICA_READY &&
+           mu__views_is_up(table, &view->backup) &&
+           mu__views_decide(table, row, view->backup, view->primary, no_replica);
 }
 
 static bool add_learner(struct mu__view_table *table, struct view_row *row)
@@ -237,7 +287,7 @@ static bool add_learner(struct mu__view_table *table, struct view_row *row)
         return false;
     learner = process_of(choose_second(table, &view->primary, view->partition));
     return is_replica(&learner) &&
-           decide_members(table, row, view->primary, no_replica, learner);
+           mu__views_decide(table, row, view->primary, no_replica, learner);
 }
 
 /* ---- What a restarted chief knows ---- */
@@ -275,6 +325,11 @@ static bool is_primary_known(const struct view_row *row)
     return row->is_newest || (row->reporters & MU__PRIMARY_REPORTED) != 0;
 }
 
+bool mu__views_is_known(const struct mu__view_table *table, const struct view_row *row)
+{
+    return is_backup_known(table, row) && is_primary_known(row);
+}
+
 static bool decide_known(struct mu__view_table *table, struct view_row *row,
                          uint64_t now_ms)
 {
@@ -284,8 +339,8 @@ static bool decide_known(struct mu__view_table *table, struct view_row *row,
         return replace_primary(table, row);
     if (!mu__views_is_up(table, primary))
         return false;
-    return drop_others(table, row, now_ms) || raise_learner(table, row) ||
-           add_learner(table, row);
+    return raise_learner(table, row, now_ms) || drop_others(table, row, now_ms) ||
+           end_handover(table, row, now_ms) || add_learner(table, row);
 }
 
 static bool decide_row(struct mu__view_table *table, struct view_row *row,
@@ -332,6 +387,7 @@ static uint64_t next_due_ms(const struct mu__view_table *table, uint64_t now_ms)
         if (!server->is_linked && absent_ms > now_ms && is_named(table, server->task))
             next = earlier_of(next, absent_ms);
     }
+    next = earlier_of(next, mu__views_moves_due_ms(table, now_ms));
     if (!table->is_informed && table->has_begun &&
         table->begun_ms + table->config.recovery_ms > now_ms)
         next = earlier_of(next, table->begun_ms + table->config.recovery_ms);
@@ -340,9 +396,11 @@ static uint64_t next_due_ms(const struct mu__view_table *table, uint64_t now_ms)
 
 uint64_t mu__view_table_decide(struct mu__view_table *table, uint64_t now_ms)
 {
-    if (is_informed(table, now_ms))
+    if (is_informed(table, now_ms)) {
         for (uint32_t i = 0; i < MU__PARTITIONS; i++)
             while (decide_row(table, &table->rows[i], now_ms))
                 continue;
+        mu__views_move(table, now_ms);
+    }
     return next_due_ms(table, now_ms);
 }

@@ -188,7 +188,8 @@ void mu__views_replace(struct mu__view_table *table, struct view_row *row,
     count_role(table, &row->view.backup, -1);
     count_role(table, &row->view.learner, -1);
     row->view = *view;
-    row->fate = 0;
+    row->backup_fate = 0;
+    row->learner_fate = 0;
     count_role(table, &row->view.backup, 1);
     count_role(table, &row->view.learner, 1);
 }
@@ -227,6 +228,7 @@ int mu__view_table_up(struct mu__view_table *table, uint32_t node,
         return -MU_ENOMEM;
     if (server->is_removed)
         return 0;
+    server->is_draining &= server->incarnation == process->incarnation;
     server->node = node;
     server->incarnation = process->incarnation;
     server->is_linked = true;
@@ -278,6 +280,15 @@ void mu__view_table_removed(struct mu__view_table *table, uint32_t task)
     server->is_removed = true;
 }
 
+bool mu__view_table_drain(struct mu__view_table *table, uint32_t task)
+{
+    struct view_server *server = mu__views_server(table, task);
+
+    if (server != NULL)
+        server->is_draining = true;
+    return server != NULL;
+}
+
 /* ---- Reports ---- */
 
 /* All that the view names exist in the table. */
@@ -326,7 +337,8 @@ static void raise_number(struct mu__view_table *table, struct view_row *row,
                          uint64_t above)
 {
     row->view.number = mu__views_higher(table, row, above);
-    row->fate = 0;
+    row->backup_fate = 0;
+    row->learner_fate = 0;
     row->is_new = true;
     mu__views_owe_members(table, row);
 }
@@ -368,7 +380,9 @@ static bool is_sane_view(const struct mu__partition_view *view)
            is_other_task(&view->backup, &view->primary) &&
            is_other_task(&view->learner, &view->primary) &&
            (view->backup.incarnation == 0 ||
-            is_other_task(&view->learner, &view->backup));
+            is_other_task(&view->learner, &view->backup)) &&
+           (!view->handover ||
+            (view->backup.incarnation != 0 && view->learner.incarnation == 0));
 }
 
 static int take_views(struct mu__view_table *table, uint32_t task, struct mu__view views,
@@ -481,14 +495,14 @@ int mu__view_table_restore(struct mu__view_table *table, struct mu__view views,
 }
 
 int mu__view_table_news(struct mu__view_table *table, uint32_t node, uint32_t fate,
-                        struct mu__view partitions)
+                        bool learner, struct mu__view partitions)
 {
     const struct view_server *server = linked_server(table, node);
     int rv = 0;
 
     if (server == NULL)
         return -MU_ENOTFOUND;
-    if (fate < MU__REPLICA_LOST || fate > MU__REPLICA_DIVERGED)
+    if (fate < MU__REPLICA_LOST || fate > MU__REPLICA_READY)
         return -MU_EINVALID;
     for (uint32_t i = 0; i < mu__numbered_count(partitions); i++) {
         struct mu__numbered entry;
@@ -501,10 +515,12 @@ int mu__view_table_news(struct mu__view_table *table, uint32_t node, uint32_t fa
         row = &table->rows[entry.partition];
         if (entry.number == 0 || entry.number != row->view.number)
             continue;
-        if (is_process_of(server, &row->view.primary))
-            row->fate = fate;
-        else
+        if (!is_process_of(server, &row->view.primary))
             rv = -MU_EINVALID;
+        else if (learner)
+            row->learner_fate = fate;
+        else
+            row->backup_fate = fate;
     }
     return rv;
 }
@@ -542,6 +558,8 @@ static void add_up(const struct mu__view_table *table, const struct view_row *ro
     totals->without_primary += !mu__views_is_up(table, &row->view.primary);
     totals->degraded += is_degraded;
     totals->filling += is_degraded && row->view.learner.incarnation != 0;
+    totals->moving +=
+        row->view.handover || (!is_degraded && row->view.learner.incarnation != 0);
 }
 
 void mu__view_table_totals(const struct mu__view_table *table,
@@ -576,11 +594,22 @@ bool mu__view_table_roles(const struct mu__view_table *table, uint32_t at,
         return false;
     *ret_roles = (struct mu__view_roles){.task = table->servers[at].task,
                                          .is_up = table->servers[at].is_up,
+                                         .is_draining = table->servers[at].is_draining,
                                          .lost = table->servers[at].lost};
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (table->rows[i].view.number != 0)
             add_roles(table, &table->rows[i].view, ret_roles);
     return true;
+}
+
+bool mu__view_table_roles_of(const struct mu__view_table *table, uint32_t task,
+                             struct mu__view_roles *ret_roles)
+{
+    for (uint32_t i = 0; mu__view_table_roles(table, i, ret_roles); i++)
+        if (ret_roles->task == task)
+            return true;
+    *ret_roles = (struct mu__view_roles){.task = task};
+    return false;
 }
 
 const struct mu__partition_view *mu__view_table_at(const struct mu__view_table *table,

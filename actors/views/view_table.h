@@ -23,6 +23,17 @@
  * - A primary has neither backup nor learner, but there should be one: a learner, which
  *   is the backup as soon as the primary says that it is level.
  *
+ * Partitions are moved, a few at a time, when a server is drained, and to spread load
+ * (view_moves.c). A move is made of two steps, each of which leaves all that there is:
+ *
+ * - A copy: a learner beside the backup, whose place it takes as soon as it is level.
+ *   Without backups it is one for as long as the move lasts.
+ * - A handover: the primary is told to stop. When it says that the backup has all, the
+ * two change their places. The primary needs no filling, since it has stopped since.
+ *
+ * What is lost comes first: a member that dies ends a move, and the rules above go on
+ * from what is left.
+ *
  * A restarted chief has an empty table. It reads the views that its predecessor recorded:
  * since each was recorded before it was told to anybody, no newer one is in force. So it
  * knows who has what, whoever lives and reports. Before it changes one, it waits for all
@@ -98,16 +109,20 @@ void mu__view_table_down(struct mu__view_table *table, uint32_t node, uint64_t n
 int mu__view_table_added(struct mu__view_table *table, uint32_t task, uint64_t now_ms);
 void mu__view_table_removed(struct mu__view_table *table, uint32_t task);
 
+/* A server is to give away all that it has, until another process of its task comes.
+ * False: there is none of this task. */
+bool mu__view_table_drain(struct mu__view_table *table, uint32_t task);
+
 /* VIEWS_HELD. -MU_ENOTFOUND: from no server that is linked; -MU_EINVALID: some views are
  * nonsense, and the others were taken; -MU_ENOMEM, and the others were taken. */
 int mu__view_table_held(struct mu__view_table *table, uint32_t node,
                         struct mu__view views, bool known, uint64_t now_ms);
 
-/* REPLICA_NEWS, with an enum mu__replica_fate; news of views that are not the newest are
- * ignored. -MU_ENOTFOUND as above; -MU_EINVALID: some are nonsense, or the sender is not
- * the primary. */
+/* REPLICA_NEWS, with an enum mu__replica_fate of the learner or the backup; news of views
+ * that are not the newest are ignored. -MU_ENOTFOUND as above; -MU_EINVALID: some are
+ * nonsense, or the sender is not the primary. */
 int mu__view_table_news(struct mu__view_table *table, uint32_t node, uint32_t fate,
-                        struct mu__view partitions);
+                        bool learner, struct mu__view partitions);
 
 /* ---- Decisions ---- */
 
@@ -160,6 +175,7 @@ struct mu__view_totals {
     uint32_t without_primary; /* it is not up */
     uint32_t degraded;        /* without a backup, though there should be one */
     uint32_t filling;         /* of these: with a learner */
+    uint32_t moving;          /* with a learner beside the backup, or handed over */
     uint64_t lost;            /* since the chief began */
 };
 
@@ -170,6 +186,7 @@ void mu__view_table_totals(const struct mu__view_table *table,
 struct mu__view_roles {
     uint32_t task;
     bool is_up;
+    bool is_draining;
     uint32_t primary;
     uint32_t backup;
     uint32_t learner;
@@ -180,6 +197,10 @@ struct mu__view_roles {
 /* Of server number `at`, from 0. False: there are no more. */
 bool mu__view_table_roles(const struct mu__view_table *table, uint32_t at,
                           struct mu__view_roles *ret_roles);
+
+/* Of the server of a task. False: there is none; all is 0. */
+bool mu__view_table_roles_of(const struct mu__view_table *table, uint32_t task,
+                             struct mu__view_roles *ret_roles);
 
 /* NULL: it was never placed. */
 const struct mu__partition_view *mu__view_table_at(const struct mu__view_table *table,

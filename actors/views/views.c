@@ -2,6 +2,7 @@
 
 #include "actors/keep.h"
 #include "actors/messages.h"
+#include "actors/views/drains.h"
 #include "actors/views/internal.h"
 
 enum { RETRY_MS = 20 }; /* after a link had no room */
@@ -10,7 +11,9 @@ struct views {
     bool has_seed;
     struct mu__view_table *table;
     struct mu__view_recording recording;
+    struct mu__view_drains drains;
     uint64_t timer;
+    bool strict;
 };
 
 /* ---- Events ---- */
@@ -97,8 +100,15 @@ static void on_replica_news(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     const struct mu__replica_news *body = mu__body(msg);
 
     log_ignored(ctx, msg, "news of replicas",
-                mu__view_table_news(v->table, msg->from.node, body->news,
+                mu__view_table_news(v->table, msg->from.node, body->news, body->learner,
                                     body->partitions));
+}
+
+static void on_server_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct views *v = state;
+
+    mu__view_drains_add(ctx, &v->drains, v->table, mu__body(msg));
 }
 
 static void on_views_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -124,9 +134,11 @@ static void log_lost_partitions(struct mu__ctx *ctx, struct views *v)
 }
 
 /* False: the link has no room now. One that goes down is told when it is back. */
-static bool send_views(struct mu__ctx *ctx, const struct mu__views_owed *owed)
+static bool send_views(struct mu__ctx *ctx, const struct views *v,
+                       const struct mu__views_owed *owed)
 {
-    const struct mu__views_set body = {.views = {owed->bytes, owed->size}};
+    const struct mu__views_set body = {.views = {owed->bytes, owed->size},
+                                       .strict = v->strict};
     int rv = mu__send_body(ctx, (mu__pid){owed->node, MU__PS}, MU__VIEWS_SET, &body,
                            sizeof body);
 
@@ -164,7 +176,7 @@ static bool send_all_owed(struct mu__ctx *ctx, struct views *v)
     mu__view_table_recorded(v->table);
     log_lost_partitions(ctx, v);
     while (mu__view_table_next_owed(v->table, &at, &owed))
-        if (send_views(ctx, &owed))
+        if (send_views(ctx, v, &owed))
             mu__view_table_sent(v->table, owed.server);
         else
             all = false;
@@ -182,10 +194,12 @@ static uint64_t decide_and_record(struct mu__ctx *ctx, struct views *v)
     bool all = !mu__view_recording_has(&v->recording, v->table) || send_all_owed(ctx, v);
     uint64_t next_ms = mu__view_table_decide(v->table, mu__now_ms(ctx));
 
-    if (mu__view_recording_has(&v->recording, v->table))
-        all = send_all_owed(ctx, v);
-    else
+    if (!mu__view_recording_has(&v->recording, v->table)) {
         mu__view_recording_write(ctx, &v->recording, v->table);
+    } else {
+        all = send_all_owed(ctx, v);
+        mu__view_drains_settle(ctx, &v->drains, v->table);
+    }
     return all ? next_ms : sooner_ms(next_ms, mu__now_ms(ctx) + RETRY_MS);
 }
 
@@ -225,6 +239,13 @@ void mu__views_totals(const void *views_state, struct mu__view_totals *ret_total
     mu__view_table_totals(((const struct views *)views_state)->table, ret_totals);
 }
 
+void mu__views_roles(const void *views_state, uint32_t task,
+                     struct mu__view_roles *ret_roles)
+{
+    (void)mu__view_table_roles_of(((const struct views *)views_state)->table, task,
+                                  ret_roles);
+}
+
 mu_value *mu__views_status(const void *views_state)
 {
     return mu__views_value(((const struct views *)views_state)->table);
@@ -241,6 +262,7 @@ static int init_views(struct mu__ctx *ctx, void *state, const void *arg)
     v->table = mu__view_table_new(&options->table, mu__now_ms(ctx));
     if (v->table == NULL)
         return -MU_ENOMEM;
+    v->strict = options->strict;
     mu__view_recording_init(&v->recording, options->agent, options->table.recovery_ms,
                             mu__now_ms(ctx));
     rv = mu__watch_nodes(ctx);
@@ -267,6 +289,7 @@ static const struct mu__handler handlers[] = {
     {MU__CLUSTER_ADDED, on_server_added},
     {MU__CLUSTER_REMOVED, on_server_removed},
     {MU__VIEWS_ANSWERED, mu__ignore},
+    {MU__SERVER_DRAIN, on_server_drain},
     {MU__TIMER, on_views_timer},
 };
 

@@ -2,9 +2,10 @@
  * views (view_table.h), which says by what rules they change.
  *
  * Hears:  VIEWS_HELD from a server whose link came up; REPLICA_NEWS from primaries; node
- *         news; CLUSTER_ADDED and CLUSTER_REMOVED; VIEWS_ANSWERED
+ *         news; CLUSTER_ADDED and CLUSTER_REMOVED; VIEWS_ANSWERED; SERVER_DRAIN
  * Says:   VIEWS_SET to the servers that have, or had, a part in a changed view: one for
- *         all changes of a batch; before, KEY_SUBMIT to the node's agent (recording.h)
+ *         all changes of a batch; before, KEY_SUBMIT to the node's agent (recording.h);
+ *         SERVER_DRAINED to the supervisor
  * Owns:   the table
  * Fails:  never by itself. Without an answer of the coordination service views wait */
 #ifndef MU_ACTORS_VIEWS_H
@@ -16,6 +17,7 @@
 
 struct mu__views_options {
     struct mu__view_config table;
+    bool strict;                    /* partitions without a backup take no writes */
     struct mu__agent_shared *agent; /* of this node; NULL: no task may host the
                                        coordination service. Outlives the actor */
 };
@@ -28,6 +30,10 @@ typedef void (*mu__view_fn)(void *user, const struct mu__partition_view *view);
 void mu__views_each(const void *views_state, mu__view_fn visit, void *user);
 
 void mu__views_totals(const void *views_state, struct mu__view_totals *ret_totals);
+
+/* Of a server; all is 0 if there is none of this task. */
+void mu__views_roles(const void *views_state, uint32_t task,
+                     struct mu__view_roles *ret_roles);
 
 /* What the status shows: a map of the totals, `backups` (how many there should be),
  * `servers` and `views`. An item is missing when out of memory, or all (NULL). */

@@ -21,6 +21,8 @@ static mu_value *partition_view_value(const struct mu__partition_view *view)
     set_replica(map, "primary", &view->primary);
     set_replica(map, "backup", &view->backup);
     set_replica(map, "learner", &view->learner);
+    if (view->handover)
+        (void)mu_value_set(map, "handover", mu_value_bool(true));
     return map;
 }
 
@@ -43,6 +45,8 @@ static mu_value *roles_value(const struct mu__view_roles *roles)
 
     set_number(map, "ps", roles->task);
     (void)mu_value_set(map, "up", mu_value_bool(roles->is_up));
+    if (roles->is_draining)
+        (void)mu_value_set(map, "draining", mu_value_bool(true));
     set_number(map, "primary", roles->primary);
     set_number(map, "backup", roles->backup);
     set_number(map, "learner", roles->learner);
@@ -53,7 +57,7 @@ static mu_value *roles_value(const struct mu__view_roles *roles)
 
 static bool is_worth_telling(const struct mu__view_roles *roles)
 {
-    return roles->is_up || roles->lost > 0 ||
+    return roles->is_up || roles->is_draining || roles->lost > 0 ||
            roles->primary + roles->backup + roles->learner > 0;
 }
 
@@ -79,6 +83,7 @@ mu_value *mu__views_value(const struct mu__view_table *table)
     set_number(map, "without_primary", totals.without_primary);
     set_number(map, "degraded", totals.degraded);
     set_number(map, "filling", totals.filling);
+    set_number(map, "moving", totals.moving);
     set_number(map, "lost", totals.lost);
     (void)mu_value_set(map, "servers", all_roles(table));
     (void)mu_value_set(map, "views", all_views(table));

@@ -325,6 +325,7 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
 
     if (rv != 0)
         return rv;
+    mu__node_ref(node); /* it may be closed between two calls */
     rv = take_key_away(&opening, ret_error);
     if (rv == 0) {
         rv = make_session_ready(&opening, &error);
@@ -338,6 +339,7 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
     if (rv == 0)
         rv = make_session(&opening, true, ret_error, &session);
     free(opening.restored);
+    mu__node_unref(node);
     if (rv != 0)
         return rv;
     session->has_reported = opening.has_service;
@@ -607,6 +609,7 @@ int mu__session_open_worker(mu_node *node, const mu_session_options *options,
                             "chief could say that the parameters are ready: see option "
                             "service_hosts",
                             opening.own.name);
+    mu__node_ref(node); /* it may be closed between two calls */
     rv = wait_for_session_chief(&opening, ret_error);
     if (rv == 0)
         rv = call_hook(&opening, "local_init", opening.own.local_init, ret_error);
@@ -615,6 +618,7 @@ int mu__session_open_worker(mu_node *node, const mu_session_options *options,
     if (rv == 0)
         rv = make_session(&opening, false, ret_error, ret_session);
     free(opening.restored);
+    mu__node_unref(node);
     return rv;
 }
 

@@ -78,6 +78,8 @@ OPTION(SERVER_LOST_MS, NODES,
 OPTION(BACKUPS, NODES,
        "chief: copies of what each parameter server has, on other ones, which take its "
        "place when it is lost")
+OPTION(STRICT, NODES,
+       "chief: whether writes to what has lost its backup wait until it has another")
 OPTION(EFFECT_WAIT_MS, NODES,
        "worker: how long what a run wrote waits for a parameter server that does not "
        "answer")
@@ -177,8 +179,8 @@ NUMBER(CHIEF, "chief", "MUSTER_RUN_CHIEF", CMD_RUN, "0|1", "1", 0, 1,
 CHOICE(TRANSPORT, "transport", "MUSTER_TRANSPORT", CMD_RUN, "KIND", "ipc", "ipc|tcp",
        "unix sockets in a fresh directory, or free ports of 127.0.0.1")
 TEXT(RESTART, "restart", "MUSTER_RESTART", CMD_RUN, "POLICY", "never",
-     "never, on-failure or always; or for each type, \"worker=always,ps=never\". The "
-     "chief is never started again")
+     "never, on-failure, always or fail-job; or for each type, "
+     "\"worker=always,ps=never\". The chief is never started again")
 NUMBER(RESTART_MAX, "restart-max", "MUSTER_RESTART_MAX", CMD_RUN, "N", "10", 0, 1000000,
        "restarts of one task in a row; one that has run for a minute begins again")
 SWITCH(CONTROL, "control", "MUSTER_RUN_CONTROL", CMD_RUN,

@@ -68,15 +68,19 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster vars --partitions --cluster @cluster.json -o json\n",
      NULL},
     {"drain", CMD_DRAIN, CHIEF(cmd_drain),
-     "drain a worker: it finishes its closures and leaves",
-     "The chief gives the WORKER (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
+     "have a worker finish and leave, or a parameter server give away what it has",
+     "The chief gives a worker (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
      "Once it has finished what it has, its process ends with exit code 0, and so does\n"
      "this one, which waits for that. At --timeout-ms or on Ctrl-C the waiting ends; "
      "the\n"
-     "worker leaves all the same, and draining it again waits for it again.\n",
+     "worker leaves all the same, and draining it again waits for it again.\n"
+     "A parameter server (\"ps:1\") gives its partitions to the others, and gets no\n"
+     "more until it is started anew; its process goes on, until it is stopped.\n",
      "  muster drain worker:1 --address tcp://127.0.0.1:4000\n"
-     "  muster drain worker:1 --cluster @cluster.json --timeout-ms 60000\n",
-     "WORKER"},
+     "  muster drain worker:1 --cluster @cluster.json --timeout-ms 60000\n"
+     "  muster drain ps:1 --cluster @cluster.json && muster stop ps:1 --cluster "
+     "@cluster.json\n",
+     "TASK"},
     {"stop", CMD_STOP, ALONE(cmd_stop), "stop a task as if its job was done",
      "The TASK (\"ps:0\" or \"/job:ps/task:0\") ends with exit code 0 and has REASON in\n"
      "its log; a worker finishes what it has before, for half of --timeout-ms if that "

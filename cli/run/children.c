@@ -13,9 +13,9 @@
 
 static int policy_of(const char *text, size_t length)
 {
-    static const char *const names[] = {"never", "on-failure", "always"};
+    static const char *const names[] = {"never", "on-failure", "always", "fail-job"};
 
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0)
             return i;
     return -1;
@@ -65,6 +65,14 @@ static int find_policy(const mu_cluster *cluster, const char *text, const char *
     return 0;
 }
 
+bool cmd_child_needs_restart(const struct cmd_child *child)
+{
+    if (child->code == CMD_USAGE)
+        return false;
+    return child->policy == CMD_RESTART_ALWAYS ||
+           (child->policy == CMD_RESTART_ON_FAILURE && child->code != CMD_FINE);
+}
+
 static int init_child(const struct cmd_options *options, const mu_cluster *cluster,
                       size_t number, mu_error *error, struct cmd_child *child)
 {
@@ -80,12 +88,12 @@ static int init_child(const struct cmd_options *options, const mu_cluster *clust
                              &child->address);
     (void)snprintf(child->name, sizeof child->name, "%s/%d", child->type, child->index);
     if (find_policy(cluster, restart, child->type, &child->policy) != 0)
-        return mu_error_set(error, -MU_EINVALID,
-                            "%s: expected never, on-failure, always, or for types "
-                            "(worker, ps, evaluator, those of --counts) as in "
-                            "worker=always,ps=never, got \"%.100s\"",
-                            cmd_origin(options, CMD_FLAG_RESTART, origin, sizeof origin),
-                            restart);
+        return mu_error_set(
+            error, -MU_EINVALID,
+            "%s: expected never, on-failure, always, fail-job, or for types "
+            "(worker, ps, evaluator, those of --counts) as in "
+            "worker=always,ps=never, got \"%.100s\"",
+            cmd_origin(options, CMD_FLAG_RESTART, origin, sizeof origin), restart);
     if (strcmp(child->type, "chief") == 0 || strcmp(child->type, "client") == 0)
         child->policy = CMD_RESTART_NEVER;
     return 0;

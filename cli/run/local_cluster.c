@@ -16,8 +16,8 @@ enum {
     TYPES_MAX = 26,
     TASKS_MAX = 1000,
     ADDRESS_BYTES = 128,
-    FILES_PER_PEER = 2,    /* a connection in each direction; in `muster run` the
-                              pipes */
+    FILES_PER_PEER = 3,    /* in `muster run` the pipes, and a port or one pipe more;
+                              in a task a connection, another while it is lost */
     FILES_OF_PROGRAM = 64, /* of the node, a journal, plugins */
     THREADS_OF_NODE = 3    /* main thread, loop thread, signal thread */
 };
@@ -30,15 +30,11 @@ struct task_count {
 
 /* ---- free addresses ---- */
 
-/* Sockets that reserve ports: all stay open until every port is chosen, so that no two
- * are equal. */
-struct ports {
-    int *fds;
-    int count;
-};
-
-static int reserve_port(struct ports *ports, char *ret_address)
+/* A socket that is bound and does not listen lets the task listen there, if both have
+ * SO_REUSEADDR, and keeps the system from giving the port to anybody else. */
+static int reserve_port(struct cmd_ports *ports, char *ret_address)
 {
+    const int on = 1;
     struct sockaddr_in own = {
         .sin_family = AF_INET,
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
@@ -49,15 +45,25 @@ static int reserve_port(struct ports *ports, char *ret_address)
     if (fd < 0)
         return -1;
     ports->fds[ports->count++] = fd;
-    if (bind(fd, (struct sockaddr *)&own, size) != 0 ||
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        bind(fd, (struct sockaddr *)&own, size) != 0 ||
         getsockname(fd, (struct sockaddr *)&own, &size) != 0)
         return -1;
     (void)snprintf(ret_address, ADDRESS_BYTES, "127.0.0.1:%d", ntohs(own.sin_port));
     return 0;
 }
 
-static int assign_address(mu_cluster *cluster, struct ports *ports, const char *folder,
-                          const char *type, int index, mu_error *error)
+static void release_ports(struct cmd_ports *ports)
+{
+    for (int i = 0; i < ports->count; i++)
+        (void)close(ports->fds[i]);
+    free(ports->fds);
+    *ports = (struct cmd_ports){NULL, 0};
+}
+
+static int assign_address(mu_cluster *cluster, struct cmd_ports *ports,
+                          const char *folder, const char *type, int index,
+                          mu_error *error)
 {
     char address[ADDRESS_BYTES];
 
@@ -93,9 +99,10 @@ static size_t total_of(const struct task_count *counts)
 }
 
 static int assign_addresses(const struct task_count *counts, int ipc, mu_error *ret_error,
-                            char *ret_folder, mu_cluster **ret_cluster)
+                            char *ret_folder, struct cmd_ports *ret_ports,
+                            mu_cluster **ret_cluster)
 {
-    struct ports ports = {.fds = calloc(total_of(counts) + 1, sizeof *ports.fds)};
+    struct cmd_ports ports = {.fds = calloc(total_of(counts) + 1, sizeof *ports.fds)};
     mu_cluster *cluster = mu_cluster_new();
     int rv = 0;
 
@@ -111,25 +118,28 @@ static int assign_addresses(const struct task_count *counts, int ipc, mu_error *
         for (int index = 0; rv == 0 && index < counts->count; index++)
             rv = assign_address(cluster, &ports, ret_folder, counts->type, index,
                                 ret_error);
-    for (int i = 0; i < ports.count; i++)
-        (void)close(ports.fds[i]);
-    free(ports.fds);
+#ifndef __linux__
+    release_ports(&ports); /* elsewhere they would keep the tasks away, too */
+#endif
     if (rv != 0) {
-        cmd_local_cluster_done(ret_folder, cluster);
+        cmd_local_cluster_done(ret_folder, cluster, &ports);
         mu_cluster_free(cluster);
         return rv;
     }
+    *ret_ports = ports;
     *ret_cluster = cluster;
     return 0;
 }
 
 /* Tasks remove their sockets, except those that were killed. */
-void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster)
+void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster,
+                            struct cmd_ports *ports)
 {
     const char *type;
     const char *address;
     int index;
 
+    release_ports(ports);
     if (folder[0] == '\0')
         return;
     for (size_t i = 0; mu_cluster_task_at(cluster, i, &type, &index, &address) == 0; i++)
@@ -286,7 +296,8 @@ static int add_counts(const struct cmd_options *o, const struct own_types *own,
 }
 
 int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error,
-                          char *ret_folder, mu_cluster **ret_cluster)
+                          char *ret_folder, struct cmd_ports *ret_ports,
+                          mu_cluster **ret_cluster)
 {
     struct task_count counts[TYPES_MAX + 8];
     struct own_types own = {.count = 0};
@@ -299,5 +310,5 @@ int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error
     return rv != 0
                ? rv
                : assign_addresses(counts, cmd_number(options, CMD_FLAG_TRANSPORT) == 0,
-                                  ret_error, ret_folder, ret_cluster);
+                                  ret_error, ret_folder, ret_ports, ret_cluster);
 }

@@ -21,7 +21,13 @@ enum { CMD_LINE_BYTES = 1 << 20, CMD_NAME_BYTES = 32 };
 /* The child's descriptor of the pipe of supervision_pipe.h. */
 enum { CMD_SUPERVISION_FD = 3, CMD_REPORT_BYTES = 600 };
 
-enum cmd_restart { CMD_RESTART_NEVER, CMD_RESTART_ON_FAILURE, CMD_RESTART_ALWAYS };
+/* What becomes of a task that ends. */
+enum cmd_restart {
+    CMD_RESTART_NEVER,
+    CMD_RESTART_ON_FAILURE,
+    CMD_RESTART_ALWAYS,
+    CMD_RESTART_FAIL_JOB /* its failure is the job's */
+};
 
 struct cmd_child;
 
@@ -87,6 +93,10 @@ void cmd_child_ended(struct cmd_child *child, int status);
 
 /* ---- children.c: the table of processes, and the status file ---- */
 
+/* Whether a task that ended is started again; not after a usage error, which would only
+ * repeat. */
+bool cmd_child_needs_restart(const struct cmd_child *child);
+
 /* Make a row for each task of the cluster, not started yet, with its restart policy;
  * with --control none for the chief. The caller frees the array, also after a failure. */
 int cmd_children_new(const struct cmd_options *options, const mu_cluster *cluster,
@@ -136,16 +146,25 @@ bool cmd_is_quiet(const struct cmd_options *options);
 
 enum { CMD_FOLDER_BYTES = 88 };
 
+/* Sockets that keep ports of the tasks, so that nobody else gets one by chance, while a
+ * task starts or is started anew. Zeroed memory: none. */
+struct cmd_ports {
+    int *fds;
+    int count;
+};
+
 /* Make the cluster spec of --workers, --ps, --counts and so on, with free ports of
  * 127.0.0.1, or with --transport ipc with sockets in a new directory, whose path is
  * written to `ret_folder` ("" otherwise). Raises the limit of open files as needed.
  * -MU_EINVALID names the flag with an invalid value. The caller frees the cluster, and
- * removes the directory with cmd_local_cluster_done. */
+ * ends the rest with cmd_local_cluster_done. */
 int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error,
-                          char *ret_folder, mu_cluster **ret_cluster);
+                          char *ret_folder, struct cmd_ports *ret_ports,
+                          mu_cluster **ret_cluster);
 
-/* Remove the directory and the sockets in it; "" is fine. */
-void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster);
+/* Let go of the ports, and remove the directory and the sockets in it; "" is fine. */
+void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster,
+                            struct cmd_ports *ports);
 
 /* ---- control.c: --control, JSON lines to and from the parent, which is the chief ----
  *

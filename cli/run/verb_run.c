@@ -51,6 +51,7 @@ struct run {
     struct cmd_commands commands;
     mu_cluster *cluster;
     char folder[CMD_FOLDER_BYTES];
+    struct cmd_ports ports;
     struct cmd_child *children;
     size_t count;
     struct cmd_launch launch;
@@ -269,15 +270,6 @@ static void on_line(void *user, struct cmd_child *child, bool is_error, const ch
         cmd_output_line(&run->output, child->name, child->colour, text, size);
 }
 
-/* Whether a task is restarted; not after a usage error, which would only repeat. */
-static bool needs_child_restart(struct run *run, const struct cmd_child *child)
-{
-    if (run->phase != RUNNING || child->code == CMD_USAGE)
-        return false;
-    return child->policy == CMD_RESTART_ALWAYS ||
-           (child->policy == CMD_RESTART_ON_FAILURE && child->code != CMD_FINE);
-}
-
 static void arrange_restart(struct run *run, struct cmd_child *child)
 {
     unsigned most = cmd_number(run->options, CMD_FLAG_RESTART_MAX);
@@ -369,6 +361,16 @@ static void leader_ended(struct run *run, struct cmd_child *child)
     stop_run(run);
 }
 
+static void fail_job(struct run *run, const struct cmd_child *child)
+{
+    if (run->phase != RUNNING)
+        return;
+    say(run, MU_LOG_ERROR, "the job fails with %s (--restart %s=fail-job)", child->name,
+        child->type);
+    run->result = child->code;
+    stop_run(run);
+}
+
 /* A task is ended for good: those that wait for it would wait without end. */
 static void report_ended(struct run *run, struct cmd_child *other)
 {
@@ -433,7 +435,7 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     }
     if (child->code == CMD_UNENDED)
         run->unended = true;
-    if (needs_child_restart(run, child)) {
+    if (run->phase == RUNNING && cmd_child_needs_restart(child)) {
         arrange_restart(run, child);
     } else {
         bool is_given_up = run->phase == RUNNING && child->code == CMD_USAGE &&
@@ -442,6 +444,8 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
         child->ended = true;
         say(run, is_expected_end(run, child) ? MU_LOG_INFO : MU_LOG_WARN, "%s %s%s",
             child->name, child->end, is_given_up ? " and is not started again" : "");
+        if (child->policy == CMD_RESTART_FAIL_JOB && child->code != CMD_FINE)
+            fail_job(run, child);
     }
     if (strcmp(child->type, "chief") == 0)
         chief_ended(run, child);
@@ -643,7 +647,8 @@ static int prepare_run(struct run *run, mu_error *error)
     int rv = cmd_settings_check(run->options, error);
 
     if (rv == 0)
-        rv = cmd_local_cluster_new(run->options, error, run->folder, &run->cluster);
+        rv = cmd_local_cluster_new(run->options, error, run->folder, &run->ports,
+                                   &run->cluster);
     if (rv == 0)
         rv = cmd_children_new(run->options, run->cluster, error, &run->children,
                               &run->count);
@@ -687,7 +692,7 @@ int cmd_run(struct cmd_options *options)
     if (run.is_controlled)
         cmd_event_send("finished", NULL, "exit_code", cmd_json_int(code), "message",
                        cmd_json_text(error.message, strlen(error.message)));
-    cmd_local_cluster_done(run.folder, run.cluster);
+    cmd_local_cluster_done(run.folder, run.cluster, &run.ports);
     mu_cluster_free(run.cluster);
     cmd_launch_done(&run.launch);
     free(run.children);

@@ -239,7 +239,11 @@ MU_EXPORT int mu_coordinator_explain(mu_coordinator *coordinator,
 MU_EXPORT int mu_coordinator_drain(mu_coordinator *coordinator, int worker,
                                    int64_t timeout_ms, mu_error *ret_error);
 
-/* The same for a task of any type that runs closures (node.h, worker_types). */
+/* The same for a task of any type that runs closures (node.h, worker_types); or for a
+ * parameter server, of type "ps": it gives its partitions to the others, copies of them
+ * first, and gets nothing more until another process of its task comes. Returns when it
+ * has none, by views that are recorded; its process goes on. At the timeout the message
+ * says what it still has. */
 MU_EXPORT int mu_coordinator_drain_task(mu_coordinator *coordinator, const char *type,
                                         int index, int64_t timeout_ms,
                                         mu_error *ret_error);

@@ -107,6 +107,9 @@ typedef struct mu_node_options {
     unsigned backups;           /* chief: copies of what each parameter server has, on
                                    others, which take its place when it is lost: default
                                    0, or 1 */
+    unsigned strict;            /* chief: 1: with `backups`, writes to what has lost its
+                                   copy wait until it has another, and reads that would
+                                   show more than was on two servers; default 0 */
     unsigned effect_wait_ms;    /* worker: how long the writes of a run wait for a server
                                    that does not answer, or was never connected; default
                                    60000 */

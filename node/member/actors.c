@@ -211,6 +211,7 @@ static int spawn_views(struct mu__member *member, const struct mu__member_config
                   .backups = config->options->backups,
                   .grace_ms = MU__VIEW_GRACE_MS,
                   .recovery_ms = MU__VIEW_RECOVERY_MS},
+        .strict = config->options->strict != 0,
         .agent = member->hosts.count == 0 ? NULL : &member->agent,
     };
 

@@ -165,6 +165,7 @@ class ClusterOptions(TypedDict, total=False):
     server_failures_window: Optional[float]
     server_lost: Optional[float]
     backups: Optional[int]
+    strict: Optional[bool]
     effect_wait: Optional[float]
     timeouts: Optional[int]
     unknown_is_worker: Optional[bool]

@@ -40,8 +40,10 @@ struct fixture {
     struct answer answers[ANSWERS_MAX];
     size_t answers_count;
     uint32_t news;
+    bool learner_news; /* of the learner */
     uint64_t news_number;
     size_t held; /* views in the last VIEWS_HELD */
+    bool strict;
 };
 
 static struct fixture *fixture;
@@ -146,6 +148,7 @@ static inline void on_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     assert_true(mu__numbered_at(body->partitions, 0, &entry));
     assert_int_equal(entry.partition, PARTITION);
     fixture->news = body->news;
+    fixture->learner_news = body->learner;
     fixture->news_number = entry.number;
 }
 
@@ -232,7 +235,8 @@ static inline void set_view(struct fixture *f, struct net_process *to,
                             struct mu__partition_view view)
 {
     uint8_t bytes[MU__VIEW_BYTES];
-    const struct mu__views_set body = {.views = {bytes, sizeof bytes}};
+    const struct mu__views_set body = {.views = {bytes, sizeof bytes},
+                                       .strict = f->strict};
 
     view.partition = PARTITION;
     view.store_id = 99;
@@ -240,14 +244,22 @@ static inline void set_view(struct fixture *f, struct net_process *to,
     say(f->chief, MU__VIEWS, to, MU__VIEWS_SET, &body);
 }
 
+static inline struct mu__partition_view next_view(struct fixture *f,
+                                                  struct net_process *primary,
+                                                  struct net_process *backup,
+                                                  struct net_process *learner)
+{
+    return (struct mu__partition_view){.number = ++f->number,
+                                       .primary = replica_of(primary),
+                                       .backup = replica_of(backup),
+                                       .learner = replica_of(learner)};
+}
+
 /* A next view, which the chief tells all its members that are there. */
 static inline void change_view(struct fixture *f, struct net_process *primary,
                                struct net_process *backup, struct net_process *learner)
 {
-    const struct mu__partition_view view = {.number = ++f->number,
-                                            .primary = replica_of(primary),
-                                            .backup = replica_of(backup),
-                                            .learner = replica_of(learner)};
+    const struct mu__partition_view view = next_view(f, primary, backup, learner);
 
     set_view(f, primary, view);
     if (backup != NULL)

@@ -278,14 +278,16 @@ static bool is_double(const struct mu__links *links, const struct mu__greeting *
     return up != NULL && up->peer.incarnation == greeting->header->from;
 }
 
-/* The one of two dials that gave way may be heard after the other: no news. */
+/* The one of two dials that gave way may be heard after the other, if not much later: no
+ * news. */
 static bool is_late_dial(const struct mu__links *links,
                          const struct mu__greeting *greeting)
 {
     const struct mu__link *up = other_up(links, greeting);
 
     return !mu__wire_is_accepted(up->connection) &&
-           links->config.incarnation < greeting->header->from;
+           links->config.incarnation < greeting->header->from &&
+           mu__links_now(links) < up->times.since_ms + links->config.silence_ms;
 }
 
 static void drop_double(struct mu__links *links, const struct mu__greeting *greeting)

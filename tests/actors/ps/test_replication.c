@@ -75,6 +75,58 @@ TEST_ON(test_a_lost_backup_is_reported_and_waited_for, struct fixture *f, set_up
     assert_content(f, f->servers[0], 1);
 }
 
+/* What only one server has is neither acknowledged nor read. */
+TEST_ON(test_a_strict_primary_waits_for_another_backup, struct fixture *f, set_up,
+        tear_down)
+{
+    uint64_t tokens[3];
+
+    f->strict = true;
+    begin_two(f);
+    assert_int_equal(need_answer(f, add_once(f, f->servers[0]))->code, 0);
+    assert_content(f, f->servers[0], 1);
+    f->servers[1]->deaf = true;
+    tokens[0] = add_once(f, f->servers[0]);
+    net_crash(f->servers[1]);
+    change_view(f, f->servers[0], NULL, NULL);
+    tokens[1] = post_read(f, f->servers[0]);
+    tokens[2] = add_once(f, f->servers[0]);
+    net_run_for(&f->net, 5000);
+    for (size_t i = 0; i < 3; i++)
+        assert_null(answer_to(f, tokens[i]));
+
+    f->servers[2]->deaf = true;
+    change_view(f, f->servers[0], NULL, f->servers[2]);
+    tokens[0] = post_write(f, f->servers[0], f->effect - 1);
+    net_run_for(&f->net, 500);
+    assert_null(answer_to(f, tokens[0]));
+    f->servers[2]->deaf = false;
+    change_view(f, f->servers[0], NULL, NULL);
+    change_view(f, f->servers[0], NULL, f->servers[2]);
+    tokens[0] = post_write(f, f->servers[0], f->effect - 1);
+    net_settle(&f->net);
+    assert_int_equal(need_answer(f, tokens[0])->code, 0);
+    assert_content(f, f->servers[0], 2);
+}
+
+/* From then on a single server is enough. */
+TEST_ON(test_strictness_ends, struct fixture *f, set_up, tear_down)
+{
+    uint64_t write;
+
+    f->strict = true;
+    begin_two(f);
+    net_crash(f->servers[1]);
+    change_view(f, f->servers[0], NULL, NULL);
+    write = add_once(f, f->servers[0]);
+    net_run_for(&f->net, 500);
+    assert_null(answer_to(f, write));
+    f->strict = false;
+    change_view(f, f->servers[0], NULL, NULL);
+    assert_int_equal(need_answer(f, write)->code, 0);
+    assert_content(f, f->servers[0], 1);
+}
+
 /* The former primary is alive, and knows nothing of it. */
 TEST_ON(test_a_cut_off_primary_completes_nothing, struct fixture *f, set_up, tear_down)
 {

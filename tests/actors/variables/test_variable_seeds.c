@@ -1,10 +1,12 @@
 /* Sums on parameter servers under faults that follow from a seed: several tasks add ones
  * to one variable while links break, stand still and heal, and writers die. What was
  * acknowledged is in the sum, once; what failed without an answer may be in it, once; and
- * nothing else is. Servers crash where partitions have backups, one at a time; the views
- * of these are recorded in some runs, by the chief itself or a worker, which may crash.
+ * nothing else is. Servers crash where partitions have backups, one at a time, come back
+ * and get their share; others are drained. The views of these are recorded in some runs,
+ * by the chief itself or a worker, which may crash.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
+#include "actors/views/view_table.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/cluster/losses.h"
@@ -23,6 +25,8 @@ enum {
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
     HEALED_MS = 300 * 1000,
+    RECOVERY_MS = MU__VIEW_RECOVERY_MS,
+    REST_MS = 10 * 1000,
     TIMEOUT_MS = 3000,
     PAUSE_MAX_MS = 150
 };
@@ -140,6 +144,7 @@ static void draw_backups(struct run *run, struct cluster_options *options, uint6
     if (options->servers < 2 || sim_chance(&random, 25))
         return;
     options->node.backups = 1;
+    options->servers += sim_chance(&random, 40) ? 1 : 0;
     if (sim_chance(&random, 10))
         run->items = sim_between(&random, ITEMS, ITEMS_MAX);
     if (sim_chance(&random, 60))
@@ -235,11 +240,24 @@ static void check_sums(struct run *run)
                           i, run->sums[i], run->acknowledged, run->unknown);
 }
 
+/* Servers are not waited for any more when moves begin. */
+static void check_mended(struct run *run)
+{
+    struct sim *sim = run->cluster->sim;
+
+    sim_run_until(sim, sim_now_ms(sim) + REST_MS + RECOVERY_MS);
+    if (!sim_run_to(sim, cluster_losses_are_mended, &run->losses,
+                    sim_now_ms(sim) + HEALED_MS))
+        cluster_break(run->cluster, "copies and moves do not come to an end");
+}
+
 struct verdict {
     uint64_t digest;
     uint64_t acknowledged;
     uint64_t unknown;
     unsigned killed;
+    unsigned drained;
+    unsigned moving;
     char broken[256];
 };
 
@@ -256,15 +274,19 @@ static struct verdict run_seed(uint64_t seed, bool show)
         cluster_break(run.cluster, "the writers do not come to an end");
     else
         check_sums(&run);
+    if (run.cluster->options.node.backups > 0)
+        check_mended(&run);
     /* Agents of a service are never at rest. */
     if (run.cluster->broken[0] == '\0' && run.cluster->options.hosts == NULL) {
-        sim_run_until(sim, sim_now_ms(sim) + 10000);
+        sim_run_until(sim, sim_now_ms(sim) + REST_MS);
         (void)cluster_check_rest(run.cluster);
     }
     verdict.digest = sim_digest(sim);
     verdict.acknowledged = run.acknowledged;
     verdict.unknown = run.unknown;
     verdict.killed = run.losses.killed;
+    verdict.drained = run.losses.drained;
+    verdict.moving = run.losses.moving;
     (void)snprintf(verdict.broken, sizeof verdict.broken, "%s", run.cluster->broken);
     if (show)
         fputs(sim_trace(sim), stdout);
@@ -278,6 +300,8 @@ struct sum {
     uint64_t acknowledged;
     uint64_t unknown;
     uint64_t killed; /* servers */
+    uint64_t drained;
+    uint64_t moving; /* times at which partitions were moved */
 };
 
 static void run_one(uint64_t seed, bool show, void *sum,
@@ -293,6 +317,8 @@ static void run_one(uint64_t seed, bool show, void *sum,
     all->acknowledged += verdict.acknowledged;
     all->unknown += verdict.unknown;
     all->killed += verdict.killed;
+    all->drained += verdict.drained;
+    all->moving += verdict.moving;
 }
 
 static const struct seeds seeds = {
@@ -309,10 +335,12 @@ TEST(test_sums)
 
     seeds_expect_well(&seeds, &sum);
     print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown, %" PRIu64
-                  " servers killed\n",
-                  sum.acknowledged, sum.unknown, sum.killed);
+                  " servers killed, %" PRIu64 " drained; moves at %" PRIu64 " times\n",
+                  sum.acknowledged, sum.unknown, sum.killed, sum.drained, sum.moving);
     assert_true(sum.acknowledged > 0);
     assert_true(sum.killed > 0);
+    assert_true(sum.drained > 0);
+    assert_true(sum.moving > 0);
 }
 
 SEEDS_PROGRAM(seeds)

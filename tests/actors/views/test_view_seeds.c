@@ -1,11 +1,13 @@
 /* Views under faults that all follow from a seed: servers crash, come back, lose their
  * links; the chief is restarted, and some servers have not heard of its last decisions;
- * primaries say that other replicas are lost or level. Servers write meanwhile: a write
- * is acknowledged when the primary and the backup of the same view have it.
+ * primaries say that other replicas are lost or level, or that they are ready to hand
+ * over; servers are added and drained. Servers write meanwhile: a write is acknowledged
+ * when the primary and the backup of the same view have it.
  *
  * Looked for all the time: who becomes primary has all that was acknowledged; a partition
  * begins empty only if no server that is up has it; a number stands for one view. In the
- * end all heals, and each partition is served, with a backup.
+ * end all heals, and each partition is served, with a backup; in some runs moves come to
+ * an end then, load is spread, and drained servers have nothing.
  *
  * Half of the runs have a store, which keeps what was decided. In the others a restarted
  * chief cannot know (view_table.h) that the primary of the newest view, or a backup that
@@ -16,7 +18,15 @@
 
 #include <inttypes.h>
 
-enum { SEEDS = 1500, STEPS = 150, WATCHED = 12, STORES_MAX = 64, VIEWS_MAX = 512 };
+enum {
+    SEEDS = 1500,
+    STEPS = 150,
+    WATCHED = 12,
+    STORES_MAX = 64,
+    VIEWS_MAX = 512,
+    ROUNDS_MAX = 1000,
+    SPREAD_EVERY = 10 /* seeds, as it takes long */
+};
 
 /* What a server has of a partition. */
 struct store {
@@ -47,9 +57,10 @@ struct run {
     struct sim_random random;
     uint32_t servers;
     uint32_t chiefs;
-    bool crashes, cuts, restarts, news, removals;
+    bool crashes, cuts, restarts, news, removals, drains;
     bool has_store;
     bool removed[MODEL_SERVERS];
+    bool draining[MODEL_SERVERS];
     bool show;
     uint64_t digest;
     uint64_t *reached;
@@ -60,6 +71,8 @@ struct run {
 enum reached {
     PROMOTED,
     FILLED,
+    HANDED_OVER,
+    SPREAD,
     DROPPED,
     LOST,
     ADOPTED,
@@ -71,6 +84,8 @@ enum reached {
 static const char *const reached_words[REACHED] = {
     [PROMOTED] = "backups that became primary",
     [FILLED] = "learners that became backup",
+    [HANDED_OVER] = "primaries that were ready to hand over",
+    [SPREAD] = "runs in which load was spread in the end",
     [DROPPED] = "replicas that were dropped",
     [LOST] = "partitions that began anew",
     [ADOPTED] = "partitions that went on under another chief",
@@ -293,6 +308,29 @@ static void say_level(struct run *run, uint32_t task, uint32_t partition)
     assert_int_equal(model_news(&run->model, task, partition, MU__REPLICA_LEVEL), 0);
 }
 
+/* It has stopped, and the backup has all. */
+static void say_ready(struct run *run, uint32_t task, uint32_t partition)
+{
+    const struct mu__partition_view *view = view_as_primary(run, task, partition);
+    struct store *stores = partition < WATCHED ? run->partitions[partition].stores : NULL;
+
+    if (view == NULL || !view->handover || !run->model.servers[task].has_reported ||
+        !model_is_alive(&run->model, &view->backup) ||
+        (stores != NULL && stores[view->backup.task].count != stores[task].count))
+        return;
+    if (stores != NULL) {
+        stores[task].stopped = true;
+        run->reached[HANDED_OVER]++;
+    }
+    assert_int_equal(model_news(&run->model, task, partition, MU__REPLICA_READY), 0);
+}
+
+static void say_done(struct run *run, uint32_t task, uint32_t partition)
+{
+    say_level(run, task, partition);
+    say_ready(run, task, partition);
+}
+
 static void say_lost(struct run *run, uint32_t task, uint32_t partition)
 {
     const struct mu__partition_view *view = view_as_primary(run, task, partition);
@@ -331,6 +369,7 @@ static void turn_server(struct run *run, uint32_t task)
 
     if (!server->runs) {
         model_start(&run->model, task);
+        run->draining[task] = false;
         for (uint32_t i = 0; i < WATCHED; i++)
             run->partitions[i].stores[task] = (struct store){0};
     } else if (run->crashes && chance(run, 30)) {
@@ -360,6 +399,7 @@ static void turn_chief(struct run *run)
         if (!run->has_store)
             model_store_lost(&run->model);
         model_chief_start(&run->model);
+        memset(run->draining, 0, sizeof run->draining);
         return;
     }
     run->model.told = (unsigned)draw(run, 0, MODEL_TO_ALL);
@@ -389,6 +429,12 @@ static void turn_removal(struct run *run, uint32_t task)
     mu__view_table_removed(run->model.table, task);
 }
 
+static void turn_drain(struct run *run, uint32_t task)
+{
+    if (run->model.table != NULL && run->model.servers[task].node != 0)
+        run->draining[task] = mu__view_table_drain(run->model.table, task);
+}
+
 static void act(struct run *run)
 {
     uint32_t task = (uint32_t)draw(run, 0, run->servers - 1);
@@ -408,12 +454,14 @@ static void act(struct run *run)
         turn_chief(run);
     else if (what < 48 && run->removals)
         turn_removal(run, task);
+    else if (what < 50 && run->drains)
+        turn_drain(run, task);
     else if (what >= 60 && what < 65 && run->news)
         for (uint32_t i = 0; i < run->servers && run->model.table != NULL; i++)
             say_lost(run, i, partition);
     else if (what >= 65 && run->model.table != NULL)
         for (uint32_t i = 0; i < run->servers; i++)
-            say_level(run, i, partition);
+            say_done(run, i, partition);
 }
 
 static void step(struct run *run)
@@ -432,6 +480,14 @@ static void step(struct run *run)
 
 /* ---- The end ---- */
 
+static void step_moves(struct run *run)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        for (uint32_t task = 0; task < run->servers; task++)
+            say_done(run, task, i);
+    model_settle(&run->model);
+}
+
 static void heal(struct run *run)
 {
     if (run->model.table == NULL)
@@ -448,12 +504,76 @@ static void heal(struct run *run)
         model_settle(&run->model);
     }
     model_pass(&run->model, run->model.config.recovery_ms);
-    for (int round = 0; round < 3; round++) {
-        for (uint32_t i = 0; i < MU__PARTITIONS; i++)
-            for (uint32_t task = 0; task < run->servers; task++)
-                say_level(run, task, i);
-        model_settle(&run->model);
+    for (int round = 0; round < 3; round++)
+        step_moves(run);
+}
+
+/* Of the servers that take more: the least and the most that one has. */
+struct range {
+    uint32_t least;
+    uint32_t most;
+};
+
+static void add_to_range(struct range *range, uint32_t count)
+{
+    range->least = count < range->least ? count : range->least;
+    range->most = count > range->most ? count : range->most;
+}
+
+static void check_spread(struct run *run)
+{
+    struct range primaries = {.least = UINT32_MAX};
+    struct range backups = {.least = UINT32_MAX};
+    struct mu__view_roles roles;
+
+    for (uint32_t i = 0; mu__view_table_roles(run->model.table, i, &roles); i++) {
+        if (!run->removed[roles.task] && !run->draining[roles.task]) {
+            add_to_range(&primaries, roles.primary);
+            add_to_range(&backups, roles.backup);
+        } else if (roles.primary + roles.backup + roles.learner > 0)
+            BREAK(run, "%" PRIu32 " has something, and should have nothing", roles.task);
     }
+    if (primaries.most > primaries.least + 1 || backups.most > backups.least + 1)
+        BREAK(run,
+              "servers have %" PRIu32 " to %" PRIu32 " primaries, %" PRIu32 " to %" PRIu32
+              " backups",
+              primaries.least, primaries.most, backups.least, backups.most);
+    run->reached[SPREAD]++;
+}
+
+static uint64_t sum_of_numbers(const struct run *run)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct mu__partition_view *view = mu__view_table_at(run->model.table, i);
+
+        sum += view == NULL ? 0 : view->number;
+    }
+    return sum;
+}
+
+static void spread(struct run *run)
+{
+    uint64_t last = 0;
+    int rounds = 0;
+
+    for (; last != sum_of_numbers(run) && rounds < ROUNDS_MAX; rounds++) {
+        last = sum_of_numbers(run);
+        step_moves(run);
+    }
+    if (rounds == ROUNDS_MAX)
+        BREAK(run, "moves do not come to an end");
+    check_spread(run);
+}
+
+static uint32_t count_open(const struct run *run)
+{
+    uint32_t count = 0;
+
+    for (uint32_t task = 0; task < run->servers; task++)
+        count += !run->removed[task] && !run->draining[task];
+    return count;
 }
 
 static void check_member(struct run *run, const struct mu__replica *member,
@@ -496,6 +616,7 @@ static void begin(struct run *run, uint64_t seed)
     run->removals = !run->restarts && chance(run, 30);
     run->news = chance(run, 60);
     run->has_store = chance(run, 50);
+    run->drains = chance(run, 30);
     run->chiefs = 1;
     model_init(&run->model, &config, sim_draw(&run->random));
     run->model.owner = run;
@@ -507,7 +628,6 @@ static void run_one(uint64_t seed, bool show, void *sum,
 {
     uint64_t again[REACHED] = {0};
     struct run *run = calloc(1, sizeof *run);
-    uint32_t up = 0;
 
     assert_non_null(run);
     run->reached = sum == NULL ? again : sum;
@@ -517,9 +637,10 @@ static void run_one(uint64_t seed, bool show, void *sum,
     for (int i = 0; i < STEPS && run->broken[0] == '\0'; i++)
         step(run);
     heal(run);
-    for (uint32_t task = 0; task < run->servers; task++)
-        up += !run->removed[task];
-    check_served(run, up);
+    check_served(run, count_open(run));
+    if (run->broken[0] == '\0' && count_open(run) > run->model.config.backups &&
+        seed % SPREAD_EVERY == 0)
+        spread(run);
     ret_verdict->digest = run->digest;
     model_done(&run->model);
     free(run);

@@ -518,11 +518,11 @@ TEST(test_nodes_that_are_no_servers_are_refused)
     model_init(&model, &three, 7);
     come(&model, 0);
     assert_int_equal(mu__view_table_held(model.table, 77, none, false, 0), -MU_ENOTFOUND);
-    assert_int_equal(mu__view_table_news(model.table, 77, MU__REPLICA_LOST, none),
+    assert_int_equal(mu__view_table_news(model.table, 77, MU__REPLICA_LOST, false, none),
                      -MU_ENOTFOUND);
-    assert_int_equal(mu__view_table_news(model.table, model.node_last, 0, none),
+    assert_int_equal(mu__view_table_news(model.table, model.node_last, 0, false, none),
                      -MU_EINVALID);
-    assert_int_equal(mu__view_table_news(model.table, model.node_last, 4, none),
+    assert_int_equal(mu__view_table_news(model.table, model.node_last, 5, false, none),
                      -MU_EINVALID);
     mu__view_table_down(model.table, 77, 0);
     mu__view_table_removed(model.table, 77);

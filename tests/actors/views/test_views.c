@@ -1,6 +1,8 @@
 /* The view service of a chief, and what it says to servers that only report what they
  * hear. */
+#include "actors/views/drains.h"
 #include "actors/views/views.h"
+#include "muster/error.h"
 #include "tests/support/net.h"
 #include "tests/support/test.h"
 #include "tests/support/views/reporter.h"
@@ -215,6 +217,115 @@ TEST_ON(test_a_removed_server_is_not_waited_for, struct views_net *f, set_up, te
     assert_int_equal(totals_of(f).lost, 0);
     assert_all_heard(f);
 }
+
+/* ---- Draining ---- */
+
+/* In the supervisor's place, who has asked for it. */
+struct asker {
+    uint32_t answers;
+    uint64_t token;
+    int code;
+};
+
+static void on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct asker *asker = state;
+    const struct mu__server_drained *body = mu__body(msg);
+
+    (void)ctx;
+    asker->answers++;
+    asker->token = body->drain.token;
+    asker->code = body->code;
+}
+
+static const struct mu__handler asker_handlers[] = {{MU__SERVER_DRAINED, on_drained}};
+
+static const struct mu__behavior asker_behavior = {
+    .name = "asker",
+    .state_size = sizeof(struct asker),
+    .handlers = asker_handlers,
+    .handlers_count = 1,
+};
+
+/* Server `stuck` says nothing of what it is to move. */
+static const struct asker *begin_asker(struct views_net *f, uint32_t stuck)
+{
+    for (uint32_t i = 0; i < SERVERS; i++)
+        ((struct view_reporter *)(uintptr_t)server_at(f, i))->is_ready = i != stuck;
+    assert_int_equal(
+        mu__spawn(f->chief->kernel, &asker_behavior, MU__SUPERVISOR, NULL, NULL), 0);
+    return mu__actor_state(f->chief->kernel, (mu__pid){MU__NODE_SELF, MU__SUPERVISOR});
+}
+
+static void drain_server(struct views_net *f, uint32_t task, uint64_t token)
+{
+    struct mu__msg *msg = mu__msg_heap(MU__SERVER_DRAIN, sizeof(struct mu__server_drain));
+
+    assert_non_null(msg);
+    *(struct mu__server_drain *)mu__body(msg) =
+        (struct mu__server_drain){task, {MU__NODE_SELF, MU__CLIENT}, token};
+    msg->to.actor = MU__VIEWS;
+    net_deliver(f->chief, msg);
+    net_settle(&f->net);
+}
+
+static struct mu__view_roles roles_at(const struct views_net *f, uint32_t task)
+{
+    struct mu__view_roles roles = {.task = task};
+
+    mu__views_roles(views_of(f), task, &roles);
+    return roles;
+}
+
+TEST_ON(test_a_server_is_drained, struct views_net *f, set_up, tear_down)
+{
+    const struct asker *asker = begin_asker(f, SERVERS);
+
+    drain_server(f, 1, 5);
+    assert_int_equal(asker->answers, 1);
+    assert_int_equal(asker->token, 5);
+    assert_int_equal(asker->code, 0);
+    assert_int_equal(roles_at(f, 1).primary, 0);
+    assert_int_equal(roles_at(f, 1).backup, 0);
+    assert_int_equal(totals_of(f).degraded, 0);
+    drain_server(f, 1, 6);
+    assert_int_equal(asker->token, 6);
+}
+
+/* Not before it has nothing: the others have not said that they have it. */
+TEST_ON(test_a_drain_ends_with_the_last_partition, struct views_net *f, set_up, tear_down)
+{
+    const struct asker *asker = begin_asker(f, 0);
+
+    drain_server(f, 1, 5);
+    net_run_for(&f->net, RECOVERY_MS);
+    assert_int_equal(asker->answers, 0);
+    assert_true(roles_at(f, 1).backup > 0);
+}
+
+TEST_ON(test_no_server_to_drain, struct views_net *f, set_up, tear_down)
+{
+    const struct asker *asker = begin_asker(f, SERVERS);
+
+    drain_server(f, 9, 5);
+    assert_int_equal(asker->code, -MU_ENOTFOUND);
+}
+
+/* The latest are kept. */
+TEST_ON(test_many_drain_one_server, struct views_net *f, set_up, tear_down)
+{
+    const struct asker *asker = begin_asker(f, SERVERS);
+
+    net_crash(f->servers[2]);
+    net_settle(&f->net);
+    for (uint64_t token = 1; token <= MU__VIEW_DRAINS_MAX + 1; token++)
+        drain_server(f, 1, token);
+    assert_int_equal(asker->answers, 1);
+    assert_int_equal(asker->token, 1);
+    assert_int_equal(asker->code, -MU_ECANCELLED);
+}
+
+/* ---- Others ---- */
 
 /* What comes from a node that is no server changes nothing. */
 TEST_ON(test_others_are_not_heard, struct views_net *f, set_up, tear_down)

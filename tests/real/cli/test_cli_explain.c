@@ -271,7 +271,8 @@ TEST(test_drain)
     start("1", "stay=1", "10000");
     (void)cli_expect(&run, NULL, "one begins");
     drain_fails("worker:7", 1, "there is no /job:worker/task:7 that takes closures");
-    drain_fails("ps:0", 2, "\"ps:0\": expected a worker, as worker:1");
+    drain_fails("ps:7", 1, "there is no such parameter server");
+    drain_fails("chief:0", 2, "\"chief:0\": expected a worker or a parameter server");
     drain_fails("worker:x", 2, "\"worker:x\": expected a worker");
     for (int i = 0; i < 6; i++) {
         drain_fails("/job:worker/task:0", 4,

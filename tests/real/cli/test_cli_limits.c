@@ -30,8 +30,8 @@ TEST(test_too_few_open_files_are_refused_before_the_start)
 {
     assert_int_equal(run_with("-n 200", "--workers 300"), 1);
     assert_string_equal(text,
-                        "muster run: 302 tasks need 668 open files in a process, and at "
-                        "most 200 are allowed (ulimit -Hn): expected at most 68 tasks, "
+                        "muster run: 302 tasks need 970 open files in a process, and at "
+                        "most 200 are allowed (ulimit -Hn): expected at most 45 tasks, "
                         "or a higher limit\n");
 }
 
@@ -109,7 +109,7 @@ TEST(test_enough_threads_are_not_refused)
     if (code == CANNOT)
         skip();
     assert_int_equal(code, 1);
-    assert_non_null(strstr(text, "302 tasks need 668 open files"));
+    assert_non_null(strstr(text, "302 tasks need 970 open files"));
 }
 
 TEST(test_root_has_no_limit_of_threads)
@@ -117,7 +117,7 @@ TEST(test_root_has_no_limit_of_threads)
     if (geteuid() != 0)
         skip();
     assert_int_equal(run_of_user(64, true), 1);
-    assert_non_null(strstr(text, "302 tasks need 668 open files"));
+    assert_non_null(strstr(text, "302 tasks need 970 open files"));
 }
 
 TEST(test_soft_limit_of_open_files_is_raised)

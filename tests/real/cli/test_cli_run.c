@@ -198,6 +198,23 @@ TEST(test_no_restart_unless_asked)
     expect_gone(pids);
 }
 
+/* A task that the job cannot do without takes it with it; one that may be lost does not.
+ */
+TEST(test_failure_of_the_job)
+{
+    pid_t pids[TASKS];
+
+    cli_start(&run, NULL, "run", "--restart", "ps=fail-job", NULL);
+    find_pids(pids);
+    expect_cluster(NULL);
+    assert_int_equal(kill(pids[2], SIGKILL), 0);
+    (void)cli_expect(&run, NULL, "worker/0 was killed by signal 9 (Killed)\n");
+    assert_int_equal(kill(pids[1], SIGKILL), 0);
+    cli_expect_code(&run, 128 + SIGKILL);
+    (void)cli_expect(&run, NULL, "the job fails with ps/0 (--restart ps=fail-job)");
+    expect_gone(pids);
+}
+
 TEST(test_restarts_have_a_limit)
 {
     const char *from = NULL;

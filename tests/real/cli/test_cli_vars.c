@@ -68,6 +68,12 @@ static int set_up_copied(void **state)
     return begin_with("2", "1");
 }
 
+static int set_up_three(void **state)
+{
+    (void)state;
+    return begin_with("3", "1");
+}
+
 static int set_up_plain(void **state)
 {
     (void)state;
@@ -143,7 +149,7 @@ TEST_WITH(test_lists_of_partitions, set_up_copied, tear_down)
     cJSON *root;
 
     (void)ask("vars", "--partitions", NULL);
-    (void)cli_expect(&asked, NULL, "PARTITION  VIEW  PRIMARY  BACKUP  LEARNER\n");
+    (void)cli_expect(&asked, NULL, "PARTITION  VIEW  PRIMARY  BACKUP  LEARNER  MOVE\n");
     (void)cli_expect(&asked, NULL, "254        1     ps:0     ps:1 ");
     (void)cli_expect(&asked, NULL, "255        1     ps:1     ps:0 ");
     root = ask_json("vars", "--partitions");
@@ -184,6 +190,36 @@ TEST_WITH(test_status_of_lost_partitions, set_up_plain, tear_down)
     while (strstr(ask("status", NULL, NULL), "/job:ps/task:0: 256 were lost with it\n") ==
            NULL)
         assert_true(cli_now_ms() < limit_ms);
+}
+
+static void wait_status(const char *words)
+{
+    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+
+    while (strstr(ask("status", NULL, NULL), words) == NULL)
+        if (cli_now_ms() > limit_ms) {
+            cli_show(&asked);
+            fail_msg("no status says \"%s\"", words);
+        }
+}
+
+/* It gives its part away; and gets it back when it is killed, and started again. */
+TEST_WITH(test_a_drained_server, set_up_three, tear_down)
+{
+    cli_start(&asked, NULL, "drain", "ps:2", "--address", address, NULL);
+    cli_expect_code(&asked, 0);
+    (void)cli_expect(&asked, NULL, "/job:ps/task:2 has no partitions any more\n");
+    (void)cli_expect(&run, NULL, "/job:ps/task:2 gives away what it has: ");
+    wait_status("\n256 partitions on 2 servers, each with a backup\n");
+    assert_int_equal(kill(cli_task_pid(&run, NULL, "ps/2"), SIGKILL), 0);
+    wait_status("\n256 partitions on 3 servers, each with a backup\n");
+}
+
+TEST_WITH(test_a_server_that_is_not_there, set_up_plain, tear_down)
+{
+    cli_start(&asked, NULL, "drain", "ps:7", "--address", address, NULL);
+    cli_expect_code(&asked, 1);
+    (void)cli_expect(&asked, NULL, "there is no such parameter server");
 }
 
 TEST_PROGRAM_WITH(compile, clean)

@@ -12,7 +12,7 @@
 #include "transport/wire/tls/tls_identity.h"
 #include "transport/wire/uv/streams.h"
 
-enum { SPEAKER_SOON_MS = 10000, SPEAKER_REFUSED_MS = 3000 };
+enum { SPEAKER_SOON_MS = 10000 };
 
 struct speaker {
     uv_loop_t loop;
@@ -31,7 +31,8 @@ struct speaker {
     bool is_down;       /* the connection has ended */
     uint64_t pinged_ms; /* for tests that last longer than a silence may */
     uint64_t peer;      /* its incarnation */
-    char refused[512];  /* "": it was not */
+    bool is_refused;
+    char refused[512]; /* why */
     unsigned heard[MU__KINDS_END];
     uint32_t code;       /* of the last RESOLVED, KEY_DONE, KEY_LISTED, VAR_DATA */
     char words[256];     /* the same */
@@ -127,6 +128,7 @@ static inline void speaker_hear_protocol(struct speaker *s, struct mu__buf *fram
     if (header->type == MU__FRAME_REFUSE) {
         mu__view_copy(((struct mu__refuse *)(void *)msg->body)->reason, s->refused,
                       sizeof s->refused);
+        s->is_refused = true;
     } else if (header->type == MU__FRAME_HELLO) {
         s->peer = header->from;
         s->wire->ops->member(s->wire, 1);

@@ -150,15 +150,35 @@ TEST(test_forged_identities)
                 continue;
             speaker_open(&s, at_work_file(rows[i].key), rows[i].type, rows[i].index,
                          task);
-            (void)speaker_run(&s, &s.is_linked, 400);
+            assert_true(speaker_run(&s, &s.is_refused, SPEAKER_SOON_MS));
             assert_false(s.is_linked);
-            if (s.refused[0] != '\0' && strstr(s.refused, rows[i].words) == NULL)
+            if (strstr(s.refused, rows[i].words) == NULL)
                 fail_msg("row %zu, %s: %s", i, at_work_tasks[task], s.refused);
-            assert_true(s.refused[0] != '\0');
             expect_nothing_heard(&s);
             speaker_close(&s);
         }
     at_work_is_unharmed();
+}
+
+/* As the process of a task that lives, to the chief. */
+static void pretend_to_be(size_t task, uint64_t incarnation)
+{
+    bool is_server = task == 3;
+    struct speaker s;
+
+    speaker_open(&s, at_work_file("task"), is_server ? "ps" : "worker",
+                 is_server ? 0 : (uint32_t)task - 1, 0);
+    s.incarnation = incarnation;
+    assert_true(speaker_run(&s, &s.is_down, SPEAKER_SOON_MS));
+    assert_false(s.is_linked);
+    speaker_close(&s);
+}
+
+/* Lines about peers are one a second, whoever they are about. */
+static bool is_second_worker_logged(void)
+{
+    cli_read(&at_work.run);
+    return strstr(at_work.run.text, "dropped a second connection of /job:worker") != NULL;
 }
 
 /* With the incarnations of those that live, many times: nobody's link ends. */
@@ -174,18 +194,11 @@ TEST(test_incarnations_of_the_living)
         incarnations[task] = s.peer;
         speaker_close(&s);
     }
-    for (int round = 0; round < 20; round++)
-        for (size_t task = 1; task < AT_WORK_TASKS; task++) {
-            struct speaker s;
-            bool never = false;
-
-            speaker_open(&s, at_work_file("task"), task == 3 ? "ps" : "worker",
-                         task == 3 ? 0 : (uint32_t)task - 1, 0);
-            s.incarnation = incarnations[task];
-            (void)speaker_run(&s, &never, 30);
-            assert_false(s.is_linked);
-            speaker_close(&s);
-        }
+    for (int round = 0; round < 20 || !is_second_worker_logged(); round++) {
+        assert_true(round < 1000);
+        for (size_t task = 1; task < AT_WORK_TASKS; task++)
+            pretend_to_be(task, incarnations[task]);
+    }
     at_work_is_unharmed();
     cli_read(&at_work.run);
     for (size_t task = 0; task < AT_WORK_TASKS; task++) {
@@ -194,7 +207,6 @@ TEST(test_incarnations_of_the_living)
         (void)snprintf(words, sizeof words, "%s is lost", at_work_tasks[task]);
         assert_null(strstr(at_work.run.text, words));
     }
-    (void)cli_expect(&at_work.run, NULL, "dropped a second connection of /job:worker");
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* Parameter servers with backups that are killed, or stopped for a while, one after the
- * other, under threads that add to a variable without end: each add counts once, none
- * fails. Servers are processes of their own: this very program, started with a task as
- * arguments. */
+ * other, or drained, under threads that add to a variable without end: each add counts
+ * once, none fails. Servers are processes of their own: this very program, started with a
+ * task as arguments. */
 #include "tests/real/tasks.h"
 
 #include <inttypes.h>
@@ -16,7 +16,8 @@ enum {
     HEARTBEAT_MS = 100,
     SILENCE_MS = 1000,
     STOPPED_MS = 2 * SILENCE_MS,
-    KILLING_MS = 8000
+    KILLING_MS = 8000,
+    IN_VAIN_MS = 3000
 };
 
 static void set_options(mu_node_options *options)
@@ -325,6 +326,102 @@ TEST_ON(test_stopped_servers, struct fixture *f, set_up, tear_down)
         wait_adds(&f->writers);
     }
     assert_exact(f, "stopped");
+}
+
+/* ---- Moves ---- */
+
+/* Every server is the primary of as many partitions as the others, or one more. */
+static bool is_spread(struct fixture *f)
+{
+    mu_value *status = NULL;
+    mu_error error = {0};
+    const mu_value *partitions;
+    const mu_value *servers;
+    bool is;
+
+    check(mu_node_status(f->chief, SOON_MS, &error, &status), &error);
+    partitions = mu_value_find(status, "partitions");
+    servers = mu_value_find(partitions, "servers");
+    is = number_in(partitions, "degraded") == 0 && number_in(partitions, "moving") == 0 &&
+         mu_value_count(servers) == SERVERS;
+    for (size_t i = 0; i < mu_value_count(servers); i++) {
+        const mu_value *server = mu_value_at(servers, i);
+
+        is = is && number_in(server, "primary") >= 256 / SERVERS &&
+             number_in(server, "backup") >= 256 / SERVERS;
+    }
+    mu_value_free(status);
+    return is;
+}
+
+static void wait_spread(struct fixture *f)
+{
+    uint64_t limit_ms = cli_now_ms() + SOON_MS;
+
+    while (!is_spread(f)) {
+        if (cli_now_ms() > limit_ms)
+            fail_msg("the partitions are not spread over all servers");
+        nodes_pause();
+    }
+}
+
+/* One that was killed is started again, and gets its share. */
+TEST_ON(test_a_server_that_comes_back, struct fixture *f, set_up, tear_down)
+{
+    for (int i = 0; i < SERVERS; i++) {
+        wait_spread(f);
+        tasks_kill(&f->servers[i]);
+        wait_whole(f, i);
+        start_server(f, i);
+    }
+    wait_spread(f);
+    wait_adds(&f->writers);
+    assert_exact(f, "come back");
+}
+
+static int drain(struct fixture *f, int server, int64_t timeout_ms, mu_error *ret_error)
+{
+    mu_coordinator *coordinator;
+    int rv;
+
+    check(mu_coordinator_open(f->chief, SOON_MS, ret_error, &coordinator), ret_error);
+    rv = mu_coordinator_drain_task(coordinator, "ps", server, timeout_ms, ret_error);
+    mu_coordinator_close(coordinator);
+    return rv;
+}
+
+/* It has nothing: its end is no loss, even if another one dies with it. */
+TEST_ON(test_drained_servers, struct fixture *f, set_up, tear_down)
+{
+    for (int i = 0; i < SERVERS; i++) {
+        mu_error error = {0};
+
+        wait_spread(f);
+        check(drain(f, i, SOON_MS, &error), &error);
+        assert_true(is_whole(f, i));
+        tasks_kill(&f->servers[i]);
+        tasks_kill(&f->servers[(i + 1) % SERVERS]);
+        wait_adds(&f->writers);
+        start_server(f, i);
+        start_server(f, (i + 1) % SERVERS);
+    }
+    wait_spread(f);
+    assert_exact(f, "drained");
+}
+
+/* There is nobody to take what the last but one has. */
+TEST_ON(test_a_drain_in_vain, struct fixture *f, set_up, tear_down)
+{
+    mu_error error = {0};
+
+    wait_spread(f);
+    check(drain(f, 2, SOON_MS, &error), &error);
+    assert_int_equal(drain(f, 1, IN_VAIN_MS, &error), -MU_EDEADLINE);
+    assert_string_equal(error.message,
+                        "/job:ps/task:1 still has 0 primaries and 256 backups: there are "
+                        "too few other servers to take them");
+    wait_adds(&f->writers);
+    assert_exact(f, "in vain");
 }
 
 int main(int argc, char **argv)

@@ -4,10 +4,6 @@
 
 #include "tests/real/certificates.h"
 
-#include <assert.h>
-#include <signal.h>
-#include <sys/wait.h>
-
 enum { TRIES = 3 };
 
 static struct place *mixed_place(const char *url, unsigned which_is_uv)
@@ -83,43 +79,23 @@ static const struct group {
     {"nng over wss", &wss_fixture},
 };
 
-/* In a process of its own: where nng has stopped, nothing of it works any more. */
-static bool passes(const struct group *group)
+static int run_group(const void *arg)
 {
-    int status;
-    pid_t pid;
+    const struct group *group = arg;
+    int failed;
 
-    (void)fflush(stdout);
-    pid = fork();
-    assert(pid >= 0);
-    if (pid == 0) {
-        int failed;
-
-        make_certificates();
-        failed = contract_wire_run(group->name, group->fixture);
-        free_certificates();
-        exit(failed == 0 ? 0 : 1);
-    }
-    while (waitpid(pid, &status, 0) < 0)
-        continue;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    make_certificates();
+    failed = contract_wire_run(group->name, group->fixture);
+    free_certificates();
+    return failed;
 }
 
-/* About one of a hundred groups meets nng 1.5 stopping for ever (decision 0030), as no
- * defect of ours does: those are there each time. So a group has three tries. */
 int main(void)
 {
     unsigned failed = 0;
 
     (void)signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        unsigned tries = 1;
-
-        while (tries < TRIES && !passes(&groups[i]))
-            tries++;
-        if (tries > 1)
-            (void)printf("%s: tried %u times\n", groups[i].name, tries);
-        failed += tries == TRIES && !passes(&groups[i]);
-    }
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+        failed += !passes_apart(groups[i].name, TRIES, run_group, &groups[i]);
     return failed > 0;
 }

@@ -3,17 +3,23 @@
 #include "tests/real/wire/wire_nng_fixture.h"
 
 #include "transport/wire/nng/closer.h"
+#include "transport/wire/sp.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <nng/protocol/reqrep0/rep.h>
 #include <poll.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <time.h>
 
-enum { SLACK_MS = 3000, MANY = 100, SOCKETS_KEPT = 80 };
+enum {
+    SLACK_MS = 3000,
+    MANY = 100,
+    SOCKETS_KEPT = 80,
+    FRAME_BYTES = 16,
+    MESSAGE_BYTES = 8 + MU__SP_PREFACE_BYTES + FRAME_BYTES
+};
 
 static sem_t go_on; /* closes that hang end when it is posted */
 static sem_t has_ended;
@@ -73,58 +79,90 @@ static bool is_one(void *arg)
     return *(unsigned *)arg == 1;
 }
 
-/* The closes of `count` sockets end, after all. */
+/* The closes of `count` sockets end, after all; if nng stops in one, not for ever. */
 static void let_them_end(unsigned count)
 {
+    struct timespec limit;
+    unsigned ended = 0;
+
+    (void)clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_sec += WAIT_MS / 1000;
     for (unsigned i = 0; i < count; i++)
         (void)sem_post(&go_on);
-    for (unsigned i = 0; i < count; i++)
-        (void)sem_wait(&has_ended);
+    while (ended < count && sem_timedwait(&has_ended, &limit) == 0)
+        ended++;
     mu__nng_close_socket = nng_close;
+    if (ended < count)
+        fail_msg("nng has closed %u of %u sockets, and stopped", ended, count);
 }
 
-/* A peer of the wire's, without a loop. Returns the socket, and writes its address. */
-static nng_socket listen_alone(char url[ADDRESS_MAX])
-{
-    nng_socket peer;
-    nng_listener listener;
-    nng_sockaddr address;
+/* ---- peers that are no nng ---- */
 
-    assert_int_equal(nng_rep0_open_raw(&peer), 0);
-    assert_int_equal(nng_listen(peer, "tcp://127.0.0.1:0", &listener, 0), 0);
-    assert_int_equal(nng_listener_get_addr(listener, NNG_OPT_LOCADDR, &address), 0);
+/* Its close() does not stop for ever. Returns what listens, and writes its address. */
+static int listen_plainly(char url[ADDRESS_MAX])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     (void)snprintf(url, ADDRESS_MAX, "tcp://127.0.0.1:%u",
-                   (unsigned)ntohs(address.s_in.sa_port));
-    return peer;
+                   (unsigned)ntohs(address.sin_port));
+    return fd;
+}
+
+/* What nng's protocol begins with. */
+static void greet(int fd, uint8_t protocol)
+{
+    uint8_t greeting[MU__SP_GREETING_BYTES];
+
+    mu__sp_greeting(greeting, protocol);
+    assert_int_equal(write(fd, greeting, sizeof greeting), (ssize_t)sizeof greeting);
+}
+
+static int accept_plainly(int listening)
+{
+    struct pollfd comes = {.fd = listening, .events = POLLIN};
+    int fd;
+
+    assert_int_equal(poll(&comes, 1, WAIT_MS), 1);
+    fd = accept(listening, NULL, NULL);
+    assert_true(fd >= 0);
+    greet(fd, MU__SP_ACCEPTS);
+    return fd;
+}
+
+/* nng stops for ever when a message is cut off. */
+static void read_plainly(int fd, size_t size)
+{
+    struct pollfd comes = {.fd = fd, .events = POLLIN};
+    char bytes[64];
+
+    for (size_t done = 0; done < size;) {
+        ssize_t more;
+
+        assert_int_equal(poll(&comes, 1, WAIT_MS), 1);
+        more = read(fd, bytes, sizeof bytes);
+        assert_true(more > 0);
+        done += (size_t)more;
+    }
 }
 
 static int send_one(struct mu__wire *wire)
 {
-    struct mu__buf *buf = wire->ops->buffer(wire, 16);
+    struct mu__buf *buf = wire->ops->buffer(wire, FRAME_BYTES);
     int rv;
 
     assert_non_null(buf);
-    memset(buf->data, 0, 16);
-    buf->size = 16;
+    memset(buf->data, 0, FRAME_BYTES);
+    buf->size = FRAME_BYTES;
     rv = wire->ops->send(wire, 1, buf);
     if (rv != 0)
         mu__buf_unref(buf);
     return rv;
-}
-
-static void *close_peer(void *arg)
-{
-    (void)nng_close(*(nng_socket *)arg);
-    return NULL;
-}
-
-/* Not waited for: it may stop for ever. */
-static void close_apart(nng_socket *socket)
-{
-    pthread_t thread;
-
-    assert_int_equal(pthread_create(&thread, NULL, close_peer, socket), 0);
-    assert_int_equal(pthread_detach(thread), 0);
 }
 
 /* From the moment in which nng tells the end of a connection its memory may be gone, and
@@ -135,19 +173,22 @@ TEST(test_what_has_ended_is_not_sent_on)
     unsigned ups = 0;
     struct mu__wire *wire = place_open(place, 0, &events, &ups);
     char url[ADDRESS_MAX];
-    static nng_socket peer;
+    int listening = listen_plainly(url);
+    int peer;
     struct pollfd loop = {.fd = uv_backend_fd(&place->loop), .events = POLLIN};
 
-    peer = listen_alone(url);
     assert_int_equal(wire->ops->dial(wire, 1, url), 0);
+    peer = accept_plainly(listening);
     assert_true(place_run(place, is_one, &ups));
     while (uv_run(&place->loop, UV_RUN_NOWAIT) != 0 && poll(&loop, 1, 0) > 0)
         continue;
     assert_int_equal(send_one(wire), 0);
 
-    close_apart(&peer);
+    read_plainly(peer, MU__SP_GREETING_BYTES + MESSAGE_BYTES);
+    (void)close(peer);
     assert_int_equal(poll(&loop, 1, WAIT_MS), 1); /* the loop is woken: not run */
     assert_int_equal(send_one(wire), -MU_EUNAVAILABLE);
+    (void)close(listening);
     place_close(place, 0);
     place_free(place);
 }
@@ -180,14 +221,13 @@ static bool is_hung_up_on(void *arg)
 /* Speaks nng's protocol, and says nothing. */
 static int connect_silently(const char *url)
 {
-    static const char header[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
     struct sockaddr_in address = {.sin_family = AF_INET};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(write(fd, header, sizeof header), (ssize_t)sizeof header);
+    greet(fd, MU__SP_DIALS);
     return fd;
 }
 

@@ -10,6 +10,9 @@
 
 #include "tests/support/contract/wire.h"
 
+#include <nng/nng.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { WAIT_MS = 20000, STEP_MS = 50, ADDRESS_MAX = 200 };
@@ -144,6 +147,48 @@ static inline void place_free(void *arg)
         assert_int_equal(rmdir(place->directory), 0);
     }
     free(place);
+}
+
+/* ---- processes that nng may spoil ---- */
+
+/* Where nng has stopped, nothing of it works any more in that process. Returns 0, or 1;
+ * 128 + n after a signal. */
+static inline int run_apart(int (*run)(const void *arg), const void *arg)
+{
+    int status;
+    pid_t pid;
+
+    (void)fflush(stdout);
+    pid = fork();
+    if (pid < 0)
+        return 1;
+    if (pid == 0)
+        exit(run(arg) == 0 ? 0 : 1);
+    while (waitpid(pid, &status, 0) < 0)
+        continue;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Whether `run` returns 0, in one of several tries where nng spoils it: nng 1.5 stops for
+ * ever in about one of a hundred groups of tests; nng 1.10 panics when it closes
+ * connections of wss, on a busy machine many times in a row (decision 0030). A defect of
+ * ours is there each time. */
+static inline bool passes_apart(const char *name, unsigned failures_max,
+                                int (*run)(const void *arg), const void *arg)
+{
+    const unsigned panics_max = NNG_MINOR_VERSION < 10 ? failures_max : 20;
+    unsigned failures = 0;
+    unsigned panics = 0;
+    int code = 1;
+
+    while (code != 0 && failures < failures_max && panics < panics_max) {
+        code = run_apart(run, arg);
+        panics += code == 128 + SIGABRT;
+        failures += code != 0 && code != 128 + SIGABRT;
+    }
+    if (failures + panics > 0)
+        (void)printf("%s: %u failures, %u panics\n", name, failures, panics);
+    return code == 0;
 }
 
 #endif

@@ -1,9 +1,12 @@
 #include "tests/sim/cluster/losses.h"
 
+#include "actors/local_messages.h"
 #include "actors/ps/server.h"
 #include "actors/views/views.h"
 
-enum { PAUSE_MAX_MS = 400, BACK_MAX_MS = 2000 };
+#include <stdlib.h>
+
+enum { PAUSE_MAX_MS = 400, BACK_MAX_MS = 2000, DRAIN_PERCENT = 15 };
 
 struct backing {
     const struct cluster *cluster;
@@ -26,8 +29,8 @@ static bool is_streaming(const struct cluster *cluster,
         mu__actor_state(task->member.kernel, (mu__pid){MU__NODE_SELF, MU__PS});
     const struct partition *p = ps->partitions[view->partition];
 
-    return p != NULL && p->role == SERVING && p->stream.needed && p->stream.node != 0 &&
-           p->view.number == view->number;
+    return p != NULL && p->role == SERVING && p->streams[TO_BACKUP].needed &&
+           p->streams[TO_BACKUP].node != 0 && p->view.number == view->number;
 }
 
 /* The chief may not have heard yet of a process that died, or of a link that broke. */
@@ -41,17 +44,22 @@ static void check_members(void *user, const struct mu__partition_view *view)
         backing->is_whole = false;
 }
 
+static const void *views_of(const struct cluster *cluster)
+{
+    const struct cluster_task *chief = cluster->chief;
+
+    if (!sim_alive(chief->node) || chief->member.kernel == NULL)
+        return NULL;
+    return mu__actor_state(chief->member.kernel, (mu__pid){MU__NODE_SELF, MU__VIEWS});
+}
+
 /* Whether all partitions would survive the loss of any server. */
 static bool is_backed(const struct cluster *cluster)
 {
-    const struct cluster_task *chief = cluster->chief;
+    const void *views = views_of(cluster);
     struct backing backing = {.cluster = cluster};
     struct mu__view_totals totals;
-    const void *views;
 
-    if (!sim_alive(chief->node) || chief->member.kernel == NULL)
-        return false;
-    views = mu__actor_state(chief->member.kernel, (mu__pid){MU__NODE_SELF, MU__VIEWS});
     if (views == NULL)
         return false;
     mu__views_totals(views, &totals);
@@ -87,6 +95,38 @@ static void kill_server(struct cluster_losses *losses)
            start_server, task);
 }
 
+/* Nobody waits for the answer: the token is of no request. */
+static void drain_server(struct cluster_losses *losses)
+{
+    struct cluster *cluster = losses->cluster;
+    uint32_t last = cluster->options.servers - 1;
+    struct mu__msg *msg = mu__msg_heap(MU__SERVER_DRAIN, sizeof(struct mu__server_drain));
+
+    if (msg == NULL || views_of(cluster) == NULL) {
+        free(msg);
+        return;
+    }
+    *(struct mu__server_drain *)mu__body(msg) = (struct mu__server_drain){
+        .index = (uint32_t)sim_between(&losses->random, 0, last),
+        .requester = {MU__NODE_SELF, MU__CLIENT},
+    };
+    msg->to = (mu__pid){MU__NODE_SELF, MU__VIEWS};
+    sim_note(cluster->sim, MU__LOG_WARN, "a server is drained");
+    (void)mu__kernel_deliver(cluster->chief->member.kernel, msg);
+    losses->drained++;
+}
+
+static void note_moves(struct cluster_losses *losses)
+{
+    const void *views = views_of(losses->cluster);
+    struct mu__view_totals totals;
+
+    if (views == NULL)
+        return;
+    mu__views_totals(views, &totals);
+    losses->moving += totals.moving > 0;
+}
+
 static void step_losses(struct sim *sim, void *arg)
 {
     struct cluster_losses *losses = arg;
@@ -96,6 +136,9 @@ static void step_losses(struct sim *sim, void *arg)
         return;
     if (is_backed(losses->cluster))
         kill_server(losses);
+    if (sim_chance(&losses->random, DRAIN_PERCENT))
+        drain_server(losses);
+    note_moves(losses);
     sim_at(sim, now_ms + sim_between(&losses->random, 1, PAUSE_MAX_MS), step_losses,
            losses);
 }
@@ -106,4 +149,16 @@ void cluster_losses_begin(struct cluster_losses *losses)
            sim_now_ms(losses->cluster->sim) +
                sim_between(&losses->random, 1, PAUSE_MAX_MS),
            step_losses, losses);
+}
+
+bool cluster_losses_are_mended(void *arg)
+{
+    const struct cluster_losses *losses = arg;
+    const void *views = views_of(losses->cluster);
+    struct mu__view_totals totals;
+
+    if (views == NULL)
+        return false;
+    mu__views_totals(views, &totals);
+    return totals.moving == 0 && totals.filling == 0 && totals.without_primary == 0;
 }

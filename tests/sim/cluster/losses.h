@@ -1,6 +1,7 @@
 /* Parameter servers that die, one at a time: each time that every partition has a backup,
- * as the chief's views say, one server may be killed; it starts again, empty. So nothing
- * that was acknowledged may be missing in the end. */
+ * as the chief's views say, one server may be killed; it starts again, empty, and gets
+ * its share. Others are drained meanwhile. So nothing that was acknowledged may be
+ * missing in the end. */
 #ifndef MU_TESTS_SIM_CLUSTER_LOSSES_H
 #define MU_TESTS_SIM_CLUSTER_LOSSES_H
 
@@ -14,9 +15,15 @@ struct cluster_losses {
     uint64_t until_ms; /* then no server is killed any more */
 
     unsigned killed;
+    unsigned drained;
+    unsigned moving; /* times at which partitions were moved */
 };
 
 /* Not within an event. */
 void cluster_losses_begin(struct cluster_losses *losses);
+
+/* Whether nothing is copied or moved any more; as sim_run_to() takes it. `arg` is the
+ * losses. */
+bool cluster_losses_are_mended(void *arg);
 
 #endif

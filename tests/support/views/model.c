@@ -120,11 +120,21 @@ int model_news(struct view_model *model, uint32_t task, uint32_t partition,
                enum mu__replica_fate fate)
 {
     const struct model_server *server = &model->servers[task];
+    bool learner = server->views[partition].backup.incarnation == 0;
+
+    return model_news_of(model, task, partition, fate,
+                         learner || fate == MU__REPLICA_LEVEL);
+}
+
+int model_news_of(struct view_model *model, uint32_t task, uint32_t partition,
+                  enum mu__replica_fate fate, bool learner)
+{
+    const struct model_server *server = &model->servers[task];
     const struct mu__numbered entry = {partition, server->views[partition].number};
     uint8_t bytes[MU__NUMBERED_BYTES];
 
     (void)mu__numbered_put(bytes, &entry);
-    return mu__view_table_news(model->table, server->node, fate,
+    return mu__view_table_news(model->table, server->node, fate, learner,
                                (struct mu__view){bytes, sizeof bytes});
 }
 

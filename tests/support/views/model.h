@@ -57,9 +57,12 @@ void model_link(struct view_model *model, uint32_t task);
 void model_unlink(struct view_model *model, uint32_t task);
 int model_report(struct view_model *model, uint32_t task);
 
-/* What a server says of a partition, of the view that it holds. */
+/* What a server says of a partition, of the view that it holds: of the learner, or of the
+ * backup. Without that word: of the learner if it is alone, or level. */
 int model_news(struct view_model *model, uint32_t task, uint32_t partition,
                enum mu__replica_fate fate);
+int model_news_of(struct view_model *model, uint32_t task, uint32_t partition,
+                  enum mu__replica_fate fate, bool learner);
 
 /* The chief decides, and sends what it owes. */
 void model_settle(struct view_model *model);

@@ -70,18 +70,45 @@ static void on_server_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg
                             &body, sizeof body);
 }
 
+/* What it says of a partition at once, as its primary; 0: nothing. */
+static uint32_t news_of(const struct view_reporter *reporter,
+                        const struct mu__partition_view *view)
+{
+    if (view->primary.task != reporter->task || !reporter->is_ready)
+        return 0;
+    if (view->handover)
+        return MU__REPLICA_READY;
+    return view->learner.incarnation != 0 ? MU__REPLICA_LEVEL : 0;
+}
+
+static void say_news(struct mu__ctx *ctx, const struct view_reporter *reporter,
+                     const struct mu__partition_view *view)
+{
+    const struct mu__numbered entry = {view->partition, view->number};
+    uint8_t bytes[MU__NUMBERED_BYTES];
+    const struct mu__replica_news body = {.news = news_of(reporter, view),
+                                          .learner = view->learner.incarnation != 0,
+                                          .partitions = {bytes, sizeof bytes}};
+
+    (void)mu__numbered_put(bytes, &entry);
+    if (body.news != 0)
+        (void)mu__send_body(ctx, (mu__pid){reporter->chief, MU__VIEWS}, MU__REPLICA_NEWS,
+                            &body, sizeof body);
+}
+
 static void on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct view_reporter *reporter = state;
     const struct mu__views_set *body = mu__body(msg);
     struct mu__partition_view view;
 
-    (void)ctx;
     reporter->sets++;
     for (uint32_t i = 0; i < mu__views_count(body->views); i++) {
         assert_true(mu__views_at(body->views, i, &view));
-        if (view.number > reporter->views[view.partition].number)
-            reporter->views[view.partition] = view;
+        if (view.number <= reporter->views[view.partition].number)
+            continue;
+        reporter->views[view.partition] = view;
+        say_news(ctx, reporter, &view);
     }
 }
 

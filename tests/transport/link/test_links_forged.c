@@ -39,6 +39,31 @@ TEST_ON(test_incarnation_of_a_living_process, struct fixture *f, setup_up, teard
     assert_int_equal(counters.messages_in, 1);
 }
 
+/* Both dialled, and one of the dials gave way: that one may be heard late. What comes
+ * much later is not that one. */
+TEST_ON(test_late_dial_is_no_news, struct fixture *f, setup, teardown)
+{
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    run_for(f, 40);
+    speak_to_dialler(f);
+    say_hello_words(f, &good);
+    for (int i = 0; i < 2; i++) {
+        uint32_t first = f->peer.out;
+
+        run_for(f, 20);
+        assert_int_equal(mu__links_count_up(f->us.links), 1);
+        dial_us(f);
+        say_hello_words(f, &good);
+        run_for(f, 20);
+        assert_int_equal(strstr(sim_trace(f->sim), "the first one is up") != NULL, i);
+        f->peer.out = first;
+        say_data(f, PEER, US);
+        run_for(f, 300);
+        say_data(f, PEER, US);
+        run_for(f, 300);
+    }
+}
+
 /* The same of clients, of which several may have one index. */
 TEST_ON(test_incarnation_of_a_living_client, struct fixture *f, setup_up, teardown)
 {
