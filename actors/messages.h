@@ -118,7 +118,12 @@
     M(176, FILL_TAKEN, fill_taken, TASK, MU__FILL_TAKEN_FIELDS)                       \
     M(177, FENCED, fenced, TASK, MU__FENCED_FIELDS)                                   \
     M(178, REPLICA_VIEW, replica_view, TASK, MU__REPLICA_VIEW_FIELDS)                 \
-    M(179, VIEWS_GET, views_get, CHIEF, MU__VIEWS_GET_FIELDS)
+    M(179, VIEWS_GET, views_get, CHIEF, MU__VIEWS_GET_FIELDS)                         \
+    M(190, SNAPSHOT_OPEN, snapshot_open, USE, MU__SNAPSHOT_OPEN_FIELDS)               \
+    M(191, SNAPSHOT_OPENED, snapshot_opened, TASK, MU__SNAPSHOT_OPENED_FIELDS)        \
+    M(192, SNAPSHOT_READ, snapshot_read, USE_READ, MU__SNAPSHOT_READ_FIELDS)          \
+    M(193, SNAPSHOT_CLOSE, snapshot_close, USE, MU__SNAPSHOT_CLOSE_FIELDS)            \
+    M(194, WINDOWS_PUT, windows_put, USE, MU__WINDOWS_PUT_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

@@ -1,9 +1,12 @@
-/* Checkpoints of variables: one after the other is read from the servers into the files,
- * or from the files to the servers, so that one variable at a time is in memory. */
+/* Checkpoints of variables: a snapshot of their partitions is read into the files, in
+ * pieces; one variable after the other is read from the files to the servers. */
 #include "muster/checkpoint.h"
 
 #include "actors/packing.h"
+#include "actors/ps/windows.h"
+#include "actors/variables/variables.h"
 #include "api/internal.h"
+#include "api/snapshot_reader.h"
 #include "node/deadline.h"
 #include "node/files/checkpoint/ckpt_reader.h"
 #include "node/files/checkpoint/ckpt_writer.h"
@@ -73,13 +76,13 @@ static int declare_variables(struct mu__ckpt_writer *writer, mu_variable **sorte
                              size_t count, mu_error *ret_error)
 {
     uint64_t bytes = 0;
-    uint32_t partition = 0;
+    uint32_t file = 0;
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < count; i++) {
         const struct mu__shape *shape = &sorted[i]->opened->shape;
         const struct mu__ckpt_part part = {
-            .partition = partition,
+            .file = file,
             .name = sorted[i]->opened->name,
             .shape = shape,
             .end_row = shape->rank == 0 ? 1 : shape->dims[0],
@@ -89,40 +92,59 @@ static int declare_variables(struct mu__ckpt_writer *writer, mu_variable **sorte
         bytes += mu__shape_bytes(shape);
         if (bytes >= FILE_BYTES) {
             bytes = 0;
-            partition++;
+            file++;
         }
     }
     return rv;
 }
 
-static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable, size_t i,
-                         int64_t timeout_ms, mu_error *ret_error)
+static int put_saved(void *owner, size_t variable, uint64_t offset, const void *data,
+                     uint32_t size, mu_error *ret_error)
 {
-    size_t bytes = mu_variable_bytes(variable);
-    void *content = malloc(bytes);
-    int rv;
+    return mu__ckpt_writer_write_at(owner, variable, offset, data, size, ret_error);
+}
 
-    if (content == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: no memory to save it",
-                            variable->opened->name);
-    rv = mu_variable_read(variable, content, bytes, timeout_ms, ret_error);
-    if (rv == 0)
-        rv = mu__ckpt_writer_write(writer, i, content, ret_error);
-    free(content);
+static int save_partitions(struct mu__ckpt_writer *writer,
+                           const struct mu__snapshot_reader *reader, mu_error *ret_error)
+{
+    struct mu__ckpt_partition partitions[MU__PARTITIONS];
+    struct mu__snapshot_partition read;
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (mu__snapshot_partition_at(reader, i, &read))
+            partitions[count++] = (struct mu__ckpt_partition){
+                i, read.record, read.sum, read.windows, read.windows_bytes};
+    return mu__ckpt_writer_write_partitions(writer, partitions, count, ret_error);
+}
+
+static int save_variables(struct mu__ckpt_writer *writer, mu_variable **sorted,
+                          size_t count, int64_t timeout_ms, mu_error *ret_error)
+{
+    const struct mu__snapshot_target target = {put_saved, writer,
+                                               mu__ckpt_writer_crc(writer)};
+    struct mu__snapshot_reader *reader;
+    int rv =
+        mu__snapshot_read_all(sorted, count, timeout_ms, &target, ret_error, &reader);
+
+    if (rv != 0)
+        return rv;
+    for (size_t i = 0; i < count; i++)
+        mu__ckpt_writer_end_part(writer, i, mu__snapshot_sum(reader, i));
+    rv = save_partitions(writer, reader, ret_error);
+    mu__snapshot_reader_free(reader);
     return rv;
 }
 
 static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size_t count,
                       const mu_value *values, int64_t timeout_ms, mu_error *ret_error)
 {
-    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     int rv = declare_variables(writer, sorted, count, ret_error);
 
     if (rv == 0 && values != NULL)
         rv = mu__ckpt_writer_write_value(writer, values, ret_error);
-    for (size_t i = 0; rv == 0 && i < count; i++)
-        rv = save_variable(writer, sorted[i], i, mu__deadline_left_ms(deadline_ns),
-                           ret_error);
+    if (rv == 0)
+        rv = save_variables(writer, sorted, count, timeout_ms, ret_error);
     return rv == 0 ? mu__ckpt_writer_finish(writer, ret_error) : rv;
 }
 
@@ -406,10 +428,11 @@ static int open_variable(mu_node *node, const struct mu__ckpt_reader *reader,
 }
 
 /* The content is assigned even where this call may have created the variable with it:
- * another task may have been faster. */
+ * another task may have been faster. Clears *is_same unless its shards are those that
+ * were saved. */
 static int restore_variable(mu_node *node, const struct mu__ckpt_reader *reader,
                             const struct mu__manifest_variable *saved,
-                            uint64_t deadline_ns, mu_error *ret_error)
+                            uint64_t deadline_ns, mu_error *ret_error, bool *is_same)
 {
     const struct mu__shape shape = mu__ckpt_shape(saved);
     mu_variable *variable = NULL;
@@ -422,8 +445,68 @@ static int restore_variable(mu_node *node, const struct mu__ckpt_reader *reader,
     if (rv == 0)
         rv = mu_variable_assign(variable, content, (size_t)mu__shape_bytes(&shape),
                                 mu__deadline_left_ms(deadline_ns), ret_error);
+    if (rv == 0 && variable->opened->shape.shards != saved->shards)
+        *is_same = false;
     mu_variable_close(variable);
     free(content);
+    return rv;
+}
+
+static int put_windows(mu_node *node, uint32_t partition, const uint8_t *bytes,
+                       uint64_t size, uint64_t deadline_ns, mu_error *ret_error)
+{
+    static const struct mu__shape shape = {.shards = 1};
+    struct mu__snapshot_call windows = {.partition = partition,
+                                        .bytes = {bytes, (uint32_t)size}};
+    struct mu__variable_call call = {
+        .call = {.operation = MU__VARIABLE_WINDOWS_PUT,
+                 .timeout_ms = mu__deadline_left_ms(deadline_ns)},
+        .name = "of a checkpoint",
+        .shape = &shape,
+        .servers_count = (uint32_t)node->ps_count,
+        .snapshot = &windows,
+    };
+
+    return mu__node_call(node, MU__VARIABLES, &call.call, ret_error);
+}
+
+/* So many bytes of whole entries as fit into one message; 0: they are malformed. */
+static uint64_t next_windows(const uint8_t *bytes, uint64_t size)
+{
+    uint64_t taken = 0;
+    uint64_t entry;
+
+    while (taken < size) {
+        entry = mu__windows_entry_bytes(bytes + taken, size - taken);
+        if (entry == 0)
+            return 0;
+        if (taken > 0 && taken + entry > MU__WINDOW_BYTES_MAX)
+            break;
+        taken += entry;
+    }
+    return taken;
+}
+
+static int restore_windows_of(mu_node *node, const struct mu__ckpt_reader *reader,
+                              size_t i, uint64_t deadline_ns, mu_error *ret_error)
+{
+    uint32_t partition = reader->manifest.partitions[i].partition;
+    const uint8_t *bytes;
+    uint64_t left;
+    int rv = 0;
+
+    mu__ckpt_reader_windows(reader, i, &bytes, &left);
+    while (rv == 0 && left > 0) {
+        uint64_t size = next_windows(bytes, left);
+
+        if (size == 0 || partition >= MU__PARTITIONS)
+            return mu_error_set(ret_error, -MU_EDATALOSS,
+                                "\"%.200s\": the windows of partition %u are malformed",
+                                reader->path, (unsigned)partition);
+        rv = put_windows(node, partition, bytes, size, deadline_ns, ret_error);
+        bytes += size;
+        left -= size;
+    }
     return rv;
 }
 
@@ -432,6 +515,7 @@ static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
                          mu_error *ret_error)
 {
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
+    bool is_same = true;
     int rv = 0;
 
     for (size_t i = 0; i < count; i++)
@@ -441,19 +525,24 @@ static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
                                 reader->path);
     for (size_t i = 0; rv == 0 && i < count; i++)
         rv = restore_variable(node, reader, mu__ckpt_reader_find(reader, names[i]),
-                              deadline_ns, ret_error);
+                              deadline_ns, ret_error, &is_same);
     return rv;
 }
 
+/* With what was applied to them, since an effect that is in the contents must not be
+ * applied again. That is known by partition; so it holds for all shards or for none. */
 static int restore_all_variables(mu_node *node, const struct mu__ckpt_reader *reader,
                                  int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
+    bool is_same = true;
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < reader->manifest.variables_count; i++)
         rv = restore_variable(node, reader, &reader->manifest.variables[i], deadline_ns,
-                              ret_error);
+                              ret_error, &is_same);
+    for (size_t i = 0; rv == 0 && is_same && i < reader->manifest.partitions_count; i++)
+        rv = restore_windows_of(node, reader, i, deadline_ns, ret_error);
     return rv;
 }
 

@@ -51,6 +51,41 @@
 #define MU__RECORDS_DONE_FIELDS(F, S) \
     F(S, REQUIRED, bytes, marks, MU__PARTITIONS *MU__RECORD_MARK_BYTES)
 
+/* -- snapshots: what a partition holds at one record --
+ *
+ * SNAPSHOT_OPEN begins one of the shards with these ids, 8 bytes each, the lowest first;
+ * its number is the token. It has also the windows of what was applied, of `windows`
+ * bytes (actors/ps/windows.h). VAR_DATA answers SNAPSHOT_READ; `variable` 0: the windows.
+ * Each byte is read once; with the last one the snapshot ends, as with SNAPSHOT_CLOSE,
+ * the end of the client's link or of the generation. */
+#define MU__SNAPSHOT_OPEN_FIELDS(F, S)               \
+    F(S, REQUIRED, u64, token, 0)                    \
+    F(S, REQUIRED, bytes, ids, MU__WINDOW_BYTES_MAX) \
+    MU__PARTITION_FIELDS(F, S)
+#define MU__SNAPSHOT_OPENED_FIELDS(F, S)             \
+    F(S, REQUIRED, u64, token, 0)                    \
+    F(S, OPTIONAL, u32, code, 255)                   \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX) \
+    F(S, OPTIONAL, u64, record, 0)                   \
+    F(S, OPTIONAL, u64, sum, 0)                      \
+    F(S, OPTIONAL, u64, windows, 0)
+#define MU__SNAPSHOT_READ_FIELDS(F, S)             \
+    F(S, REQUIRED, u64, token, 0)                  \
+    F(S, REQUIRED, u64, snapshot, 0)               \
+    F(S, REQUIRED, u64, variable, 0)               \
+    F(S, REQUIRED, u64, offset, 0)                 \
+    F(S, REQUIRED, u32, size, MU__PIECE_BYTES_MAX) \
+    MU__PARTITION_FIELDS(F, S)
+#define MU__SNAPSHOT_CLOSE_FIELDS(F, S) \
+    F(S, REQUIRED, u64, snapshot, 0)    \
+    MU__PARTITION_FIELDS(F, S)
+
+/* Numbers that were applied once, of a snapshot; VAR_WRITTEN answers. */
+#define MU__WINDOWS_PUT_FIELDS(F, S)                         \
+    F(S, REQUIRED, u64, token, 0)                            \
+    F(S, REQUIRED, bytes, windows, 2 * MU__WINDOW_BYTES_MAX) \
+    MU__RECORD_FIELDS(F, S)
+
 /* A learner is filled: FILL_BEGIN, a FILL_WRITER for each writer, a FILL_SHARD for each
  * shard; then FILL_DATA, which the learner answers with FILL_TAKEN; then FILL_END.
  * Records travel between all of these. `record`: the last one that the primary had

@@ -7,12 +7,12 @@ void mu__applied_done(struct mu__applied *applied)
 
 bool mu__applied_fence(struct mu__applied *applied, uint64_t origin, uint64_t epoch)
 {
-    bool is_new = !applied->fenced || applied->origin != origin;
+    bool is_known = applied->origin == origin && origin != 0;
 
     applied->epoch = epoch;
-    if (!is_new)
-        return false;
     applied->fenced = true;
+    if (is_known)
+        return false;
     applied->origin = origin;
     mu__id_window_done(&applied->window);
     mu__id_window_init(&applied->window, 1);

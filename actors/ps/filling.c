@@ -8,6 +8,7 @@
 #include "actors/ps/stream.h"
 
 #include "actors/keep.h"
+#include "actors/ps/windows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -70,50 +71,6 @@ void mu__fill_end(struct ps *ps, struct partition *p)
     p->filling = (struct filling){.active = false};
 }
 
-/* ---- Windows as they travel ---- */
-
-static uint32_t window_bytes(const struct mu__id_window *window)
-{
-    return (uint32_t)((window->end - window->base + 7) / 8);
-}
-
-/* NULL: out of memory. The caller frees it. */
-static uint8_t *pack_window(const struct mu__id_window *window, struct mu__view *ret_view)
-{
-    uint32_t size = window_bytes(window);
-    uint8_t *bits = calloc(1, (size_t)size + 1);
-
-    if (bits == NULL)
-        return NULL;
-    for (uint64_t id = window->base; id < window->end; id++)
-        if (mu__id_window_has(window, id))
-            bits[(id - window->base) / 8] |= (uint8_t)(1u << (id - window->base) % 8);
-    *ret_view = (struct mu__view){bits, size};
-    return bits;
-}
-
-struct packed_window {
-    uint64_t base;
-    uint64_t end;
-    struct mu__view bits;
-};
-
-static int unpack_window(const struct packed_window *packed, struct mu__id_window *window)
-{
-    const uint8_t *bits = packed->bits.data;
-    int rv = 0;
-
-    if (packed->end < packed->base ||
-        packed->bits.size < (packed->end - packed->base) / 8)
-        return -MU_EINVALID;
-    mu__id_window_done(window);
-    mu__id_window_init(window, packed->base);
-    for (uint64_t i = 0; rv == 0 && i < (uint64_t)packed->bits.size * 8; i++)
-        if ((bits[i / 8] >> i % 8 & 1) != 0)
-            rv = mu__id_window_add(window, packed->base + i);
-    return rv;
-}
-
 /* ---- The primary ---- */
 
 /* False: the replica is lost. */
@@ -141,7 +98,7 @@ static bool send_fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition
         .base = p->applied.window.base,
         .end = p->applied.window.end,
     };
-    uint8_t *bits = pack_window(&p->applied.window, &body.applied);
+    uint8_t *bits = mu__window_pack(&p->applied.window, &body.applied);
     bool sent;
 
     if (bits == NULL) {
@@ -163,7 +120,7 @@ static bool send_fill_writer(struct mu__ctx *ctx, struct ps *ps, struct partitio
         .base = writer->window.base,
         .end = writer->window.end,
     };
-    uint8_t *bits = pack_window(&writer->window, &body.applied);
+    uint8_t *bits = mu__window_pack(&writer->window, &body.applied);
     bool sent;
 
     if (bits == NULL) {
@@ -384,7 +341,7 @@ void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
     const struct mu__fill_begin *body = mu__body(msg);
-    const struct packed_window window = {body->base, body->end, body->applied};
+    const struct mu__packed_window window = {body->base, body->end, body->applied};
     struct partition *p =
         learner_of(ctx, ps, body->partition, body->view, msg->from.node);
     mu_error error = {.code = 0};
@@ -399,7 +356,8 @@ void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                            (struct mu__store_position){body->serial, body->creations});
     if (body->fenced)
         (void)mu__applied_fence(&p->applied, body->origin, body->epoch);
-    rv = unpack_window(&window, &p->applied.window);
+    p->applied.origin = body->origin;
+    rv = mu__window_unpack(&window, &p->applied.window);
     if (rv != 0)
         (void)mu_error_set(&error, rv, "its window of effects: %s", mu_strerror(rv));
     check_taken(ctx, ps, p, rv, &error);
@@ -409,7 +367,7 @@ void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
     const struct mu__fill_writer *body = mu__body(msg);
-    const struct packed_window window = {body->base, body->end, body->applied};
+    const struct mu__packed_window window = {body->base, body->end, body->applied};
     struct partition *p =
         learner_of(ctx, ps, body->partition, body->view, msg->from.node);
     struct mu__known_writer *writer;
@@ -420,7 +378,7 @@ void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     writer = mu__writers_need(&p->writers, body->origin);
     if (writer != NULL)
-        rv = unpack_window(&window, &writer->window);
+        rv = mu__window_unpack(&window, &writer->window);
     if (rv != 0)
         (void)mu_error_set(&error, rv, "its window of writes: %s", mu_strerror(rv));
     check_taken(ctx, ps, p, rv, &error);

@@ -4,7 +4,8 @@
  *     openers.c         who opened a shard and waits for it
  *     shards.c          shards by name and id, and how they are made
  *     shard_writes.c    writes, staged assigns, batches of runs
- *     store_copy.c      what a copy is made from, and how */
+ *     store_copy.c      what a copy is made from, and how
+ *     store_snapshots.c shards as they were at one time */
 #ifndef MU_ACTORS_PS_INTERNAL_H
 #define MU_ACTORS_PS_INTERNAL_H
 
@@ -82,6 +83,8 @@ struct mu__variable_store {
     struct variable *visited; /* by mu__store_visit; NULL: none, or all were */
     bool visited_removed;     /* `visited` is the one behind it */
     struct mu__store_totals totals;
+    struct mu__list snapshots; /* store_snapshots.c */
+    uint64_t copied;           /* bytes, unless several stores count together */
 };
 
 static inline struct variable *oldest_shard(const struct mu__variable_store *store)
@@ -188,5 +191,10 @@ bool mu__shard_has_transfers(const struct mu__variable_store *store, uint32_t no
 int mu__shard_stage(struct mu__variable_store *store, struct variable *v,
                     const struct mu__store_write *write, mu_error *ret_error);
 bool mu__shard_has_creator(const struct variable *v);
+
+/* ---- store_snapshots.c ---- */
+
+/* Its content is about to change, or to be dropped: snapshots copy it. */
+void mu__shard_will_change(struct mu__variable_store *store, const struct variable *v);
 
 #endif

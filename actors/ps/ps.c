@@ -34,13 +34,12 @@ void mu__ps_answer(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint16_
         mu__ps_send(ctx, to, kind, body, size);
 }
 
-/* Codes travel as positive numbers, messages only with an error. */
-static uint32_t code_to_send(int rv)
+uint32_t mu__ps_code(int rv)
 {
     return (uint32_t)-rv;
 }
 
-static struct mu__view message_of(int rv, const char *reason)
+struct mu__view mu__ps_message_of(int rv, const char *reason)
 {
     return rv == 0 ? (struct mu__view){NULL, 0} : mu__view_str(reason);
 }
@@ -50,8 +49,8 @@ static void answer_open(struct mu__ctx *ctx, struct partition *p,
 {
     const struct mu__var_opened body = {
         .token = opened->requester.token,
-        .code = code_to_send(opened->code),
-        .message = message_of(opened->code, opened->reason),
+        .code = mu__ps_code(opened->code),
+        .message = mu__ps_message_of(opened->code, opened->reason),
         .variable = opened->id,
         .created = opened->created,
         .creation = opened->creation,
@@ -151,8 +150,8 @@ static void apply_var_write(struct mu__ctx *ctx, struct ps *ps, struct partition
         (void)mu__store_write(p->store, &request, &error, &reply.version);
     if (error.code == 0)
         reply.version = mu__store_version(p->store, body->variable);
-    reply.code = code_to_send(error.code);
-    reply.message = message_of(error.code, error.message);
+    reply.code = mu__ps_code(error.code);
+    reply.message = mu__ps_message_of(error.code, error.message);
     mu__stream_note(p, reply.code + mu__store_sample(p->store, body->variable,
                                                      body->offset, body->data.size));
     if (body->operation != MU__WRITE_ABANDON)
@@ -277,8 +276,8 @@ static void answer_effect(struct mu__ctx *ctx, struct partition *p, mu__pid to,
 {
     const struct mu__effect_written body = {
         .token = token,
-        .code = code_to_send(outcome->error.code),
-        .message = message_of(outcome->error.code, outcome->error.message),
+        .code = mu__ps_code(outcome->error.code),
+        .message = mu__ps_message_of(outcome->error.code, outcome->error.message),
         .again = outcome->again,
         .staged = outcome->staged,
     };
@@ -307,7 +306,7 @@ static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partit
         apply_batch(ps, p, &piece.write, body, &outcome);
     else
         stage_piece(ps, p, &piece, body, &outcome);
-    mu__stream_note(p, code_to_send(outcome.error.code) + outcome.again);
+    mu__stream_note(p, mu__ps_code(outcome.error.code) + outcome.again);
     if (!outcome.is_none)
         answer_effect(ctx, p, from, body->token, &outcome);
 }
@@ -351,6 +350,7 @@ static const struct mutation mutations[] = {
     MUTATION(VAR_WRITE, var_write, apply_var_write),
     MUTATION(VAR_OPEN, var_open, apply_open),
     MUTATION(FENCED, fenced, apply_fence),
+    MUTATION(WINDOWS_PUT, windows_put, mu__snapshot_apply_windows),
     MUTATION(CLIENT_LOST, client_lost, apply_client_lost),
 };
 
@@ -363,8 +363,7 @@ const struct mutation *mu__ps_mutation(uint16_t kind)
     return mutation;
 }
 
-/* NULL: it is not served here, or not in this generation. */
-static struct partition *find_serving(const struct ps *ps, uint32_t partition,
+struct partition *mu__ps_find_serving(const struct ps *ps, uint32_t partition,
                                       uint64_t generation)
 {
     struct partition *p = ps->partitions[partition];
@@ -374,8 +373,7 @@ static struct partition *find_serving(const struct ps *ps, uint32_t partition,
     return p;
 }
 
-/* A primary that reaches neither its replicas nor a chief may have been replaced. */
-static bool is_primary_cut_off(const struct ps *ps, const struct partition *p)
+bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p)
 {
     return mu__stream_is_cut_off(p) && !mu__ps_has_chief(ps);
 }
@@ -389,15 +387,15 @@ static void answer_read(struct mu__ctx *ctx, struct partition *p,
     mu_error error;
     int rv = mu__store_read(p->store, &request, &error, &reply.data, &reply.version);
 
-    reply.code = code_to_send(rv);
-    reply.message = message_of(rv, error.message);
+    reply.code = mu__ps_code(rv);
+    reply.message = mu__ps_message_of(rv, error.message);
     mu__ps_answer(ctx, p, msg->from, MU__VAR_DATA, &reply, sizeof reply);
 }
 
 static bool begin_read(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                        const struct mu__msg *msg)
 {
-    if (p->ready || is_primary_cut_off(ps, p))
+    if (p->ready || mu__ps_is_cut_off(ps, p))
         return false;
     answer_read(ctx, p, msg);
     return true;
@@ -410,6 +408,8 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
 
     if (msg->kind == MU__VAR_READ)
         return begin_read(ctx, ps, p, msg);
+    if (msg->kind == MU__SNAPSHOT_OPEN)
+        return mu__snapshot_begin(ctx, ps, p, msg);
     if (mu__stream_is_blocked(ctx, ps, p))
         return false;
     mutation = mu__ps_mutation(msg->kind);
@@ -451,7 +451,7 @@ static void on_mutation(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__stream_take(ctx, ps, mutation, msg);
         return;
     }
-    p = find_serving(ps, partition, generation);
+    p = mu__ps_find_serving(ps, partition, generation);
     if (p != NULL && msg->kind != MU__CLIENT_LOST && msg->kind != MU__FENCED)
         mu__ps_begin(ctx, ps, p, msg);
 }
@@ -460,7 +460,7 @@ static void on_variable_read(struct mu__ctx *ctx, void *state, struct mu__msg *m
 {
     struct ps *ps = state;
     const struct mu__var_read *body = mu__body(msg);
-    struct partition *p = find_serving(ps, body->partition, body->generation);
+    struct partition *p = mu__ps_find_serving(ps, body->partition, body->generation);
 
     if (p != NULL && !begin_read(ctx, ps, p, msg))
         mu__stream_defer(ctx, ps, p, mu__claim(ctx));
@@ -542,6 +542,7 @@ static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
     ps->leader = config->leader;
     ps->limits = config->limits == NULL ? mu__store_limits_default : *config->limits;
     ps->limits.bytes_used = &ps->bytes_used;
+    ps->limits.copied = &ps->copied;
     return mu__watch_nodes(ctx);
 }
 
@@ -558,6 +559,10 @@ static const struct mu__handler handlers[] = {
     {MU__FENCE, on_fence},
     {MU__FENCED, on_mutation},
     {MU__CLIENT_LOST, on_mutation},
+    {MU__SNAPSHOT_OPEN, mu__snapshot_on_open},
+    {MU__SNAPSHOT_READ, mu__snapshot_on_read},
+    {MU__SNAPSHOT_CLOSE, mu__snapshot_on_close},
+    {MU__WINDOWS_PUT, on_mutation},
     {MU__RECORDS_DONE, mu__stream_on_records_done},
     {MU__VIEWS_SET, mu__ps_on_views_set},
     {MU__VIEWS_GET, mu__ps_on_views_get},

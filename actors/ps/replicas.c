@@ -3,6 +3,7 @@
 
 #include "actors/keep.h"
 #include "actors/packing.h"
+#include "actors/ps/store_snapshots.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -198,6 +199,7 @@ void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p)
     mu__stream_drop(ctx, p);
     mu__staging_done(&p->staging);
     mu__store_forget_nodes(p->store);
+    mu__snapshots_drop(p->store);
 }
 
 static void begin_ps_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
@@ -547,6 +549,7 @@ static void note_unlinked(struct mu__ctx *ctx, struct ps *ps, struct partition *
     for (int i = 0; i < STREAMS; i++)
         if (p->streams[i].node == node)
             mu__stream_lose(ps, p, i, MU__REPLICA_LOST);
+    mu__snapshots_drop_node(p->store, node);
     forget_client(ctx, ps, p, node);
 }
 

@@ -4,6 +4,7 @@
  *     replicas.c    views: which partitions are here, and in which role
  *     stream.c      records to the other replicas, and answers that wait for them
  *     filling.c     a learner gets what a partition holds
+ *     snapshots.c   clients read what a partition held at one record, and give it back
  *     ps_status.c   what the status shows
  *
  * A partition is a state machine: what changes it is a request, which gets the next
@@ -122,6 +123,7 @@ struct ps {
     const char *leader;
     struct mu__store_limits limits;
     uint64_t bytes_used;
+    uint64_t copied;
     uint64_t staged_used;
     struct partition *partitions[MU__PARTITIONS];     /* NULL: not here */
     struct mu__partition_view newest[MU__PARTITIONS]; /* that were heard */
@@ -174,6 +176,17 @@ void mu__ps_answer(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint16_
 /* Send to another actor; a loss is logged. */
 void mu__ps_send(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
                  size_t size);
+
+/* Codes travel as positive numbers, messages only with an error. */
+uint32_t mu__ps_code(int rv);
+struct mu__view mu__ps_message_of(int rv, const char *reason);
+
+/* NULL: it is not served here, or not in this generation. */
+struct partition *mu__ps_find_serving(const struct ps *ps, uint32_t partition,
+                                      uint64_t generation);
+
+/* A primary that reaches neither its replicas nor a chief may have been replaced. */
+bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p);
 
 /* Let a partition know the fence that the server knows. */
 void mu__ps_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p);

@@ -356,10 +356,12 @@ static int apply_write(struct mu__variable_store *store, struct variable *v,
                        const struct mu__store_write *write, mu_error *ret_error)
 {
     const struct write_kind *operation = &operations[write->operation];
-    int rv = v->stage == READY || !operation->changes
-                 ? operation->run(store, v, write, ret_error)
-                 : write_initial(store, v, write, ret_error);
+    int rv;
 
+    mu__shard_will_change(store, v);
+    rv = v->stage == READY || !operation->changes
+             ? operation->run(store, v, write, ret_error)
+             : write_initial(store, v, write, ret_error);
     if (rv == 0 && operation->changes)
         count_write(v, write);
     return rv;
@@ -441,6 +443,7 @@ void mu__store_apply_batch(struct mu__variable_store *store,
         int rv = 0;
 
         assert(v != NULL && v->stage == READY);
+        mu__shard_will_change(store, v);
         if (write->operation == MU__WRITE_ASSIGN)
             memcpy(v->data + write->offset, write->data.data, write->data.size);
         else

@@ -217,6 +217,7 @@ void mu__shard_strip(struct mu__variable_store *store, struct variable *v)
     if (v->stage == ABSENT)
         return;
     mu__shard_drop_transfers(store, v, 0);
+    mu__shard_will_change(store, v);
     (void)mu__map_remove(&store->by_id, v->id);
     mu__shard_give_memory(store, v->data, v->bytes);
     mu__shard_give_memory(store, v->velocity, v->bytes);

@@ -1,4 +1,5 @@
-/* A partition's stream of records to its other replica, and how a learner is filled. */
+/* A partition's stream of records to its other replica, how a learner is filled, and
+ * snapshots for clients. */
 #ifndef MU_ACTORS_PS_STREAM_H
 #define MU_ACTORS_PS_STREAM_H
 
@@ -85,5 +86,19 @@ void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_taken(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* ---- snapshots.c ---- */
+
+void mu__snapshot_on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__snapshot_on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__snapshot_on_close(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* Open the snapshot that a message asks for; false: that has to wait. */
+bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                        const struct mu__msg *msg);
+
+/* A mutation: WINDOWS_PUT. */
+void mu__snapshot_apply_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                                const struct mu__msg *msg, mu__pid from);
 
 #endif

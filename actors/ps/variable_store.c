@@ -1,5 +1,6 @@
 /* Opening and reading shards, and the store as a whole. */
 #include "actors/ps/internal.h"
+#include "actors/ps/store_snapshots.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@ const struct mu__store_limits mu__store_limits_default = {
     .variables_max = 1 << 16,
     .waiting_max = 1 << 16,
     .transfers_node_max = 64,
+    .copies_max = UINT64_C(1) << 40,
 };
 
 bool mu__store_next_opened(struct mu__variable_store *store,
@@ -296,6 +298,7 @@ void mu__store_free(struct mu__variable_store *store)
 
     if (store == NULL)
         return;
+    mu__snapshots_drop(store);
     for (struct variable *v = oldest_shard(store); v != NULL; v = next) {
         next = next_shard(v);
         mu__shard_drop_transfers(store, v, 0);

@@ -17,7 +17,8 @@ struct pending_abandon {
     mu__pid to;
     uint32_t partition;
     uint64_t generation;
-    uint64_t batch; /* its token; 0: of a call, by the next two */
+    uint64_t snapshot; /* its number; 0: no snapshot, */
+    uint64_t batch;    /* but one with this token; 0: of a call, by the next two */
     uint64_t variable;
     uint64_t transfer;
 };
@@ -36,7 +37,12 @@ static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abando
         .partition = abandon->partition,
         .generation = abandon->generation,
     };
+    const struct mu__snapshot_close close = {.snapshot = abandon->snapshot,
+                                             .partition = abandon->partition,
+                                             .generation = abandon->generation};
 
+    if (abandon->snapshot != 0)
+        return mu__send_body(ctx, abandon->to, MU__SNAPSHOT_CLOSE, &close, sizeof close);
     if (abandon->batch != 0)
         return mu__send_body(ctx, abandon->to, MU__EFFECT_WRITE, &batch, sizeof batch);
     return mu__send_body(ctx, abandon->to, MU__VAR_WRITE, &body, sizeof body);
@@ -88,6 +94,15 @@ void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
     struct pending_abandon abandon = abandon_at(v, batch->partition);
 
     abandon.batch = batch->token;
+    report_abandon(ctx, v, &abandon);
+}
+
+void mu__vars_close_snapshot(struct mu__ctx *ctx, struct variables *v, uint32_t partition,
+                             uint64_t number)
+{
+    struct pending_abandon abandon = abandon_at(v, partition);
+
+    abandon.snapshot = number;
     report_abandon(ctx, v, &abandon);
 }
 

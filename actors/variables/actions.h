@@ -223,6 +223,10 @@ void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
 void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
                            const struct op_part *part);
 
+/* Tell the server of a partition that a snapshot is not needed any more. */
+void mu__vars_close_snapshot(struct mu__ctx *ctx, struct variables *v, uint32_t partition,
+                             uint64_t number);
+
 /* Send again the ABANDONs that found no room in a link; drop these. */
 void mu__vars_retry_abandons(struct mu__ctx *ctx, struct variables *v);
 void mu__vars_drop_abandons(struct variables *v);

@@ -2,6 +2,7 @@
  * of all pieces of calls, which has to be fast, is in this file. */
 #include "actors/variables/actions.h"
 #include "actors/variables/batches.h"
+#include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"
@@ -295,6 +296,8 @@ static uint16_t answer_to(const struct op_part *part)
 {
     if (part->step == OPENING)
         return MU__VAR_OPENED;
+    if (part->op->call->snapshot != NULL)
+        return mu__vars_snapshot_answer(part);
     return part->write == 0 ? MU__VAR_DATA : MU__VAR_WRITTEN;
 }
 
@@ -315,6 +318,8 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
                        left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX);
     if (part->step == OPENING)
         rv = send_open(ctx, v, part, flight);
+    else if (part->op->call->snapshot != NULL)
+        rv = mu__vars_send_snapshot(ctx, v, part, flight);
     else if (part->write == 0)
         rv = send_read(ctx, v, part, flight);
     else

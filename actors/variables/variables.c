@@ -2,6 +2,7 @@
 #include "actors/variables/variables.h"
 
 #include "actors/variables/actions.h"
+#include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"
@@ -19,6 +20,9 @@ static const struct rule rules[] = {
     [MU__VARIABLE_ASSIGN] = {"assign", MU__WRITE_ASSIGN, false},
     [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, true},
     [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, true},
+    [MU__VARIABLE_SNAPSHOT] = {"snapshot", 0, false},
+    [MU__VARIABLE_SNAPSHOT_READ] = {"read of a snapshot", 0, false},
+    [MU__VARIABLE_WINDOWS_PUT] = {"restoring what was applied", 0, false},
 };
 
 /* ---- Timers ---- */
@@ -114,7 +118,7 @@ static void plan_part(struct variables *v, struct operation *op, uint32_t shard)
 static struct operation *operation_new(struct variables *v,
                                        struct mu__variable_call *call)
 {
-    uint32_t count = call->shape->shards;
+    uint32_t count = call->snapshot != NULL ? 1 : call->shape->shards;
     struct operation *op = calloc(1, sizeof *op + count * sizeof op->parts[0]);
 
     if (op == NULL)
@@ -126,7 +130,10 @@ static struct operation *operation_new(struct variables *v,
     op->parts_left = is_open(op) ? 0 : count;
     op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
     for (uint32_t i = 0; i < count; i++)
-        plan_part(v, op, i);
+        if (call->snapshot != NULL)
+            mu__vars_plan_snapshot(op);
+        else
+            plan_part(v, op, i);
     mu__list_prepend(&v->calls, &op->node);
     return op;
 }
@@ -178,9 +185,15 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct operation *op;
     int rv;
 
+    if (call->call.operation == MU__VARIABLE_SNAPSHOT_CLOSE) {
+        mu__vars_close_snapshot(ctx, v, call->snapshot->partition,
+                                call->snapshot->number);
+        mu__call_complete(&call->call, 0);
+        return;
+    }
     assert(call->servers_count > 0);
     assert(call->call.operation >= MU__VARIABLE_OPEN &&
-           call->call.operation <= MU__VARIABLE_APPLY);
+           call->call.operation < MU__VARIABLE_SNAPSHOT_CLOSE);
     rv = mu__vars_plan(ctx, v, call, &op);
     if (rv != 0) {
         (void)mu_error_set(&call->call.error, rv, "variable %s: %s: %s", call->name,
@@ -264,7 +277,7 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void take_refusal(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                          uint32_t code, struct mu__view reason)
 {
-    if (code == MU_ENOTFOUND && !is_open(part->op))
+    if (code == MU_ENOTFOUND && !is_open(part->op) && part->op->call->snapshot == NULL)
         mu__vars_reopen(ctx, v, part);
     else
         mu__vars_fail_by_answer(ctx, v, part->op, part->partition, code, reason);
@@ -397,6 +410,7 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_DATA, on_data},
     {MU__VAR_WRITTEN, on_written},
     {MU__EFFECT_WRITTEN, mu__vars_on_effect_written},
+    {MU__SNAPSHOT_OPENED, mu__vars_on_snapshot_opened},
     {MU__SERVES, mu__vars_on_serves},
     {MU__TIMER, on_timer},
     {MU__NODE_UP, mu__vars_on_node_up},

@@ -49,7 +49,25 @@ enum mu__variable_operation {
     MU__VARIABLE_VERSION, /* of the shard that has the lowest */
     MU__VARIABLE_ASSIGN,
     MU__VARIABLE_ADD,
-    MU__VARIABLE_APPLY
+    MU__VARIABLE_APPLY,
+    MU__VARIABLE_SNAPSHOT, /* this and below: with a struct mu__snapshot_call */
+    MU__VARIABLE_SNAPSHOT_READ,
+    MU__VARIABLE_WINDOWS_PUT,
+    MU__VARIABLE_SNAPSHOT_CLOSE /* completed at once */
+};
+
+/* A call about a partition. A snapshot of it is there until all of it was read; when it
+ * has gone before, with its server or its generation, a read gives -MU_EABORTED. */
+struct mu__snapshot_call {
+    uint32_t partition;
+    uint64_t number;       /* SNAPSHOT sets it, READ and CLOSE name it */
+    struct mu__view bytes; /* SNAPSHOT: ids of shards (store_snapshots.h); WINDOWS_PUT */
+    uint64_t id;           /* READ: of the shard; 0: the windows, */
+    uint64_t offset;       /* from here on, */
+    uint32_t size;         /* so many bytes, at most a piece */
+    uint64_t record;       /* this and below are set by SNAPSHOT */
+    uint64_t sum;
+    uint64_t windows_bytes;
 };
 
 /* A call about a variable. Lent to the actor, with all that it points to, until it is
@@ -72,6 +90,8 @@ struct mu__variable_call {
     uint32_t found_shards; /* set by an OPEN that fails: the number of shards
                               there are, if only that differs; else 0 */
     bool reopened;         /* set by all but OPEN: the ids are other ones now */
+    struct mu__snapshot_call *snapshot; /* else NULL; without ids, and with a shape that
+                                           is not looked at */
 };
 
 /* With MU_VARIABLE_EXISTING: a variable that does not exist now gives -MU_ENOTFOUND. */

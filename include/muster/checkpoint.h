@@ -11,6 +11,7 @@
  *                                 directory a checkpoint: without one it is never
  *                                 counted, replaced or removed
  *   values.safetensors            values that JSON cannot hold, such as tensors, packed
+ *   windows.safetensors           which writes of closures and programs are in it
  *
  * Dtypes are those of the variables: MU_F32 is "F32". The reader of torch's distributed
  * checkpoints takes BOOL, U16, U32 and U64 for floats.
@@ -47,11 +48,14 @@ MU_EXPORT void mu_checkpoint_options_init_sized(mu_checkpoint_options *options,
 #define mu_checkpoint_options_init(options) \
     mu_checkpoint_options_init_sized(options, sizeof(mu_checkpoint_options))
 
-/* Read the variables and write the checkpoint of `step`, with `values` (may be NULL) in
- * it. A checkpoint of the same step is replaced. Each variable is read as by
- * mu_variable_read; together they are not a consistent snapshot.
+/* Read the variables, which are of one node, and write the checkpoint of `step`, with
+ * `values` (may be NULL) in it. A checkpoint of the same step is replaced. The variables
+ * are read as by mu_variables_read: what one closure wrote to one partition of the
+ * servers is in it as a whole or not at all, while training goes on. Shards of one
+ * variable are in several partitions, and each is as it was at its own position in the
+ * manifest. Variables that are not saved in the same partitions are not looked at.
  *
- * Errors: those of mu_variable_read, with the variable's name; -MU_EINVALID (a name
+ * Errors: those of mu_variables_read, with the variable's name; -MU_EINVALID (a name
  * twice, a bad directory or name); -MU_EEXHAUSTED (disk full), -MU_EPERMISSION,
  * -MU_ENOTFOUND, -MU_EEXISTS (the directory is there and is no checkpoint), with path and
  * reason. On failure the earlier checkpoints are unchanged.
@@ -78,10 +82,12 @@ MU_EXPORT int mu_checkpoint_read(const char *path, mu_error *ret_error,
 /* Write variables of a checkpoint to the parameter servers: those of `names`
  * (-MU_ENOTFOUND when one is not in it), or with `names` NULL all. A variable that is not
  * on the servers is created; one that has lost shards with their servers is created
- * anew. All files are checked before anything is written. Each variable gets as many
- * shards as it had when it was saved, also on another number of servers; mu_variable_open
- * with `shards` 0 accepts any number. One of another program's file gets as many as the
- * library chooses. */
+ * anew. With all variables, in the numbers of shards that were saved, servers also learn
+ * which writes are in them: a closure that is run again, or a write that is sent again,
+ * is not applied twice. Those of another job never count as such. All files are checked
+ * before anything is written. Each variable gets as many shards as it had when it was
+ * saved, also on another number of servers; mu_variable_open with `shards` 0 accepts any
+ * number. One of another program's file gets as many as the library chooses. */
 MU_EXPORT int mu_checkpoint_restore(mu_node *node, const char *path,
                                     const char *const *names, size_t count,
                                     int64_t timeout_ms, mu_error *ret_error);

@@ -95,6 +95,14 @@ MU_EXPORT size_t mu_variable_bytes(const mu_variable *variable);
 MU_EXPORT int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
                                int64_t timeout_ms, mu_error *ret_error);
 
+/* Read several variables of one node, each once, as they were at one time on each part of
+ * the servers (a partition holds whole shards): what was written to a partition by one
+ * closure is read as a whole, or not at all. buffers[i] has
+ * mu_variable_bytes(variables[i]) bytes. While a server's answer is awaited, it keeps a
+ * copy of what is written meanwhile; -MU_EEXHAUSTED: it had no memory for that. */
+MU_EXPORT int mu_variables_read(mu_variable *const *variables, void *const *buffers,
+                                size_t count, int64_t timeout_ms, mu_error *ret_error);
+
 /* Number of writes that were applied to the variable, its initial content included (the
  * lowest number of its shards): one more with each assign, add or gradient. Transfers no
  * content. */

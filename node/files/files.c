@@ -52,6 +52,25 @@ int mu__file_write_all(int fd, const void *data, uint64_t size)
     return 0;
 }
 
+int mu__file_write_at(int fd, const void *data, uint64_t size, uint64_t offset)
+{
+    const uint8_t *at = data;
+
+    while (size > 0) {
+        ssize_t written = pwrite(fd, at, size > CHUNK_BYTES ? CHUNK_BYTES : (size_t)size,
+                                 (off_t)offset);
+
+        if (written < 0 && errno != EINTR)
+            return errno;
+        if (written > 0) {
+            at += written;
+            size -= (uint64_t)written;
+            offset += (uint64_t)written;
+        }
+    }
+    return 0;
+}
+
 int mu__file_read_all(int fd, void *data, uint64_t size, uint64_t offset)
 {
     uint8_t *at = data;

@@ -16,6 +16,9 @@ int mu__file_error(const char *path, const char *what, int number, mu_error *ret
 /* Write all of `data`; 0, or an errno. */
 int mu__file_write_all(int fd, const void *data, uint64_t size);
 
+/* The same at `offset`, wherever the file is. */
+int mu__file_write_at(int fd, const void *data, uint64_t size, uint64_t offset);
+
 /* Read `size` bytes at `offset`; 0, -1 when the file ends before, or an errno. */
 int mu__file_read_all(int fd, void *data, uint64_t size, uint64_t offset);
 

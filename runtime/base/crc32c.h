@@ -2,11 +2,13 @@
 #ifndef MU_RUNTIME_CRC32C_H
 #define MU_RUNTIME_CRC32C_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* tables[k][b]: what byte b does to the sum when k zero bytes follow it. */
 struct mu__crc32c {
+    bool has_instruction; /* of the processor, which does the same much faster */
     uint32_t tables[8][256];
 };
 
@@ -16,5 +18,9 @@ void mu__crc32c_init(struct mu__crc32c *crc);
  * is 0. */
 uint32_t mu__crc32c_add(const struct mu__crc32c *crc, uint32_t before, const void *data,
                         size_t size);
+
+/* The sum of bytes A and then B is that of B, xor the shifted sum of A, by the number of
+ * bytes of B. So sums of parts can be put together in any order. */
+uint32_t mu__crc32c_shift(uint32_t sum, uint64_t bytes);
 
 #endif

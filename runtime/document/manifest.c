@@ -49,6 +49,15 @@ void mu__manifest_tensor(const struct mu__manifest_variable *variable,
     ret_tensor->bytes = mu__safetensors_bytes(ret_tensor);
 }
 
+void mu__manifest_windows_tensor(const struct mu__manifest_partition *partition,
+                                 struct mu__safetensor *ret_tensor)
+{
+    *ret_tensor = (struct mu__safetensor){.dtype = MU_U8, .rank = 1};
+    (void)snprintf(ret_tensor->name, sizeof ret_tensor->name, "%" PRIu32,
+                   partition->partition);
+    ret_tensor->dims[0] = ret_tensor->bytes = partition->windows_bytes;
+}
+
 uint64_t mu__manifest_packed_bytes(uint32_t head_bytes, uint32_t tail_bytes)
 {
     return ((uint64_t)tail_bytes + TAIL_ALIGN - 1) / TAIL_ALIGN * TAIL_ALIGN + head_bytes;
@@ -66,13 +75,39 @@ static void write_files(const struct mu__manifest *manifest, struct mu__build *o
 
         mu__manifest_file_name(i, manifest->files_count, name);
         mu__build_format(out,
-                         "%s\n {\"file\": \"%s\", \"partition\": %u, \"position\": "
-                         "\"%" PRIu64 "\", \"bytes\": %" PRIu64
+                         "%s\n {\"file\": \"%s\", \"bytes\": %" PRIu64
                          ", \"header_crc32c\": %" PRIu32 "}",
-                         i == 0 ? "" : ",", name, (unsigned)file->partition,
-                         file->position, file->bytes, file->header_crc);
+                         i == 0 ? "" : ",", name, file->bytes, file->header_crc);
     }
     mu__build_add(out, "],\n");
+}
+
+static void write_file_sum(const char *key, const char *file,
+                           const struct mu__manifest_sum *sum, struct mu__build *out)
+{
+    mu__build_format(out,
+                     "\"%s\": {\"file\": \"%s\", \"bytes\": %" PRIu64
+                     ", \"crc32c\": %" PRIu32 "},\n",
+                     key, file, sum->bytes, sum->crc);
+}
+
+static void write_partitions(const struct mu__manifest *manifest, struct mu__build *out)
+{
+    if (manifest->partitions_count == 0)
+        return;
+    mu__build_add(out, "\"partitions\": [");
+    for (size_t i = 0; i < manifest->partitions_count; i++) {
+        const struct mu__manifest_partition *partition = &manifest->partitions[i];
+
+        mu__build_format(out,
+                         "%s\n {\"partition\": %" PRIu32 ", \"position\": \"%" PRIu64
+                         "\", \"sum\": \"%016" PRIx64 "\", \"windows\": %" PRIu64 "}",
+                         i == 0 ? "" : ",", partition->partition, partition->position,
+                         partition->sum, partition->windows_bytes);
+    }
+    mu__build_add(out, "],\n");
+    if (manifest->windows.bytes != 0)
+        write_file_sum("windows", MU__MANIFEST_WINDOWS_FILE, &manifest->windows, out);
 }
 
 static void write_values(const struct mu__manifest *manifest, const char *values,
@@ -149,10 +184,8 @@ void mu__manifest_write(const struct mu__crc32c *crc, const struct mu__manifest 
                      "{\"format\": \"%s\", \"version\": %d, \"step\": \"%" PRIu64 "\",\n",
                      format_name, VERSION, manifest->step);
     write_files(manifest, out);
-    mu__build_format(out,
-                     "\"index\": {\"file\": \"%s\", \"bytes\": %" PRIu64
-                     ", \"crc32c\": %" PRIu32 "},\n",
-                     MU__MANIFEST_INDEX_FILE, manifest->index.bytes, manifest->index.crc);
+    write_partitions(manifest, out);
+    write_file_sum("index", MU__MANIFEST_INDEX_FILE, &manifest->index, out);
     write_values(manifest, values, out);
     write_variables(manifest, out);
     if (!out->failed)
@@ -403,8 +436,6 @@ static int read_files(struct manifest_reader *reader, const cJSON *list)
 
         mu__manifest_file_name(at, (uint32_t)count, name);
         if (!is_text(entry, "file", name) ||
-            !read_whole32(entry, "partition", &files[at].partition) ||
-            !read_text64(entry, "position", &files[at].position) ||
             !read_whole_member(entry, "bytes", MU__SAFETENSORS_FILE_MAX,
                                &files[at].bytes) ||
             !read_whole32(entry, "header_crc32c", &files[at].header_crc))
@@ -418,6 +449,62 @@ static bool read_sum(const cJSON *entry, const char *file, struct mu__manifest_s
     return is_text(entry, "file", file) &&
            read_whole_member(entry, "bytes", MU__SAFETENSORS_FILE_MAX, &sum->bytes) &&
            read_whole32(entry, "crc32c", &sum->crc);
+}
+
+/* 16 digits. */
+static bool read_hex64(const cJSON *object, const char *key, uint64_t *ret_number)
+{
+    const cJSON *item = find_manifest_member(object, key);
+    const char *text = cJSON_IsString(item) ? item->valuestring : "";
+
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        return false;
+    *ret_number = strtoull(text, NULL, 16);
+    return true;
+}
+
+/* Sets *has_windows when it has some. */
+static bool read_partition(const cJSON *entry, struct mu__manifest_partition *partition,
+                           bool *has_windows)
+{
+    if (!read_whole32(entry, "partition", &partition->partition) ||
+        !read_text64(entry, "position", &partition->position) ||
+        !read_hex64(entry, "sum", &partition->sum) ||
+        !read_whole_member(entry, "windows", MU__SAFETENSORS_FILE_MAX,
+                           &partition->windows_bytes))
+        return false;
+    *has_windows = *has_windows || partition->windows_bytes > 0;
+    return true;
+}
+
+static int read_partitions(struct manifest_reader *reader, const cJSON *root)
+{
+    struct mu__manifest *manifest = &reader->manifest;
+    const cJSON *list = find_manifest_member(root, "partitions");
+    const cJSON *windows = find_manifest_member(root, "windows");
+    int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : -(list != NULL);
+    bool has_windows = false;
+
+    if (count < 0 || count > MU__MANIFEST_PARTITIONS_MAX)
+        return refuse_manifest(reader->error, "\"partitions\" is no list of at most %d",
+                               MU__MANIFEST_PARTITIONS_MAX);
+    manifest->partitions = calloc((size_t)count + 1, sizeof *manifest->partitions);
+    if (manifest->partitions == NULL)
+        return -MU_ENOMEM;
+    for (const cJSON *entry = list == NULL ? NULL : list->child; entry != NULL;
+         entry = entry->next) {
+        struct mu__manifest_partition *at =
+            &manifest->partitions[manifest->partitions_count++];
+
+        if (!read_partition(entry, at, &has_windows) ||
+            (manifest->partitions_count > 1 && at[-1].partition >= at->partition))
+            return refuse_manifest(reader->error, "a partition is malformed");
+    }
+    if (has_windows != (windows != NULL) ||
+        (has_windows &&
+         !read_sum(windows, MU__MANIFEST_WINDOWS_FILE, &manifest->windows)))
+        return refuse_manifest(reader->error, "\"windows\" is malformed");
+    return 0;
 }
 
 static int read_values(struct manifest_reader *reader, const cJSON *root)
@@ -467,6 +554,8 @@ static int read_manifest_root(struct manifest_reader *reader, const cJSON *root)
     rv = read_files(reader, find_manifest_member(root, "files"));
     if (rv == 0)
         rv = check_part_files(reader);
+    if (rv == 0)
+        rv = read_partitions(reader, root);
     return rv == 0 ? read_values(reader, root) : rv;
 }
 
@@ -524,6 +613,7 @@ void mu__manifest_done(struct mu__manifest *manifest)
     free(manifest->files);
     free(manifest->variables);
     free(manifest->parts);
+    free(manifest->partitions);
     mu_value_free(manifest->values);
     *manifest = (struct mu__manifest){0};
 }

@@ -2,8 +2,10 @@
  * and where the content of each variable is in them. JSON; pure.
  *
  *   {"format": "muster checkpoint", "version": 1, "step": "7",
- *    "files": [{"file": "00001-of-00001.safetensors", "partition": 0, "position": "0",
- *               "bytes": 152, "header_crc32c": 1}],
+ *    "files": [{"file": "00001-of-00001.safetensors", "bytes": 152, "header_crc32c": 1}],
+ *    "partitions": [{"partition": 7, "position": "12", "sum": "00000000000000ff",
+ *                    "windows": 40}],
+ *    "windows": {"file": "windows.safetensors", "bytes": 120, "crc32c": 8},
  *    "index": {"file": "model.safetensors.index.json", "bytes": 90, "crc32c": 2},
  *    "values": {"epoch": 3},
  *    "variables": [{"name": "w", "dtype": "F32", "shape": [5], "shards": 2,
@@ -13,8 +15,12 @@
  * Sums are CRC-32C: of a file's first bytes up to its contents, of each content, of the
  * index, and of the manifest's bytes before "manifest_crc32c". Numbers that may be beyond
  * 2^53 are texts. A part is a range of rows, all those of the variable together; one that
- * is not all of it is the tensor "NAME[FIRST:END]". "position" is how far a partition's
- * stream of writes has come in its file.
+ * is not all of it is the tensor "NAME[FIRST:END]".
+ *
+ * "partitions" are those of the servers in which the variables' shards are, by ascending
+ * numbers; missing when they are not known. Position: the records that had changed it,
+ * sum: the running sum of what came of them. The tensor "7" of U8 in the file of windows
+ * has what partition 7 had applied (actors/ps/windows.h), unless that is nothing.
  *
  * "values" (value_json.h) is missing when JSON cannot hold them; then "packed_values" is
  * {"file": "values.safetensors", "bytes": 90, "crc32c": 5, "head_bytes": 6, "tail_bytes":
@@ -32,18 +38,26 @@ enum {
     MU__MANIFEST_FILES_MAX = 99999,
     MU__MANIFEST_VARIABLES_MAX = 1 << 20,
     MU__MANIFEST_PARTS_MAX = 1 << 22,
+    MU__MANIFEST_PARTITIONS_MAX = 1 << 16,
     MU__MANIFEST_BYTES_MAX = 1 << 30
 };
 
 #define MU__MANIFEST_FILE "manifest.json"
 #define MU__MANIFEST_INDEX_FILE "model.safetensors.index.json"
 #define MU__MANIFEST_VALUES_FILE "values.safetensors"
+#define MU__MANIFEST_WINDOWS_FILE "windows.safetensors"
 
 struct mu__manifest_file {
-    uint32_t partition;
-    uint64_t position;
     uint64_t bytes;
     uint32_t header_crc;
+};
+
+struct mu__manifest_partition {
+    uint32_t partition;
+    uint64_t position;
+    uint64_t sum;
+    uint64_t windows_bytes;
+    uint64_t windows_offset; /* in the file; not in the JSON */
 };
 
 /* Rows of a variable; a variable without dims has one row. */
@@ -78,6 +92,9 @@ struct mu__manifest {
     size_t variables_count;
     struct mu__manifest_part *parts;
     size_t parts_count;
+    struct mu__manifest_partition *partitions;
+    size_t partitions_count;
+    struct mu__manifest_sum windows; /* bytes 0: there is no such file */
     struct mu__manifest_sum index;
     mu_value *values;               /* NULL: none, or they are packed */
     struct mu__manifest_sum packed; /* bytes 0: they are not */
@@ -93,6 +110,10 @@ void mu__manifest_file_name(uint32_t file, uint32_t count,
 void mu__manifest_tensor(const struct mu__manifest_variable *variable,
                          const struct mu__manifest_part *part,
                          struct mu__safetensor *ret_tensor);
+
+/* The tensor of a partition's windows. */
+void mu__manifest_windows_tensor(const struct mu__manifest_partition *partition,
+                                 struct mu__safetensor *ret_tensor);
 
 /* Where the packed value's content begins in its file, by its end. */
 uint64_t mu__manifest_packed_bytes(uint32_t head_bytes, uint32_t tail_bytes);

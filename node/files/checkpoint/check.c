@@ -300,6 +300,80 @@ static int read_values_file(struct mu__ckpt_reader *reader, int folder,
     return rv;
 }
 
+/* ---- windows ---- */
+
+/* The tensors of a file of windows are those of the partitions that have some. */
+static int locate_windows(struct mu__ckpt_reader *reader,
+                          const struct mu__ckpt_header *header, mu_error *ret_error)
+{
+    static const char file[] = MU__MANIFEST_WINDOWS_FILE;
+    size_t located = 0;
+
+    for (size_t i = 0; i < reader->manifest.partitions_count; i++) {
+        struct mu__manifest_partition *partition = &reader->manifest.partitions[i];
+        struct mu__safetensor expected;
+        const struct mu__safetensor *found;
+
+        if (partition->windows_bytes == 0)
+            continue;
+        mu__manifest_windows_tensor(partition, &expected);
+        found = header->count == 0
+                    ? NULL
+                    : bsearch(&expected, header->tensors, header->count,
+                              sizeof *header->tensors, compare_tensors_by_name);
+        if (found == NULL || found->bytes != expected.bytes)
+            return mu__ckpt_refuse_tensor(reader, file, expected.name,
+                                          "is not as the manifest says", ret_error);
+        partition->windows_offset = header->contents_at + found->offset;
+        located++;
+    }
+    return located == header->count
+               ? 0
+               : mu__ckpt_refuse(reader, file,
+                                 "it has tensors that the manifest does not have",
+                                 ret_error);
+}
+
+static int read_windows(struct mu__ckpt_reader *reader, int fd, uint64_t bytes,
+                        mu_error *ret_error)
+{
+    static const char file[] = MU__MANIFEST_WINDOWS_FILE;
+    struct mu__ckpt_header header = {.expected_crc = NULL};
+    int rv;
+
+    reader->windows = malloc((size_t)bytes + 1);
+    if (reader->windows == NULL)
+        return mu__ckpt_no_memory(reader, ret_error);
+    rv = mu__ckpt_read_bytes(reader, fd, file, reader->windows, bytes, 0, ret_error);
+    if (rv == 0 && mu__crc32c_add(&reader->crc, 0, reader->windows, (size_t)bytes) !=
+                       reader->manifest.windows.crc)
+        rv = mu__ckpt_refuse(reader, file, "it is damaged", ret_error);
+    if (rv == 0)
+        rv = mu__ckpt_read_header(reader, fd, file, bytes, ret_error, &header);
+    if (rv == 0)
+        rv = locate_windows(reader, &header, ret_error);
+    free(header.tensors);
+    return rv;
+}
+
+static int read_windows_file(struct mu__ckpt_reader *reader, int folder,
+                             mu_error *ret_error)
+{
+    uint64_t bytes;
+    int fd;
+    int rv = mu__ckpt_open_in(reader, folder, MU__MANIFEST_WINDOWS_FILE, ret_error, &fd,
+                              &bytes);
+
+    if (rv != 0)
+        return rv;
+    rv = check_file_size(reader, MU__MANIFEST_WINDOWS_FILE, bytes,
+                         reader->manifest.windows.bytes, ret_error);
+    if (rv == 0)
+        rv = read_windows(reader, fd, bytes, ret_error);
+    (void)close(fd);
+    return rv;
+}
+
 static int check_data_files(struct mu__ckpt_reader *reader, int folder,
                             mu_error *ret_error)
 {
@@ -322,6 +396,8 @@ static int check_files(struct mu__ckpt_reader *reader, int folder, mu_error *ret
 
     if (rv == 0 && reader->manifest.packed.bytes != 0)
         rv = read_values_file(reader, folder, ret_error);
+    if (rv == 0 && reader->manifest.windows.bytes != 0)
+        rv = read_windows_file(reader, folder, ret_error);
     return rv == 0 ? check_data_files(reader, folder, ret_error) : rv;
 }
 

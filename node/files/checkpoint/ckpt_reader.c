@@ -181,6 +181,8 @@ static void close_files(struct mu__ckpt_reader *reader)
             (void)close(reader->fds[i]);
     free(reader->fds);
     reader->fds = NULL;
+    free(reader->windows);
+    reader->windows = NULL;
     mu__manifest_done(&reader->manifest);
 }
 
@@ -306,6 +308,17 @@ int mu__ckpt_reader_content(const struct mu__ckpt_reader *reader,
     else
         free(content);
     return rv;
+}
+
+void mu__ckpt_reader_windows(const struct mu__ckpt_reader *reader, size_t i,
+                             const uint8_t **ret_windows, uint64_t *ret_bytes)
+{
+    const struct mu__manifest_partition *partition = &reader->manifest.partitions[i];
+
+    *ret_bytes = partition->windows_bytes;
+    *ret_windows = partition->windows_bytes == 0
+                       ? NULL
+                       : reader->windows + partition->windows_offset;
 }
 
 int mu__ckpt_reader_value(const struct mu__ckpt_reader *reader, mu_error *ret_error,

@@ -13,6 +13,7 @@ struct mu__ckpt_reader {
     struct mu__manifest manifest; /* of other programs' files: made of their headers */
     bool has_sums;                /* false: they are another program's */
     int *fds;                     /* of the files */
+    uint8_t *windows;             /* the file of windows; NULL: there is none */
 };
 
 /* Read manifest and headers, and all contents once, to see that they are whole. The files
@@ -33,6 +34,11 @@ const struct mu__manifest_variable *mu__ckpt_reader_find(
 int mu__ckpt_reader_content(const struct mu__ckpt_reader *reader,
                             const struct mu__manifest_variable *variable,
                             mu_error *ret_error, uint8_t **ret_content);
+
+/* What the i-th partition of the manifest had applied; without bytes: nothing. Borrowed
+ * from the reader. */
+void mu__ckpt_reader_windows(const struct mu__ckpt_reader *reader, size_t i,
+                             const uint8_t **ret_windows, uint64_t *ret_bytes);
 
 /* The value beside the variables; nil when there is none. The caller's. */
 int mu__ckpt_reader_value(const struct mu__ckpt_reader *reader, mu_error *ret_error,

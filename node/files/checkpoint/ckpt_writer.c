@@ -25,7 +25,7 @@ _Static_assert((int)MU__VARIABLE_NAME_MAX == (int)MU__MANIFEST_NAME_MAX,
 
 /* What the manifest does not have of a part. */
 struct written_part {
-    uint32_t partition;
+    uint32_t file;
     size_t variable;
     bool written;
 };
@@ -135,7 +135,7 @@ int mu__ckpt_writer_declare(struct mu__ckpt_writer *writer,
     manifest->parts[count] = (struct mu__manifest_part){.first_row = part->first_row,
                                                         .end_row = part->end_row};
     writer->parts[count] = (struct written_part){
-        .partition = part->partition, .variable = manifest->variables_count - 1};
+        .file = part->file, .variable = manifest->variables_count - 1};
     manifest->parts_count++;
     return 0;
 }
@@ -145,7 +145,7 @@ int mu__ckpt_writer_declare(struct mu__ckpt_writer *writer,
 /* A part on its way into the header of its file. */
 struct placed_part {
     size_t part;
-    uint32_t partition;
+    uint32_t file;
 };
 
 static int compare_placed_parts(const void *a, const void *b)
@@ -153,8 +153,8 @@ static int compare_placed_parts(const void *a, const void *b)
     const struct placed_part *one = a;
     const struct placed_part *two = b;
 
-    if (one->partition != two->partition)
-        return one->partition < two->partition ? -1 : 1;
+    if (one->file != two->file)
+        return one->file < two->file ? -1 : 1;
     return one->part < two->part ? -1 : 1;
 }
 
@@ -169,7 +169,7 @@ static uint32_t count_files(const struct placed_part *placed, size_t count)
     uint32_t files = count == 0 ? 0 : 1;
 
     for (size_t i = 1; i < count; i++)
-        files += placed[i - 1].partition != placed[i].partition;
+        files += placed[i - 1].file != placed[i].file;
     return files;
 }
 
@@ -228,7 +228,6 @@ static int begin_file(struct mu__ckpt_writer *writer, const struct placed_part *
         mu__manifest_tensor(
             &writer->manifest.variables[writer->parts[placed[i].part].variable],
             &writer->manifest.parts[placed[i].part], &tensors[i]);
-    file->partition = placed[0].partition;
     file->bytes = mu__safetensors_arrange(tensors, count);
     mu__safetensors_write(&header, tensors, count);
     file->bytes += header.size;
@@ -266,7 +265,7 @@ static int begin_placed(struct mu__ckpt_writer *writer, const struct placed_part
     for (size_t from = 0; rv == 0 && from < count; number++) {
         size_t end = from + 1;
 
-        while (end < count && placed[end].partition == placed[from].partition)
+        while (end < count && placed[end].file == placed[from].file)
             end++;
         rv = begin_file(writer, placed + from, end - from, number, ret_error);
         from = end;
@@ -319,7 +318,7 @@ static int begin_files(struct mu__ckpt_writer *writer, mu_error *ret_error)
     if (placed == NULL)
         return no_memory_to_write(ret_error);
     for (size_t i = 0; i < count; i++)
-        placed[i] = (struct placed_part){i, writer->parts[i].partition};
+        placed[i] = (struct placed_part){i, writer->parts[i].file};
     if (count > 1)
         qsort(placed, count, sizeof *placed, compare_placed_parts);
     rv = begin_placed(writer, placed, count, ret_error);
@@ -329,27 +328,45 @@ static int begin_files(struct mu__ckpt_writer *writer, mu_error *ret_error)
 
 /* ---- contents ---- */
 
-int mu__ckpt_writer_write(struct mu__ckpt_writer *writer, size_t i, const void *content,
-                          mu_error *ret_error)
+int mu__ckpt_writer_write_at(struct mu__ckpt_writer *writer, size_t i, uint64_t offset,
+                             const void *content, size_t size, mu_error *ret_error)
 {
-    struct mu__manifest_part *part = &writer->manifest.parts[i];
-    struct mu__safetensor tensor;
+    const struct mu__manifest_part *part = &writer->manifest.parts[i];
     int rv = writer->fds == NULL ? begin_files(writer, ret_error) : 0;
-    int fd;
 
     assert(i < writer->manifest.parts_count && !writer->parts[i].written);
     if (rv != 0)
         return rv;
-    mu__manifest_tensor(&writer->manifest.variables[writer->parts[i].variable], part,
-                        &tensor);
-    fd = writer->fds[part->file];
-    if (lseek(fd, (off_t)part->offset, SEEK_SET) < 0)
-        return explain_write_error(writer, errno, ret_error);
-    rv = explain_write_error(writer, mu__file_write_all(fd, content, tensor.bytes),
-                             ret_error);
-    part->crc = mu__crc32c_add(&writer->crc, 0, content, (size_t)tensor.bytes);
-    writer->parts[i].written = rv == 0;
+    return explain_write_error(writer,
+                               mu__file_write_at(writer->fds[part->file], content, size,
+                                                 part->offset + offset),
+                               ret_error);
+}
+
+void mu__ckpt_writer_end_part(struct mu__ckpt_writer *writer, size_t i, uint32_t sum)
+{
+    writer->manifest.parts[i].crc = sum;
+    writer->parts[i].written = true;
+}
+
+int mu__ckpt_writer_write(struct mu__ckpt_writer *writer, size_t i, const void *content,
+                          mu_error *ret_error)
+{
+    struct mu__safetensor tensor;
+    int rv;
+
+    mu__manifest_tensor(&writer->manifest.variables[writer->parts[i].variable],
+                        &writer->manifest.parts[i], &tensor);
+    rv = mu__ckpt_writer_write_at(writer, i, 0, content, (size_t)tensor.bytes, ret_error);
+    if (rv == 0)
+        mu__ckpt_writer_end_part(
+            writer, i, mu__crc32c_add(&writer->crc, 0, content, (size_t)tensor.bytes));
     return rv;
+}
+
+const struct mu__crc32c *mu__ckpt_writer_crc(const struct mu__ckpt_writer *writer)
+{
+    return &writer->crc;
 }
 
 /* Write a file of its own; an errno. */
@@ -409,6 +426,83 @@ int mu__ckpt_writer_write_value(struct mu__ckpt_writer *writer, const mu_value *
         return 0;
     mu__build_done(&writer->values);
     return write_packed(writer, value, ret_error);
+}
+
+/* ---- partitions ---- */
+
+static void note_partitions(struct mu__manifest *manifest,
+                            const struct mu__ckpt_partition *partitions, size_t count)
+{
+    manifest->partitions_count = count;
+    for (size_t i = 0; i < count; i++)
+        manifest->partitions[i] = (struct mu__manifest_partition){
+            .partition = partitions[i].partition,
+            .position = partitions[i].position,
+            .sum = partitions[i].sum,
+            .windows_bytes = partitions[i].windows_bytes,
+        };
+}
+
+/* The tensors of those that have windows, in the order of the partitions. */
+static size_t list_windows(const struct mu__manifest *manifest,
+                           struct mu__safetensor *tensors)
+{
+    uint64_t offset = 0;
+    size_t count = 0;
+
+    for (size_t i = 0; i < manifest->partitions_count; i++) {
+        if (manifest->partitions[i].windows_bytes == 0)
+            continue;
+        mu__manifest_windows_tensor(&manifest->partitions[i], &tensors[count]);
+        tensors[count].offset = offset;
+        offset += tensors[count++].bytes;
+    }
+    return count;
+}
+
+static int write_windows(struct mu__ckpt_writer *writer,
+                         const struct mu__ckpt_partition *partitions,
+                         struct mu__safetensor *tensors)
+{
+    const struct mu__manifest *manifest = &writer->manifest;
+    size_t count = list_windows(manifest, tensors);
+    struct mu__build text = {0};
+    int number;
+
+    if (count == 0)
+        return 0;
+    mu__safetensors_write(&text, tensors, count);
+    for (size_t i = 0; i < manifest->partitions_count; i++)
+        if (partitions[i].windows_bytes > 0)
+            mu__build_bytes(&text, partitions[i].windows,
+                            (size_t)partitions[i].windows_bytes);
+    number = mu__build_whole(&text)
+                 ? write_whole_file(writer, MU__MANIFEST_WINDOWS_FILE, &text, NULL,
+                                    &writer->manifest.windows)
+                 : ENOMEM;
+    mu__build_done(&text);
+    return number;
+}
+
+int mu__ckpt_writer_write_partitions(struct mu__ckpt_writer *writer,
+                                     const struct mu__ckpt_partition *partitions,
+                                     size_t count, mu_error *ret_error)
+{
+    struct mu__safetensor *tensors = malloc((count + 1) * sizeof *tensors);
+    int rv;
+
+    assert(writer->manifest.partitions == NULL);
+    writer->manifest.partitions =
+        malloc((count + 1) * sizeof *writer->manifest.partitions);
+    if (tensors == NULL || writer->manifest.partitions == NULL) {
+        free(tensors);
+        return no_memory_to_write(ret_error);
+    }
+    note_partitions(&writer->manifest, partitions, count);
+    rv = explain_write_error(writer, write_windows(writer, partitions, tensors),
+                             ret_error);
+    free(tensors);
+    return rv;
 }
 
 /* ---- finishing ---- */

@@ -1,4 +1,4 @@
-/* Writing a checkpoint: a directory of safetensors files, one for each partition, with a
+/* Writing a checkpoint: a directory of safetensors files with a
  * manifest (runtime/document/manifest.h). All calls fill in ret_error, which may be NULL,
  * with the path. */
 #ifndef MU_NODE_FILES_CHECKPOINT_CKPT_WRITER_H
@@ -6,11 +6,12 @@
 
 #include "actors/ps/shape.h"
 #include "node/files/checkpoint/ckpt_folder.h"
+#include "runtime/base/crc32c.h"
 
-/* Rows of a variable, which go to the file of a partition; a variable without dims has
- * one row. */
+/* Rows of a variable; a variable without dims has one row. Parts of one `file`, any
+ * number, are in one file. */
 struct mu__ckpt_part {
-    uint32_t partition;
+    uint32_t file;
     const char *name;
     const struct mu__shape *shape; /* of the whole variable */
     uint64_t first_row;
@@ -33,6 +34,28 @@ int mu__ckpt_writer_declare(struct mu__ckpt_writer *writer,
  * order. */
 int mu__ckpt_writer_write(struct mu__ckpt_writer *writer, size_t i, const void *content,
                           mu_error *ret_error);
+
+/* The same in pieces, in any order, and again; then its sum, once. */
+int mu__ckpt_writer_write_at(struct mu__ckpt_writer *writer, size_t i, uint64_t offset,
+                             const void *content, size_t size, mu_error *ret_error);
+void mu__ckpt_writer_end_part(struct mu__ckpt_writer *writer, size_t i, uint32_t sum);
+
+/* A partition of the servers, by ascending numbers. `windows` is
+ * not needed any more when it was written. */
+struct mu__ckpt_partition {
+    uint32_t partition;
+    uint64_t position;
+    uint64_t sum;
+    const void *windows;
+    uint64_t windows_bytes;
+};
+
+/* Write which partitions the contents are of, before the end. */
+int mu__ckpt_writer_write_partitions(struct mu__ckpt_writer *writer,
+                                     const struct mu__ckpt_partition *partitions,
+                                     size_t count, mu_error *ret_error);
+
+const struct mu__crc32c *mu__ckpt_writer_crc(const struct mu__ckpt_writer *writer);
 
 /* Write the value beside the variables, before the end. */
 int mu__ckpt_writer_write_value(struct mu__ckpt_writer *writer, const mu_value *value,

@@ -359,7 +359,7 @@ TEST(test_damage)
 {
     static const char *const files[] = {"00001-of-00001.safetensors", "manifest.json",
                                         "model.safetensors.index.json",
-                                        "values.safetensors"};
+                                        "values.safetensors", "windows.safetensors"};
     static unsigned char data[4096];
     struct stage stage;
     mu_variable *variable;
@@ -374,7 +374,7 @@ TEST(test_damage)
     save(&stage, 1, &variable, 1, values);
     save(&stage, 2, &variable, 1, values);
     (void)snprintf(newest, sizeof newest, "%s/model-2", stage.folder);
-    assert_int_equal(files_count(newest, ""), 4);
+    assert_int_equal(files_count(newest, ""), 5);
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         damage_file(&stage, newest, files[i]);
 

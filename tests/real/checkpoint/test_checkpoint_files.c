@@ -1,4 +1,4 @@
-/* Directories of checkpoints without a cluster: parts in the files of partitions,
+/* Directories of checkpoints without a cluster: parts, partitions,
  * replaced and removed while they are read, files that do not fit their manifest, files
  * of other programs. */
 #define _GNU_SOURCE /* renameat2() */
@@ -73,10 +73,10 @@ static struct mu__ckpt_writer *begin(const char *path)
     return writer;
 }
 
-static void declare(struct mu__ckpt_writer *writer, uint32_t partition, const char *name,
+static void declare(struct mu__ckpt_writer *writer, uint32_t file, const char *name,
                     uint64_t first, uint64_t end)
 {
-    const struct mu__ckpt_part part = {partition, name, &shape, first, end};
+    const struct mu__ckpt_part part = {file, name, &shape, first, end};
 
     assert_int_equal(mu__ckpt_writer_declare(writer, &part, NULL), 0);
 }
@@ -149,11 +149,11 @@ static void expect_refused(const char *path, int code, const char *words)
         fail_msg("got \"%s\", expected %s", error.message, words);
 }
 
-/* ---- Partitions ---- */
+/* ---- Parts ---- */
 
-/* Rows of one variable in the files of two partitions, one of them with holes between;
+/* Rows of one variable in two files, one of them with holes between;
  * contents come in any order. */
-TEST_ON(test_partitions, struct fixture *f, set_up, tear_down)
+TEST_ON(test_parts_of_variables, struct fixture *f, set_up, tear_down)
 {
     struct mu__ckpt_writer *writer = begin(f->path);
     struct mu__ckpt_reader *reader;
@@ -175,8 +175,6 @@ TEST_ON(test_partitions, struct fixture *f, set_up, tear_down)
 
     reader = opened(f->path);
     assert_int_equal(reader->manifest.files_count, 2);
-    assert_int_equal(reader->manifest.files[0].partition, 3);
-    assert_int_equal(reader->manifest.files[1].partition, 7);
     assert_int_equal(reader->manifest.variables[1].shards, 3);
     for (const char *name = "w"; name != NULL; name = name[0] == 'w' ? "v" : NULL) {
         read = content_of(reader, name);
@@ -184,6 +182,83 @@ TEST_ON(test_partitions, struct fixture *f, set_up, tear_down)
         free(read);
     }
     mu__ckpt_reader_close(reader);
+}
+
+/* What is written in pieces, a piece of it twice, has the sum of the last ones. */
+TEST_ON(test_pieces, struct fixture *f, set_up, tear_down)
+{
+    struct mu__ckpt_writer *writer = begin(f->path);
+    const struct mu__crc32c *crc = mu__ckpt_writer_crc(writer);
+    struct mu__ckpt_reader *reader;
+    uint8_t *read;
+
+    declare(writer, 0, "w", 0, ROWS);
+    assert_int_equal(mu__ckpt_writer_write_at(writer, 0, 10, "klmnopqr", 8, NULL), 0);
+    assert_int_equal(mu__ckpt_writer_write_at(writer, 0, 0, "0123456789", 10, NULL), 0);
+    assert_int_equal(mu__ckpt_writer_write_at(writer, 0, 0, "abcdefghij", 10, NULL), 0);
+    mu__ckpt_writer_end_part(
+        writer, 0,
+        mu__crc32c_add(crc, 0, "klmnopqr", 8) ^
+            mu__crc32c_shift(mu__crc32c_add(crc, 0, "abcdefghij", 10), 8));
+    end(writer);
+    reader = opened(f->path);
+    read = content_of(reader, "w");
+    assert_memory_equal(read, "abcdefghijklmnopqr", BYTES);
+    free(read);
+    mu__ckpt_reader_close(reader);
+}
+
+/* ---- Partitions ---- */
+
+static void save_windows(const char *path)
+{
+    const struct mu__ckpt_partition partitions[] = {
+        {3, 17, UINT64_MAX, "three", 5}, {200, 1, 2, NULL, 0}, {255, 9, 8, "last", 4}};
+    struct mu__ckpt_writer *writer = begin(path);
+
+    assert_int_equal(mu__ckpt_writer_write_partitions(writer, partitions, 3, NULL), 0);
+    end(writer);
+}
+
+TEST_ON(test_windows_of_partitions, struct fixture *f, set_up, tear_down)
+{
+    struct mu__ckpt_reader *reader;
+    const uint8_t *windows;
+    uint64_t bytes;
+
+    save_windows(f->path);
+    reader = opened(f->path);
+    assert_int_equal(reader->manifest.partitions_count, 3);
+    assert_int_equal(reader->manifest.partitions[0].position, 17);
+    assert_true(reader->manifest.partitions[0].sum == UINT64_MAX);
+    mu__ckpt_reader_windows(reader, 0, &windows, &bytes);
+    assert_int_equal(bytes, 5);
+    assert_memory_equal(windows, "three", 5);
+    mu__ckpt_reader_windows(reader, 1, &windows, &bytes);
+    assert_int_equal(bytes, 0);
+    mu__ckpt_reader_windows(reader, 2, &windows, &bytes);
+    assert_int_equal(bytes, 4);
+    assert_memory_equal(windows, "last", 4);
+    mu__ckpt_reader_close(reader);
+}
+
+TEST_ON(test_windows_that_do_not_fit_are_refused, struct fixture *f, set_up, tear_down)
+{
+    char file[256];
+    FILE *opened_file;
+
+    save_windows(f->path);
+    (void)snprintf(file, sizeof file, "%s/windows.safetensors", f->path);
+    opened_file = fopen(file, "r+");
+    assert_non_null(opened_file);
+    assert_int_equal(fseek(opened_file, -1, SEEK_END), 0);
+    assert_int_equal(fputc('x', opened_file), 'x');
+    assert_int_equal(fclose(opened_file), 0);
+    expect_refused(f->path, -MU_EDATALOSS, "windows.safetensors: it is damaged");
+    assert_int_equal(truncate(file, 20), 0);
+    expect_refused(f->path, -MU_EDATALOSS, "windows.safetensors: the file is cut short");
+    assert_int_equal(unlink(file), 0);
+    expect_refused(f->path, -MU_EDATALOSS, "windows.safetensors: the file is missing");
 }
 
 /* Variable "w[0:2]", and rows of "w". */

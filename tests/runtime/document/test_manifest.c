@@ -9,8 +9,8 @@ static struct mu__crc32c crc;
 /* ---- Round trip ---- */
 
 static struct mu__manifest_file files[] = {
-    {.partition = 0, .position = 7, .bytes = 104, .header_crc = UINT32_MAX},
-    {.partition = 5, .position = UINT64_MAX, .bytes = UINT64_C(1) << 48, .header_crc = 0},
+    {.bytes = 104, .header_crc = UINT32_MAX},
+    {.bytes = UINT64_C(1) << 48, .header_crc = 0},
 };
 static struct mu__manifest_part parts[] = {
     {.file = 0, .first_row = 0, .end_row = 2, .crc = 1},
@@ -26,6 +26,10 @@ static struct mu__manifest_variable variables[] = {
      .parts_count = 2},
     {.name = "b", .dtype = MU_BOOL, .shards = 1, .parts_count = 1, .parts_from = 2},
 };
+static struct mu__manifest_partition partitions[] = {
+    {.partition = 0, .position = UINT64_MAX, .sum = UINT64_MAX, .windows_bytes = 40},
+    {.partition = 255, .position = 7, .sum = 1},
+};
 static const struct mu__manifest written = {
     .step = UINT64_MAX,
     .files = files,
@@ -34,6 +38,9 @@ static const struct mu__manifest written = {
     .variables_count = 2,
     .parts = parts,
     .parts_count = 3,
+    .partitions = partitions,
+    .partitions_count = 2,
+    .windows = {120, 5},
     .index = {90, 4},
 };
 
@@ -60,6 +67,10 @@ TEST(test_round_trip)
     assert_memory_equal(read.variables, variables, sizeof variables);
     assert_int_equal(read.parts_count, 3);
     assert_memory_equal(read.parts, parts, sizeof parts);
+    assert_int_equal(read.partitions_count, 2);
+    assert_memory_equal(read.partitions, partitions, sizeof partitions);
+    assert_int_equal(read.windows.bytes, 120);
+    assert_int_equal(read.windows.crc, 5);
     assert_int_equal(read.index.bytes, 90);
     assert_int_equal(read.index.crc, 4);
     assert_int_equal(read.packed.bytes, 0);
@@ -161,8 +172,12 @@ static const char *const original[] = {
     "{\"format\": \"muster checkpoint\",",
     " \"version\": 1,",
     " \"step\": \"7\",",
-    " \"files\": [{\"file\": \"00001-of-00001.safetensors\", \"partition\": 0,"
-    " \"position\": \"0\", \"bytes\": 9, \"header_crc32c\": 1}],",
+    " \"files\": [{\"file\": \"00001-of-00001.safetensors\","
+    " \"bytes\": 9, \"header_crc32c\": 1}],",
+    " \"partitions\": [{\"partition\": 3, \"position\": \"1\","
+    " \"sum\": \"00000000000000ff\", \"windows\": 8}],",
+    " \"windows\": {\"file\": \"windows.safetensors\", \"bytes\": 90,"
+    " \"crc32c\": 1},",
     " \"index\": {\"file\": \"model.safetensors.index.json\", \"bytes\": 9,"
     " \"crc32c\": 1},",
     " \"values\": 3,",
@@ -172,11 +187,27 @@ static const char *const original[] = {
     " \"crc32c\": 1},",
     " {\"file\": 1, \"tensor\": \"w[2:4]\", \"rows\": [2, 4], \"crc32c\": 1}]}],",
 };
-enum { FORMAT, VERSION, STEP, FILES, INDEX, VALUES, FORM, FIRST, SECOND, PIECES };
+enum {
+    FORMAT,
+    VERSION,
+    STEP,
+    FILES,
+    PARTITIONS,
+    WINDOWS,
+    INDEX,
+    VALUES,
+    FORM,
+    FIRST,
+    SECOND,
+    PIECES
+};
 
-#define FILE_ROW(name, partition, position, bytes)                    \
-    " \"files\": [{\"file\": \"" name "\", \"partition\": " partition \
-    ", \"position\": " position ", \"bytes\": " bytes ", \"header_crc32c\": 1}],"
+#define FILE_ROW(name, bytes) \
+    " \"files\": [{\"file\": \"" name "\", \"bytes\": " bytes ", \"header_crc32c\": 1}],"
+#define PARTITION_ROW(partition, position, sum, windows)                       \
+    "{\"partition\": " partition ", \"position\": " position ", \"sum\": " sum \
+    ", \"windows\": " windows "}"
+#define SUM "\"00000000000000ff\""
 #define FORM_ROW(name, dtype, shape, shards)                                        \
     " \"variables\": [{\"name\": " name ", \"dtype\": " dtype ", \"shape\": " shape \
     ", \"shards\": " shards ","
@@ -203,13 +234,25 @@ static const struct row {
     {FILES, " \"files\": {},", "\"files\" is no list of at most 99999"},
     {FILES, " \"files\": [],", "a part is in file 1, of 0"},
     {FILES, " \"files\": [3],", "its file " FILE_NAME " is malformed"},
-    {FILES, FILE_ROW("../" FILE_NAME, "0", "\"0\"", "9"),
+    {FILES, FILE_ROW("../" FILE_NAME, "9"), "its file " FILE_NAME " is malformed"},
+    {FILES, FILE_ROW(FILE_NAME, "-1"), "its file " FILE_NAME " is malformed"},
+    {FILES, FILE_ROW(FILE_NAME, "281474976710657"),
      "its file " FILE_NAME " is malformed"},
-    {FILES, FILE_ROW(FILE_NAME, "-1", "\"0\"", "9"),
-     "its file " FILE_NAME " is malformed"},
-    {FILES, FILE_ROW(FILE_NAME, "0", "0", "9"), "its file " FILE_NAME " is malformed"},
-    {FILES, FILE_ROW(FILE_NAME, "0", "\"0\"", "281474976710657"),
-     "its file " FILE_NAME " is malformed"},
+    {PARTITIONS, "", "\"windows\" is malformed"},
+    {PARTITIONS, " \"partitions\": 3,", "\"partitions\" is no list of at most 65536"},
+    {PARTITIONS, " \"partitions\": [" PARTITION_ROW("3", "\"1\"", SUM, "0") "],",
+     "\"windows\" is malformed"},
+    {PARTITIONS, " \"partitions\": [" PARTITION_ROW("3", "1", SUM, "8") "],",
+     "a partition is malformed"},
+    {PARTITIONS, " \"partitions\": [" PARTITION_ROW("3", "\"1\"", "\"ff\"", "8") "],",
+     "a partition is malformed"},
+    {PARTITIONS,
+     " \"partitions\": [" PARTITION_ROW("3", "\"1\"", SUM, "8") "," PARTITION_ROW(
+         "3", "\"1\"", SUM, "8") "],",
+     "a partition is malformed"},
+    {WINDOWS, "", "\"windows\" is malformed"},
+    {WINDOWS, " \"windows\": {\"file\": \"other\", \"bytes\": 9, \"crc32c\": 1},",
+     "\"windows\" is malformed"},
     {INDEX, "", "\"index\" is malformed"},
     {INDEX, " \"index\": {\"file\": \"/etc/passwd\", \"bytes\": 9, \"crc32c\": 1},",
      "\"index\" is malformed"},

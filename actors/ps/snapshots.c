@@ -1,0 +1,106 @@
+/* A snapshot is of the record that was applied last when it was opened. Its client hears
+ * of it when the replica has that record, too; so what is read of it is acknowledged, and
+ * need not wait. */
+#include "actors/ps/stream.h"
+
+#include "actors/ps/store_snapshots.h"
+#include "actors/ps/windows.h"
+
+#include "actors/keep.h"
+
+static struct mu__snapshot_key key_of(const struct mu__msg *msg, uint64_t number)
+{
+    return (struct mu__snapshot_key){msg->from, number};
+}
+
+/* ---- Opening ---- */
+
+static int open_snapshot(struct partition *p, const struct mu__msg *msg,
+                         struct mu__snapshot_opened *opened, mu_error *error)
+{
+    const struct mu__snapshot_open *body = (const void *)msg->body;
+    const struct mu__snapshot_key key = key_of(msg, body->token);
+    uint8_t *windows = mu__windows_pack(&p->applied, &p->writers, &opened->windows);
+
+    if (windows == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "the server is out of memory");
+    opened->record = p->record;
+    opened->sum = p->sum;
+    return mu__snapshot_open(p->store, &key, body->ids, windows, opened->windows, error);
+}
+
+bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                        const struct mu__msg *msg)
+{
+    const struct mu__snapshot_open *body = (const void *)msg->body;
+    struct mu__snapshot_opened reply = {.token = body->token};
+    mu_error error;
+    int rv;
+
+    if (p->ready || mu__ps_is_cut_off(ps, p))
+        return false;
+    rv = open_snapshot(p, msg, &reply, &error);
+    reply.code = mu__ps_code(rv);
+    reply.message = mu__ps_message_of(rv, error.message);
+    mu__ps_answer(ctx, p, msg->from, MU__SNAPSHOT_OPENED, &reply, sizeof reply);
+    return true;
+}
+
+void mu__snapshot_on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__snapshot_open *body = mu__body(msg);
+    struct partition *p = mu__ps_find_serving(ps, body->partition, body->generation);
+
+    if (p != NULL && !mu__snapshot_begin(ctx, ps, p, msg))
+        mu__stream_defer(ctx, ps, p, mu__claim(ctx));
+}
+
+/* ---- Reading ---- */
+
+void mu__snapshot_on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__snapshot_read *body = mu__body(msg);
+    const struct mu__snapshot_key key = key_of(msg, body->snapshot);
+    const struct mu__store_read request = {body->variable, body->offset, body->size};
+    struct partition *p = mu__ps_find_serving(state, body->partition, body->generation);
+    struct mu__var_data reply = {.token = body->token};
+    mu_error error;
+    int rv;
+
+    if (p == NULL)
+        return;
+    rv = mu__snapshot_read(p->store, &key, &request, &error, &reply.data);
+    reply.code = mu__ps_code(rv);
+    reply.message = mu__ps_message_of(rv, error.message);
+    mu__ps_send(ctx, msg->from, MU__VAR_DATA, &reply, sizeof reply);
+    if (rv == 0)
+        mu__snapshot_taken(p->store, &key, &request);
+}
+
+void mu__snapshot_on_close(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__snapshot_close *body = mu__body(msg);
+    const struct mu__snapshot_key key = key_of(msg, body->snapshot);
+    struct partition *p = mu__ps_find_serving(state, body->partition, body->generation);
+
+    (void)ctx;
+    if (p != NULL)
+        mu__snapshot_close(p->store, &key);
+}
+
+/* ---- Giving back ---- */
+
+void mu__snapshot_apply_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                                const struct mu__msg *msg, mu__pid from)
+{
+    const struct mu__windows_put *body = (const void *)msg->body;
+    struct mu__var_written reply = {.token = body->token};
+    int rv = mu__windows_add(body->windows, &p->applied, &p->writers);
+
+    (void)ps;
+    reply.code = mu__ps_code(rv);
+    reply.message = mu__ps_message_of(rv, mu_strerror(rv));
+    mu__stream_note(p, reply.code);
+    mu__ps_answer(ctx, p, from, MU__VAR_WRITTEN, &reply, sizeof reply);
+}

@@ -1,0 +1,306 @@
+#include "actors/ps/store_snapshots.h"
+
+#include "actors/ps/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct snapshot_shard {
+    uint64_t id;
+    uint64_t bytes;
+    uint64_t left;       /* to be read */
+    const uint8_t *live; /* NULL: it is a copy */
+    uint8_t *copy;       /* NULL: it did not change since, or was read */
+};
+
+struct snapshot {
+    struct mu__list_node node;
+    struct mu__snapshot_key key;
+    uint64_t refused; /* bytes for which there was no memory; 0: it has not failed */
+    uint32_t unread;
+    uint32_t count;
+    struct snapshot_shard shards[]; /* by id */
+};
+
+static struct snapshot *first_snapshot(const struct mu__variable_store *store)
+{
+    return MU__LIST_FIRST(&store->snapshots, struct snapshot, node);
+}
+
+static struct snapshot *next_snapshot(const struct snapshot *snapshot)
+{
+    return MU__LIST_NEXT(snapshot, struct snapshot, node);
+}
+
+/* ---- Memory ---- */
+
+static uint64_t *count_of_copies(struct mu__variable_store *store)
+{
+    return store->limits.copied == NULL ? &store->copied : store->limits.copied;
+}
+
+/* Whether there is room for so many bytes more; they are counted then. */
+static bool charge_copy(struct mu__variable_store *store, uint64_t bytes)
+{
+    uint64_t *copied = count_of_copies(store);
+
+    if (bytes > store->limits.copies_max - *copied)
+        return false;
+    *copied += bytes;
+    return true;
+}
+
+static void free_copy(struct mu__variable_store *store, struct snapshot_shard *shard)
+{
+    if (shard->copy == NULL)
+        return;
+    *count_of_copies(store) -= shard->bytes;
+    free(shard->copy);
+    shard->copy = NULL;
+}
+
+static void free_copies(struct mu__variable_store *store, struct snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->count; i++)
+        free_copy(store, &snapshot->shards[i]);
+}
+
+static void free_snapshot(struct mu__variable_store *store, struct snapshot *snapshot)
+{
+    free_copies(store, snapshot);
+    mu__list_remove(&store->snapshots, &snapshot->node);
+    free(snapshot);
+}
+
+/* ---- Opening ---- */
+
+uint8_t *mu__snapshot_id_put(uint8_t *at, uint64_t id)
+{
+    for (unsigned i = 0; i < MU__SNAPSHOT_ID_BYTES; i++)
+        at[i] = (uint8_t)(id >> (8 * i));
+    return at + MU__SNAPSHOT_ID_BYTES;
+}
+
+static uint64_t id_at(struct mu__view ids, uint32_t i)
+{
+    const uint8_t *at = (const uint8_t *)ids.data + (size_t)i * MU__SNAPSHOT_ID_BYTES;
+    uint64_t id = 0;
+
+    for (unsigned k = 0; k < MU__SNAPSHOT_ID_BYTES; k++)
+        id |= (uint64_t)at[k] << (8 * k);
+    return id;
+}
+
+static int compare_shard_ids(const void *a, const void *b)
+{
+    uint64_t one = ((const struct snapshot_shard *)a)->id;
+    uint64_t two = ((const struct snapshot_shard *)b)->id;
+
+    return one < two ? -1 : one > two;
+}
+
+static int add_to_snapshot(const struct mu__variable_store *store,
+                           struct snapshot *snapshot, uint64_t id, mu_error *ret_error)
+{
+    const struct variable *v = mu__shard_find_by_id(store, id, ret_error);
+
+    if (v == NULL)
+        return -MU_ENOTFOUND;
+    if (v->stage != READY)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "variable %s has no initial content yet", v->name);
+    snapshot->shards[snapshot->count++] = (struct snapshot_shard){
+        .id = id, .bytes = v->bytes, .left = v->bytes, .live = v->data};
+    return 0;
+}
+
+static int sort_shards(struct snapshot *snapshot, mu_error *ret_error)
+{
+    qsort(snapshot->shards, snapshot->count, sizeof snapshot->shards[0],
+          compare_shard_ids);
+    for (uint32_t i = 1; i < snapshot->count; i++)
+        if (snapshot->shards[i - 1].id == snapshot->shards[i].id)
+            return mu_error_set(ret_error, -MU_EINVALID, "a shard is in it twice");
+    snapshot->unread = snapshot->count;
+    return 0;
+}
+
+/* Takes `extra` when it returns 0. */
+static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snapshot,
+                         struct mu__view ids, uint8_t *extra, uint64_t extra_bytes,
+                         mu_error *ret_error)
+{
+    uint32_t count = ids.size / MU__SNAPSHOT_ID_BYTES;
+    int rv = 0;
+
+    if (extra_bytes > 0)
+        snapshot->shards[snapshot->count++] =
+            (struct snapshot_shard){.bytes = extra_bytes, .left = extra_bytes};
+    for (uint32_t i = 0; rv == 0 && i < count; i++)
+        rv = add_to_snapshot(store, snapshot, id_at(ids, i), ret_error);
+    if (rv == 0)
+        rv = sort_shards(snapshot, ret_error);
+    if (rv == 0 && !charge_copy(store, extra_bytes))
+        rv = mu_error_set(ret_error, -MU_EEXHAUSTED,
+                          "snapshots have copies of %" PRIu64 " bytes, at most %" PRIu64,
+                          *count_of_copies(store), store->limits.copies_max);
+    if (rv == 0 && extra_bytes > 0)
+        snapshot->shards[0].copy = extra;
+    return rv;
+}
+
+int mu__snapshot_open(struct mu__variable_store *store,
+                      const struct mu__snapshot_key *key, struct mu__view ids,
+                      uint8_t *extra, uint64_t extra_bytes, mu_error *ret_error)
+{
+    uint32_t count = ids.size / MU__SNAPSHOT_ID_BYTES + 1;
+    struct snapshot *snapshot =
+        calloc(1, sizeof *snapshot + count * sizeof snapshot->shards[0]);
+    int rv = snapshot == NULL
+                 ? mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory")
+                 : fill_snapshot(store, snapshot, ids, extra, extra_bytes, ret_error);
+
+    if (rv != 0 || extra_bytes == 0)
+        free(extra);
+    if (rv != 0 || snapshot->unread == 0) {
+        free(snapshot);
+        return rv;
+    }
+    snapshot->key = *key;
+    mu__list_append(&store->snapshots, &snapshot->node);
+    return 0;
+}
+
+/* ---- Changes ---- */
+
+static struct snapshot_shard *find_in_snapshot(struct snapshot *snapshot, uint64_t id)
+{
+    const struct snapshot_shard expected = {.id = id};
+
+    return bsearch(&expected, snapshot->shards, snapshot->count,
+                   sizeof snapshot->shards[0], compare_shard_ids);
+}
+
+/* A snapshot without this shard is no snapshot any more. */
+static void fail_snapshot(struct mu__variable_store *store, struct snapshot *snapshot,
+                          uint64_t bytes)
+{
+    snapshot->refused = bytes;
+    free_copies(store, snapshot);
+}
+
+static void copy_shard_for(struct mu__variable_store *store, struct snapshot *snapshot,
+                           struct snapshot_shard *shard)
+{
+    if (!charge_copy(store, shard->bytes)) {
+        fail_snapshot(store, snapshot, shard->bytes);
+        return;
+    }
+    shard->copy = shard->bytes > SIZE_MAX ? NULL : malloc((size_t)shard->bytes);
+    if (shard->copy == NULL) {
+        *count_of_copies(store) -= shard->bytes;
+        fail_snapshot(store, snapshot, shard->bytes);
+        return;
+    }
+    memcpy(shard->copy, shard->live, (size_t)shard->bytes);
+    shard->live = NULL;
+}
+
+void mu__shard_will_change(struct mu__variable_store *store, const struct variable *v)
+{
+    for (struct snapshot *at = first_snapshot(store); at != NULL;
+         at = next_snapshot(at)) {
+        struct snapshot_shard *shard = find_in_snapshot(at, v->id);
+
+        if (shard != NULL && shard->live != NULL && shard->left > 0 && at->refused == 0)
+            copy_shard_for(store, at, shard);
+    }
+}
+
+/* ---- Reading ---- */
+
+static struct snapshot *find_snapshot(const struct mu__variable_store *store,
+                                      const struct mu__snapshot_key *key)
+{
+    struct snapshot *at = first_snapshot(store);
+
+    while (at != NULL &&
+           (at->key.number != key->number || !mu__pid_equal(at->key.client, key->client)))
+        at = next_snapshot(at);
+    return at;
+}
+
+int mu__snapshot_read(struct mu__variable_store *store,
+                      const struct mu__snapshot_key *key,
+                      const struct mu__store_read *request, mu_error *ret_error,
+                      struct mu__view *ret_data)
+{
+    struct snapshot *snapshot = find_snapshot(store, key);
+    const struct snapshot_shard *shard;
+
+    if (snapshot == NULL)
+        return mu_error_set(ret_error, -MU_EABORTED,
+                            "the snapshot is not there any more");
+    if (snapshot->refused != 0)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "the snapshot was given up: no memory to keep %" PRIu64
+                            " bytes that were written meanwhile (copies: at most "
+                            "%" PRIu64 " bytes)",
+                            snapshot->refused, store->limits.copies_max);
+    shard = find_in_snapshot(snapshot, request->id);
+    if (shard == NULL || request->size == 0 || request->size > shard->left)
+        return mu_error_set(ret_error, -MU_EABORTED,
+                            "the shard is not in the snapshot, or was read");
+    if (request->offset > shard->bytes || request->size > shard->bytes - request->offset)
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "%" PRIu32 " bytes at %" PRIu64 " of a shard of %" PRIu64,
+                            request->size, request->offset, shard->bytes);
+    *ret_data = (struct mu__view){(shard->live == NULL ? shard->copy : shard->live) +
+                                      request->offset,
+                                  request->size};
+    return 0;
+}
+
+void mu__snapshot_taken(struct mu__variable_store *store,
+                        const struct mu__snapshot_key *key,
+                        const struct mu__store_read *request)
+{
+    struct snapshot *snapshot = find_snapshot(store, key);
+    struct snapshot_shard *shard = find_in_snapshot(snapshot, request->id);
+
+    shard->left -= request->size;
+    if (shard->left > 0)
+        return;
+    free_copy(store, shard);
+    if (--snapshot->unread == 0)
+        free_snapshot(store, snapshot);
+}
+
+/* ---- The end ---- */
+
+void mu__snapshot_close(struct mu__variable_store *store,
+                        const struct mu__snapshot_key *key)
+{
+    struct snapshot *snapshot = find_snapshot(store, key);
+
+    if (snapshot != NULL)
+        free_snapshot(store, snapshot);
+}
+
+void mu__snapshots_drop_node(struct mu__variable_store *store, uint32_t node)
+{
+    struct snapshot *next;
+
+    for (struct snapshot *at = first_snapshot(store); at != NULL; at = next) {
+        next = next_snapshot(at);
+        if (at->key.client.node == node)
+            free_snapshot(store, at);
+    }
+}
+
+void mu__snapshots_drop(struct mu__variable_store *store)
+{
+    while (first_snapshot(store) != NULL)
+        free_snapshot(store, first_snapshot(store));
+}

@@ -1,0 +1,46 @@
+/* Snapshots of a store: some of its shards as they were at one time. A shard is copied
+ * before its first change after that, unless all of it was read already. Copies count in
+ * limits of their own, so that no write fails for them: when there is no memory for a
+ * copy, the snapshot has failed. Plain data. */
+#ifndef MU_ACTORS_PS_STORE_SNAPSHOTS_H
+#define MU_ACTORS_PS_STORE_SNAPSHOTS_H
+
+#include "actors/ps/variable_store.h"
+
+/* The client that opened it, and its number there. */
+struct mu__snapshot_key {
+    mu__pid client;
+    uint64_t number;
+};
+
+enum { MU__SNAPSHOT_ID_BYTES = 8 };
+
+/* Open one of the shards whose ids are in `ids`, in the byte order of this machine's
+ * messages (mu__snapshot_id_put). It has `extra_bytes` besides, under the id 0, which it
+ * takes in any case. -MU_ENOTFOUND (id), -MU_EPRECONDITION (no content yet),
+ * -MU_EINVALID, -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__snapshot_open(struct mu__variable_store *store,
+                      const struct mu__snapshot_key *key, struct mu__view ids,
+                      uint8_t *extra, uint64_t extra_bytes, mu_error *ret_error);
+
+uint8_t *mu__snapshot_id_put(uint8_t *at, uint64_t id);
+
+/* Read a part of a shard, as mu__store_read does; each part once. -MU_EABORTED: the
+ * snapshot is not known, or the shard was read; -MU_EEXHAUSTED: it has failed. */
+int mu__snapshot_read(struct mu__variable_store *store,
+                      const struct mu__snapshot_key *key,
+                      const struct mu__store_read *request, mu_error *ret_error,
+                      struct mu__view *ret_data);
+
+/* What was read is not needed any more. With the last bytes the snapshot ends. */
+void mu__snapshot_taken(struct mu__variable_store *store,
+                        const struct mu__snapshot_key *key,
+                        const struct mu__store_read *request);
+
+/* End one, those of a node, or all. */
+void mu__snapshot_close(struct mu__variable_store *store,
+                        const struct mu__snapshot_key *key);
+void mu__snapshots_drop_node(struct mu__variable_store *store, uint32_t node);
+void mu__snapshots_drop(struct mu__variable_store *store);
+
+#endif

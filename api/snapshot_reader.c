@@ -1,0 +1,570 @@
+#include "api/snapshot_reader.h"
+
+#include "actors/ps/store_snapshots.h"
+#include "actors/variables/variables.h"
+#include "node/deadline.h"
+#include "node/node.h"
+#include "runtime/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is under way is little: what a program writes meanwhile waits behind it. */
+enum {
+    PIECE_BYTES = 128 << 10,
+    PARTITION_SLOTS = 2, /* under way of one partition, and of each server on average */
+    SLOTS_MAX = 64,
+    ATTEMPTS_MAX = 64, /* snapshots of one partition, of which none could be read */
+    SHARDS_FIRST = 16
+};
+
+/* A shard in its partition. */
+struct reader_shard {
+    size_t variable;
+    uint32_t shard;
+    uint64_t offset; /* in the variable */
+    uint64_t bytes;
+    uint64_t id;
+    uint32_t sum;
+};
+
+enum reader_state { CLOSED, OPENING, OPENED };
+
+struct reader_partition {
+    struct reader_shard *shards; /* and behind them the windows */
+    size_t shards_count;
+    size_t shards_room;
+    enum reader_state state;
+    uint32_t attempt;
+    uint64_t number;
+    uint64_t record;
+    uint64_t sum;
+    uint8_t *windows;
+    uint64_t windows_bytes;
+    uint8_t *ids;
+    size_t shard;    /* of the next piece; behind the windows: all is asked for */
+    uint64_t offset; /* in it */
+    uint32_t under_way;
+    uint64_t left; /* bytes that are to come; CLOSED, OPENING: not known */
+};
+
+/* A call under way. */
+struct reader_slot {
+    struct mu__list_node node; /* of those that are free, or have ended */
+    struct mu__pending pending;
+    struct mu__variable_call call;
+    struct mu__snapshot_call snapshot;
+    struct mu__snapshot_reader *reader;
+    struct reader_partition *partition;
+    uint32_t attempt;
+    size_t shard;
+    uint64_t offset;
+    uint8_t data[PIECE_BYTES];
+};
+
+struct mu__snapshot_reader {
+    mu_node *node;
+    mu_variable *const *variables;
+    size_t variables_count;
+    uint64_t deadline_ns;
+    struct mu__snapshot_target target;
+    struct reader_partition partitions[MU__PARTITIONS];
+    uint32_t next; /* where the next piece is looked for */
+    uint32_t slots_count;
+    uint32_t under_way;
+    struct reader_slot *slots;
+    struct mu__list free_slots;
+    uv_sem_t ended;
+    uv_mutex_t lock;
+    struct mu__list ended_slots; /* with the lock */
+    mu_error error;              /* code 0: all is well */
+};
+
+static int no_memory_for_snapshot(mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_ENOMEM, "no memory to read a snapshot");
+}
+
+static void fail_reader(struct mu__snapshot_reader *reader, const mu_error *error)
+{
+    if (reader->error.code == 0)
+        reader->error = *error;
+}
+
+/* ---- Which shards are in which partition ---- */
+
+static int add_reader_shard(struct mu__snapshot_reader *reader, size_t variable,
+                            uint32_t shard)
+{
+    const struct mu__opened_variable *opened = reader->variables[variable]->opened;
+    struct reader_partition *p =
+        &reader->partitions[mu__partition_of(mu__view_str(opened->name), shard)];
+    struct reader_shard *added;
+
+    if (!MU__ARRAY_RESERVE(&p->shards, &p->shards_room, p->shards_count, SHARDS_FIRST))
+        return -MU_ENOMEM;
+    added = &p->shards[p->shards_count++];
+    *added = (struct reader_shard){.variable = variable, .shard = shard};
+    mu__shape_shard(&opened->shape, shard, &added->offset, &added->bytes);
+    return 0;
+}
+
+static int sort_by_partition(struct mu__snapshot_reader *reader, mu_error *ret_error)
+{
+    for (size_t i = 0; i < reader->variables_count; i++) {
+        if (reader->variables[i]->node != reader->node)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "variable %s is of another node than %s",
+                                reader->variables[i]->opened->name,
+                                reader->variables[0]->opened->name);
+        for (uint32_t k = 0; k < reader->variables[i]->opened->shape.shards; k++)
+            if (add_reader_shard(reader, i, k) != 0)
+                return no_memory_for_snapshot(ret_error);
+    }
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        struct reader_partition *p = &reader->partitions[i];
+
+        if (p->shards_count == 0)
+            continue;
+        p->ids = malloc(p->shards_count * MU__SNAPSHOT_ID_BYTES);
+        if (p->ids == NULL)
+            return no_memory_for_snapshot(ret_error);
+    }
+    return 0;
+}
+
+static int load_ids(const mu_variable *variable, uint64_t **ret_ids)
+{
+    uint64_t *ids = calloc(variable->opened->shape.shards, sizeof *ids);
+
+    if (ids == NULL)
+        return -MU_ENOMEM;
+    mu__opened_variable_load(variable->opened, ids);
+    *ret_ids = ids;
+    return 0;
+}
+
+/* The ids by which servers know the shards of a partition now. */
+static int find_reader_ids(const struct mu__snapshot_reader *reader,
+                           struct reader_partition *p)
+{
+    uint8_t *at = p->ids;
+
+    for (size_t i = 0; i < p->shards_count; i++) {
+        struct reader_shard *shard = &p->shards[i];
+        uint64_t *ids;
+        int rv = load_ids(reader->variables[shard->variable], &ids);
+
+        if (rv != 0)
+            return rv;
+        shard->id = ids[shard->shard];
+        shard->sum = 0;
+        at = mu__snapshot_id_put(at, shard->id);
+        free(ids);
+    }
+    return 0;
+}
+
+/* ---- Calls ---- */
+
+/* On the loop's thread. */
+static void end_reader_slot(struct mu__pending *pending)
+{
+    struct reader_slot *slot = MU__LIST_ENTRY(pending, struct reader_slot, pending);
+    struct mu__snapshot_reader *reader = slot->reader;
+
+    uv_mutex_lock(&reader->lock);
+    mu__list_append(&reader->ended_slots, &slot->node);
+    uv_sem_post(&reader->ended);
+    uv_mutex_unlock(&reader->lock);
+}
+
+static struct mu__variable_call reader_call(const struct mu__snapshot_reader *reader,
+                                            const struct reader_partition *p,
+                                            int operation,
+                                            struct mu__snapshot_call *snapshot)
+{
+    const struct mu__opened_variable *opened =
+        reader->variables[p->shards[0].variable]->opened;
+
+    snapshot->partition = (uint32_t)(p - reader->partitions);
+    snapshot->number = p->number;
+    return (struct mu__variable_call){
+        .call = {.operation = operation,
+                 .timeout_ms = mu__deadline_left_ms(reader->deadline_ns)},
+        .name = opened->name,
+        .shape = &opened->shape,
+        .servers_count = opened->servers_count,
+        .snapshot = snapshot,
+    };
+}
+
+static void free_reader_slot(struct reader_slot *slot)
+{
+    slot->partition->under_way--;
+    slot->reader->under_way--;
+    mu__list_prepend(&slot->reader->free_slots, &slot->node);
+}
+
+static void post_reader_slot(struct reader_slot *slot, int operation)
+{
+    struct mu__snapshot_reader *reader = slot->reader;
+    int rv;
+
+    slot->call = reader_call(reader, slot->partition, operation, &slot->snapshot);
+    slot->call.target = slot->data;
+    slot->attempt = slot->partition->attempt;
+    slot->partition->under_way++;
+    reader->under_way++;
+    rv = mu__node_call_later(reader->node, MU__VARIABLES, &slot->pending,
+                             &slot->call.call, end_reader_slot);
+    if (rv == 0)
+        return;
+    mu__node_say_closed(reader->node, rv, &slot->call.call.error);
+    fail_reader(reader, &slot->call.call.error);
+    free_reader_slot(slot);
+}
+
+static void post_open(struct reader_slot *slot, struct reader_partition *p)
+{
+    mu_error error;
+
+    if (find_reader_ids(slot->reader, p) != 0) {
+        (void)no_memory_for_snapshot(&error);
+        fail_reader(slot->reader, &error);
+        mu__list_prepend(&slot->reader->free_slots, &slot->node);
+        return;
+    }
+    p->state = OPENING;
+    slot->partition = p;
+    slot->snapshot = (struct mu__snapshot_call){
+        .bytes = {p->ids, (uint32_t)(p->shards_count * MU__SNAPSHOT_ID_BYTES)}};
+    post_reader_slot(slot, MU__VARIABLE_SNAPSHOT);
+}
+
+/* The piece of a partition that is the next one; the windows come last. */
+static void post_piece(struct reader_slot *slot, struct reader_partition *p)
+{
+    bool is_shard = p->shard < p->shards_count;
+    uint64_t bytes = is_shard ? p->shards[p->shard].bytes : p->windows_bytes;
+    uint64_t left = bytes - p->offset;
+    uint32_t size = left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES;
+
+    slot->partition = p;
+    slot->shard = p->shard;
+    slot->offset = p->offset;
+    slot->snapshot = (struct mu__snapshot_call){
+        .id = is_shard ? p->shards[p->shard].id : 0, .offset = p->offset, .size = size};
+    p->offset += size;
+    if (p->offset == bytes) {
+        p->offset = 0;
+        p->shard++;
+    }
+    post_reader_slot(slot, MU__VARIABLE_SNAPSHOT_READ);
+}
+
+static bool has_next_piece(const struct reader_partition *p)
+{
+    if (p->state != OPENED || p->under_way >= PARTITION_SLOTS)
+        return false;
+    return p->shard < p->shards_count + (p->windows_bytes > 0);
+}
+
+/* Snapshots are opened before any is read: they are of about the same time. NULL: none
+ * has something to ask for now. */
+static struct reader_partition *next_partition(struct mu__snapshot_reader *reader)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (reader->partitions[i].shards_count > 0 &&
+            reader->partitions[i].state == CLOSED)
+            return &reader->partitions[i];
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        reader->next = (reader->next + 1) % MU__PARTITIONS;
+        if (has_next_piece(&reader->partitions[reader->next]))
+            return &reader->partitions[reader->next];
+    }
+    return NULL;
+}
+
+static void post_all(struct mu__snapshot_reader *reader)
+{
+    while (reader->error.code == 0 && !mu__list_is_empty(&reader->free_slots)) {
+        struct reader_partition *p = next_partition(reader);
+        struct reader_slot *slot;
+
+        if (p == NULL)
+            return;
+        slot =
+            MU__LIST_ENTRY(mu__list_pop(&reader->free_slots), struct reader_slot, node);
+        if (p->state == CLOSED)
+            post_open(slot, p);
+        else
+            post_piece(slot, p);
+    }
+}
+
+/* ---- Answers ---- */
+
+/* The program's handles learn the ids of shards that were made anew. */
+static int reopen_variables(const struct mu__snapshot_reader *reader,
+                            const struct reader_partition *p, mu_error *ret_error)
+{
+    uint64_t version;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < p->shards_count; i++)
+        rv = mu_variable_version(reader->variables[p->shards[i].variable],
+                                 mu__deadline_left_ms(reader->deadline_ns), ret_error,
+                                 &version);
+    return rv;
+}
+
+/* The server need not keep what is not read any more. */
+static void close_partition(struct mu__snapshot_reader *reader,
+                            struct reader_partition *p)
+{
+    struct mu__snapshot_call snapshot = {.id = 0};
+    struct mu__variable_call call;
+
+    if (p->state != OPENED || p->left == 0)
+        return;
+    call = reader_call(reader, p, MU__VARIABLE_SNAPSHOT_CLOSE, &snapshot);
+    (void)mu__node_call(reader->node, MU__VARIABLES, &call.call, NULL);
+}
+
+/* Its server has changed, or shards were made anew: what was read of it does not belong
+ * to what is there now. */
+static void begin_anew(struct mu__snapshot_reader *reader, struct reader_partition *p,
+                       const mu_error *error)
+{
+    mu_error reopening;
+
+    if (++p->attempt == ATTEMPTS_MAX) {
+        fail_reader(reader, error);
+        return;
+    }
+    close_partition(reader, p);
+    p->state = CLOSED;
+    p->shard = 0;
+    p->offset = 0;
+    free(p->windows);
+    p->windows = NULL;
+    if (error->code == -MU_ENOTFOUND && reopen_variables(reader, p, &reopening) != 0)
+        fail_reader(reader, &reopening);
+}
+
+static void take_opened_snapshot(struct mu__snapshot_reader *reader,
+                                 struct reader_partition *p,
+                                 const struct mu__snapshot_call *call)
+{
+    mu_error error;
+
+    p->state = OPENED;
+    p->number = call->number;
+    p->record = call->record;
+    p->sum = call->sum;
+    p->windows_bytes = p->left = call->windows_bytes;
+    for (size_t i = 0; i < p->shards_count; i++)
+        p->left += p->shards[i].bytes;
+    p->windows = malloc((size_t)p->windows_bytes + 1);
+    if (p->windows != NULL)
+        return;
+    (void)no_memory_for_snapshot(&error);
+    fail_reader(reader, &error);
+}
+
+static void take_snapshot_piece(struct mu__snapshot_reader *reader,
+                                struct reader_partition *p,
+                                const struct reader_slot *slot)
+{
+    uint32_t size = slot->snapshot.size;
+    const struct mu__snapshot_target *target = &reader->target;
+    struct reader_shard *shard;
+    mu_error error;
+
+    p->left -= size;
+    if (slot->shard == p->shards_count) {
+        memcpy(p->windows + slot->offset, slot->data, size);
+        return;
+    }
+    shard = &p->shards[slot->shard];
+    if (target->put(target->owner, shard->variable, shard->offset + slot->offset,
+                    slot->data, size, &error) != 0)
+        fail_reader(reader, &error);
+    if (target->crc != NULL)
+        shard->sum ^= mu__crc32c_shift(mu__crc32c_add(target->crc, 0, slot->data, size),
+                                       shard->bytes - slot->offset - size);
+}
+
+static void take_ended(struct mu__snapshot_reader *reader, const struct reader_slot *slot)
+{
+    const struct mu__call *call = &slot->call.call;
+    struct reader_partition *p = slot->partition;
+
+    if (slot->attempt != p->attempt || reader->error.code != 0)
+        return;
+    if (call->code == -MU_EABORTED ||
+        (call->code == -MU_ENOTFOUND && p->state == OPENING))
+        begin_anew(reader, p, &call->error);
+    else if (call->code != 0)
+        fail_reader(reader, &call->error);
+    else if (p->state == OPENING)
+        take_opened_snapshot(reader, p, &slot->snapshot);
+    else
+        take_snapshot_piece(reader, p, slot);
+}
+
+static void await_ended(struct mu__snapshot_reader *reader)
+{
+    struct reader_slot *slot;
+
+    uv_sem_wait(&reader->ended);
+    uv_mutex_lock(&reader->lock);
+    slot = MU__LIST_ENTRY(mu__list_pop(&reader->ended_slots), struct reader_slot, node);
+    uv_mutex_unlock(&reader->lock);
+    take_ended(reader, slot);
+    free_reader_slot(slot);
+}
+
+/* ---- The whole ---- */
+
+static void close_all_partitions(struct mu__snapshot_reader *reader)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        close_partition(reader, &reader->partitions[i]);
+}
+
+static int read_all_partitions(struct mu__snapshot_reader *reader, mu_error *ret_error)
+{
+    post_all(reader);
+    while (reader->under_way > 0) {
+        await_ended(reader);
+        post_all(reader);
+    }
+    if (reader->error.code == 0)
+        return 0;
+    close_all_partitions(reader);
+    if (ret_error != NULL)
+        *ret_error = reader->error;
+    return reader->error.code;
+}
+
+static int make_reader_slots(struct mu__snapshot_reader *reader, mu_error *ret_error)
+{
+    size_t count = reader->node->ps_count * PARTITION_SLOTS;
+
+    if (count > SLOTS_MAX)
+        count = SLOTS_MAX;
+    reader->slots = malloc(count * sizeof *reader->slots);
+    if (reader->slots == NULL)
+        return no_memory_for_snapshot(ret_error);
+    for (size_t i = 0; i < count; i++) {
+        reader->slots[i].reader = reader;
+        mu__list_append(&reader->free_slots, &reader->slots[i].node);
+    }
+    return 0;
+}
+
+/* NULL: out of memory. */
+static struct mu__snapshot_reader *snapshot_reader_new(mu_variable *const *variables,
+                                                       size_t count)
+{
+    struct mu__snapshot_reader *reader = calloc(1, sizeof *reader);
+
+    if (reader == NULL)
+        return NULL;
+    if (uv_sem_init(&reader->ended, 0) != 0) {
+        free(reader);
+        return NULL;
+    }
+    if (uv_mutex_init(&reader->lock) != 0) {
+        uv_sem_destroy(&reader->ended);
+        free(reader);
+        return NULL;
+    }
+    reader->variables = variables;
+    reader->variables_count = count;
+    return reader;
+}
+
+static int read_with(struct mu__snapshot_reader *reader, mu_error *ret_error)
+{
+    int rv;
+
+    if (reader->variables_count == 0)
+        return 0;
+    reader->node = reader->variables[0]->node;
+    mu__node_ref(reader->node);
+    rv = mu__node_may_wait(reader->node, ret_error);
+    if (rv == 0)
+        rv = sort_by_partition(reader, ret_error);
+    if (rv == 0)
+        rv = make_reader_slots(reader, ret_error);
+    return rv == 0 ? read_all_partitions(reader, ret_error) : rv;
+}
+
+int mu__snapshot_read_all(mu_variable *const *variables, size_t count, int64_t timeout_ms,
+                          const struct mu__snapshot_target *target, mu_error *ret_error,
+                          struct mu__snapshot_reader **ret_reader)
+{
+    struct mu__snapshot_reader *reader = snapshot_reader_new(variables, count);
+    int rv;
+
+    if (reader == NULL)
+        return no_memory_for_snapshot(ret_error);
+    reader->target = *target;
+    reader->deadline_ns = mu__deadline_in(timeout_ms);
+    rv = read_with(reader, ret_error);
+    if (rv == 0)
+        *ret_reader = reader;
+    else
+        mu__snapshot_reader_free(reader);
+    return rv;
+}
+
+uint32_t mu__snapshot_sum(const struct mu__snapshot_reader *reader, size_t variable)
+{
+    const struct mu__shape *shape = &reader->variables[variable]->opened->shape;
+    uint64_t bytes = mu__shape_bytes(shape);
+    uint32_t sum = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct reader_partition *p = &reader->partitions[i];
+
+        for (size_t k = 0; k < p->shards_count; k++)
+            if (p->shards[k].variable == variable)
+                sum ^= mu__crc32c_shift(p->shards[k].sum,
+                                        bytes - p->shards[k].offset - p->shards[k].bytes);
+    }
+    return sum;
+}
+
+bool mu__snapshot_partition_at(const struct mu__snapshot_reader *reader,
+                               uint32_t partition,
+                               struct mu__snapshot_partition *ret_partition)
+{
+    const struct reader_partition *p = &reader->partitions[partition];
+
+    if (p->shards_count == 0)
+        return false;
+    *ret_partition = (struct mu__snapshot_partition){partition, p->record, p->sum,
+                                                     p->windows, p->windows_bytes};
+    return true;
+}
+
+void mu__snapshot_reader_free(struct mu__snapshot_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        free(reader->partitions[i].shards);
+        free(reader->partitions[i].windows);
+        free(reader->partitions[i].ids);
+    }
+    if (reader->node != NULL)
+        mu__node_unref(reader->node);
+    uv_mutex_destroy(&reader->lock);
+    uv_sem_destroy(&reader->ended);
+    free(reader->slots);
+    free(reader);
+}

@@ -1,0 +1,46 @@
+/* Reading variables as they were at one record of each partition, while work goes on:
+ * snapshots of all partitions that hold them are opened, then read in pieces, several at
+ * a time. A partition whose server has changed meanwhile is begun anew. */
+#ifndef MU_API_SNAPSHOT_READER_H
+#define MU_API_SNAPSHOT_READER_H
+
+#include "api/internal.h"
+#include "runtime/base/crc32c.h"
+
+/* Where the contents go. Called on the thread that reads. */
+struct mu__snapshot_target {
+    /* Bytes of the i-th variable. They may come in any order, and again. */
+    int (*put)(void *owner, size_t variable, uint64_t offset, const void *data,
+               uint32_t size, mu_error *ret_error);
+    void *owner;
+    const struct mu__crc32c *crc; /* NULL: no sums are needed */
+};
+
+/* What was read of a partition. */
+struct mu__snapshot_partition {
+    uint32_t partition;
+    uint64_t record;
+    uint64_t sum;
+    const uint8_t *windows; /* actors/ps/windows.h */
+    uint64_t windows_bytes;
+};
+
+struct mu__snapshot_reader;
+
+/* Read all of the variables, which are of one node. Errors are those of mu_variable_read;
+ * -MU_EEXHAUSTED: a server had no memory to keep what was written meanwhile. */
+int mu__snapshot_read_all(mu_variable *const *variables, size_t count, int64_t timeout_ms,
+                          const struct mu__snapshot_target *target, mu_error *ret_error,
+                          struct mu__snapshot_reader **ret_reader);
+
+/* The sum of a variable's content. */
+uint32_t mu__snapshot_sum(const struct mu__snapshot_reader *reader, size_t variable);
+
+/* What was read of the partition with this number; false: nothing. */
+bool mu__snapshot_partition_at(const struct mu__snapshot_reader *reader,
+                               uint32_t partition,
+                               struct mu__snapshot_partition *ret_partition);
+
+void mu__snapshot_reader_free(struct mu__snapshot_reader *reader);
+
+#endif
