@@ -118,7 +118,12 @@
     M(176, FILL_TAKEN, fill_taken, TASK, MU__FILL_TAKEN_FIELDS)                       \
     M(177, FENCED, fenced, TASK, MU__FENCED_FIELDS)                                   \
     M(178, REPLICA_VIEW, replica_view, TASK, MU__REPLICA_VIEW_FIELDS)                 \
-    M(179, VIEWS_GET, views_get, CHIEF, MU__VIEWS_GET_FIELDS)
+    M(179, VIEWS_GET, views_get, CHIEF, MU__VIEWS_GET_FIELDS)                         \
+    M(190, CLOCK_SET, clock_set, USE, MU__CLOCK_SET_FIELDS)                           \
+    M(191, CLOCK_PASSED, clock_passed, TASK, MU__CLOCK_PASSED_FIELDS)                 \
+    M(192, CLOCK_GET, clock_get, USE_READ, MU__CLOCK_GET_FIELDS)                      \
+    M(193, CLOCK_STATE, clock_state, TASK, MU__CLOCK_STATE_FIELDS)                    \
+    M(194, FILL_CLOCK, fill_clock, TASK, MU__FILL_CLOCK_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

@@ -148,6 +148,7 @@ void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition)
     mu__staging_done(&p->staging);
     mu__applied_done(&p->applied);
     mu__writers_done(&p->writers);
+    mu__clocks_done(&p->clocks);
     mu__store_free(p->store);
     free(p->stream.sums);
     free(p);
@@ -187,6 +188,7 @@ void mu__ps_begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partitio
     mu__stream_drop(ctx, p);
     mu__staging_done(&p->staging);
     mu__store_forget_nodes(p->store);
+    mu__clocks_forget_nodes(&p->clocks);
     p->generation = p->view.number;
     ps->serves_due = true;
 }
@@ -253,6 +255,7 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     mu__ps_begin_generation(ctx, ps, p);
     mu__stream_begin(ctx, ps, p);
     mu__ps_fence(ctx, ps, p);
+    mu__ps_watch_clocks(ctx, ps, p);
     mu__log(ctx, MU__LOG_DEBUG,
             "partition %" PRIu32 " is served here from record %" PRIu64 " on",
             view->partition, p->record);
@@ -423,6 +426,7 @@ void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (mu__ps_is_chief(ps, up->node))
         report_held_views(ctx, ps, up->node);
     report_serving(ctx, ps, up->node);
+    mu__ps_clocks_node_up(ctx, ps, up);
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (ps->partitions[i] != NULL && is_awaited(ps, ps->partitions[i], up))
             mu__stream_linked(ctx, ps, ps->partitions[i]);
@@ -444,7 +448,7 @@ static void forget_client(struct mu__ctx *ctx, struct ps *ps, struct partition *
     struct mu__msg *msg;
 
     if (!mu__store_has_node(p->store, node) && !mu__staging_has_node(&p->staging, node) &&
-        mu__list_is_empty(&p->stream.deferred))
+        !mu__clocks_has_node(&p->clocks, node) && mu__list_is_empty(&p->stream.deferred))
         return;
     msg = mu__msg_new(ctx, MU__CLIENT_LOST);
     if (msg == NULL) {
@@ -460,6 +464,7 @@ void mu__ps_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct ps *ps = state;
     const struct mu__node_down *body = mu__body(msg);
 
+    mu__ps_clocks_node_down(ctx, ps, body);
     remove_ps_node(ps, body->node);
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct partition *p = ps->partitions[i];

@@ -4,6 +4,7 @@
  *     replicas.c    views: which partitions are here, and in which role
  *     stream.c      records to the other replica, and answers that wait for it
  *     filling.c     a learner gets what a partition holds
+ *     clock_requests.c  the same three of clocks
  *     ps_status.c   what the status shows
  *
  * A partition is a state machine: what changes it is a request, which gets the next
@@ -22,6 +23,7 @@
 #include "actors/messages.h"
 #include "actors/partitions.h"
 #include "actors/ps/applied.h"
+#include "actors/ps/clocks.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/staging.h"
 #include "actors/ps/variable_store.h"
@@ -90,6 +92,7 @@ struct partition {
     struct mu__staging staging;
     struct mu__applied applied; /* effects of runs, */
     struct mu__writers writers; /* and writes of programs */
+    struct mu__clocks clocks;
     struct stream stream;
     struct filling filling;
     bool broken;   /* BACKING, LEARNING: a record is missing */
@@ -125,8 +128,9 @@ struct ps {
     struct fill_window fill_window;
     uint64_t retry_timer; /* 0: not set */
     uint64_t retry_due_ms;
-    uint64_t batches;  /* applied, */
-    uint64_t repeated; /* and not applied a second time */
+    uint64_t clock_timer; /* 0: not set */
+    uint64_t batches;     /* applied, */
+    uint64_t repeated;    /* and not applied a second time */
 };
 
 /* ---- ps.c ---- */
