@@ -3,6 +3,7 @@
 #include "tests/real/waits.h"
 
 #include <muster/checkpoint.h>
+#include <muster/clock.h>
 
 enum { LOST_MS = 3000 };
 
@@ -130,6 +131,21 @@ static int apply(struct waits_env *env, int64_t timeout_ms, mu_error *error)
                              error);
 }
 
+static int open_clock(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_clock_open(env->node, env->task, 0, timeout_ms, error, &env->clock);
+}
+
+static int tick(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_clock_tick(env->clock, timeout_ms, error, NULL);
+}
+
+static int minimum(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_clock_minimum(env->clock, timeout_ms, error, &env->version);
+}
+
 static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     const struct own *own = env->scene->own;
@@ -166,6 +182,15 @@ static const struct waits_row rows[] = {
     {"mu_variable_assign", assign, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_add", add, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_apply", apply, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_clock_open",
+     open_clock,
+     reach,
+     {WAITS_LATE(SERVER "|not reached|refused"), GONE("|refused"),
+      WAITS_LATE(SERVER "|has not answered"), GONE("")},
+     {WAITS_OK, AWAY, AWAY, AWAY},
+     0},
+    {"mu_clock_tick", tick, open_clock, LIMITED, UNLIMITED, 0},
+    {"mu_clock_minimum", minimum, open_clock, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_save", save, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_restore", restore, have_checkpoint, LIMITED, UNLIMITED, 0},
 };
