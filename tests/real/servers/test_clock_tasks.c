@@ -133,7 +133,7 @@ static int64_t members_in(const mu_value *status)
     return 0;
 }
 
-static void wait_members(struct fixture *f, int64_t count)
+static void expect_members(struct fixture *f, int64_t count)
 {
     uint64_t limit_ms = cli_now_ms() + SOON_MS;
     int64_t found;
@@ -183,27 +183,27 @@ static void tick_some(struct fixture *f)
 
 TEST_ON(test_workers_that_are_killed_leave, struct fixture *f, set_up, tear_down)
 {
-    wait_members(f, 1 + WORKERS);
+    expect_members(f, 1 + WORKERS);
     tick_some(f);
     for (int i = 0; i < WORKERS; i++) {
         tasks_kill(&f->workers[i]);
         tick_some(f);
-        wait_members(f, WORKERS - i);
+        expect_members(f, WORKERS - i);
     }
     f->workers[0] = tasks_start("worker", 0, f->nodes.json);
-    wait_members(f, 2);
+    expect_members(f, 2);
     tick_some(f);
 }
 
 TEST_ON(test_servers_that_are_killed_have_backups, struct fixture *f, set_up, tear_down)
 {
-    wait_members(f, 1 + WORKERS);
+    expect_members(f, 1 + WORKERS);
     for (int i = 0; i < SERVERS; i++) {
         wait_whole(f);
         tick_some(f);
         tasks_kill(&f->servers[i]);
         tick_some(f);
-        wait_members(f, 1 + WORKERS);
+        expect_members(f, 1 + WORKERS);
         f->servers[i] = tasks_start("ps", i, f->nodes.json);
     }
     tick_some(f);
