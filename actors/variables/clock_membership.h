@@ -25,11 +25,11 @@ struct clock_membership {
     uint64_t step;  /* that is said; the program has done it */
     uint64_t token; /* of the answer to it */
     uint32_t partition;
-    bool said;                    /* to the present server */
-    bool leaves;                  /* the program has closed it: it ends with the answer */
-    bool passed;                  /* the last step was let through */
-    struct mu__clock_call *tick;  /* an open or tick that waits; NULL: none does */
-    struct mu__clock_call *query; /* the same: for the minimum */
+    bool said;                   /* to the present server */
+    bool leaves;                 /* the program has closed it: it ends with the answer */
+    bool passed;                 /* the program has heard that its step was let through */
+    struct mu__clock_call *tick; /* an open or tick that waits; NULL: none does */
+    struct mu__clock_call *query;         /* the same: for the minimum */
     char slowest[MU__ERROR_TEXT_MAX + 1]; /* as the server has said; "": not known */
     char name[];
 };

@@ -358,11 +358,11 @@ static void take_refused_step(struct mu__ctx *ctx, struct variables *v,
 static void take_passed_step(struct mu__ctx *ctx, struct clock_membership *m,
                              const struct mu__clock_passed *body)
 {
-    m->passed = true;
     if (m->step < body->step)
         m->step = body->step;
     if (m->tick == NULL)
         return;
+    m->passed = true;
     m->tick->step = m->step;
     complete_clock(ctx, &m->tick, 0);
 }

@@ -605,8 +605,8 @@ int mupy_variable_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"read", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
          "read(timeout=None, max_age=None)\n--\n\nThe whole variable, as a new "
-         "array. With max_age it may be what\nwas read with one at most so many seconds ago, but "
-         "not from before\na write of this handle."},
+         "array. With max_age it may be what\nwas read with one at most so many seconds "
+         "ago, but not from before\na write of this handle."},
         {"numpy", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
          "numpy(timeout=None, max_age=None)\n--\n\nThe same as read()."},
         {"read_value", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,

@@ -153,6 +153,20 @@ TEST_ON(test_a_timeout_names_who_is_behind, struct var_net *f, clocks_set_up,
     assert_int_equal(alice->call.step, 1);
 }
 
+/* It is let through when nobody waits for that any more: no other step is done. */
+TEST_ON(test_a_step_that_timed_out_is_not_skipped, struct var_net *f, clocks_set_up,
+        var_tear_down)
+{
+    struct clock_request *alice = opened(f->alice, 0);
+    struct clock_request *bob = opened(f->bob, 0);
+
+    post_clock(f->alice, alice, MU__CLOCK_TICK, 100);
+    net_run_for(&f->net, 100);
+    assert_int_equal(clock_code(alice), -MU_EDEADLINE);
+    tick_ok(f->bob, bob, 1);
+    tick_ok(f->alice, alice, 1);
+}
+
 TEST_ON(test_another_staleness_is_refused, struct var_net *f, clocks_set_up,
         var_tear_down)
 {
