@@ -26,7 +26,7 @@ class Clock(_muster.BaseClock):
     What a member wrote with methods of variables before a tick, those see whom the tick
     lets through; writes with Run.add() and the like come only after the function. A
     member leaves with close(), at the end of `with`, and when its process ends; one that
-    comes joins at the step of the slowest.
+    comes joins at the step of the slowest. Functions in executor processes have none.
     """
 
     def __init__(self, node: Any, name: str, staleness: Optional[int],

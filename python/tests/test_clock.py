@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+import jobs
 import muster
 from muster import errors
 
@@ -46,6 +47,11 @@ def test_nobody_waits_for_a_member_that_has_left(shared_cluster, name):
             with pytest.raises(errors.DeadlineExceededError):
                 clock.tick(timeout=0.1)
         assert clock.tick(timeout=20) == 1
+
+
+def test_functions_are_members(coordinator, name):
+    steps = coordinator.schedule(jobs.clock_steps, (name, 3))
+    assert steps.fetch(60) == [1, 2, 3]
 
 
 def test_another_staleness_is_refused(shared_cluster, name):
