@@ -123,7 +123,12 @@
     M(191, SNAPSHOT_OPENED, snapshot_opened, TASK, MU__SNAPSHOT_OPENED_FIELDS)        \
     M(192, SNAPSHOT_READ, snapshot_read, USE_READ, MU__SNAPSHOT_READ_FIELDS)          \
     M(193, SNAPSHOT_CLOSE, snapshot_close, USE, MU__SNAPSHOT_CLOSE_FIELDS)            \
-    M(194, WINDOWS_PUT, windows_put, USE, MU__WINDOWS_PUT_FIELDS)
+    M(194, WINDOWS_PUT, windows_put, USE, MU__WINDOWS_PUT_FIELDS)                     \
+    M(195, CLOCK_SET, clock_set, USE, MU__CLOCK_SET_FIELDS)                           \
+    M(196, CLOCK_PASSED, clock_passed, TASK, MU__CLOCK_PASSED_FIELDS)                 \
+    M(197, CLOCK_GET, clock_get, USE_READ, MU__CLOCK_GET_FIELDS)                      \
+    M(198, CLOCK_STATE, clock_state, TASK, MU__CLOCK_STATE_FIELDS)                    \
+    M(199, FILL_CLOCK, fill_clock, TASK, MU__FILL_CLOCK_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

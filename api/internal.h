@@ -113,6 +113,7 @@ int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
 struct mu_variable {
     mu_node *node;                      /* held: see mu__node_ref */
     struct mu__opened_variable *opened; /* held by writes of runs, too */
+    struct mu__variable_cache *cache;
 };
 
 /* Whether a buffer fits the variable, and its dtype the operation: enum

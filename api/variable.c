@@ -1,5 +1,6 @@
 /* The public calls about variables: checks, then one call to the variables actor. */
 #include "api/internal.h"
+#include "api/variable_cache.h"
 
 #include "actors/ps/optimizer.h"
 #include "actors/variables/variables.h"
@@ -9,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 /* Variables up to this many bytes have one shard, unless asked otherwise. */
 enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
@@ -198,7 +200,11 @@ static int check_and_run(mu_variable *variable, struct mu__variable_call *call,
 {
     int rv = mu__variable_check(variable, call->call.operation, buffer, bytes, ret_error);
 
-    return rv == 0 ? run_variable_call(variable, call, ret_error) : rv;
+    if (rv == 0)
+        rv = run_variable_call(variable, call, ret_error);
+    if (call->call.operation != MU__VARIABLE_READ)
+        mu__variable_cache_drop(variable->cache);
+    return rv;
 }
 
 /* ---- The public calls ---- */
@@ -207,16 +213,19 @@ static mu_variable *variable_new(mu_node *node, const char *name,
                                  const struct mu__shape *shape)
 {
     mu_variable *variable = malloc(sizeof *variable);
+    struct mu__variable_cache *cache = mu__variable_cache_new();
     struct mu__opened_variable *opened =
         mu__opened_variable_new(name, shape, (uint32_t)node->ps_count);
 
-    if (variable == NULL || opened == NULL) {
+    if (variable == NULL || opened == NULL || cache == NULL) {
         free(variable);
+        mu__variable_cache_free(cache);
         mu__opened_variable_unref(opened);
         return NULL;
     }
     variable->node = node;
     variable->opened = opened;
+    variable->cache = cache;
     mu__node_ref(node);
     return variable;
 }
@@ -227,6 +236,7 @@ void mu_variable_close(mu_variable *variable)
         return;
     mu__node_unref(variable->node);
     mu__opened_variable_unref(variable->opened);
+    mu__variable_cache_free(variable->cache);
     free(variable);
 }
 
@@ -299,6 +309,24 @@ int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
 
     call.target = buffer;
     return check_and_run(variable, &call, buffer, bytes, ret_error);
+}
+
+int mu_variable_read_cached(mu_variable *variable, void *buffer, size_t bytes,
+                            uint64_t max_age_ms, int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, variable, buffer);
+
+    uint64_t began_ns = uv_hrtime();
+    uint64_t writes;
+    int rv = mu__variable_check(variable, MU__VARIABLE_READ, buffer, bytes, ret_error);
+
+    if (rv != 0 ||
+        mu__variable_cache_get(variable->cache, max_age_ms, buffer, bytes, &writes))
+        return rv;
+    rv = mu_variable_read(variable, buffer, bytes, timeout_ms, ret_error);
+    if (rv == 0)
+        mu__variable_cache_put(variable->cache, buffer, bytes, began_ns, writes);
+    return rv;
 }
 
 int mu_variable_version(mu_variable *variable, int64_t timeout_ms, mu_error *ret_error,

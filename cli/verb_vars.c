@@ -48,6 +48,8 @@ static void take_shards_of(struct shards *shards, const mu_value *status,
     for (size_t i = 0; i < mu_value_count(list); i++) {
         const mu_value *shard = mu_value_at(list, i);
 
+        if (mu_value_find(shard, "clock") != NULL)
+            continue;
         if (mu_value_find(shard, "left_out") != NULL)
             shards->left_out += cmd_map_number(shard, "left_out");
         else if (is_listed_by_primary(status, shard, ps))
@@ -129,6 +131,23 @@ static mu_value *variable_value(const mu_value *status, const mu_value *const *s
     return map;
 }
 
+static mu_value *clocks_value(const mu_value *status)
+{
+    const mu_value *servers = mu_value_find(status, "variables");
+    mu_value *list = mu_value_list();
+
+    for (size_t i = 0; i < mu_value_count(servers); i++) {
+        const mu_value *items = mu_value_find(mu_value_at(servers, i), "variables");
+        int64_t ps = cmd_map_number(mu_value_at(servers, i), "ps");
+
+        for (size_t j = 0; j < mu_value_count(items); j++)
+            if (mu_value_find(mu_value_at(items, j), "clock") != NULL &&
+                is_listed_by_primary(status, mu_value_at(items, j), ps))
+                (void)mu_value_append(list, mu_value_ref(mu_value_at(items, j)));
+    }
+    return list;
+}
+
 static mu_value *variables_value(const mu_value *status)
 {
     struct shards shards;
@@ -149,6 +168,7 @@ static mu_value *variables_value(const mu_value *status)
         (void)mu_value_append(list, variable_value(status, shards.items + i, end - i));
     }
     (void)mu_value_set(map, "variables", list);
+    (void)mu_value_set(map, "clocks", clocks_value(status));
     (void)mu_value_set(map, "left_out", mu_value_int(shards.left_out));
     (void)mu_value_set(map, "servers_missing",
                        mu_value_int(cmd_map_number(status, "servers_missing")));
@@ -225,6 +245,20 @@ static void view_row(struct cmd_table *table, const mu_value *map)
                        : "");
 }
 
+static void clock_row(struct cmd_table *table, const mu_value *map)
+{
+    cmd_table_row(table);
+    cmd_table_cell(table, 0, "%s", cmd_map_text(map, "clock"));
+    if (cmd_map_text(map, "staleness")[0] != '\0')
+        cmd_table_cell(table, 1, "%s", cmd_map_text(map, "staleness"));
+    else
+        cell_number(table, 1, map, "staleness");
+    cell_number(table, 2, map, "minimum");
+    cell_number(table, 3, map, "members");
+    cell_number(table, 4, map, "waiting");
+    cmd_table_cell(table, 5, "%s", cmd_map_text(map, "slowest"));
+}
+
 static void print_variables(const mu_value *value)
 {
     const mu_value *list = mu_value_find(value, "variables");
@@ -236,6 +270,10 @@ static void print_variables(const mu_value *value)
     cmd_table_print_list(list, "shards",
                          "NAME|SHARD|BYTES|VERSION|PARTITION|PRIMARY|BACKUP|LEARNER",
                          part_rows);
+    if (mu_value_count(mu_value_find(value, "clocks")) > 0)
+        cmd_table_print_list(mu_value_find(value, "clocks"), "clocks",
+                             "CLOCK|STALENESS|MINIMUM|MEMBERS|WAITING|SLOWEST",
+                             clock_row);
     if (left_out > 0)
         (void)printf("\nand %" PRId64 " more shards\n", left_out);
     if (silent > 0)

@@ -31,6 +31,7 @@
 
 #include "muster/admin.h"
 #include "muster/checkpoint.h"
+#include "muster/clock.h"
 #include "muster/cluster.h"
 #include "muster/compat/cluster_rules.h"
 #include "muster/compat/server.h"

@@ -14,7 +14,8 @@ import check_waits
 # What a parameter's argument is, by its type without "const" and the outer "*". A test's
 # environment is tests/real/null_env.h.
 HANDLES = {
-    "mu_cluster": "cluster", "mu_context": "context", "mu_coordinator": "coordinator",
+    "mu_clock": "clock", "mu_cluster": "cluster", "mu_context": "context",
+    "mu_coordinator": "coordinator",
     "mu_dataset": "dataset", "mu_kv_watch": "watch", "mu_lock": "lock", "mu_node": "node",
     "struct mu_node": "node", "mu_per_worker": "per_worker", "mu_remote_value": "remote",
     "mu_resolver": "resolver", "mu_resolver_watch": "resolver_watch", "mu_run": "run",

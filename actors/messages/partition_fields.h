@@ -86,10 +86,11 @@
     F(S, REQUIRED, bytes, windows, 2 * MU__WINDOW_BYTES_MAX) \
     MU__RECORD_FIELDS(F, S)
 
-/* A learner is filled: FILL_BEGIN, a FILL_WRITER for each writer, a FILL_SHARD for each
- * shard; then FILL_DATA, which the learner answers with FILL_TAKEN; then FILL_END.
- * Records travel between all of these. `record`: the last one that the primary had
- * applied. `base`, `end`, `applied`: a window of numbers, and its bits. */
+/* A learner is filled: FILL_BEGIN, a FILL_WRITER for each writer, a FILL_CLOCK for each
+ * member of a clock, a FILL_SHARD for each shard; then FILL_DATA, which the learner
+ * answers with FILL_TAKEN; then FILL_END. Records travel between all of these. `record`:
+ * the last one that the primary had applied. `base`, `end`, `applied`: a window of
+ * numbers, and its bits. */
 #define MU__FILL_FIELDS(F, S)                          \
     F(S, REQUIRED, u32, partition, MU__PARTITIONS - 1) \
     F(S, REQUIRED, u64, view, 0)
@@ -109,6 +110,17 @@
 #define MU__FILL_WRITER_FIELDS(F, S) \
     MU__FILL_FIELDS(F, S)            \
     MU__WINDOW_FIELDS(F, S)
+
+/* A member of a clock; 0: the clock has none. */
+#define MU__FILL_CLOCK_FIELDS(F, S)                  \
+    MU__FILL_FIELDS(F, S)                            \
+    F(S, REQUIRED, str, name, MU__VARIABLE_NAME_MAX) \
+    F(S, REQUIRED, u64, staleness, 0)                \
+    F(S, REQUIRED, u64, minimum, 0)                  \
+    F(S, REQUIRED, u64, member, 0)                   \
+    F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)     \
+    F(S, OPTIONAL, u64, incarnation, 0)              \
+    F(S, OPTIONAL, u64, step, 0)
 #define MU__FILL_SHARD_FIELDS(F, S)                  \
     MU__FILL_FIELDS(F, S)                            \
     F(S, REQUIRED, str, name, MU__VARIABLE_NAME_MAX) \

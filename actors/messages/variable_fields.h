@@ -121,6 +121,38 @@
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX) \
     F(S, OPTIONAL, u64, staged, 0)
 
+/* -- clocks (actors/ps/clocks.h) --
+ *
+ * CLOCK_SET: `member`, a random number, is at `step`; it joins if it is no member, or
+ * `leaves` (enum mu__clock_leave). CLOCK_PASSED answers when the minimum is at most
+ * `staleness` below. The same request again changes nothing. */
+#define MU__CLOCK_SET_FIELDS(F, S)                   \
+    F(S, REQUIRED, u64, token, 0)                    \
+    F(S, REQUIRED, u64, member, 0)                   \
+    F(S, OPTIONAL, str, name, MU__VARIABLE_NAME_MAX) \
+    F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)     \
+    F(S, OPTIONAL, u64, incarnation, 0)              \
+    F(S, OPTIONAL, u64, staleness, 0)                \
+    F(S, OPTIONAL, u64, step, 0)                     \
+    F(S, OPTIONAL, u32, leaves, 2)                   \
+    MU__RECORD_FIELDS(F, S)
+#define MU__CLOCK_PASSED_FIELDS(F, S)                \
+    F(S, REQUIRED, u64, token, 0)                    \
+    F(S, OPTIONAL, u32, code, 255)                   \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX) \
+    F(S, OPTIONAL, u64, step, 0)                     \
+    F(S, OPTIONAL, u64, minimum, 0)
+
+/* The minimum, and who is there, in words. */
+#define MU__CLOCK_GET_FIELDS(F, S)                   \
+    F(S, REQUIRED, u64, token, 0)                    \
+    F(S, REQUIRED, str, name, MU__VARIABLE_NAME_MAX) \
+    MU__PARTITION_FIELDS(F, S)
+#define MU__CLOCK_STATE_FIELDS(F, S) \
+    F(S, REQUIRED, u64, token, 0)    \
+    F(S, OPTIONAL, u64, minimum, 0)  \
+    F(S, OPTIONAL, str, slowest, MU__ERROR_TEXT_MAX)
+
 /* -- records in the supervisor's journal: packed like messages, but never sent --
  *
  * `number` identifies a closure within the journal. `forgets`: those that have finished

@@ -175,7 +175,8 @@ void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     p->filling.active = true;
     if (ps->fill_window.size == 0)
         ps->fill_window.size = 4 * FILL_PIECE_BYTES;
-    if (!send_fill_begin(ctx, ps, p) || !send_fill_writers(ctx, ps, p))
+    if (!send_fill_begin(ctx, ps, p) || !send_fill_writers(ctx, ps, p) ||
+        !mu__ps_fill_clocks(ctx, ps, p))
         return;
     mu__store_visit(p->store);
     while (mu__store_visit_next(p->store, &shard))

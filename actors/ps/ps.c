@@ -332,6 +332,7 @@ static void apply_client_lost(struct mu__ctx *ctx, struct ps *ps, struct partiti
     (void)from;
     mu__staging_drop_node(&p->staging, body->writer);
     mu__store_node_down(p->store, body->writer);
+    mu__clocks_forget_node(&p->clocks, body->writer);
     answer_opens(ctx, p);
 }
 
@@ -351,6 +352,7 @@ static const struct mutation mutations[] = {
     MUTATION(VAR_OPEN, var_open, apply_open),
     MUTATION(FENCED, fenced, apply_fence),
     MUTATION(WINDOWS_PUT, windows_put, mu__snapshot_apply_windows),
+    MUTATION(CLOCK_SET, clock_set, mu__ps_apply_clock_set),
     MUTATION(CLIENT_LOST, client_lost, apply_client_lost),
 };
 
@@ -519,7 +521,10 @@ static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
 
-    (void)msg;
+    if (((const struct mu__timer *)mu__body(msg))->token == PS_CLOCKS) {
+        mu__ps_clocks_tick(ctx, ps);
+        return;
+    }
     ps->retry_timer = 0;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
@@ -556,6 +561,8 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_READ, on_variable_read},
     {MU__VAR_WRITE, on_mutation},
     {MU__EFFECT_WRITE, on_mutation},
+    {MU__CLOCK_SET, on_mutation},
+    {MU__CLOCK_GET, mu__ps_on_clock_get},
     {MU__FENCE, on_fence},
     {MU__FENCED, on_mutation},
     {MU__CLIENT_LOST, on_mutation},
@@ -569,6 +576,7 @@ static const struct mu__handler handlers[] = {
     {MU__REPLICA_VIEW, mu__ps_on_replica_view},
     {MU__FILL_BEGIN, mu__fill_on_begin},
     {MU__FILL_WRITER, mu__fill_on_writer},
+    {MU__FILL_CLOCK, mu__ps_on_fill_clock},
     {MU__FILL_SHARD, mu__fill_on_shard},
     {MU__FILL_DATA, mu__fill_on_data},
     {MU__FILL_END, mu__fill_on_end},

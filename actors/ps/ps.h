@@ -35,7 +35,9 @@ enum { MU__PS_STATUS_MAX = 4096 };
 /* A list of maps, one for each shard of the partitions that it is the primary of, in
  * their order, the oldest first in each: name, dtype, dims (a list), shard, shards,
  * partition, bytes, version, ready, reads, writes, bytes_read, bytes_written. Past
- * MU__PS_STATUS_MAX a last map says how many are left_out. NULL when out of memory. */
+ * MU__PS_STATUS_MAX a last map says how many are left_out. Among them a map for each
+ * clock: clock (its name), partition, staleness (a number, or "unlimited"), minimum,
+ * members and how many of them are waiting, slowest (a text). NULL when out of memory. */
 mu_value *mu__ps_status(const void *ps_state);
 
 /* Counts of the writes of runs. */

@@ -95,6 +95,41 @@ static void list_variable(void *user, const struct mu__store_info *info)
         append_listing_item(listing, info_value(info, listing->partition));
 }
 
+static mu_value *clock_value(const struct mu__clock *clock, uint32_t partition)
+{
+    char slowest[MU__CLOCK_TEXT_SIZE];
+    uint32_t waiting = 0;
+
+    mu__clock_slowest_text(clock, slowest, sizeof slowest);
+    for (const struct mu__clock_member *member = mu__clock_first(clock); member != NULL;
+         member = mu__clock_next(member))
+        waiting += member->token != 0;
+
+    const struct status_entry entries[] = {
+        {"clock", mu_value_string(clock->name)},
+        {"partition", make_number_value(partition)},
+        {"staleness", clock->staleness == UINT64_MAX
+                          ? mu_value_string("unlimited")
+                          : make_number_value(clock->staleness)},
+        {"minimum", make_number_value(clock->minimum)},
+        {"members", make_number_value(clock->count)},
+        {"waiting", make_number_value(waiting)},
+        {"slowest", mu_value_string(slowest)},
+    };
+
+    return map_of(entries, sizeof entries / sizeof entries[0]);
+}
+
+static void list_clocks(struct variable_listing *listing, const struct partition *p)
+{
+    for (const struct mu__clock *clock = mu__clocks_first(&p->clocks); clock != NULL;
+         clock = mu__clocks_next(clock))
+        if (listing->list != NULL && mu_value_count(listing->list) >= MU__PS_STATUS_MAX)
+            listing->left_out++;
+        else
+            append_listing_item(listing, clock_value(clock, listing->partition));
+}
+
 mu_value *mu__ps_status(const void *ps_state)
 {
     const struct ps *ps = ps_state;
@@ -104,8 +139,10 @@ mu_value *mu__ps_status(const void *ps_state)
         return NULL;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         listing.partition = i;
-        if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
-            mu__store_each(ps->partitions[i]->store, list_variable, &listing);
+        if (ps->partitions[i] == NULL || ps->partitions[i]->role != SERVING)
+            continue;
+        list_clocks(&listing, ps->partitions[i]);
+        mu__store_each(ps->partitions[i]->store, list_variable, &listing);
     }
     if (listing.left_out > 0) {
         const struct status_entry entry = {"left_out",

@@ -159,6 +159,7 @@ void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition)
     mu__staging_done(&p->staging);
     mu__applied_done(&p->applied);
     mu__writers_done(&p->writers);
+    mu__clocks_done(&p->clocks);
     mu__store_free(p->store);
     free(p->sums);
     free(p);
@@ -199,6 +200,7 @@ void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p)
     mu__stream_drop(ctx, p);
     mu__staging_done(&p->staging);
     mu__store_forget_nodes(p->store);
+    mu__clocks_forget_nodes(&p->clocks);
     mu__snapshots_drop(p->store);
 }
 
@@ -289,6 +291,7 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     ps->marks_due -= p->mark_due; /* nobody waits for it any more */
     p->mark_due = false;
     begin_streams(ctx, ps, p);
+    mu__ps_watch_clocks(ctx, ps, p);
     mu__log(ctx, MU__LOG_DEBUG,
             "partition %" PRIu32 " is served here from record %" PRIu64 " on",
             view->partition, p->record);
@@ -511,6 +514,7 @@ void mu__ps_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (mu__ps_is_chief(ps, up->node))
         report_held_views(ctx, ps, up->node);
     report_serving(ctx, ps, up->node);
+    mu__ps_clocks_node_up(ctx, ps, up);
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
             note_linked(ctx, ps, ps->partitions[i], up);
@@ -532,7 +536,7 @@ static void forget_client(struct mu__ctx *ctx, struct ps *ps, struct partition *
     struct mu__msg *msg;
 
     if (!mu__store_has_node(p->store, node) && !mu__staging_has_node(&p->staging, node) &&
-        mu__list_is_empty(&p->deferred))
+        !mu__clocks_has_node(&p->clocks, node) && mu__list_is_empty(&p->deferred))
         return;
     msg = mu__msg_new(ctx, MU__CLIENT_LOST);
     if (msg == NULL) {
@@ -573,6 +577,7 @@ void mu__ps_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__node_down *body = mu__body(msg);
     bool was_chief = mu__ps_is_chief(ps, body->node);
 
+    mu__ps_clocks_node_down(ctx, ps, body);
     remove_ps_node(ps, body->node);
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)

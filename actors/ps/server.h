@@ -5,6 +5,7 @@
  *     stream.c      records to the other replicas, and answers that wait for them
  *     filling.c     a learner gets what a partition holds
  *     snapshots.c   clients read what a partition held at one record, and give it back
+ *     clock_requests.c  the same three of clocks
  *     ps_status.c   what the status shows
  *
  * A partition is a state machine: what changes it is a request, which gets the next
@@ -28,6 +29,7 @@
 #include "actors/messages.h"
 #include "actors/partitions.h"
 #include "actors/ps/applied.h"
+#include "actors/ps/clocks.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/staging.h"
 #include "actors/ps/variable_store.h"
@@ -102,6 +104,7 @@ struct partition {
     uint64_t *sums;           /* of the last STREAM_RECORDS_MAX; NULL: none were sent */
     struct mu__list held;     /* answers that wait, struct held_message */
     struct mu__list deferred; /* requests that could not become records yet */
+    struct mu__clocks clocks;
     struct filling filling;
     bool ready;    /* SERVING: the chief is told that the backup may be the primary */
     bool broken;   /* BACKING, LEARNING: a record is missing */
@@ -139,8 +142,9 @@ struct ps {
     struct fill_window fill_window;
     uint64_t retry_timer; /* 0: not set */
     uint64_t retry_due_ms;
-    uint64_t batches;  /* applied, */
-    uint64_t repeated; /* and not applied a second time */
+    uint64_t clock_timer; /* 0: not set */
+    uint64_t batches;     /* applied, */
+    uint64_t repeated;    /* and not applied a second time */
 };
 
 /* ---- ps.c ---- */

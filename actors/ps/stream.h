@@ -1,5 +1,5 @@
-/* A partition's stream of records to its other replica, how a learner is filled, and
- * snapshots for clients. */
+/* A partition's stream of records to its other replicas, how a learner is filled,
+ * snapshots for clients, and clocks. */
 #ifndef MU_ACTORS_PS_STREAM_H
 #define MU_ACTORS_PS_STREAM_H
 
@@ -100,5 +100,33 @@ bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 /* A mutation: WINDOWS_PUT. */
 void mu__snapshot_apply_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                                 const struct mu__msg *msg, mu__pid from);
+/* ---- clock_requests.c ---- */
+
+/* The tokens of the actor's timers. */
+enum ps_timer { PS_RETRY, PS_CLOCKS };
+
+void mu__ps_apply_clock_set(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__msg *msg, mu__pid from);
+void mu__ps_on_clock_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* Send a learner all clocks; false: it is lost. */
+bool mu__ps_fill_clocks(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+void mu__ps_on_fill_clock(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* A member leaves a clock when its node says goodbye, when its task is there with another
+ * process, or when it had no link to the primary for CLOCK_AWAY_MS. */
+enum { CLOCK_AWAY_MS = 1000 };
+
+void mu__ps_clocks_node_up(struct mu__ctx *ctx, struct ps *ps,
+                           const struct mu__node_up *up);
+
+/* Before the node is forgotten. */
+void mu__ps_clocks_node_down(struct mu__ctx *ctx, struct ps *ps,
+                             const struct mu__node_down *down);
+
+/* A partition is served here from now on: members without a link have no time left but
+ * this. */
+void mu__ps_watch_clocks(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+void mu__ps_clocks_tick(struct mu__ctx *ctx, struct ps *ps);
 
 #endif

@@ -164,6 +164,10 @@ void mu__vars_on_serves(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* ---- failures.c ---- */
 
+/* "/job:ps/task:1 (tcp://host:port) has not answered for 2.0 s", nor since a request. */
+void mu__vars_server_words(struct mu__ctx *ctx, const struct variables *v,
+                           uint32_t partition, uint64_t since_ms, char *out, size_t size);
+
 /* Whether an error of an operation may name a server: it owes an answer, or it is down
  * and will be needed. */
 bool mu__vars_waits_for(const struct variables *v, const struct operation *op,

@@ -104,6 +104,19 @@ static void line_add_server(struct line *line, const struct variables *v, uint32
     line_add(line, text);
 }
 
+void mu__vars_server_words(struct mu__ctx *ctx, const struct variables *v,
+                           uint32_t partition, uint64_t since_ms, char *out, size_t size)
+{
+    const struct placement *placement = &v->placements[partition];
+    const struct variable_server *s = v->servers[placement->server];
+    struct line line = {.length = 0};
+
+    line_add_server(&line, v, placement->server,
+                    s->up && !placement->served ? placement : NULL,
+                    mu__now_ms(ctx) - (s->up ? since_ms : s->down_ms));
+    (void)snprintf(out, size, "%s", line.text);
+}
+
 /* ---- Failing ---- */
 
 static void end_with_error(struct mu__ctx *ctx, struct variables *v, struct operation *op,

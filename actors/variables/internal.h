@@ -10,6 +10,7 @@
  *     failures.c           how an operation fails, and whom its error names
  *     abandons.c           telling servers what was given up
  *     reopen.c             variables that a server has lost
+ *     memberships.c        clocks of which this node has members
  *
  * There are two kinds of operation. A call has one part for each shard; the writes of a
  * run are one batch for each partition. A part or a batch that has something to send
@@ -30,6 +31,7 @@
 #define MU_ACTORS_VARIABLES_INTERNAL_H
 
 #include "actors/messages.h"
+#include "actors/variables/clock_membership.h"
 #include "actors/variables/effects.h"
 #include "actors/variables/variables.h"
 #include "runtime/base/list.h"
@@ -202,11 +204,10 @@ struct variables {
     uint64_t timers[TIMERS];  /* 0: not set */
     struct mu__list abandons; /* of struct pending_abandon, the latest first */
     uint32_t abandons_count;
-    bool pump_all_due;     /* pump all servers after this event: an operation failed,
-                              the bounds of all servers together were reached, or an
-                              open goes on with other servers */
-    uint32_t pumped_first; /* where pump_all() began last: each server comes first in
-                              turn */
+    bool pump_all_due;     /* after this event: an operation failed, the bounds of all
+                              servers together were reached, or an open goes on */
+    uint32_t pumped_first; /* where pump_all() began last: all come first in turn */
+    struct mu__clock_memberships clocks;
 };
 
 /* The first of `calls` or `runs`. */

@@ -70,6 +70,7 @@ static void recall_unserved(struct mu__ctx *ctx, struct variables *v)
         recall_parts(v, i);
         mu__vars_recall_batches(v, i);
     }
+    mu__vars_recall_clocks(v);
     for (uint32_t i = 0; i < v->flights_size; i++)
         if (v->flights[i].token != 0 && !is_served(v, v->flights[i].partition))
             recall_flight(v, &v->flights[i]);

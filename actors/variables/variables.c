@@ -191,6 +191,10 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__call_complete(&call->call, 0);
         return;
     }
+    if (call->call.operation >= MU__CLOCK_OPEN) {
+        mu__vars_on_clock_call(ctx, v, body->call);
+        return;
+    }
     assert(call->servers_count > 0);
     assert(call->call.operation >= MU__VARIABLE_OPEN &&
            call->call.operation < MU__VARIABLE_SNAPSHOT_CLOSE);
@@ -352,7 +356,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (token < TIMERS) {
         v->timers[token] = 0;
         due[token](ctx, v);
-    } else {
+    } else if (!mu__vars_clock_tick(ctx, v, token)) {
         on_call_timeout(ctx, v, token);
     }
     mu__vars_pump_all(ctx, v);
@@ -362,6 +366,7 @@ static void free_memory(struct variables *v)
 {
     mu__vars_drop_abandons(v);
     mu__vars_servers_done(v);
+    mu__vars_clocks_free(v);
     free(v->flights);
 }
 
@@ -379,6 +384,8 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     if (rv == 0)
         rv = mu__vars_servers_init(ctx, v, options);
     if (rv == 0)
+        rv = mu__vars_clocks_init(v, options);
+    if (rv == 0)
         rv = mu__watch_nodes(ctx);
     if (rv != 0)
         free_memory(v);
@@ -392,6 +399,7 @@ static void done(struct mu__ctx *ctx, void *state)
     struct operation *op;
 
     mu__vars_drop_runs(ctx, v);
+    mu__vars_clocks_close(v);
     while ((op = first_operation(&v->calls)) != NULL) {
         struct mu__variable_call *call = op->call;
 
@@ -411,6 +419,8 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_WRITTEN, on_written},
     {MU__EFFECT_WRITTEN, mu__vars_on_effect_written},
     {MU__SNAPSHOT_OPENED, mu__vars_on_snapshot_opened},
+    {MU__CLOCK_PASSED, mu__vars_on_clock_passed},
+    {MU__CLOCK_STATE, mu__vars_on_clock_state},
     {MU__SERVES, mu__vars_on_serves},
     {MU__TIMER, on_timer},
     {MU__NODE_UP, mu__vars_on_node_up},

@@ -31,6 +31,9 @@
  * A server that was up and is away for `server_lost_ms` is lost: what needs it fails, and
  * so does what comes, until it is back.
  *
+ * A clock's member (memberships.c) says at which step it is, and says so again when the
+ * server of its partition is another one: what it says is the same then.
+ *
  * A run whose writes have failed gets `code`, and `failure`: kind MU_ERROR_SERVER, and
  * the server in `task`. `failure` is the run's to free, and NULL when there was no
  * memory. */
@@ -53,7 +56,11 @@ enum mu__variable_operation {
     MU__VARIABLE_SNAPSHOT, /* this and below: with a struct mu__snapshot_call */
     MU__VARIABLE_SNAPSHOT_READ,
     MU__VARIABLE_WINDOWS_PUT,
-    MU__VARIABLE_SNAPSHOT_CLOSE /* completed at once */
+    MU__VARIABLE_SNAPSHOT_CLOSE, /* completed at once */
+    MU__CLOCK_OPEN,              /* these: a struct mu__clock_call */
+    MU__CLOCK_TICK,
+    MU__CLOCK_MINIMUM,
+    MU__CLOCK_CLOSE
 };
 
 /* A call about a partition. A snapshot of it is there until all of it was read; when it
@@ -94,6 +101,21 @@ struct mu__variable_call {
                                            is not looked at */
 };
 
+/* A call about a clock; lent in the same way. The name has been checked. */
+struct mu__clock_call {
+    struct mu__call call;   /* first */
+    const char *name;       /* OPEN */
+    uint64_t staleness;     /* OPEN; UINT64_MAX: unlimited */
+    uint32_t servers_count; /* OPEN */
+    uint64_t member;        /* set by OPEN, read by the others */
+    uint64_t step;          /* set by OPEN and TICK: steps that are done */
+    uint64_t minimum;       /* set by MINIMUM */
+    uint64_t token;         /* These: the actor's. */
+    uint64_t began_ms;
+    uint64_t deadline_ms; /* UINT64_MAX: none */
+    uint64_t log_ms;      /* when it is logged next */
+};
+
 /* With MU_VARIABLE_EXISTING: a variable that does not exist now gives -MU_ENOTFOUND. */
 enum { MU__VARIABLE_REOPEN = 1 << 16 };
 
@@ -123,11 +145,13 @@ extern const struct mu__behavior mu__variables;
 struct mu__variables_options {
     size_t addresses_count;
     const char *const *addresses; /* by task index; NULL: unknown. Copied */
-    bool is_server;               /* MU__PS is an actor of this node, */
-    uint32_t index;               /* with this task index */
-    uint32_t server_lost_ms;      /* away for so long after it was up: lost; 0: never */
-    uint32_t effect_wait_ms;      /* without an answer for so long a batch fails its
-                                     run, naming the server; 0: 60000 */
+    const char *task;             /* this one, and its process: for clocks */
+    uint64_t incarnation;
+    bool is_server;          /* MU__PS is an actor of this node, */
+    uint32_t index;          /* with this task index */
+    uint32_t server_lost_ms; /* away for so long after it was up: lost; 0: never */
+    uint32_t effect_wait_ms; /* without an answer for so long a batch fails its
+                                run, naming the server; 0: 60000 */
 };
 
 #endif

@@ -91,7 +91,8 @@ MU_EXPORT void mu_variable_close(mu_variable *variable);
 /* Bytes of the whole variable. */
 MU_EXPORT size_t mu_variable_bytes(const mu_variable *variable);
 
-/* Read the whole variable into `buffer`; `bytes` must be mu_variable_bytes(). */
+/* Read the whole variable, with all writes that had returned before, of any node, into
+ * `buffer`; `bytes` must be mu_variable_bytes(). */
 MU_EXPORT int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
                                int64_t timeout_ms, mu_error *ret_error);
 
@@ -102,6 +103,15 @@ MU_EXPORT int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes
  * copy of what is written meanwhile; -MU_EEXHAUSTED: it had no memory for that. */
 MU_EXPORT int mu_variables_read(mu_variable *const *variables, void *const *buffers,
                                 size_t count, int64_t timeout_ms, mu_error *ret_error);
+
+/* Read one, or give what this handle has read with this call at most `max_age_ms` ago,
+ * without a request; but never from before the end of one of its own assigns, adds or
+ * gradients (of writes of runs it knows nothing). 0 always reads. A variable of more than
+ * MU_VARIABLE_CACHED_BYTES_MAX is not kept, and always read. */
+enum { MU_VARIABLE_CACHED_BYTES_MAX = 64 << 20 };
+MU_EXPORT int mu_variable_read_cached(mu_variable *variable, void *buffer, size_t bytes,
+                                      uint64_t max_age_ms, int64_t timeout_ms,
+                                      mu_error *ret_error);
 
 /* Number of writes that were applied to the variable, its initial content included (the
  * lowest number of its shards): one more with each assign, add or gradient. Transfers no

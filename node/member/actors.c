@@ -90,6 +90,8 @@ static int spawn_variables(struct mu__member *member,
     const struct mu__variables_options options = {
         .addresses_count = count,
         .addresses = addresses,
+        .task = member->task,
+        .incarnation = member->incarnation,
         .is_server = strcmp(member->type, "ps") == 0,
         .index = member->index,
         .server_lost_ms = config->options->server_lost_ms,

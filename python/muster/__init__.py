@@ -24,6 +24,7 @@ from .variable import Variable
 
 if TYPE_CHECKING:
     from . import checkpoint as checkpoint
+    from . import clock as clock
     from . import cluster as cluster
     from . import cluster_spec as cluster_spec
     from . import coordination as coordination
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
     from .checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
+    from .clock import Clock
     from .coordination import CoordinationService
     from .distribute import (CoordinatorMode, WorkerContext, get_current_worker_context,
                              run_distribute_coordinator)
@@ -71,6 +73,7 @@ _LAZY = {
     "ClusterSpec": "cluster_spec",
     "CoordinationService": "coordination",
     "Checkpoint": "checkpoint",
+    "Clock": "clock",
     "CheckpointManager": "checkpoint",
     "latest_checkpoint": "checkpoint",
     "CoordinatorMode": "distribute",
@@ -93,12 +96,14 @@ _LAZY = {
 }
 
 # Modules that are imported on first use, too; those of other packages need these.
-_MODULES = ("checkpoint", "cluster", "cluster_spec", "coordination", "distribute",
-            "executor", "futures", "partitioners", "resolvers", "server", "strategy")
+_MODULES = ("checkpoint", "clock", "cluster", "cluster_spec", "coordination",
+            "distribute", "executor", "futures", "partitioners", "resolvers", "server",
+            "strategy")
 _OF_OTHERS = ("joblib", "torch_store")
 
 __all__ = [
-    "Checkpoint", "ClusterCoordinator", "InputError", "LocalCluster", "MusterError",
+    "Checkpoint", "Clock", "ClusterCoordinator", "InputError", "LocalCluster",
+    "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
     "ShardedDataset", "Variable", "__version__", "current_run", "errors",
     "latest_checkpoint", "program", "register",

@@ -231,9 +231,10 @@ class Variable(_BaseVariable):
         """The worker's node."""
         return _muster.current_run().node
 
-    def read(self, timeout: Optional[float] = None) -> Any:
+    def read(self, timeout: Optional[float] = None,
+             max_age: Optional[float] = None) -> Any:
         """The whole variable, as a new array."""
-        return self._ask("read", timeout)
+        return self._ask("read", timeout, max_age)
 
     numpy = read_value = read
 

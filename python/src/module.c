@@ -14,6 +14,7 @@ static int (*const objects[])(PyObject *module) = {
     mupy_cluster_init,    mupy_resolver_init,      mupy_tpu_init,
     mupy_key_values_init, mupy_watch_init,         mupy_agent_init,
     mupy_barrier_init,    mupy_server_init,        mupy_distribute_init,
+    mupy_clock_init,
 };
 
 PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec)

@@ -35,6 +35,17 @@ def test_a_variable_is_read_and_written(shared_cluster, name, dtype):
         assert variable.version() == 4
 
 
+def test_a_read_may_be_some_seconds_old(shared_cluster, name):
+    mine = muster.Variable(np.zeros(3), name=name, node=shared_cluster)
+    other = muster.Variable(shape=3, dtype="float64", name=name, node=shared_cluster)
+    assert (mine.read(max_age=3600) == 0).all()
+    other.assign_add(1)
+    assert (mine.read(max_age=3600) == 0).all()
+    assert (mine.read() == 1).all() and (mine.read(max_age=0) == 1).all()
+    mine.assign_add(1)
+    assert (mine.read(max_age=3600) == 2).all()
+
+
 @pytest.mark.parametrize("dtype, value, shown", [
     ("int32", 2**40 + 7, "1099511627783"), ("int8", [1000, -1000], "-1000"),
     ("int8", np.array([5, 128]), "128"), ("uint8", -1, "-1"), ("uint8", [0, 256], "256"),

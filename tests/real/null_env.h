@@ -26,6 +26,7 @@ struct null_env {
     mu_session *session;
     mu_tpu *tpu;
     mu_variable *variable;
+    mu_clock *clock;
     mu_run *run;         /* while its function runs, and */
     mu_context *context; /* during its call */
     mu_value *list;

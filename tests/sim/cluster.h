@@ -240,6 +240,7 @@ struct cluster_call {
         struct mu__job_call job;
         struct mu__metric_call metric;
         struct mu__variable_call variable;
+        struct mu__clock_call clock;
         struct mu__function_call function;
         struct mu__agent_call agent;
         struct mu__peers_call peers;
@@ -339,6 +340,9 @@ void cluster_report(struct cluster_task *task, const char *name, double number,
 /* `name`, `shape` and `ids` and the buffers are the test's. */
 struct cluster_call *cluster_variable(struct cluster_task *task,
                                       const struct mu__variable_call *call);
+
+struct cluster_call *cluster_clock(struct cluster_task *task,
+                                   const struct mu__clock_call *call);
 
 /* To the task's agent. Strings and the watch are the test's until it is completed, what
  * it brings is the test's then. */

@@ -19,6 +19,7 @@ int mupy_agent_init(PyObject *module);
 int mupy_barrier_init(PyObject *module);
 int mupy_server_init(PyObject *module);
 int mupy_distribute_init(PyObject *module);
+int mupy_clock_init(PyObject *module);
 
 /* ---- service.c: helpers of most calls ---- */
 

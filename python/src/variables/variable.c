@@ -302,6 +302,12 @@ static void run_read(struct mupy_call *call)
                                 &call->error);
 }
 
+static void run_read_cached(struct mupy_call *call)
+{
+    call->rv = mu_variable_read_cached(call->object, call->other, call->size,
+                                       call->number, call->timeout_ms, &call->error);
+}
+
 static void run_version(struct mupy_call *call)
 {
     call->rv =
@@ -347,25 +353,33 @@ static struct mupy_call *new_variable_call(struct mupy_variable *self, PyObject 
 
 static PyObject *variable_read(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"timeout", NULL};
+    static char *names[] = {"timeout", "max_age", NULL};
     struct mupy_variable *self = mupy_variable_of(object);
     PyObject *timeout = NULL;
+    PyObject *max_age = Py_None;
+    int64_t max_age_ms;
     struct mupy_call *call;
     struct mupy_array array;
     PyObject *made;
     PyObject *result;
 
     if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:read", names, &timeout))
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:read", names, &timeout,
+                                     &max_age) ||
+        mupy_timeout(max_age, &max_age_ms) != 0)
         return NULL;
     made = mupy_array_new(self->dtype, self->rank, self->dims);
-    call = made == NULL ? NULL : new_variable_call(self, timeout, run_read);
+    call = made == NULL
+               ? NULL
+               : new_variable_call(self, timeout,
+                                   max_age == Py_None ? run_read : run_read_cached);
     if (call == NULL || mupy_array_of(made, MU_DTYPE_NONE, &array) != 0) {
         Py_XDECREF(made);
         return NULL;
     }
     call->other = (void *)(uintptr_t)array.data;
     call->size = array.bytes;
+    call->number = max_age == Py_None ? 0 : (uint64_t)max_age_ms;
     mupy_call_keep(call, made);
     Py_DECREF(array.keep);
     result = mupy_call_finish(call);
@@ -590,11 +604,13 @@ int mupy_variable_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"read", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
-         "read(timeout=None)\n--\n\nThe whole variable, as a new array."},
+         "read(timeout=None, max_age=None)\n--\n\nThe whole variable, as a new "
+         "array. With max_age it may be what\nwas read with one at most so many seconds "
+         "ago, but not from before\na write of this handle."},
         {"numpy", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
-         "numpy(timeout=None)\n--\n\nThe same as read()."},
+         "numpy(timeout=None, max_age=None)\n--\n\nThe same as read()."},
         {"read_value", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
-         "read_value(timeout=None)\n--\n\nThe same as read()."},
+         "read_value(timeout=None, max_age=None)\n--\n\nThe same as read()."},
         {"__array__", MUPY_METHOD(array_protocol), METH_VARARGS | METH_KEYWORDS,
          "The same as read(), for numpy."},
         {"assign", MUPY_METHOD(assign_value), METH_VARARGS | METH_KEYWORDS,

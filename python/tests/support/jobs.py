@@ -49,6 +49,11 @@ def type_name(value):
     return type(value).__name__
 
 
+def clock_steps(name, count):
+    with muster.Clock(None, name, staleness=1) as clock:
+        return [clock.tick(timeout=20) for _ in range(count)]
+
+
 def shard_number(shard):
     return shard.number
 

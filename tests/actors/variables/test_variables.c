@@ -109,7 +109,8 @@ TEST_ON(test_mismatch, struct var_net *f, var_set_up, var_tear_down)
 static int spawn_server_with_program(struct net_process *p)
 {
     static const char *const addresses[1] = {"tcp://me:1"};
-    const struct mu__variables_options options = {1, addresses, true, 0, 0, 0};
+    const struct mu__variables_options options = {
+        .addresses_count = 1, .addresses = addresses, .is_server = true};
     int rv = var_spawn_server(p);
 
     return rv != 0 ? rv

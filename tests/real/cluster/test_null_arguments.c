@@ -559,6 +559,7 @@ static void make_handles(void)
     must(mu_agent_register(env.node, 0, SOON_MS, &error), &error);
     must(mu_variable_open(env.node, &env.variable_spec, SOON_MS, &error, &env.variable),
          &error);
+    must(mu_clock_open(env.node, "held", 0, SOON_MS, &error, &env.clock), &error);
     must(mu_dataset_open(env.coordinator, &env.dataset_options, &error, &env.dataset),
          &error);
     must(mu_kv_watch_open(env.node, "watched", 0, SOON_MS, &error, &env.watch), &error);

@@ -3,6 +3,7 @@
 #include "tests/real/waits.h"
 
 #include <muster/checkpoint.h>
+#include <muster/clock.h>
 
 enum { LOST_MS = 3000 };
 
@@ -107,6 +108,14 @@ static int read_it(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return mu_variable_read(env->variable, data, sizeof data, timeout_ms, error);
 }
 
+static int read_cached(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    float data[4];
+
+    return mu_variable_read_cached(env->variable, data, sizeof data, 0, timeout_ms,
+                                   error);
+}
+
 static int version(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_variable_version(env->variable, timeout_ms, error, &env->version);
@@ -128,6 +137,21 @@ static int apply(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 
     return mu_variable_apply(env->variable, ones, sizeof ones, &optimizer, timeout_ms,
                              error);
+}
+
+static int open_clock(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_clock_open(env->node, env->task, 0, timeout_ms, error, &env->clock);
+}
+
+static int tick(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_clock_tick(env->clock, timeout_ms, error, NULL);
+}
+
+static int minimum(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_clock_minimum(env->clock, timeout_ms, error, &env->version);
 }
 
 static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -162,10 +186,20 @@ static const struct waits_row rows[] = {
      {WAITS_OK, AWAY, AWAY, AWAY},
      0},
     {"mu_variable_read", read_it, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_read_cached", read_cached, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_version", version, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_assign", assign, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_add", add, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_apply", apply, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_clock_open",
+     open_clock,
+     reach,
+     {WAITS_LATE(SERVER "|not reached|refused"), GONE("|refused"),
+      WAITS_LATE(SERVER "|has not answered"), GONE("")},
+     {WAITS_OK, AWAY, AWAY, AWAY},
+     0},
+    {"mu_clock_tick", tick, open_clock, LIMITED, UNLIMITED, 0},
+    {"mu_clock_minimum", minimum, open_clock, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_save", save, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_restore", restore, have_checkpoint, LIMITED, UNLIMITED, 0},
 };

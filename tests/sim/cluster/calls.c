@@ -149,6 +149,18 @@ struct cluster_call *cluster_variable(struct cluster_task *task,
     return cluster__post(call, MU__VARIABLES);
 }
 
+struct cluster_call *cluster_clock(struct cluster_task *task,
+                                   const struct mu__clock_call *wanted)
+{
+    struct cluster_call *call =
+        cluster__call_new(task, wanted->call.operation, wanted->call.timeout_ms);
+    struct mu__call begun = call->of.call;
+
+    call->of.clock = *wanted;
+    call->of.call = begun;
+    return cluster__post(call, MU__VARIABLES);
+}
+
 struct cluster_call *cluster_agent(struct cluster_task *task,
                                    const struct mu__agent_call *wanted)
 {
