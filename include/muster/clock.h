@@ -8,7 +8,8 @@
  * reads all that was written in the steps up to s - n, and perhaps more.
  *
  * A clock is kept by the parameter server of one partition, by its name, and survives
- * that server where partitions have backups. It exists as long as it has members.
+ * that server where partitions have backups. It is gone when its last member has left by
+ * closing; when that one was lost, it keeps its minimum for those that come.
  *
  * Each open is a member, of this node's task. It joins at the minimum, so alone it is
  * never held back; tasks that shall begin together meet at a barrier first
