@@ -68,7 +68,7 @@ static const struct refusal {
     {{"explain"}, NULL, {"expected CLOSURE;", "muster explain --help"}},
     {{"explain", "a", "b"}, NULL, {"\"b\"", "expected CLOSURE, and had it"}},
     {{"explain", "a"}, NULL, {"there is no chief", "--address"}},
-    {{"drain"}, NULL, {"expected WORKER;"}},
+    {{"drain"}, NULL, {"expected TASK;"}},
     {{"drain", "worker:0", "-o", "json"}, NULL, {"no flag \"o\""}},
     {{"status", "worker"}, NULL, {"\"worker\"", "expected a flag"}},
     {{"status"}, NULL, {"there is no chief", "--address"}},
