@@ -107,6 +107,14 @@ static int read_it(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return mu_variable_read(env->variable, data, sizeof data, timeout_ms, error);
 }
 
+static int read_together(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    float data[4];
+    void *buffer = data;
+
+    return mu_variables_read(&env->variable, &buffer, 1, timeout_ms, error);
+}
+
 static int version(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_variable_version(env->variable, timeout_ms, error, &env->version);
@@ -162,6 +170,7 @@ static const struct waits_row rows[] = {
      {WAITS_OK, AWAY, AWAY, AWAY},
      0},
     {"mu_variable_read", read_it, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variables_read", read_together, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_version", version, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_assign", assign, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_add", add, open_variable, LIMITED, UNLIMITED, 0},
