@@ -125,7 +125,7 @@ static void set_up_server(struct world *w, uint64_t *ret_id)
     const struct mu__partition_view view = {
         .number = 1, .store_id = 1, .primary = {0, 1}};
     uint8_t bytes[MU__VIEW_BYTES];
-    const struct mu__views_set views = {{bytes, sizeof bytes}};
+    const struct mu__views_set views = {.views = {bytes, sizeof bytes}};
 
     (void)mu__views_put(bytes, &view);
     *w = (struct world){.world = {&world_ops}};
