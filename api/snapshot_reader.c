@@ -443,6 +443,7 @@ static int read_all_partitions(struct mu__snapshot_reader *reader, mu_error *ret
     }
     if (reader->error.code == 0)
         return 0;
+    mu__node_note_error(reader->node, &reader->error);
     close_all_partitions(reader);
     if (ret_error != NULL)
         *ret_error = reader->error;

@@ -277,6 +277,76 @@ static void kill_two(struct fixture *f, int first)
     wait_adds(&f->writers);
 }
 
+/* ---- A thread that reads snapshots ---- */
+
+struct snapshots {
+    pthread_t thread;
+    struct writers *writers;
+    int64_t *data;
+    atomic_bool stop;
+    int read;
+    int failure; /* code of the first one, with its */
+    char words[512];
+};
+
+/* All that was acknowledged before is in it, and nothing that nobody has begun. */
+static int check_snapshot(const struct snapshots *snapshots, int64_t before,
+                          mu_error *ret_error)
+{
+    int64_t begun = atomic_load(&snapshots->writers->adds) + WRITERS;
+
+    for (size_t i = 0; i < COUNT; i++)
+        if (snapshots->data[i] < before || snapshots->data[i] > begun)
+            return mu_error_set(ret_error, -MU_EDATALOSS,
+                                "it has %" PRId64 ", expected %" PRId64 " to %" PRId64,
+                                snapshots->data[i], before, begun);
+    return 0;
+}
+
+static void *read_snapshots(void *arg)
+{
+    struct snapshots *snapshots = arg;
+    mu_error error = {0};
+
+    while (!atomic_load(&snapshots->stop) && snapshots->failure == 0) {
+        void *buffer = snapshots->data;
+        int64_t before = atomic_load(&snapshots->writers->adds);
+
+        snapshots->failure =
+            mu_variables_read(&snapshots->writers->variable, &buffer, 1, SOON_MS, &error);
+        if (snapshots->failure == 0)
+            snapshots->failure = check_snapshot(snapshots, before, &error);
+        snapshots->read++;
+    }
+    (void)snprintf(snapshots->words, sizeof snapshots->words, "%s", error.message);
+    return NULL;
+}
+
+TEST_ON(test_snapshots_while_a_server_is_killed, struct fixture *f, set_up, tear_down)
+{
+    struct snapshots snapshots = {.writers = &f->writers,
+                                  .data = calloc(COUNT, sizeof(int64_t))};
+
+    assert_non_null(snapshots.data);
+    wait_whole(f, -1);
+    assert_int_equal(pthread_create(&snapshots.thread, NULL, read_snapshots, &snapshots),
+                     0);
+    for (int i = 0; i < SERVERS; i++) {
+        wait_adds(&f->writers);
+        tasks_kill(&f->servers[i]);
+        wait_whole(f, i);
+        start_server(f, i);
+        wait_adds(&f->writers);
+    }
+    atomic_store(&snapshots.stop, true);
+    assert_int_equal(pthread_join(snapshots.thread, NULL), 0);
+    if (snapshots.failure != 0)
+        fail_msg("a snapshot: %s", snapshots.words);
+    assert_true(snapshots.read > SERVERS);
+    free(snapshots.data);
+    assert_exact(f, "snapshots");
+}
+
 TEST_ON(test_killed_servers, struct fixture *f, set_up, tear_down)
 {
     uint64_t end_ms = cli_now_ms() + KILLING_MS;

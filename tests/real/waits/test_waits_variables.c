@@ -116,6 +116,14 @@ static int read_cached(struct waits_env *env, int64_t timeout_ms, mu_error *erro
                                    error);
 }
 
+static int read_together(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    float data[4];
+    void *buffer = data;
+
+    return mu_variables_read(&env->variable, &buffer, 1, timeout_ms, error);
+}
+
 static int version(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_variable_version(env->variable, timeout_ms, error, &env->version);
@@ -187,6 +195,7 @@ static const struct waits_row rows[] = {
      0},
     {"mu_variable_read", read_it, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_read_cached", read_cached, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variables_read", read_together, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_version", version, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_assign", assign, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_add", add, open_variable, LIMITED, UNLIMITED, 0},
