@@ -94,16 +94,6 @@ bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg
 void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v);
 void mu__vars_go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server);
 
-/* ---- runs.c ---- */
-
-void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__vars_wake_resting(struct mu__ctx *ctx, struct variables *v);
-void mu__vars_check_timeouts(struct mu__ctx *ctx, struct variables *v);
-
-/* Free all runs, and do not touch what belongs to the worker, which may have ended. */
-void mu__vars_drop_runs(struct mu__ctx *ctx, struct variables *v);
-
 /* ---- opens.c ---- */
 
 /* Begin an open, perhaps anew. `replaces`, if not 0: the id of the shard 0 to be

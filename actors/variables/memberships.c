@@ -404,8 +404,9 @@ void mu__vars_on_clock_state(struct mu__ctx *ctx, void *state, struct mu__msg *m
 
 /* ---- Time ---- */
 
-static void log_waiting(struct mu__ctx *ctx, const struct variables *v,
-                        const struct clock_membership *m, struct mu__clock_call *call)
+static void log_waiting_tick(struct mu__ctx *ctx, const struct variables *v,
+                             const struct clock_membership *m,
+                             struct mu__clock_call *call)
 {
     uint64_t now_ms = mu__now_ms(ctx);
     uint64_t waited_ms = now_ms - call->began_ms;
@@ -430,7 +431,7 @@ static void go_on_waiting(struct mu__ctx *ctx, struct variables *v,
         fail_waiting_clock(ctx, v, m, slot);
         return;
     }
-    log_waiting(ctx, v, m, call);
+    log_waiting_tick(ctx, v, m, call);
     if (call->call.operation != MU__CLOCK_OPEN)
         request_state(ctx, v, m, call);
     if (!arm_call(ctx, call))
