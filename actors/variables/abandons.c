@@ -2,6 +2,7 @@
  * link has room. */
 #include "actors/variables/actions.h"
 #include "actors/variables/batches.h"
+#include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"

@@ -94,6 +94,16 @@ bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg
 void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v);
 void mu__vars_go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server);
 
+/* ---- runs.c ---- */
+
+void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__vars_wake_resting(struct mu__ctx *ctx, struct variables *v);
+void mu__vars_check_timeouts(struct mu__ctx *ctx, struct variables *v);
+
+/* Free all runs, and do not touch what belongs to the worker, which may have ended. */
+void mu__vars_drop_runs(struct mu__ctx *ctx, struct variables *v);
+
 /* ---- opens.c ---- */
 
 /* Begin an open, perhaps anew. `replaces`, if not 0: the id of the shard 0 to be
@@ -216,10 +226,6 @@ void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
 /* The same of what a part has begun and will not finish. */
 void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
                            const struct op_part *part);
-
-/* Tell the server of a partition that a snapshot is not needed any more. */
-void mu__vars_close_snapshot(struct mu__ctx *ctx, struct variables *v, uint32_t partition,
-                             uint64_t number);
 
 /* Send again the ABANDONs that found no room in a link; drop these. */
 void mu__vars_retry_abandons(struct mu__ctx *ctx, struct variables *v);

@@ -87,14 +87,6 @@ int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index
 
 /* ---- runs.c ---- */
 
-void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__vars_wake_resting(struct mu__ctx *ctx, struct variables *v);
-void mu__vars_check_timeouts(struct mu__ctx *ctx, struct variables *v);
-
-/* Free all runs, and do not touch what belongs to the worker, which may have ended. */
-void mu__vars_drop_runs(struct mu__ctx *ctx, struct variables *v);
-
 /* A run has failed: `error` names its server, or is without one. */
 void mu__vars_fail_run(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                        const mu_error *error);

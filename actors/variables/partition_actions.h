@@ -17,4 +17,8 @@ int mu__vars_send_snapshot(struct mu__ctx *ctx, const struct variables *v,
 uint16_t mu__vars_snapshot_answer(const struct op_part *part);
 void mu__vars_on_snapshot_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
+/* Tell the server of a partition that a snapshot is not needed any more. */
+void mu__vars_close_snapshot(struct mu__ctx *ctx, struct variables *v, uint32_t partition,
+                             uint64_t number);
+
 #endif

@@ -2,7 +2,6 @@
 #include "actors/variables/variables.h"
 
 #include "actors/variables/actions.h"
-#include "actors/variables/batches.h"
 #include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
