@@ -5,7 +5,7 @@
  *     stream.c      records to the other replicas, and answers that wait for them
  *     filling.c     a learner gets what a partition holds
  *     snapshots.c   clients read what a partition held at one record, and give it back
- *     clock_requests.c  the same three of clocks
+ *     clock_requests.c  clocks: requests, filling, members that are lost
  *     ps_status.c   what the status shows
  *
  * A partition is a state machine: what changes it is a request, which gets the next

@@ -22,10 +22,15 @@ static const char plugin_text[] =
     "}\n"
     "static int chief(mu_node *node, void *user)\n"
     "{\n"
+    "    mu_clock *clock = NULL;\n"
     "    int rv = make(node, \"weights\", 2, 3);\n"
     "    (void)user;\n"
     "    if (rv == 0)\n"
     "        rv = make(node, \"bias\", 0, 1);\n"
+    "    if (rv == 0)\n"
+    "        rv = mu_clock_open(node, \"train\", 2, 20000, NULL, &clock);\n"
+    "    if (rv == 0)\n"
+    "        rv = mu_clock_tick(clock, 20000, NULL, NULL);\n"
     "    printf(\"made %d\\n\", rv);\n"
     "    fflush(stdout);\n"
     "    while (mu_node_wait_job(node, -1, NULL) == 0)\n"
@@ -141,6 +146,24 @@ TEST_WITH(test_variables_as_json, set_up_copied, tear_down)
         assert_int_equal(cli_number(part, "backup"), 1 - primary);
     }
     assert_int_equal(cli_number(root, "servers_missing"), 0);
+    cJSON_Delete(root);
+}
+
+TEST_WITH(test_lists_of_clocks, set_up_plain, tear_down)
+{
+    cJSON *root;
+    const cJSON *clock;
+
+    (void)ask("vars", NULL, NULL);
+    (void)cli_expect(&asked, NULL,
+                     "CLOCK  STALENESS  MINIMUM  MEMBERS  WAITING  SLOWEST\n");
+    (void)cli_expect(&asked, NULL,
+                     "train  2          1        1        0        /job:chief/task:0 is "
+                     "at step 1\n");
+    root = ask_json("vars", NULL);
+    clock = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "clocks"), 0);
+    assert_int_equal(cli_number(clock, "minimum"), 1);
+    assert_int_equal(cli_number(clock, "members"), 1);
     cJSON_Delete(root);
 }
 
