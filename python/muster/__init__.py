@@ -15,7 +15,7 @@ from . import errors
 from ._functions import program, register
 from ._muster import VERSION as __version__
 from ._muster import (Node, PerWorkerValues, RemoteValue, Run, ShardedDataset,
-                      current_run)
+                      current_run, read_variables)
 from ._pickling.plain import set_unpickle
 from ._worker import Shard
 from .coordinator import ClusterCoordinator
@@ -106,7 +106,7 @@ __all__ = [
     "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
     "ShardedDataset", "Variable", "__version__", "current_run", "errors",
-    "latest_checkpoint", "program", "register",
+    "latest_checkpoint", "program", "read_variables", "register",
     "CheckpointManager", "ClusterResolver", "ClusterSpec", "CoordinationService",
     "CoordinatorMode", "GCEClusterResolver", "KubernetesClusterResolver",
     "NamedClusterResolver", "ParameterServerStrategy", "SageMakerClusterResolver",

@@ -35,6 +35,20 @@ def test_a_variable_is_read_and_written(shared_cluster, name, dtype):
         assert variable.version() == 4
 
 
+def test_several_variables_are_read_at_once(shared_cluster, name):
+    first = muster.Variable(np.arange(3.0), name=name + "/a", node=shared_cluster)
+    second = muster.Variable(np.ones((2, 2), "int32"), name=name + "/b",
+                             node=shared_cluster)
+    one, other = muster.read_variables((first, second), timeout=30)
+    assert (one == np.arange(3.0)).all()
+    assert other.dtype == "int32" and (other == np.ones((2, 2))).all()
+    assert muster.read_variables([]) == []
+    with pytest.raises(TypeError):
+        muster.read_variables([first, 7])
+    with pytest.raises(TypeError):
+        muster.read_variables(7)
+
+
 def test_a_read_may_be_some_seconds_old(shared_cluster, name):
     mine = muster.Variable(np.zeros(3), name=name, node=shared_cluster)
     other = muster.Variable(shape=3, dtype="float64", name=name, node=shared_cluster)
