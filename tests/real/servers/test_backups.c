@@ -100,10 +100,13 @@ static void begin_writers(struct writers *writers, mu_variable *variable)
 
 static void end_writers(struct writers *writers)
 {
+    if (writers->ones == NULL)
+        return;
     atomic_store(&writers->stop, true);
     for (int i = 0; i < WRITERS; i++)
         assert_int_equal(pthread_join(writers->threads[i], NULL), 0);
     free(writers->ones);
+    writers->ones = NULL;
     if (writers->failure != 0)
         fail_msg("an add failed: %s", writers->words);
 }
@@ -163,6 +166,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
 
+    end_writers(&f->writers); /* of a test that has failed */
     mu_variable_close(f->variable);
     nodes_done(&f->nodes);
     for (int i = 0; i < SERVERS; i++)
@@ -284,7 +288,7 @@ struct snapshots {
     struct writers *writers;
     int64_t *data;
     atomic_bool stop;
-    int read;
+    atomic_int read;
     int failure; /* code of the first one, with its */
     char words[512];
 };
@@ -316,10 +320,20 @@ static void *read_snapshots(void *arg)
             mu_variables_read(&snapshots->writers->variable, &buffer, 1, SOON_MS, &error);
         if (snapshots->failure == 0)
             snapshots->failure = check_snapshot(snapshots, before, &error);
-        snapshots->read++;
+        atomic_fetch_add(&snapshots->read, 1);
     }
     (void)snprintf(snapshots->words, sizeof snapshots->words, "%s", error.message);
     return NULL;
+}
+
+/* Until another one has been read, or has failed. */
+static void wait_snapshot(struct snapshots *snapshots)
+{
+    int read = atomic_load(&snapshots->read);
+
+    for (int i = 0; i < SOON_MS && atomic_load(&snapshots->read) == read; i++)
+        nodes_pause();
+    assert_true(atomic_load(&snapshots->read) > read);
 }
 
 TEST_ON(test_snapshots_while_a_server_is_killed, struct fixture *f, set_up, tear_down)
@@ -332,17 +346,17 @@ TEST_ON(test_snapshots_while_a_server_is_killed, struct fixture *f, set_up, tear
     assert_int_equal(pthread_create(&snapshots.thread, NULL, read_snapshots, &snapshots),
                      0);
     for (int i = 0; i < SERVERS; i++) {
-        wait_adds(&f->writers);
+        wait_snapshot(&snapshots);
         tasks_kill(&f->servers[i]);
+        wait_snapshot(&snapshots);
         wait_whole(f, i);
         start_server(f, i);
-        wait_adds(&f->writers);
+        wait_snapshot(&snapshots);
     }
     atomic_store(&snapshots.stop, true);
     assert_int_equal(pthread_join(snapshots.thread, NULL), 0);
     if (snapshots.failure != 0)
         fail_msg("a snapshot: %s", snapshots.words);
-    assert_true(snapshots.read > SERVERS);
     free(snapshots.data);
     assert_exact(f, "snapshots");
 }
