@@ -118,7 +118,9 @@
     M(176, FILL_TAKEN, fill_taken, TASK, MU__FILL_TAKEN_FIELDS)                       \
     M(177, FENCED, fenced, TASK, MU__FENCED_FIELDS)                                   \
     M(178, REPLICA_VIEW, replica_view, TASK, MU__REPLICA_VIEW_FIELDS)                 \
-    M(179, VIEWS_GET, views_get, CHIEF, MU__VIEWS_GET_FIELDS)
+    M(179, VIEWS_GET, views_get, CHIEF, MU__VIEWS_GET_FIELDS)                         \
+    M(190, PS_BEGIN, ps_begin, STORED, MU__PS_BEGIN_FIELDS)                           \
+    M(191, PS_VIEW, ps_view, STORED, MU__PS_VIEW_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

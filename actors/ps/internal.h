@@ -4,7 +4,8 @@
  *     openers.c         who opened a shard and waits for it
  *     shards.c          shards by name and id, and how they are made
  *     shard_writes.c    writes, staged assigns, batches of runs
- *     store_copy.c      what a copy is made from, and how */
+ *     store_copy.c      what a copy is made from, and how
+ *     store_snapshot.c  the same for a snapshot */
 #ifndef MU_ACTORS_PS_INTERNAL_H
 #define MU_ACTORS_PS_INTERNAL_H
 
@@ -170,6 +171,11 @@ void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v);
 
 /* The creator gave up, or was lost, before it said COMMIT. May free `v`. */
 void mu__shard_lose_creator(struct mu__variable_store *store, struct variable *v);
+
+/* ---- store_copy.c ---- */
+
+/* False: it has no content yet, or `v` is NULL. */
+bool mu__shard_describe(const struct variable *v, struct mu__store_shard *ret_shard);
 
 /* ---- variable_store.c ---- */
 

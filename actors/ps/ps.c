@@ -62,6 +62,13 @@ static void answer_open(struct mu__ctx *ctx, struct partition *p,
     mu__ps_answer(ctx, p, opened->requester.pid, MU__VAR_OPENED, &body, sizeof body);
 }
 
+/* A request that has no room changes nothing. Whether there is room depends on other
+ * partitions, so the journal leaves it out. */
+static void note_refusal(struct ps *ps, int rv)
+{
+    ps->is_refused |= rv == -MU_EEXHAUSTED || rv == -MU_ENOMEM;
+}
+
 /* Send the answers to opens that a request has made due. */
 static void answer_opens(struct mu__ctx *ctx, struct partition *p)
 {
@@ -90,12 +97,12 @@ static void apply_open(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     mu_error error;
     int rv = mu__shape_unpack_dims(body->dims, &request.shape);
 
-    (void)ps;
     if (rv != 0)
         (void)mu_error_set(&error, rv, "dims of %u bytes: expected 8 for each",
                            body->dims.size);
     else
         rv = mu__store_open(p->store, &request, &error);
+    note_refusal(ps, rv);
     if (rv != 0)
         answer_open(ctx, p,
                     &(struct mu__store_opened){.requester = request.requester,
@@ -151,6 +158,7 @@ static void apply_var_write(struct mu__ctx *ctx, struct ps *ps, struct partition
         (void)mu__store_write(p->store, &request, &error, &reply.version);
     if (error.code == 0)
         reply.version = mu__store_version(p->store, body->variable);
+    note_refusal(ps, error.code);
     reply.code = code_to_send(error.code);
     reply.message = message_of(error.code, error.message);
     mu__stream_note(p, reply.code + mu__store_sample(p->store, body->variable,
@@ -303,6 +311,7 @@ static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partit
         apply_batch(ps, p, &piece.write, body->effect, &outcome);
     else
         stage_piece(ps, p, &piece, body->last, &outcome);
+    note_refusal(ps, outcome.error.code);
     mu__stream_note(p, code_to_send(outcome.error.code) + outcome.again);
     if (!outcome.is_none)
         answer_effect(ctx, p, from, body->token, &outcome);
@@ -327,6 +336,11 @@ static void apply_client_lost(struct mu__ctx *ctx, struct ps *ps, struct partiti
 
     (void)ps;
     (void)from;
+    if (body->writer == MU__CLIENTS_ALL) {
+        mu__staging_done(&p->staging);
+        mu__store_forget_nodes(p->store);
+        return;
+    }
     mu__staging_drop_node(&p->staging, body->writer);
     mu__store_node_down(p->store, body->writer);
     answer_opens(ctx, p);
@@ -406,7 +420,7 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
 
     if (msg->kind == MU__VAR_READ)
         return begin_read(ctx, ps, p, msg);
-    if (mu__stream_is_blocked(ctx, p))
+    if (mu__stream_is_blocked(ctx, p) || !mu__ps_journal_has_room(ctx, ps, p, msg))
         return false;
     mutation = mu__ps_mutation(msg->kind);
     p->record++;
@@ -416,6 +430,7 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
     }
     mutation->apply(ctx, ps, p, msg, msg->from);
     mu__stream_applied(p);
+    mu__ps_journal_record(ctx, ps, p, mutation, msg);
     return true;
 }
 
@@ -515,16 +530,22 @@ static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
+    const struct mu__timer *body = mu__body(msg);
 
-    (void)msg;
+    if (body->token == MU__PS_TIMER_JOURNAL) {
+        mu__ps_journal_tick(ctx, ps);
+        return;
+    }
     ps->retry_timer = 0;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
             mu__stream_tick(ctx, ps, ps->partitions[i]);
 }
 
+/* What is told to others is in the journal before. */
 static void after_ps_batch(struct mu__ctx *ctx, void *state)
 {
+    mu__ps_journal_flush(ctx, state);
     mu__stream_send_marks(ctx, state);
     mu__ps_report(ctx, state);
 }
@@ -533,13 +554,19 @@ static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct ps *ps = state;
     const struct mu__ps_config *config = arg;
+    int rv;
 
     ps->index = config->index;
     ps->incarnation = config->incarnation;
     ps->leader = config->leader;
     ps->limits = config->limits == NULL ? mu__store_limits_default : *config->limits;
     ps->limits.bytes_used = &ps->bytes_used;
-    return mu__watch_nodes(ctx);
+    rv = mu__ps_journal_open(ctx, ps, config);
+    if (rv == 0)
+        rv = mu__watch_nodes(ctx);
+    if (rv != 0)
+        mu__ps_free_all(ctx, ps);
+    return rv;
 }
 
 static void end_ps(struct mu__ctx *ctx, void *state)

@@ -116,6 +116,7 @@ static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
 {
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
     uint8_t *at = bytes;
+    struct mu__ps_restored restored;
     struct mu__views_held body = {.known = false};
 
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
@@ -123,6 +124,7 @@ static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
             at = mu__views_put(at, &ps->newest[i]);
     body.known = at != bytes;
     body.views = (struct mu__view){bytes, (uint32_t)(at - bytes)};
+    mu__ps_journal_report(ps, &restored, &body);
     mu__ps_send(ctx, (mu__pid){node, MU__VIEWS}, MU__VIEWS_HELD, &body, sizeof body);
     report_fates(ctx, ps);
 }
@@ -159,10 +161,10 @@ void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps)
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         mu__ps_drop(ctx, ps, i);
     mu__free_array(ps->nodes);
+    mu__ps_journal_close(ps);
 }
 
-/* An empty one; NULL when out of memory. */
-static struct partition *partition_new(
+struct partition *mu__ps_partition_new(
     struct ps *ps, const struct mu__partition_view *view, enum role role)
 {
     struct partition *p = calloc(1, sizeof *p);
@@ -176,19 +178,47 @@ static struct partition *partition_new(
     }
     p->role = role;
     p->view = *view;
+    p->safe = UINT64_MAX;
     mu__staging_init(&p->staging, &mu__staging_limits_default);
     p->staging.used = &ps->staged_used;
     ps->partitions[view->partition] = p;
     return p;
 }
 
-void mu__ps_begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+void mu__ps_forget_moment(struct mu__ctx *ctx, struct partition *p)
 {
     mu__stream_drop(ctx, p);
     mu__staging_done(&p->staging);
     mu__store_forget_nodes(p->store);
-    p->generation = p->view.number;
+}
+
+static void name_generation(struct ps *ps, struct partition *p)
+{
+    p->generation = mu__generation_of(p->view.number);
     ps->serves_due = true;
+}
+
+void mu__ps_begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    mu__ps_forget_moment(ctx, p);
+    name_generation(ps, p);
+    mu__ps_journal_view(ctx, ps, p->view.partition, MU__PS_HELD_GENERATION);
+}
+
+void mu__ps_renew_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    bool is_last = p->generation + 1 == mu__generation_of(p->view.number + 1);
+    struct mu__msg *msg = is_last ? NULL : mu__msg_new(ctx, MU__CLIENT_LOST);
+
+    if (msg == NULL)
+        return;
+    ((struct mu__client_lost *)mu__body(msg))->writer = MU__CLIENTS_ALL;
+    if (mu__ps_begin_deferred(ctx, ps, p, msg)) {
+        mu__stream_drop(ctx, p);
+        p->generation++;
+        ps->serves_due = true;
+    }
+    mu__msg_free(ctx, msg);
 }
 
 /* ---- Views ---- */
@@ -230,6 +260,7 @@ static void change_replica(struct mu__ctx *ctx, struct ps *ps, struct partition 
 
     p->view = *view;
     p->stream.fate = 0;
+    mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_SAME);
     if (was_level && p->stream.node == 0)
         mu__stream_lose(ps, p, MU__REPLICA_LOST); /* meanwhile: the view is another one */
     if (was_level)
@@ -265,7 +296,7 @@ static void begin_partition(struct mu__ctx *ctx, struct ps *ps,
     struct partition *p;
 
     mu__ps_drop(ctx, ps, view->partition);
-    p = partition_new(ps, view, role);
+    p = mu__ps_partition_new(ps, view, role);
     if (p == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: partition %" PRIu32 " is not here",
                 view->partition);
@@ -273,8 +304,8 @@ static void begin_partition(struct mu__ctx *ctx, struct ps *ps,
     }
     if (role != SERVING)
         return;
-    p->generation = view->number;
-    ps->serves_due = true;
+    name_generation(ps, p);
+    mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_EMPTY);
     mu__stream_begin(ctx, ps, p);
     mu__ps_fence(ctx, ps, p);
 }
@@ -289,7 +320,7 @@ static bool change_role(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         change_replica(ctx, ps, p, view);
     else if (role == SERVING)
         promote(ctx, ps, p, view);
-    else if (p->role != SERVING && role == BACKING) {
+    else if ((p->role == BACKING || p->role == LEARNING) && role == BACKING) {
         p->view = *view;
         p->role = BACKING;
     } else
@@ -325,6 +356,9 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     } else if (p == NULL || !change_role(ctx, ps, p, view, role)) {
         begin_partition(ctx, ps, view, role);
     }
+    p = ps->partitions[view->partition];
+    if (p == NULL || p->role != SERVING)
+        mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_NOT);
 }
 
 /* A primary says to its replicas the view in which they are, and who is no replica any

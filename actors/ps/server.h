@@ -5,6 +5,7 @@
  *     stream.c      records to the other replica, and answers that wait for it
  *     filling.c     a learner gets what a partition holds
  *     ps_status.c   what the status shows
+ *     ps_journal.h  records to a file, and what is read of it at the start
  *
  * A partition is a state machine: what changes it is a request, which gets the next
  * number, is sent to the other replica as a record, and is applied here and there in the
@@ -19,6 +20,7 @@
 #ifndef MU_ACTORS_PS_SERVER_H
 #define MU_ACTORS_PS_SERVER_H
 
+#include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
 #include "actors/partitions.h"
 #include "actors/ps/applied.h"
@@ -34,9 +36,10 @@ enum {
 };
 
 enum role {
-    SERVING, /* the primary */
-    BACKING, /* the backup: applies records */
-    LEARNING /* the same, and has only what it was filled with so far */
+    SERVING,  /* the primary */
+    BACKING,  /* the backup: applies records */
+    LEARNING, /* the same, and has only what it was filled with so far */
+    RESTORED  /* from the journal: waits for a view */
 };
 
 /* A primary's side of the other replica, a backup or a learner. */
@@ -92,8 +95,43 @@ struct partition {
     struct mu__writers writers; /* and writes of programs */
     struct stream stream;
     struct filling filling;
-    bool broken;   /* BACKING, LEARNING: a record is missing */
-    bool mark_due; /* the primary is to hear how far this replica is */
+    bool broken;         /* BACKING, LEARNING: a record is missing */
+    bool mark_due;       /* the primary is to hear how far this replica is */
+    bool is_journaled;   /* the journal has all of it, */
+    bool is_in_snapshot; /* and the new file what comes from now on */
+    uint64_t safe;       /* up to this record; UINT64_MAX: none is waited for */
+};
+
+/* The journal is written anew (ps_snapshot.c). */
+struct ps_snapshot {
+    bool runs;
+    bool is_requested;  /* some partition is not in the file */
+    bool has_failed;    /* out of memory */
+    uint32_t partition; /* the next one, or the one that is written, */
+    uint64_t *ids;      /* whose shards are these; NULL: it was not begun */
+    uint32_t ids_count;
+    uint32_t at; /* the next bytes are of this one */
+    uint64_t offset;
+    bool velocity;
+    uint64_t begun_ms;    /* the last one; 0: none was */
+    uint64_t spare_bytes; /* in which the file may be larger than twice the variables */
+};
+
+struct ps_journal {
+    struct mu__journal *file; /* NULL: there is none */
+    const char *path;
+    char cluster[64]; /* of this server; "": not known */
+    char run[64];
+    uint64_t former[MU__FORMER_MAX]; /* processes that wrote the file; the last is this */
+    uint32_t former_count;
+    bool is_dirty;     /* something was written, and not flushed */
+    bool is_behind;    /* it lacks a record: it has to be written anew; */
+    mu_error error;    /* why */
+    bool is_failing;   /* it could not be written: requests wait, */
+    uint64_t retry_ms; /* at least until then */
+    uint64_t room;     /* bytes that are reserved for records */
+    uint64_t timer;    /* for the next step of a snapshot; 0: none */
+    struct ps_snapshot snapshot;
 };
 
 /* A node whose link is up. */
@@ -127,6 +165,8 @@ struct ps {
     uint64_t retry_due_ms;
     uint64_t batches;  /* applied, */
     uint64_t repeated; /* and not applied a second time */
+    bool is_refused;   /* the request that is being applied, for lack of memory */
+    struct ps_journal journal;
 };
 
 /* ---- ps.c ---- */
@@ -188,8 +228,17 @@ void mu__ps_report(struct mu__ctx *ctx, struct ps *ps);
 /* Forget a partition, and all that it holds. */
 void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition);
 
-/* A new generation begins: forget what is of the moment. */
+/* A new generation begins with a view: forget what is of the moment. */
 void mu__ps_begin_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+void mu__ps_forget_moment(struct mu__ctx *ctx, struct partition *p);
+
+/* The same within a view, here and at the replica; nothing happens if no record can be
+ * written now. */
+void mu__ps_renew_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+
+/* An empty one; NULL when out of memory. */
+struct partition *mu__ps_partition_new(
+    struct ps *ps, const struct mu__partition_view *view, enum role role);
 void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps);
 
 #endif

@@ -10,9 +10,8 @@
 #include <string.h>
 
 enum {
-    RETRY_MS = 2,        /* after a link had no room */
-    LINK_WAIT_MS = 1000, /* a replica without a link is lost then */
-    BODY_BYTES_MAX = 512
+    RETRY_MS = 2,       /* after a link had no room */
+    LINK_WAIT_MS = 1000 /* a replica without a link is lost then */
 };
 
 /* ---- What waits ---- */
@@ -70,13 +69,13 @@ void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint1
     keep_message(ctx, &p->stream.held, p->record, to, msg);
 }
 
-/* Send the answers whose records the replica has. */
-static void release_answers(struct mu__ctx *ctx, struct partition *p)
+void mu__stream_release(struct mu__ctx *ctx, struct partition *p)
 {
     struct held_message *held;
 
     while ((held = first_held(&p->stream.held)) != NULL &&
-           (!p->stream.needed || held->record <= p->stream.acked)) {
+           (!p->stream.needed || held->record <= p->stream.acked) &&
+           held->record <= p->safe) {
         mu__list_remove(&p->stream.held, &held->node);
         if (mu__send(ctx, held->to, held->msg) != 0)
             mu__log(ctx, MU__LOG_WARN, "an answer to node %" PRIu32 " was lost",
@@ -203,7 +202,7 @@ void mu__stream_end(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     p->stream.needed = false;
     p->stream.wait_until_ms = 0;
     mu__fill_end(ps, p);
-    release_answers(ctx, p);
+    mu__stream_release(ctx, p);
     mu__stream_drain(ctx, ps, p);
 }
 
@@ -231,23 +230,30 @@ bool mu__stream_is_blocked(struct mu__ctx *ctx, const struct partition *p)
            mu__is_behind(ctx, stream->node);
 }
 
+void mu__stream_fill_record(const struct partition *p, const struct mutation *mutation,
+                            const struct mu__msg *msg,
+                            uint8_t ret_body[MU__RECORD_BODY_MAX])
+{
+    memcpy(ret_body, (const void *)msg->body, mutation->size);
+    memcpy(ret_body + mutation->partition, &p->view.partition, sizeof(uint32_t));
+    memcpy(ret_body + mutation->generation, &p->view.number, sizeof(uint64_t));
+    memcpy(ret_body + mutation->record, &p->record, sizeof(uint64_t));
+    if (msg->kind != MU__CLIENT_LOST)
+        memcpy(ret_body + mutation->writer, &msg->from.node, sizeof(uint32_t));
+}
+
 bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                      const struct mutation *mutation, const struct mu__msg *msg)
 {
     union {
         max_align_t align;
-        uint8_t bytes[BODY_BYTES_MAX];
+        uint8_t bytes[MU__RECORD_BODY_MAX];
     } copy;
     int rv;
 
     if (p->stream.node == 0)
         return true;
-    memcpy(copy.bytes, (const void *)msg->body, mutation->size);
-    memcpy(copy.bytes + mutation->partition, &p->view.partition, sizeof(uint32_t));
-    memcpy(copy.bytes + mutation->generation, &p->view.number, sizeof(uint64_t));
-    memcpy(copy.bytes + mutation->record, &p->record, sizeof(uint64_t));
-    if (msg->kind != MU__CLIENT_LOST)
-        memcpy(copy.bytes + mutation->writer, &msg->from.node, sizeof(uint32_t));
+    mu__stream_fill_record(p, mutation, msg, copy.bytes);
     rv = mu__send_backed(ctx, (mu__pid){p->stream.node, MU__PS}, msg->kind, copy.bytes,
                          mutation->size, msg->backing);
     if (rv != 0 && mu__send_is_transient(rv))
@@ -303,7 +309,7 @@ static void take_mark(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     if (mark->record > p->stream.acked && mark->record <= p->record)
         p->stream.acked = mark->record;
     mu__fill_check_level(ps, p);
-    release_answers(ctx, p);
+    mu__stream_release(ctx, p);
     mu__stream_drain(ctx, ps, p);
 }
 

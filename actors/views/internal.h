@@ -9,6 +9,8 @@
 
 enum { MU__VIEW_WORDS = MU__PARTITIONS / 64 };
 
+struct view_restored;
+
 struct view_server {
     uint32_t task;
     uint32_t node;
@@ -25,6 +27,7 @@ struct view_server {
     uint64_t lost;                 /* partitions, */
     uint64_t lost_said;            /* and of how many of these next_lost() told */
     uint64_t owed[MU__VIEW_WORDS]; /* bits: views that it is to be told */
+    struct view_restored *restored; /* of its last report; NULL: it has no journal */
 };
 
 /* Who has reported, and so knows of no newer view: bits. */
@@ -73,6 +76,27 @@ uint64_t mu__views_chance(struct mu__view_table *table);
 
 bool mu__views_is_up(const struct mu__view_table *table,
                      const struct mu__replica *replica);
+
+/* The one that is linked as this node; NULL: none is. */
+struct view_server *mu__views_linked(const struct mu__view_table *table, uint32_t node);
+
+/* ---- restoring.c ---- */
+
+/* Of a report. -MU_ENOTFOUND: from no server that is linked; -MU_ENOMEM. */
+int mu__views_note_restored(struct mu__view_table *table, uint32_t node,
+                            struct mu__view former, struct mu__view partitions);
+
+/* Whether the server's process knows all that this one of its task has known. */
+bool mu__views_speaks_for(const struct view_server *server,
+                          const struct mu__replica *replica);
+
+/* The process that has what the row's primary had when it died. */
+bool mu__views_find_restored(const struct mu__view_table *table,
+                             const struct view_row *row, struct mu__replica *ret_process);
+
+/* Whether a new process of the primary's task has yet to report. */
+bool mu__views_may_restore(const struct mu__view_table *table,
+                           const struct view_row *row);
 
 /* ---- views_status.c ---- */
 

@@ -86,6 +86,9 @@ static void on_views_held(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct views *v = state;
     const struct mu__views_held *body = mu__body(msg);
 
+    log_table_failure(ctx, "a journal is not noted",
+                      mu__views_note_restored(v->table, msg->from.node, body->former,
+                                              body->restored));
     log_ignored(ctx, msg, "views",
                 mu__view_table_held(v->table, msg->from.node, body->views, body->known,
                                     mu__now_ms(ctx)));
