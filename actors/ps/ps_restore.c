@@ -258,6 +258,14 @@ int mu__ps_journal_open(struct mu__ctx *ctx, struct ps *ps,
     return rv;
 }
 
+bool mu__ps_journal_is_of(const struct ps *ps, const struct mu__replica *replica)
+{
+    for (uint32_t i = 0; i + 1 < ps->journal.former_count; i++)
+        if (mu__replica_is(replica, ps->index, ps->journal.former[i]))
+            return true;
+    return false;
+}
+
 void mu__ps_journal_report(const struct ps *ps, struct mu__ps_restored *memory,
                            struct mu__views_held *body)
 {

@@ -337,6 +337,15 @@ static bool is_learner_promoted(const struct partition *p,
            p->view.store_id == view->store_id;
 }
 
+/* What was restored may be given back as long as nobody has taken the place of who wrote
+ * it. */
+static bool stays_restored(const struct ps *ps, const struct partition *p,
+                           const struct mu__partition_view *view)
+{
+    return p != NULL && p->role == RESTORED && p->view.store_id == view->store_id &&
+           mu__ps_journal_is_of(ps, &view->primary);
+}
+
 static void take_view(struct mu__ctx *ctx, struct ps *ps,
                       const struct mu__partition_view *view)
 {
@@ -346,6 +355,11 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     if (view->number <= ps->newest[view->partition].number)
         return;
     ps->newest[view->partition] = *view;
+    if (stays_restored(ps, p, view)) {
+        p->view = *view;
+        mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_SAME);
+        return;
+    }
     if (!role_in(ps, view, &role)) {
         mu__ps_drop(ctx, ps, view->partition);
     } else if (is_learner_promoted(p, view, role)) {

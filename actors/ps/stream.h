@@ -113,6 +113,8 @@ struct mu__ps_restored {
     uint8_t former[8 * MU__FORMER_MAX];
 };
 
+/* Whether a process of this task that is no more wrote it. */
+bool mu__ps_journal_is_of(const struct ps *ps, const struct mu__replica *replica);
 void mu__ps_journal_report(const struct ps *ps, struct mu__ps_restored *memory,
                            struct mu__views_held *body);
 

@@ -82,7 +82,7 @@ struct view_server *mu__views_linked(const struct mu__view_table *table, uint32_
 
 /* ---- restoring.c ---- */
 
-/* Of a report. -MU_ENOTFOUND: from no server that is linked; -MU_ENOMEM. */
+/* Of a report; one from no server that is linked is ignored. -MU_ENOMEM. */
 int mu__views_note_restored(struct mu__view_table *table, uint32_t node,
                             struct mu__view former, struct mu__view partitions);
 
@@ -94,7 +94,7 @@ bool mu__views_speaks_for(const struct view_server *server,
 bool mu__views_find_restored(const struct mu__view_table *table,
                              const struct view_row *row, struct mu__replica *ret_process);
 
-/* Whether a new process of the primary's task has yet to report. */
+/* Whether the newest process of the primary's task has yet to report, or comes back. */
 bool mu__views_may_restore(const struct mu__view_table *table,
                            const struct view_row *row);
 

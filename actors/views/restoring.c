@@ -20,7 +20,7 @@ int mu__views_note_restored(struct mu__view_table *table, uint32_t node,
     struct mu__numbered entry;
 
     if (server == NULL)
-        return -MU_ENOTFOUND;
+        return 0;
     free(server->restored);
     server->restored = NULL;
     if (former.size == 0)
@@ -50,15 +50,19 @@ bool mu__views_speaks_for(const struct view_server *server,
 
 /* What the newest view's primary had when it died is all that was acknowledged, whatever
  * views it had heard of: nobody else could complete a write. */
+static bool has_restored(const struct view_server *server, const struct view_row *row)
+{
+    return server->restored != NULL &&
+           server->restored->stores[row->view.partition] == row->view.store_id &&
+           mu__views_speaks_for(server, &row->view.primary);
+}
+
 bool mu__views_find_restored(const struct mu__view_table *table,
                              const struct view_row *row, struct mu__replica *ret_process)
 {
-    const struct mu__replica *primary = &row->view.primary;
-    const struct view_server *server = mu__views_server(table, primary->task);
+    const struct view_server *server = mu__views_server(table, row->view.primary.task);
 
-    if (server == NULL || !server->is_up || server->restored == NULL ||
-        server->restored->stores[row->view.partition] != row->view.store_id ||
-        !mu__views_speaks_for(server, primary))
+    if (server == NULL || !server->is_up || !has_restored(server, row))
         return false;
     *ret_process = (struct mu__replica){server->task, server->incarnation};
     return true;
@@ -68,5 +72,6 @@ bool mu__views_may_restore(const struct mu__view_table *table, const struct view
 {
     const struct view_server *server = mu__views_server(table, row->view.primary.task);
 
-    return server != NULL && server->is_linked && !server->is_up;
+    return server != NULL && !server->is_removed &&
+           (server->reported != server->incarnation || has_restored(server, row));
 }

@@ -391,12 +391,14 @@ static int take_views(struct mu__view_table *table, uint32_t task, struct mu__vi
     return rv;
 }
 
-/* A process that knew views before it was told any by this chief: there was an earlier
- * one. */
+/* A process that knew views before it was told any by this chief, itself or in the life
+ * that its journal is of: there was an earlier one. */
 static void note_beginning(struct mu__view_table *table, const struct view_server *server,
                            bool known, uint64_t now_ms)
 {
-    bool is_successor = known && server->reported != server->incarnation;
+    const struct mu__replica last = {server->task, server->reported};
+    bool is_successor = known && server->reported != server->incarnation &&
+                        !mu__views_speaks_for(server, &last);
 
     if (!table->has_begun || (is_successor && !table->is_successor))
         table->begun_ms = now_ms;

@@ -151,6 +151,26 @@ TEST_ON(test_what_another_has_taken_over_is_dropped, struct fixture *f, set_up, 
     end_journal(f, storage);
 }
 
+/* It hears of a view in which its former process was the primary still. */
+TEST_ON(test_an_older_view_takes_nothing_away, struct fixture *f, set_up, tear_down)
+{
+    struct sim_storage *storage = begin_one(f);
+    struct mu__partition_view view = {.primary = replica_of(f->servers[0]),
+                                      .learner = replica_of(f->servers[1])};
+
+    (void)add_once(f, f->servers[0]);
+    crash(f->servers[0]);
+    net_start(f->servers[0]);
+    net_settle(&f->net);
+    view.number = ++f->number;
+    set_view(f, f->servers[0], view);
+    change_view(f, f->servers[0], NULL, NULL);
+    assert_content(f, f->servers[0], 1);
+    restart(f, f->servers[0]);
+    assert_content(f, f->servers[0], 1);
+    end_journal(f, storage);
+}
+
 /* It is in the file when that was written anew. */
 TEST_ON(test_a_promoted_backup_is_journaled, struct fixture *f, set_up, tear_down)
 {
