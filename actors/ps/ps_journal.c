@@ -37,11 +37,12 @@ void mu__ps_journal_failed(struct mu__ctx *ctx, struct ps *ps, const mu_error *e
             "can",
             error->message);
     journal->is_failing = true;
+    journal->room = 0;
     journal->retry_ms = mu__now_ms(ctx) + FULL_RETRY_MS;
     mu__stream_arm(ctx, ps);
 }
 
-static void note_written(struct mu__ctx *ctx, struct ps *ps)
+static void note_room(struct mu__ctx *ctx, struct ps *ps)
 {
     if (ps->journal.is_failing)
         mu__log(ctx, MU__LOG_INFO, "the journal can be written again");
@@ -96,29 +97,38 @@ static bool is_written(const struct partition *p)
     return p->is_journaled || p->is_in_snapshot;
 }
 
-bool mu__ps_journal_has_room(struct mu__ctx *ctx, struct ps *ps,
-                             const struct partition *p, const struct mu__msg *msg)
+/* Beyond the record, too, if there is so much. */
+static bool reserve_room(struct ps_journal *journal, uint64_t bytes, mu_error *ret_error)
 {
-    struct ps_journal *journal = &ps->journal;
-    uint64_t bytes;
-    mu_error error;
-
-    if (journal->file == NULL || !is_written(p))
-        return true;
-    if (journal->is_behind ||
-        (journal->is_failing && mu__now_ms(ctx) < journal->retry_ms))
-        return false;
-    bytes = mu__encode_bound(mu__kernel_schema(ctx->kernel), msg) + FRAME_BYTES;
     if (bytes <= journal->room) {
         journal->room -= bytes;
         return true;
     }
     journal->room = ROOM_BYTES;
-    if (mu__journal_reserve(journal->file, bytes + ROOM_BYTES, &error) == 0)
+    if (mu__journal_reserve(journal->file, bytes + ROOM_BYTES, ret_error) == 0)
         return true;
     journal->room = 0;
-    if (mu__journal_reserve(journal->file, bytes, &error) == 0)
+    return mu__journal_reserve(journal->file, bytes, ret_error) == 0;
+}
+
+bool mu__ps_journal_has_room(struct mu__ctx *ctx, struct ps *ps,
+                             const struct partition *p, const struct mu__msg *msg)
+{
+    struct ps_journal *journal = &ps->journal;
+    mu_error error;
+
+    if (journal->file == NULL || !is_written(p))
         return true;
+    if (journal->is_behind ||
+        (journal->is_failing &&
+         (journal->is_dirty || mu__now_ms(ctx) < journal->retry_ms)))
+        return false;
+    if (reserve_room(journal,
+                     mu__encode_bound(mu__kernel_schema(ctx->kernel), msg) + FRAME_BYTES,
+                     &error)) {
+        note_room(ctx, ps);
+        return true;
+    }
     mu__ps_journal_failed(ctx, ps, &error);
     return false;
 }
@@ -229,7 +239,6 @@ void mu__ps_journal_flush(struct mu__ctx *ctx, struct ps *ps)
             mu__ps_journal_failed(ctx, ps, &error);
         } else {
             journal->is_dirty = false;
-            note_written(ctx, ps);
             release_written(ctx, ps);
         }
     }

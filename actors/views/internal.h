@@ -28,6 +28,7 @@ struct view_server {
     uint64_t lost_said;            /* and of how many of these next_lost() told */
     uint64_t owed[MU__VIEW_WORDS]; /* bits: views that it is to be told */
     struct view_restored *restored; /* of its last report; NULL: it has no journal */
+    uint64_t awaited;               /* when it went; next_awaited() told of that */
 };
 
 /* Who has reported, and so knows of no newer view: bits. */

@@ -75,3 +75,36 @@ bool mu__views_may_restore(const struct mu__view_table *table, const struct view
     return server != NULL && !server->is_removed &&
            (server->reported != server->incarnation || has_restored(server, row));
 }
+
+static uint32_t count_awaited(const struct mu__view_table *table,
+                              const struct view_server *server)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        const struct mu__partition_view *view = &table->rows[i].view;
+
+        count += view->primary.incarnation != 0 && view->primary.task == server->task &&
+                 view->backup.incarnation == 0;
+    }
+    return count;
+}
+
+bool mu__view_table_next_awaited(struct mu__view_table *table, uint64_t now_ms,
+                                 uint32_t *ret_task, uint32_t *ret_count)
+{
+    for (uint32_t i = 0; i < table->servers_count; i++) {
+        struct view_server *server = &table->servers[i];
+
+        if (server->restored == NULL || server->is_linked || server->is_removed ||
+            server->awaited == server->closed ||
+            now_ms < server->down_ms + table->config.grace_ms)
+            continue;
+        server->awaited = server->closed;
+        *ret_task = server->task;
+        *ret_count = count_awaited(table, server);
+        if (*ret_count > 0)
+            return true;
+    }
+    return false;
+}

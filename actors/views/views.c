@@ -126,6 +126,19 @@ static void log_lost_partitions(struct mu__ctx *ctx, struct views *v)
                 count == 1 ? "it" : "them");
 }
 
+static void log_awaited_servers(struct mu__ctx *ctx, struct views *v)
+{
+    uint32_t task;
+    uint32_t count;
+
+    while (mu__view_table_next_awaited(v->table, mu__now_ms(ctx), &task, &count))
+        mu__log(ctx, MU__LOG_WARN,
+                "%" PRIu32 " partition%s wait%s for /job:ps/task:%" PRIu32
+                ", which is gone: its journal alone has what is in %s",
+                count, count == 1 ? "" : "s", count == 1 ? "s" : "", task,
+                count == 1 ? "it" : "them");
+}
+
 /* False: the link has no room now. One that goes down is told when it is back. */
 static bool send_views(struct mu__ctx *ctx, const struct mu__views_owed *owed)
 {
@@ -166,6 +179,7 @@ static bool send_all_owed(struct mu__ctx *ctx, struct views *v)
 
     mu__view_table_recorded(v->table);
     log_lost_partitions(ctx, v);
+    log_awaited_servers(ctx, v);
     while (mu__view_table_next_owed(v->table, &at, &owed))
         if (send_views(ctx, &owed))
             mu__view_table_sent(v->table, owed.server);
