@@ -119,6 +119,8 @@ bool mu__ps_journal_has_room(struct mu__ctx *ctx, struct ps *ps,
 
     if (journal->file == NULL || !is_written(p))
         return true;
+    if (journal->is_behind && msg->kind == MU__CLIENT_LOST)
+        return true; /* nobody waits for it; the new file begins behind it */
     if (journal->is_behind ||
         (journal->is_failing &&
          (journal->is_dirty || mu__now_ms(ctx) < journal->retry_ms)))

@@ -34,9 +34,7 @@ static bool is_quiet(const struct partition *p)
 /* Requests under way are begun anew by their clients. False: not now. */
 static bool become_quiet(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
-    if (is_quiet(p))
-        return true;
-    if (mu__list_is_empty(&p->stream.deferred))
+    if (!is_quiet(p))
         mu__ps_renew_generation(ctx, ps, p);
     return is_quiet(p);
 }

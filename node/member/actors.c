@@ -245,6 +245,7 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
                                      .journal = config->journal,
                                      .cluster_name = config->options->cluster_name,
                                      .run = config->options->run,
+                                     .spare_bytes = config->journal_spare_bytes,
                                      .error = ret_error};
     const struct mu__peers_config peers = {.each = each_peer, .owner = member};
     int rv = 0;

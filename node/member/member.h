@@ -59,6 +59,7 @@ struct mu__member_config {
     uint64_t pid;                   /* the same */
     struct mu__storage *journal;    /* the chief's, or a parameter server's; NULL: none.
                                        Outlives the member */
+    uint64_t journal_spare_bytes;   /* see actors/ps/ps.h */
     mu__journal_news_fn journal_news; /* see actors/supervisor/config.h; the owner is
                                          `journal_owner` */
     void *journal_owner;

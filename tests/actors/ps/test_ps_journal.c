@@ -230,7 +230,7 @@ TEST_ON(test_a_large_journal_is_written_anew, struct fixture *f, set_up, tear_do
     assert_content(f, f->servers[0], 2000);
     restart(f, f->servers[0]);
     assert_content(f, f->servers[0], 2000);
-    assert_int_equal(need_answer(f, post_write(f, f->servers[0], 1900))->code, 0);
+    assert_int_equal(need_answer(f, post_write(f, f->servers[0], 100))->code, 0);
     assert_content(f, f->servers[0], 2000);
     end_journal(f, storage);
 }
@@ -258,6 +258,49 @@ TEST_ON(test_a_snapshot_waits_for_no_client, struct fixture *f, set_up, tear_dow
     end_journal(f, storage);
 }
 
+/* Half of an assign: 7 to the first two elements, or 8 to the others. Returns the token.
+ */
+static uint64_t assign_half(struct fixture *f, uint64_t transfer, bool second)
+{
+    static const int64_t halves[2][ELEMENTS / 2] = {{7, 7}, {8, 8}};
+    const struct mu__var_write write = {.token = ++f->token,
+                                        .variable = f->variable,
+                                        .operation = MU__WRITE_ASSIGN,
+                                        .transfer = transfer,
+                                        .offset = second ? sizeof halves[0] : 0,
+                                        .data = {halves[second], sizeof halves[0]},
+                                        .partition = PARTITION,
+                                        .generation = f->generation};
+
+    say(f->client, MU__VARIABLES, f->servers[0], MU__VAR_WRITE, &write);
+    net_settle(&f->net);
+    return write.token;
+}
+
+/* What was begun before a snapshot ends in the same generation, or is begun anew. */
+TEST_ON(test_a_snapshot_has_no_half_of_a_request, struct fixture *f, set_up, tear_down)
+{
+    struct sim_storage *storage;
+    const struct answer *answer;
+    uint64_t generation;
+
+    f->spare_bytes = 1 << 16;
+    storage = begin_one(f);
+    generation = f->generation;
+    (void)assign_half(f, 50, false);
+    add_many(f, 1000);
+    if (f->generation != generation)
+        (void)assign_half(f, 51, false);
+    assert_int_equal(
+        need_answer(f, assign_half(f, f->generation != generation ? 51 : 50, true))->code,
+        0);
+    restart(f, f->servers[0]);
+    answer = need_answer(f, post_read(f, f->servers[0]));
+    assert_int_equal(answer->data[0], 7);
+    assert_int_equal(answer->data[ELEMENTS - 1], 8);
+    end_journal(f, storage);
+}
+
 /* ---- Disks ---- */
 
 TEST_ON(test_a_full_disk_makes_writes_wait, struct fixture *f, set_up, tear_down)
@@ -276,6 +319,30 @@ TEST_ON(test_a_full_disk_makes_writes_wait, struct fixture *f, set_up, tear_down
     assert_int_equal(need_answer(f, write)->code, 0);
     restart(f, f->servers[0]);
     assert_content(f, f->servers[0], 3);
+    end_journal(f, storage);
+}
+
+/* An append that fails, after the backup has got the record, leaves the file behind: it
+ * is written anew, though somebody waits for a variable. */
+TEST_ON(test_a_lost_record_is_written_anew, struct fixture *f, set_up, tear_down)
+{
+    struct sim_storage *storage = begin_one(f);
+    struct mu__var_open waiting = small;
+    uint64_t write;
+
+    waiting.name = (struct mu__view){"absent", 6};
+    waiting.existing = true;
+    say_open(f, f->servers[0], waiting);
+    net_settle(&f->net);
+    sim_storage_fail(storage, SIM_STORAGE_APPEND, 1, -MU_EEXHAUSTED);
+    write = add_once(f, f->servers[0]);
+    assert_null(answer_to(f, write));
+    (void)add_once(f, f->servers[0]);
+    net_run_for(&f->net, 3000);
+    assert_int_equal(need_answer(f, post_write(f, f->servers[0], 1))->code, 0);
+    assert_int_equal(need_answer(f, post_write(f, f->servers[0], 2))->code, 0);
+    restart(f, f->servers[0]);
+    assert_content(f, f->servers[0], 2);
     end_journal(f, storage);
 }
 

@@ -1,5 +1,6 @@
 /* The rules by which views change, by rows: what happens, and the view of one partition
  * that comes of it. */
+#include "actors/views/internal.h"
 #include "muster/error.h"
 #include "tests/support/test.h"
 #include "tests/support/views/model.h"
@@ -331,6 +332,37 @@ TEST(test_stories)
     for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++)
         all &= goes_as_told(&stories[i]);
     assert_true(all);
+}
+
+/* ---- Journals ---- */
+
+/* Its next process had none, and became primary in its turn. */
+TEST(test_a_journal_of_an_older_process_gives_nothing_back)
+{
+    const struct mu__view_config two = {2, 1, GRACE_MS, RECOVERY_MS};
+    static const char *const before[] = {"+0", "+1", "x1",  "t20", "+1",
+                                         "v0", "x0", "t20", "x1"};
+    uint8_t stores[MU__NUMBERED_BYTES];
+    uint8_t former[8] = {1};
+    struct view_model model;
+    uint64_t store;
+
+    model_init(&model, &two, 7);
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
+        assert_int_equal(happen(&model, before[i], 1), 0);
+    store = store_of(&model, 1);
+    assert_int_equal(mu__view_table_at(model.table, 1)->primary.incarnation, 2);
+    model_start(&model, 1);
+    model_link(&model, 1);
+    assert_int_equal(model_report(&model, 1), 0);
+    (void)mu__numbered_put(stores, &(struct mu__numbered){1, store});
+    assert_int_equal(mu__views_note_restored(model.table, model.servers[1].node,
+                                             (struct mu__view){former, sizeof former},
+                                             (struct mu__view){stores, sizeof stores}),
+                     0);
+    model_settle(&model);
+    assert_int_not_equal(store_of(&model, 1), store);
+    model_done(&model);
 }
 
 /* ---- Choices ---- */
