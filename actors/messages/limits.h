@@ -47,6 +47,7 @@ enum {
 
 /* In CLIENT_LOST, in the place of a node. */
 #define MU__CLIENTS_ALL UINT32_MAX
+#define MU__CLIENTS_NONE (UINT32_MAX - 1)
 
 /* Of the view service (actors/views/): who holds each partition; and its directory. */
 #define MU__KEY_VIEWS MU__KEY_PARTITIONS "/views"

@@ -45,7 +45,7 @@
     MU__RECORD_FIELDS(F, S)
 
 /* A record alone: a node is gone, as the primary numbers nodes (`writer`); or what all
- * have begun is forgotten (MU__CLIENTS_ALL). */
+ * have begun is forgotten (MU__CLIENTS_ALL); or nothing (MU__CLIENTS_NONE). */
 #define MU__CLIENT_LOST_FIELDS(F, S) MU__RECORD_FIELDS(F, S)
 
 /* From a replica to the primary: how far it has applied records (struct

@@ -455,13 +455,10 @@ static void take_fill_data(struct mu__ctx *ctx, struct ps *ps, struct partition 
     check_taken(ctx, ps, p, mu__store_put_bytes(p->store, &bytes, &error), &error);
 }
 
-/* Of a journal, records that were refused are missing. */
 static void take_fill_end(struct ps *ps, struct partition *p,
                           const struct mu__fill_end *body)
 {
-    if (p->role == RESTORED)
-        p->record = body->record;
-    else if (body->record != p->record)
+    if (body->record != p->record)
         p->broken = true;
     p->filling.ended = true;
     p->sum = body->sum;

@@ -42,7 +42,7 @@ void mu__ps_journal_failed(struct mu__ctx *ctx, struct ps *ps, const mu_error *e
     mu__stream_arm(ctx, ps);
 }
 
-static void note_room(struct mu__ctx *ctx, struct ps *ps)
+static void note_journal_room(struct mu__ctx *ctx, struct ps *ps)
 {
     if (ps->journal.is_failing)
         mu__log(ctx, MU__LOG_INFO, "the journal can be written again");
@@ -128,11 +128,22 @@ bool mu__ps_journal_has_room(struct mu__ctx *ctx, struct ps *ps,
     if (reserve_room(journal,
                      mu__encode_bound(mu__kernel_schema(ctx->kernel), msg) + FRAME_BYTES,
                      &error)) {
-        note_room(ctx, ps);
+        note_journal_room(ctx, ps);
         return true;
     }
     mu__ps_journal_failed(ctx, ps, &error);
     return false;
+}
+
+/* In the place of a request that was refused. */
+static void put_nothing(struct ps *ps, const struct partition *p)
+{
+    const struct mu__client_lost body = {.partition = p->view.partition,
+                                         .generation = p->view.number,
+                                         .record = p->record,
+                                         .writer = MU__CLIENTS_NONE};
+
+    mu__ps_journal_put(ps, MU__CLIENT_LOST, &body, sizeof body, NULL);
 }
 
 void mu__ps_journal_record(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -141,12 +152,16 @@ void mu__ps_journal_record(struct mu__ctx *ctx, struct ps *ps, struct partition 
     uint8_t body[MU__RECORD_BODY_MAX];
     bool was_refused = ps->is_refused;
 
+    (void)ctx;
     ps->is_refused = false;
-    if (ps->journal.file == NULL || !is_written(p) || was_refused)
+    if (ps->journal.file == NULL || !is_written(p))
         return;
+    if (was_refused) {
+        put_nothing(ps, p);
+        return;
+    }
     mu__stream_fill_record(p, mutation, msg, body);
     mu__ps_journal_put(ps, msg->kind, body, mutation->size, msg->backing);
-    (void)ctx;
 }
 
 /* ---- Views ---- */

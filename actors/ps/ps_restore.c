@@ -93,6 +93,15 @@ static int read_ps_view(const struct restoring *r, const struct mu__ps_view *bod
     return 0;
 }
 
+static int refuse_missing(const struct restoring *r, const struct partition *p)
+{
+    return mu_error_set(r->error, -MU_EDATALOSS,
+                        "%s: record %" PRIu64 " of partition %" PRIu32
+                        " is missing, as after a repair: the server would lack what was "
+                        "acknowledged. Remove the file to begin without it",
+                        r->ps->journal.path, p->record + 1, p->view.partition);
+}
+
 static int read_fill(const struct restoring *r, const struct mu__msg *msg)
 {
     uint32_t partition;
@@ -103,10 +112,9 @@ static int read_fill(const struct restoring *r, const struct mu__msg *msg)
     if (p == NULL)
         return 0;
     mu__fill_take(r->ctx, r->ps, p, msg);
-    return p->broken ? -MU_EDATALOSS : 0;
+    return p->broken ? refuse_missing(r, p) : 0;
 }
 
-/* A number is missing where a request was refused for lack of room. */
 static int read_record(const struct restoring *r, const struct mutation *mutation,
                        const struct mu__msg *msg)
 {
@@ -121,8 +129,8 @@ static int read_record(const struct restoring *r, const struct mutation *mutatio
     p = r->ps->partitions[partition];
     if (p == NULL)
         return 0;
-    if (record <= p->record)
-        return -MU_EDATALOSS;
+    if (record != p->record + 1)
+        return refuse_missing(r, p);
     p->record = record;
     mutation->apply(r->ctx, r->ps, p, msg, writer);
     return 0;

@@ -411,4 +411,31 @@ TEST_ON(test_the_journal_of_another_run_is_refused, struct fixture *f, set_up, t
     sim_storage_free(storage);
 }
 
+/* A file from which a repair has taken a record. */
+TEST_ON(test_a_missing_record_is_refused, struct fixture *f, set_up, tear_down)
+{
+    struct sim_storage *storage = begin_one(f);
+    uint8_t *copy;
+    size_t at;
+    size_t size;
+    size_t end;
+
+    (void)add_once(f, f->servers[0]);
+    at = storage->size;
+    (void)add_once(f, f->servers[0]);
+    end = storage->size;
+    (void)add_once(f, f->servers[0]);
+    size = storage->size - (end - at);
+    copy = malloc(size);
+    assert_non_null(copy);
+    memcpy(copy, storage->content, at);
+    memcpy(copy + at, storage->content + end, size - at);
+    crash(f->servers[0]);
+    sim_storage_set(storage, copy, size);
+    free(copy);
+    assert_non_null(strstr(refusal(f, f->servers[0]), "server.journal: "));
+    assert_int_equal(f->error.code, -MU_EDATALOSS);
+    sim_storage_free(storage);
+}
+
 TEST_PROGRAM()
