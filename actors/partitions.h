@@ -112,6 +112,6 @@ uint8_t *mu__record_marks_put(uint8_t *at, const struct mu__record_mark *mark);
 
 /* ---- Journals of servers ---- */
 
-enum { MU__FORMER_MAX = 32 }; /* processes that a journal remembers, the last ones */
+enum { MU__FORMER_MAX = 256 }; /* processes that a journal remembers, the last ones */
 
 #endif
