@@ -428,6 +428,7 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
         p->record--;
         return false;
     }
+    ps->is_refused = false; /* as a replica's record may have been */
     mutation->apply(ctx, ps, p, msg, msg->from);
     mu__stream_applied(p);
     mu__ps_journal_record(ctx, ps, p, mutation, msg);

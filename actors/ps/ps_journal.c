@@ -150,13 +150,11 @@ void mu__ps_journal_record(struct mu__ctx *ctx, struct ps *ps, struct partition 
                            const struct mutation *mutation, const struct mu__msg *msg)
 {
     uint8_t body[MU__RECORD_BODY_MAX];
-    bool was_refused = ps->is_refused;
 
     (void)ctx;
-    ps->is_refused = false;
     if (ps->journal.file == NULL || !is_written(p))
         return;
-    if (was_refused) {
+    if (ps->is_refused) {
         put_nothing(ps, p);
         return;
     }

@@ -181,7 +181,6 @@ static uint32_t finish_partitions(struct mu__ctx *ctx, struct ps *ps)
     }
     ps->batches = 0;
     ps->repeated = 0;
-    ps->is_refused = false;
     return count;
 }
 

@@ -46,6 +46,7 @@ struct fixture {
     uint32_t former;      /* of so many processes */
     const char *run;      /* of servers that are started, as are */
     uint64_t spare_bytes; /* these two */
+    const struct mu__store_limits *limits;
     mu_error error;
 };
 
@@ -174,6 +175,7 @@ static inline int spawn_server(struct net_process *p)
     const struct mu__ps_config config = {.index = p->index,
                                          .incarnation = p->incarnation,
                                          .leader = "chief",
+                                         .limits = fixture->limits,
                                          .journal = (struct mu__storage *)p->arg,
                                          .cluster_name = "job",
                                          .run = fixture->run,

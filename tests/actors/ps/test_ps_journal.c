@@ -375,6 +375,30 @@ TEST_ON(test_no_death_loses_what_was_answered, struct fixture *f, set_up, tear_d
     end_journal(f, storage);
 }
 
+/* Another process may have room for it: it is not done then, either. */
+TEST_ON(test_a_refused_request_is_not_repeated, struct fixture *f, set_up, tear_down)
+{
+    struct mu__store_limits limits = mu__store_limits_default;
+    struct mu__var_open refused = large;
+    struct sim_storage *storage;
+
+    limits.bytes_max = LARGE_BYTES / 2;
+    f->limits = &limits;
+    storage = begin_one(f);
+    say_open(f, f->servers[0], refused);
+    net_settle(&f->net);
+    assert_int_equal(need_answer(f, f->token)->code, MU_EEXHAUSTED);
+    (void)add_once(f, f->servers[0]);
+    f->limits = NULL;
+    restart(f, f->servers[0]);
+    assert_content(f, f->servers[0], 1);
+    refused.existing = true;
+    say_open(f, f->servers[0], refused);
+    net_settle(&f->net);
+    assert_int_equal(need_answer(f, f->token)->code, MU_EAGAIN);
+    end_journal(f, storage);
+}
+
 /* ---- What is refused ---- */
 
 /* Why the server does not start. */
