@@ -128,7 +128,9 @@
     M(196, CLOCK_PASSED, clock_passed, TASK, MU__CLOCK_PASSED_FIELDS)                 \
     M(197, CLOCK_GET, clock_get, USE_READ, MU__CLOCK_GET_FIELDS)                      \
     M(198, CLOCK_STATE, clock_state, TASK, MU__CLOCK_STATE_FIELDS)                    \
-    M(199, FILL_CLOCK, fill_clock, TASK, MU__FILL_CLOCK_FIELDS)
+    M(199, FILL_CLOCK, fill_clock, TASK, MU__FILL_CLOCK_FIELDS)                       \
+    M(200, PS_BEGIN, ps_begin, STORED, MU__PS_BEGIN_FIELDS)                           \
+    M(201, PS_VIEW, ps_view, STORED, MU__PS_VIEW_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

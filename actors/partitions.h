@@ -79,6 +79,15 @@ uint32_t mu__numbered_count(struct mu__view bytes);
 bool mu__numbered_at(struct mu__view bytes, uint32_t i, struct mu__numbered *ret_entry);
 uint8_t *mu__numbered_put(uint8_t *at, const struct mu__numbered *entry);
 
+/* The first generation of a view; those that follow in it come before those of the next
+ * view. */
+enum { MU__GENERATION_BITS = 16 };
+
+static inline uint64_t mu__generation_of(uint64_t view)
+{
+    return view << MU__GENERATION_BITS;
+}
+
 /* ---- Lists of marks: RECORDS_DONE ---- */
 
 enum { MU__RECORD_MARK_BYTES = 32, MU__WINDOW_BYTES_MAX = 1 << 20 };
@@ -103,5 +112,9 @@ uint32_t mu__record_marks_count(struct mu__view bytes);
 bool mu__record_marks_at(struct mu__view bytes, uint32_t i,
                          struct mu__record_mark *ret_mark);
 uint8_t *mu__record_marks_put(uint8_t *at, const struct mu__record_mark *mark);
+
+/* ---- Journals of servers ---- */
+
+enum { MU__FORMER_MAX = 256 }; /* processes that a journal remembers, the last ones */
 
 #endif

@@ -1,12 +1,17 @@
 /* What a backup costs, and what it gives: writes of 1 KiB to two parameter servers in
  * other processes with and without backups, in turns; and how long no write is answered
- * after one of the servers was killed. */
+ * after one of the servers was killed. The same with journals instead, which are in the
+ * working folder, so on its disk. */
 #include "bench/cluster.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 enum { ELEMENTS = 256, THREADS = 8, SERVERS = 2, KILLS_MAX = 16 };
+
+static const char journal_variable[] = "BENCH_PS_JOURNAL";
+static const char sync_variable[] = "BENCH_PS_JOURNAL_SYNC";
 
 static int play_server(char **argv)
 {
@@ -14,6 +19,8 @@ static int play_server(char **argv)
     mu_node *node;
 
     mu_node_options_init(&options);
+    options.ps_journal = getenv(journal_variable);
+    options.journal_sync = getenv(sync_variable) != NULL;
     cluster_tune_malloc();
     node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
     return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
@@ -136,6 +143,52 @@ static struct cost measure_cost(unsigned backups)
     return cost;
 }
 
+static void remove_journals(const char *folder)
+{
+    char path[128];
+
+    for (int i = 0; i < SERVERS; i++) {
+        (void)snprintf(path, sizeof path, "%s/ps-%d.journal", folder, i);
+        (void)unlink(path);
+    }
+    (void)rmdir(folder);
+}
+
+static struct cost measure_journal(bool sync)
+{
+    char folder[] = "bench-journal-XXXXXX";
+    struct cost cost;
+
+    if (mkdtemp(folder) == NULL)
+        cluster_die("journal", "no folder can be made");
+    (void)setenv(journal_variable, folder, 1);
+    if (sync)
+        (void)setenv(sync_variable, "1", 1);
+    cost = measure_cost(0);
+    (void)unsetenv(journal_variable);
+    (void)unsetenv(sync_variable);
+    remove_journals(folder);
+    return cost;
+}
+
+static void report_cost(const char *rate, const char *latency, const struct cost *cost,
+                        const struct cost *alone)
+{
+    report(rate, cost->rate, "1/s", alone->rate, 0);
+    report(latency, cost->latency_us, "us", alone->latency_us, 0);
+}
+
+static void compare_journals(void)
+{
+    const struct cost alone = measure_cost(0);
+    const struct cost journaled = measure_journal(false);
+    const struct cost synced = measure_journal(true);
+
+    report_cost("writes by 8 threads, with journals", "latency of a write, with journals",
+                &journaled, &alone);
+    report_cost("the same, flushed to the disk", "its latency", &synced, &alone);
+}
+
 static void compare(void)
 {
     const struct cost alone = measure_cost(0);
@@ -217,6 +270,7 @@ int main(int argc, char **argv)
     if (cluster_is_task(argc, argv))
         return play_server(argv);
     compare();
+    compare_journals();
     measure_failover();
     return 0;
 }

@@ -62,7 +62,7 @@ void mu__node_refuse_all(mu_node *node, int code, const char *reason);
  * stays. */
 void mu__node_end_opening(mu_node *node);
 
-/* The files of the chief's journal and of the service's store. */
+/* The files of the task's journal and of the service's store. */
 void mu__node_close_files(mu_node *node);
 
 /* The memory of a node that has no open handles. */

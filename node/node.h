@@ -74,7 +74,7 @@ struct mu__node_limits {
     uint64_t queue_bytes_max;
 };
 
-/* The chief's journal. */
+/* The journal of the chief, or of a parameter server. */
 struct mu__node_journal {
     char *path; /* NULL: none */
     bool sync;

@@ -117,6 +117,9 @@ static int check_node_options(const mu_node_options *o, bool is_extra,
     if (o->journal != NULL && o->journal[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option journal is \"\", expected a file's path or NULL");
+    if (o->ps_journal != NULL && o->ps_journal[0] == '\0')
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "option ps_journal is \"\", expected a folder or NULL");
     rv = mu__options_check(o, ret_error);
     if (rv == 0 && o->silence_ms < 2 * o->heartbeat_ms)
         rv = mu_error_set(ret_error, -MU_EINVALID,
@@ -273,23 +276,46 @@ static void do_nothing(void *arg)
     (void)arg;
 }
 
-/* Only the chief has a supervisor, whose journal it is. */
-static int open_journal(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+static bool is_server_task(const mu_node_options *o)
 {
-    if (node->journal.path == NULL || strcmp(o->task_type, "chief") != 0)
-        return 0;
-    return mu__storage_uv_open(node->journal.path, node->journal.sync, ret_error,
-                               &node->journal.storage);
+    return strcmp(o->task_type, "ps") == 0;
+}
+
+/* Only the chief has a supervisor, whose journal it is, and servers have their own. */
+static bool has_journal(const mu_node_options *o)
+{
+    return is_server_task(o) ? o->ps_journal != NULL
+                             : o->journal != NULL && strcmp(o->task_type, "chief") == 0;
+}
+
+/* NULL: out of memory. The caller frees it. */
+static char *make_journal_path(const mu_node_options *o)
+{
+    size_t size;
+    char *path;
+
+    if (!is_server_task(o))
+        return strdup(o->journal);
+    size = strlen(o->ps_journal) + sizeof "/ps-4294967295.journal";
+    path = malloc(size);
+    if (path != NULL)
+        (void)snprintf(path, size, "%s/ps-%u.journal", o->ps_journal, o->task_index);
+    return path;
 }
 
 /* A file that is damaged in its first part, or something else, is refused before anything
  * begins. */
 static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_error)
 {
-    int rv = open_journal(node, o, ret_error);
+    struct mu__node_journal *journal = &node->journal;
+    int rv = journal->path == NULL ? 0
+                                   : mu__storage_uv_open(journal->path, journal->sync,
+                                                         ret_error, &journal->storage);
 
-    if (rv == 0 && node->journal.storage != NULL)
-        rv = mu__journal_verify(node->journal.storage, MU__JOURNAL_OF_CHIEF,
+    if (rv == 0 && journal->storage != NULL)
+        rv = mu__journal_verify(journal->storage,
+                                is_server_task(o) ? MU__JOURNAL_OF_SERVER
+                                                  : MU__JOURNAL_OF_CHIEF,
                                 VERIFIED_BYTES, ret_error);
     if (rv == 0)
         rv = mu__service_host_open_file(&node->service_host, ret_error);
@@ -488,9 +514,9 @@ static mu_node *node_new(const mu_node_options *o)
     if (node == NULL)
         return NULL;
     node->cluster.now = mu_cluster_copy(o->cluster);
-    node->journal.path = o->journal == NULL ? NULL : strdup(o->journal);
+    node->journal.path = has_journal(o) ? make_journal_path(o) : NULL;
     node->journal.sync = o->journal_sync != 0;
-    if (node->cluster.now == NULL || (o->journal != NULL && node->journal.path == NULL) ||
+    if (node->cluster.now == NULL || (has_journal(o) && node->journal.path == NULL) ||
         uv_mutex_init(&node->lock) != 0)
         goto err_texts;
     if (uv_mutex_init(&node->cluster.lock) != 0)

@@ -45,6 +45,10 @@ enum {
     MU__ADDRESS_MAX = 319            /* of a task, as a URL */
 };
 
+/* In CLIENT_LOST, in the place of a node. */
+#define MU__CLIENTS_ALL UINT32_MAX
+#define MU__CLIENTS_NONE (UINT32_MAX - 1)
+
 /* Of the view service (actors/views/): who holds each partition; and its directory. */
 #define MU__KEY_VIEWS MU__KEY_PARTITIONS "/views"
 #define MU__KEY_PARTITIONS "muster/partitions"

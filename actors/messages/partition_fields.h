@@ -21,10 +21,14 @@
 #define MU__VIEWS_GET_FIELDS(F, S) F(S, OPTIONAL, u64, token, 0)
 
 /* From a server to a chief whose link came up, or that asks: the newest views that it has
- * heard, also those in which it has no part. `known`: there are some. */
-#define MU__VIEWS_HELD_FIELDS(F, S)                              \
-    F(S, REQUIRED, bytes, views, MU__PARTITIONS *MU__VIEW_BYTES) \
-    F(S, OPTIONAL, flag, known, 0)
+ * heard, also those in which it has no part. `known`: there are some. `restored`:
+ * partitions that it has from a journal, with their store_id; `former`: incarnations (8
+ * bytes each, little-endian) of the processes of its task that wrote that. */
+#define MU__VIEWS_HELD_FIELDS(F, S)                                     \
+    F(S, REQUIRED, bytes, views, MU__PARTITIONS *MU__VIEW_BYTES)        \
+    F(S, OPTIONAL, flag, known, 0)                                      \
+    F(S, OPTIONAL, bytes, restored, MU__PARTITIONS *MU__NUMBERED_BYTES) \
+    F(S, OPTIONAL, bytes, former, 8 * MU__FORMER_MAX)
 
 /* From a primary to the chief, what has become of another replica in a view: of the
  * `learner`, or the backup. */
@@ -43,7 +47,8 @@
     MU__FENCE_FIELDS(F, S)      \
     MU__RECORD_FIELDS(F, S)
 
-/* A record alone: a node is gone, as the primary numbers nodes (`writer`). */
+/* A record alone: a node is gone, as the primary numbers nodes (`writer`); or what all
+ * have begun is forgotten (MU__CLIENTS_ALL); or nothing (MU__CLIENTS_NONE). */
 #define MU__CLIENT_LOST_FIELDS(F, S) MU__RECORD_FIELDS(F, S)
 
 /* From a replica to the primary: how far it has applied records (struct
@@ -145,5 +150,20 @@
 #define MU__FILL_TAKEN_FIELDS(F, S) \
     MU__FILL_FIELDS(F, S)           \
     F(S, REQUIRED, u64, bytes, 0)
+
+/* -- the journal of a server (actors/ps/journal/ps_journal.h), beside records and
+ * FILL_... -- */
+
+/* Who writes, and who has written it before: `former` as in VIEWS_HELD. */
+#define MU__PS_BEGIN_FIELDS(F, S)    \
+    F(S, REQUIRED, u32, task, 0)     \
+    F(S, REQUIRED, str, cluster, 63) \
+    F(S, REQUIRED, str, run, 63)     \
+    F(S, REQUIRED, bytes, former, 8 * MU__FORMER_MAX)
+
+/* A view, and what the file has of its partition from here on: enum mu__ps_held. */
+#define MU__PS_VIEW_FIELDS(F, S)                \
+    F(S, REQUIRED, bytes, view, MU__VIEW_BYTES) \
+    F(S, REQUIRED, u32, held, 255)
 
 #endif

@@ -145,9 +145,9 @@ void mu__ps_on_clock_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Filling ---- */
 
-static bool send_fill_clock(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                            const struct mu__clock *clock,
-                            const struct mu__clock_member *member)
+static bool put_fill_clock(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                           const struct mu__clock *clock,
+                           const struct mu__clock_member *member, mu__fill_put_fn put)
 {
     struct mu__fill_clock body = {
         .partition = p->view.partition,
@@ -163,21 +163,18 @@ static bool send_fill_clock(struct mu__ctx *ctx, struct ps *ps, struct partition
         body.incarnation = member->incarnation;
         body.step = member->step;
     }
-    if (mu__send_body(ctx, (mu__pid){p->streams[TO_LEARNER].node, MU__PS}, MU__FILL_CLOCK,
-                      &body, sizeof body) == 0)
-        return true;
-    mu__stream_lose(ps, p, TO_LEARNER, MU__REPLICA_LOST);
-    return false;
+    return put(ctx, ps, p, MU__FILL_CLOCK, &body, sizeof body);
 }
 
-bool mu__ps_fill_clocks(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+bool mu__ps_put_clocks(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       mu__fill_put_fn put)
 {
     for (const struct mu__clock *clock = mu__clocks_first(&p->clocks); clock != NULL;
          clock = mu__clocks_next(clock)) {
         const struct mu__clock_member *member = mu__clock_first(clock);
 
         do {
-            if (!send_fill_clock(ctx, ps, p, clock, member))
+            if (!put_fill_clock(ctx, ps, p, clock, member, put))
                 return false;
             member = member == NULL ? NULL : mu__clock_next(member);
         } while (member != NULL);
@@ -201,21 +198,26 @@ static bool put_filled_clock(struct partition *p, const struct mu__fill_clock *b
     return body->member == 0 || mu__clocks_put_member(&p->clocks, clock, &step) != NULL;
 }
 
-void mu__ps_on_fill_clock(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+void mu__ps_take_fill_clock(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__fill_clock *body)
 {
-    struct ps *ps = state;
-    const struct mu__fill_clock *body = mu__body(msg);
-    struct partition *p =
-        mu__stream_replica_of(ctx, ps, body->partition, body->view, msg->from.node);
-
-    if (p == NULL || p->role != LEARNING || p->view.number != body->view ||
-        !p->filling.active || put_filled_clock(p, body))
+    if (put_filled_clock(p, body))
         return;
     mu__log(ctx, MU__LOG_ERROR,
             "out of memory: partition %" PRIu32 " cannot be filled with its clocks",
             p->view.partition);
     p->broken = true;
     mu__stream_mark(ps, p);
+}
+
+void mu__ps_on_fill_clock(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__fill_clock *body = mu__body(msg);
+    struct partition *p =
+        mu__stream_replica_of(ctx, state, body->partition, body->view, msg->from.node);
+
+    if (p != NULL && p->role == LEARNING && p->view.number == body->view)
+        mu__fill_take(ctx, state, p, msg);
 }
 
 /* ---- Members that are lost ---- */

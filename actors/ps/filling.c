@@ -83,7 +83,8 @@ static bool send_fill(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     return false;
 }
 
-static bool send_fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+static bool put_fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                           mu__fill_put_fn put)
 {
     const struct mu__store_position position = mu__store_get_position(p->store);
     struct mu__fill_begin body = {
@@ -101,17 +102,15 @@ static bool send_fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition
     uint8_t *bits = mu__window_pack(&p->applied.window, &body.applied);
     bool sent;
 
-    if (bits == NULL) {
-        mu__stream_lose(ps, p, TO_LEARNER, MU__REPLICA_LOST);
+    if (bits == NULL)
         return false;
-    }
-    sent = send_fill(ctx, ps, p, MU__FILL_BEGIN, &body, sizeof body);
+    sent = put(ctx, ps, p, MU__FILL_BEGIN, &body, sizeof body);
     free(bits);
     return sent;
 }
 
-static bool send_fill_writer(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                             const struct mu__known_writer *writer)
+static bool put_fill_writer(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__known_writer *writer, mu__fill_put_fn put)
 {
     struct mu__fill_writer body = {
         .partition = p->view.partition,
@@ -123,31 +122,32 @@ static bool send_fill_writer(struct mu__ctx *ctx, struct ps *ps, struct partitio
     uint8_t *bits = mu__window_pack(&writer->window, &body.applied);
     bool sent;
 
-    if (bits == NULL) {
-        mu__stream_lose(ps, p, TO_LEARNER, MU__REPLICA_LOST);
+    if (bits == NULL)
         return false;
-    }
-    sent = send_fill(ctx, ps, p, MU__FILL_WRITER, &body, sizeof body);
+    sent = put(ctx, ps, p, MU__FILL_WRITER, &body, sizeof body);
     free(bits);
     return sent;
 }
 
 /* The writer that wrote last is sent last, so that the order of use is the same. */
-static bool send_fill_writers(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+bool mu__fill_put_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                          mu__fill_put_fn put)
 {
     const struct mu__list_node *node = p->writers.by_use.last;
 
+    if (!put_fill_begin(ctx, ps, p, put))
+        return false;
     while (node != NULL) {
-        if (!send_fill_writer(ctx, ps, p,
-                              MU__LIST_ENTRY(node, struct mu__known_writer, node)))
+        if (!put_fill_writer(ctx, ps, p,
+                             MU__LIST_ENTRY(node, struct mu__known_writer, node), put))
             return false;
         node = node->prev;
     }
-    return true;
+    return mu__ps_put_clocks(ctx, ps, p, put);
 }
 
-static bool send_fill_shard(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                            const struct mu__store_shard *shard)
+bool mu__fill_put_shard(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                        const struct mu__store_shard *shard, mu__fill_put_fn put)
 {
     uint8_t dims[MU__DIMS_BYTES_MAX];
     const struct mu__fill_shard body = {
@@ -164,7 +164,7 @@ static bool send_fill_shard(struct mu__ctx *ctx, struct ps *ps, struct partition
         .ready = shard->ready,
     };
 
-    return send_fill(ctx, ps, p, MU__FILL_SHARD, &body, sizeof body);
+    return put(ctx, ps, p, MU__FILL_SHARD, &body, sizeof body);
 }
 
 void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
@@ -175,12 +175,13 @@ void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     p->filling.active = true;
     if (ps->fill_window.size == 0)
         ps->fill_window.size = 4 * FILL_PIECE_BYTES;
-    if (!send_fill_begin(ctx, ps, p) || !send_fill_writers(ctx, ps, p) ||
-        !mu__ps_fill_clocks(ctx, ps, p))
+    if (!mu__fill_put_windows(ctx, ps, p, send_fill)) {
+        mu__stream_lose(ps, p, TO_LEARNER, MU__REPLICA_LOST);
         return;
+    }
     mu__store_visit(p->store);
     while (mu__store_visit_next(p->store, &shard))
-        if (!send_fill_shard(ctx, ps, p, &shard))
+        if (!mu__fill_put_shard(ctx, ps, p, &shard, send_fill))
             return;
     mu__store_visit(p->store);
     mu__fill_go_on(ctx, ps, p);
@@ -338,17 +339,14 @@ static void check_taken(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     mu__stream_mark(ps, p);
 }
 
-void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void take_fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__fill_begin *body)
 {
-    struct ps *ps = state;
-    const struct mu__fill_begin *body = mu__body(msg);
     const struct mu__packed_window window = {body->base, body->end, body->applied};
-    struct partition *p =
-        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
     mu_error error = {.code = 0};
     int rv;
 
-    if (p == NULL || p->filling.active)
+    if (p->filling.active)
         return;
     p->filling.active = true;
     p->generation = body->view;
@@ -364,20 +362,14 @@ void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     check_taken(ctx, ps, p, rv, &error);
 }
 
-void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void take_fill_writer(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                             const struct mu__fill_writer *body)
 {
-    struct ps *ps = state;
-    const struct mu__fill_writer *body = mu__body(msg);
     const struct mu__packed_window window = {body->base, body->end, body->applied};
-    struct partition *p =
-        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
-    struct mu__known_writer *writer;
+    struct mu__known_writer *writer = mu__writers_need(&p->writers, body->origin);
     mu_error error = {.code = 0};
     int rv = -MU_ENOMEM;
 
-    if (p == NULL || !p->filling.active)
-        return;
-    writer = mu__writers_need(&p->writers, body->origin);
     if (writer != NULL)
         rv = mu__window_unpack(&window, &writer->window);
     if (rv != 0)
@@ -385,10 +377,9 @@ void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     check_taken(ctx, ps, p, rv, &error);
 }
 
-void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void take_fill_shard(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__fill_shard *body)
 {
-    struct ps *ps = state;
-    const struct mu__fill_shard *body = mu__body(msg);
     struct mu__store_shard shard = {
         .name = body->name,
         .shape = {.dtype = body->dtype, .shards = body->shards},
@@ -398,15 +389,10 @@ void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         .version = body->version,
         .ready = body->ready,
     };
-    struct partition *p =
-        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
     uint64_t offset;
     mu_error error = {.code = 0};
-    int rv;
+    int rv = mu__shape_unpack_dims(body->dims, &shard.shape);
 
-    if (p == NULL || !p->filling.active)
-        return;
-    rv = mu__shape_unpack_dims(body->dims, &shard.shape);
     if (rv == 0)
         rv = mu__shape_check(&shard.shape, &error);
     if (rv == 0 && shard.shard >= shard.shape.shards)
@@ -419,6 +405,47 @@ void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     check_taken(ctx, ps, p, rv, &error);
 }
 
+static void take_fill_data(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                           const struct mu__fill_data *body)
+{
+    const struct mu__store_bytes bytes = {body->variable, body->velocity, body->offset,
+                                          body->data};
+    mu_error error = {.code = 0};
+
+    check_taken(ctx, ps, p, mu__store_put_bytes(p->store, &bytes, &error), &error);
+}
+
+static void take_fill_end(struct ps *ps, struct partition *p,
+                          const struct mu__fill_end *body)
+{
+    if (body->record != p->record)
+        p->broken = true;
+    p->filling.ended = true;
+    p->sum = body->sum;
+    mu__stream_mark(ps, p);
+}
+
+void mu__fill_take(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                   const struct mu__msg *msg)
+{
+    const void *body = msg->body;
+
+    if (msg->kind == MU__FILL_BEGIN)
+        take_fill_begin(ctx, ps, p, body);
+    else if (!p->filling.active)
+        return;
+    else if (msg->kind == MU__FILL_WRITER)
+        take_fill_writer(ctx, ps, p, body);
+    else if (msg->kind == MU__FILL_CLOCK)
+        mu__ps_take_fill_clock(ctx, ps, p, body);
+    else if (msg->kind == MU__FILL_SHARD)
+        take_fill_shard(ctx, ps, p, body);
+    else if (msg->kind == MU__FILL_DATA)
+        take_fill_data(ctx, ps, p, body);
+    else
+        take_fill_end(ps, p, body);
+}
+
 static void send_taken(struct mu__ctx *ctx, struct partition *p, uint32_t node,
                        uint64_t bytes)
 {
@@ -429,35 +456,56 @@ static void send_taken(struct mu__ctx *ctx, struct partition *p, uint32_t node,
     mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__FILL_TAKEN, &body, sizeof body);
 }
 
+void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__fill_begin *body = mu__body(msg);
+    struct partition *p =
+        learner_of(ctx, state, body->partition, body->view, msg->from.node);
+
+    if (p != NULL)
+        mu__fill_take(ctx, state, p, msg);
+}
+
+void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__fill_writer *body = mu__body(msg);
+    struct partition *p =
+        learner_of(ctx, state, body->partition, body->view, msg->from.node);
+
+    if (p != NULL)
+        mu__fill_take(ctx, state, p, msg);
+}
+
+void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__fill_shard *body = mu__body(msg);
+    struct partition *p =
+        learner_of(ctx, state, body->partition, body->view, msg->from.node);
+
+    if (p != NULL)
+        mu__fill_take(ctx, state, p, msg);
+}
+
 void mu__fill_on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct ps *ps = state;
     const struct mu__fill_data *body = mu__body(msg);
-    const struct mu__store_bytes bytes = {body->variable, body->velocity, body->offset,
-                                          body->data};
     struct partition *p =
-        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
-    mu_error error = {.code = 0};
+        learner_of(ctx, state, body->partition, body->view, msg->from.node);
 
     if (p == NULL || !p->filling.active)
         return;
-    check_taken(ctx, ps, p, mu__store_put_bytes(p->store, &bytes, &error), &error);
+    mu__fill_take(ctx, state, p, msg);
     send_taken(ctx, p, msg->from.node, body->data.size);
 }
 
 void mu__fill_on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct ps *ps = state;
     const struct mu__fill_end *body = mu__body(msg);
     struct partition *p =
-        learner_of(ctx, ps, body->partition, body->view, msg->from.node);
+        learner_of(ctx, state, body->partition, body->view, msg->from.node);
 
     if (p == NULL || !p->filling.active)
         return;
-    if (body->record != p->record)
-        p->broken = true;
-    p->filling.ended = true;
-    p->sum = body->sum;
-    mu__stream_mark(ps, p);
+    mu__fill_take(ctx, state, p, msg);
     send_taken(ctx, p, msg->from.node, 1);
 }

@@ -5,7 +5,8 @@
  *     shards.c          shards by name and id, and how they are made
  *     shard_writes.c    writes, staged assigns, batches of runs
  *     store_copy.c      what a copy is made from, and how
- *     store_snapshots.c shards as they were at one time */
+ *     store_snapshots.c shards as they were at one time
+ *     store_walk.c      shards one by one, for a journal that is written anew */
 #ifndef MU_ACTORS_PS_INTERNAL_H
 #define MU_ACTORS_PS_INTERNAL_H
 
@@ -173,6 +174,11 @@ void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v);
 
 /* The creator gave up, or was lost, before it said COMMIT. May free `v`. */
 void mu__shard_lose_creator(struct mu__variable_store *store, struct variable *v);
+
+/* ---- store_copy.c ---- */
+
+/* False: it has no content yet, or `v` is NULL. */
+bool mu__shard_describe(const struct variable *v, struct mu__store_shard *ret_shard);
 
 /* ---- variable_store.c ---- */
 

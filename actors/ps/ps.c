@@ -1,6 +1,7 @@
 /* Requests of clients, and their answers. What changes a partition is in the table of
  * mutations: it is applied in the same way to the primary and, as a record, to the other
  * replica (stream.c). server.h says what the other files of the actor are. */
+#include "actors/ps/store_snapshots.h"
 #include "actors/ps/stream.h"
 
 #include "actors/keep.h"
@@ -61,6 +62,13 @@ static void answer_open(struct mu__ctx *ctx, struct partition *p,
     mu__ps_answer(ctx, p, opened->requester.pid, MU__VAR_OPENED, &body, sizeof body);
 }
 
+/* A request that has no room changes nothing. Whether there is room depends on other
+ * partitions, so the journal leaves it out. */
+static void note_refusal(struct ps *ps, int rv)
+{
+    ps->journal.is_refused |= rv == -MU_EEXHAUSTED || rv == -MU_ENOMEM;
+}
+
 /* Send the answers to opens that a request has made due. */
 static void answer_opens(struct mu__ctx *ctx, struct partition *p)
 {
@@ -89,12 +97,12 @@ static void apply_open(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     mu_error error;
     int rv = mu__shape_unpack_dims(body->dims, &request.shape);
 
-    (void)ps;
     if (rv != 0)
         (void)mu_error_set(&error, rv, "dims of %u bytes: expected 8 for each",
                            body->dims.size);
     else
         rv = mu__store_open(p->store, &request, &error);
+    note_refusal(ps, rv);
     if (rv != 0)
         answer_open(ctx, p,
                     &(struct mu__store_opened){.requester = request.requester,
@@ -150,6 +158,7 @@ static void apply_var_write(struct mu__ctx *ctx, struct ps *ps, struct partition
         (void)mu__store_write(p->store, &request, &error, &reply.version);
     if (error.code == 0)
         reply.version = mu__store_version(p->store, body->variable);
+    note_refusal(ps, error.code);
     reply.code = mu__ps_code(error.code);
     reply.message = mu__ps_message_of(error.code, error.message);
     mu__stream_note(p, reply.code + mu__store_sample(p->store, body->variable,
@@ -306,6 +315,7 @@ static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partit
         apply_batch(ps, p, &piece.write, body, &outcome);
     else
         stage_piece(ps, p, &piece, body, &outcome);
+    note_refusal(ps, outcome.error.code);
     mu__stream_note(p, mu__ps_code(outcome.error.code) + outcome.again);
     if (!outcome.is_none)
         answer_effect(ctx, p, from, body->token, &outcome);
@@ -330,6 +340,13 @@ static void apply_client_lost(struct mu__ctx *ctx, struct ps *ps, struct partiti
 
     (void)ps;
     (void)from;
+    if (body->writer == MU__CLIENTS_ALL) {
+        mu__staging_done(&p->staging);
+        mu__store_forget_nodes(p->store);
+        mu__clocks_forget_nodes(&p->clocks);
+        mu__snapshots_drop(p->store);
+        return;
+    }
     mu__staging_drop_node(&p->staging, body->writer);
     mu__store_node_down(p->store, body->writer);
     mu__clocks_forget_node(&p->clocks, body->writer);
@@ -412,7 +429,7 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
         return begin_read(ctx, ps, p, msg);
     if (msg->kind == MU__SNAPSHOT_OPEN)
         return mu__snapshot_begin(ctx, ps, p, msg);
-    if (mu__stream_is_blocked(ctx, ps, p))
+    if (mu__stream_is_blocked(ctx, ps, p) || !mu__ps_journal_has_room(ctx, ps, p, msg))
         return false;
     mutation = mu__ps_mutation(msg->kind);
     p->record++;
@@ -420,8 +437,10 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
         p->record--;
         return false;
     }
+    ps->journal.is_refused = false; /* as a replica's record may have been */
     mutation->apply(ctx, ps, p, msg, msg->from);
     mu__stream_applied(p);
+    mu__ps_journal_record(ctx, ps, p, mutation, msg);
     return true;
 }
 
@@ -520,9 +539,14 @@ static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct ps *ps = state;
+    const struct mu__timer *body = mu__body(msg);
 
-    if (((const struct mu__timer *)mu__body(msg))->token == PS_CLOCKS) {
+    if (body->token == PS_CLOCKS) {
         mu__ps_clocks_tick(ctx, ps);
+        return;
+    }
+    if (body->token == PS_JOURNAL) {
+        mu__ps_journal_tick(ctx, ps);
         return;
     }
     ps->retry_timer = 0;
@@ -531,8 +555,10 @@ static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             mu__stream_tick(ctx, ps, ps->partitions[i]);
 }
 
+/* What is told to others is in the journal before. */
 static void after_ps_batch(struct mu__ctx *ctx, void *state)
 {
+    mu__ps_journal_flush(ctx, state);
     mu__stream_send_marks(ctx, state);
     mu__ps_report(ctx, state);
 }
@@ -541,6 +567,7 @@ static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct ps *ps = state;
     const struct mu__ps_config *config = arg;
+    int rv;
 
     ps->index = config->index;
     ps->incarnation = config->incarnation;
@@ -548,7 +575,12 @@ static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
     ps->limits = config->limits == NULL ? mu__store_limits_default : *config->limits;
     ps->limits.bytes_used = &ps->bytes_used;
     ps->limits.copied = &ps->copied;
-    return mu__watch_nodes(ctx);
+    rv = mu__ps_journal_open(ctx, ps, config);
+    if (rv == 0)
+        rv = mu__watch_nodes(ctx);
+    if (rv != 0)
+        mu__ps_free_all(ctx, ps);
+    return rv;
 }
 
 static void end_ps(struct mu__ctx *ctx, void *state)

@@ -10,12 +10,14 @@
  *         EFFECT_WRITTEN, STATUS; SERVES to all nodes; VIEWS_HELD and REPLICA_NEWS to a
  *         chief; to other servers what it hears from them
  * Owns:   the variables
- * Fails:  never by itself; a request it cannot serve is answered with an error */
+ * Fails:  never by itself; a request it cannot serve is answered with an error. It does
+ *         not start with a journal that is damaged, or another one's */
 #ifndef MU_ACTORS_PS_H
 #define MU_ACTORS_PS_H
 
 #include "muster/value.h"
 #include "runtime/kernel/kernel.h"
+#include "runtime/kernel/storage.h"
 
 struct mu__store_limits;
 
@@ -24,7 +26,15 @@ struct mu__ps_config {
     uint64_t incarnation; /* and of its process */
     const char *leader;   /* type of the view service's task; a literal */
     const struct mu__store_limits *limits; /* NULL: the default */
+    struct mu__storage *journal;           /* NULL: none. Outlives the actor */
+    const char *cluster_name;              /* of the job; NULL: not known */
+    const char *run;                       /* the same */
+    uint64_t spare_bytes; /* the journal is written anew when it has more beyond twice
+                             the variables; 0: MU__PS_SPARE_BYTES */
+    mu_error *error;      /* why the journal cannot be used; NULL: it is only logged */
 };
+
+enum { MU__PS_SPARE_BYTES = 64 << 20 };
 
 /* Spawned as MU__PS; its argument is a struct mu__ps_config. */
 extern const struct mu__behavior mu__ps;

@@ -127,6 +127,7 @@ static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
 {
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
     uint8_t *at = bytes;
+    struct mu__ps_restored restored;
     struct mu__views_held body = {.known = false};
 
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
@@ -134,6 +135,7 @@ static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
             at = mu__views_put(at, &ps->newest[i]);
     body.known = at != bytes;
     body.views = (struct mu__view){bytes, (uint32_t)(at - bytes)};
+    mu__ps_journal_report(ps, &restored, &body);
     mu__ps_send(ctx, (mu__pid){node, MU__VIEWS}, MU__VIEWS_HELD, &body, sizeof body);
     report_fates(ctx, ps);
 }
@@ -171,10 +173,10 @@ void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps)
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         mu__ps_drop(ctx, ps, i);
     mu__free_array(ps->nodes);
+    mu__ps_journal_close(ps);
 }
 
-/* An empty one; NULL when out of memory. */
-static struct partition *partition_new(
+struct partition *mu__ps_partition_new(
     struct ps *ps, const struct mu__partition_view *view, enum role role)
 {
     struct partition *p = calloc(1, sizeof *p);
@@ -189,6 +191,7 @@ static struct partition *partition_new(
     p->role = role;
     p->view = *view;
     p->strict = ps->strict;
+    p->journaled = UINT64_MAX;
     mu__staging_init(&p->staging, &mu__staging_limits_default);
     p->staging.used = &ps->staged_used;
     ps->partitions[view->partition] = p;
@@ -207,8 +210,25 @@ void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p)
 static void begin_ps_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     mu__ps_end_generation(ctx, p);
-    p->generation = p->view.number;
+    p->generation = mu__generation_of(p->view.number);
     ps->serves_due = true;
+    mu__ps_journal_view(ctx, ps, p->view.partition, MU__PS_HELD_GENERATION);
+}
+
+void mu__ps_renew_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    bool is_last = p->generation + 1 == mu__generation_of(p->view.number + 1);
+    struct mu__msg *msg = is_last ? NULL : mu__msg_new(ctx, MU__CLIENT_LOST);
+
+    if (msg == NULL)
+        return;
+    ((struct mu__client_lost *)mu__body(msg))->writer = MU__CLIENTS_ALL;
+    if (mu__ps_begin_deferred(ctx, ps, p, msg)) {
+        mu__stream_drop(ctx, p);
+        p->generation++;
+        ps->serves_due = true;
+    }
+    mu__msg_free(ctx, msg);
 }
 
 /* ---- Views ---- */
@@ -275,6 +295,7 @@ static void change_replicas(struct mu__ctx *ctx, struct ps *ps, struct partition
 
     p->view = *view;
     p->ready = false;
+    mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_SAME);
     keep_stream(ps, p, is_raised, stays);
     if (is_anew)
         begin_streams(ctx, ps, p);
@@ -307,6 +328,8 @@ static void step_down(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     p->view = *view;
     p->role = BACKING;
     p->ready = false;
+    p->is_journaled = p->is_in_snapshot = false;
+    p->journaled = UINT64_MAX;
 }
 
 /* A partition that begins here: empty, or to be filled. */
@@ -316,7 +339,7 @@ static void begin_partition(struct mu__ctx *ctx, struct ps *ps,
     struct partition *p;
 
     mu__ps_drop(ctx, ps, view->partition);
-    p = partition_new(ps, view, role);
+    p = mu__ps_partition_new(ps, view, role);
     if (p == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: partition %" PRIu32 " is not here",
                 view->partition);
@@ -324,6 +347,7 @@ static void begin_partition(struct mu__ctx *ctx, struct ps *ps,
     }
     if (role != SERVING)
         return;
+    mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_EMPTY);
     begin_streams(ctx, ps, p);
 }
 
@@ -339,7 +363,7 @@ static bool change_role(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         promote(ctx, ps, p, view);
     else if (p->role == SERVING && role == BACKING && p->ready)
         step_down(ctx, ps, p, view);
-    else if (p->role != SERVING && role == BACKING) {
+    else if ((p->role == BACKING || p->role == LEARNING) && role == BACKING) {
         p->view = *view;
         p->role = BACKING;
     } else
@@ -356,6 +380,15 @@ static bool is_learner_promoted(const struct partition *p,
            p->view.store_id == view->store_id;
 }
 
+/* What was restored may be given back as long as nobody has taken the place of who wrote
+ * it. */
+static bool stays_restored(const struct ps *ps, const struct partition *p,
+                           const struct mu__partition_view *view)
+{
+    return p != NULL && p->role == RESTORED && p->view.store_id == view->store_id &&
+           mu__ps_journal_is_of(ps, &view->primary);
+}
+
 static void take_view(struct mu__ctx *ctx, struct ps *ps,
                       const struct mu__partition_view *view)
 {
@@ -365,6 +398,11 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     if (view->number <= ps->newest[view->partition].number)
         return;
     ps->newest[view->partition] = *view;
+    if (stays_restored(ps, p, view)) {
+        p->view = *view;
+        mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_SAME);
+        return;
+    }
     if (!role_in(ps, view, &role)) {
         mu__ps_drop(ctx, ps, view->partition);
     } else if (is_learner_promoted(p, view, role)) {
@@ -375,6 +413,9 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
     } else if (p == NULL || !change_role(ctx, ps, p, view, role)) {
         begin_partition(ctx, ps, view, role);
     }
+    p = ps->partitions[view->partition];
+    if (p == NULL || p->role != SERVING)
+        mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_NOT);
 }
 
 /* A primary says to its replicas the view in which they are, and who is no replica any

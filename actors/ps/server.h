@@ -7,6 +7,7 @@
  *     snapshots.c   clients read what a partition held at one record, and give it back
  *     clock_requests.c  clocks: requests, filling, members that are lost
  *     ps_status.c   what the status shows
+ *     ps_journal.h  records to a file, and what is read of it at the start
  *
  * A partition is a state machine: what changes it is a request, which gets the next
  * number, is sent to the other replicas as a record, and is applied here and there in the
@@ -26,10 +27,12 @@
 #ifndef MU_ACTORS_PS_SERVER_H
 #define MU_ACTORS_PS_SERVER_H
 
+#include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
 #include "actors/partitions.h"
 #include "actors/ps/applied.h"
 #include "actors/ps/clocks.h"
+#include "actors/ps/journal/journal_state.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/staging.h"
 #include "actors/ps/variable_store.h"
@@ -42,9 +45,10 @@ enum {
 };
 
 enum role {
-    SERVING, /* the primary */
-    BACKING, /* the backup: applies records */
-    LEARNING /* the same, and has only what it was filled with so far */
+    SERVING,  /* the primary */
+    BACKING,  /* the backup: applies records */
+    LEARNING, /* the same, and has only what it was filled with so far */
+    RESTORED  /* from the journal: waits for a view */
 };
 
 /* The other replicas of a primary. */
@@ -106,9 +110,12 @@ struct partition {
     struct mu__list deferred; /* requests that could not become records yet */
     struct mu__clocks clocks;
     struct filling filling;
-    bool ready;    /* SERVING: the chief is told that the backup may be the primary */
-    bool broken;   /* BACKING, LEARNING: a record is missing */
-    bool mark_due; /* the primary is to hear how far this replica is */
+    bool ready;        /* SERVING: the chief is told that the backup may be the primary */
+    bool broken;       /* BACKING, LEARNING: a record is missing */
+    bool mark_due;     /* the primary is to hear how far this replica is */
+    bool is_journaled; /* the journal has all of it, */
+    bool is_in_snapshot; /* and the new file what comes from now on */
+    uint64_t journaled;  /* up to this record; UINT64_MAX: none is waited for */
 };
 
 /* A node whose link is up. */
@@ -145,6 +152,7 @@ struct ps {
     uint64_t clock_timer; /* 0: not set */
     uint64_t batches;     /* applied, */
     uint64_t repeated;    /* and not applied a second time */
+    struct ps_journal journal;
 };
 
 /* ---- ps.c ---- */
@@ -219,6 +227,14 @@ void mu__ps_drop(struct mu__ctx *ctx, struct ps *ps, uint32_t partition);
 
 /* Forget what is of the generation that ends. */
 void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p);
+
+/* Another generation within a view, here and at the replicas; nothing happens if no
+ * record can be written now. */
+void mu__ps_renew_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+
+/* An empty one; NULL when out of memory. */
+struct partition *mu__ps_partition_new(
+    struct ps *ps, const struct mu__partition_view *view, enum role role);
 void mu__ps_free_all(struct mu__ctx *ctx, struct ps *ps);
 
 #endif

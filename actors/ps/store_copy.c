@@ -17,7 +17,7 @@ void mu__store_visit(struct mu__variable_store *store)
     store->visited_removed = true;
 }
 
-static bool describe_shard(const struct variable *v, struct mu__store_shard *ret_shard)
+bool mu__shard_describe(const struct variable *v, struct mu__store_shard *ret_shard)
 {
     if (v == NULL || (v->stage != READY && v->stage != ABANDONED))
         return false;
@@ -45,14 +45,14 @@ bool mu__store_visit_next(struct mu__variable_store *store,
         store->visited_removed = false;
         if (store->visited == NULL)
             return false;
-    } while (!describe_shard(store->visited, ret_shard));
+    } while (!mu__shard_describe(store->visited, ret_shard));
     return true;
 }
 
 bool mu__store_visited(const struct mu__variable_store *store,
                        struct mu__store_shard *ret_shard)
 {
-    return !store->visited_removed && describe_shard(store->visited, ret_shard);
+    return !store->visited_removed && mu__shard_describe(store->visited, ret_shard);
 }
 
 /* ---- The copy ---- */

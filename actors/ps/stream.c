@@ -10,9 +10,8 @@
 #include <string.h>
 
 enum {
-    RETRY_MS = 2,        /* after a link had no room */
-    LINK_WAIT_MS = 1000, /* a replica without a link is lost then */
-    BODY_BYTES_MAX = 512
+    RETRY_MS = 2,       /* after a link had no room */
+    LINK_WAIT_MS = 1000 /* a replica without a link is lost then */
 };
 
 /* ---- What waits ---- */
@@ -70,8 +69,7 @@ void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint1
     keep_message(ctx, &p->held, p->record, to, msg);
 }
 
-/* Send the answers whose records the replicas have. */
-static void release_answers(struct mu__ctx *ctx, struct partition *p)
+void mu__stream_release(struct mu__ctx *ctx, struct partition *p)
 {
     struct held_message *held;
 
@@ -138,8 +136,10 @@ static bool lacks_replica(const struct partition *p)
 
 uint64_t mu__stream_acked(const struct partition *p)
 {
-    uint64_t acked = p->strict && lacks_replica(p) ? p->safe : UINT64_MAX;
+    uint64_t acked = p->journaled;
 
+    if (p->strict && lacks_replica(p) && p->safe < acked)
+        acked = p->safe;
     for (int i = 0; i < STREAMS; i++)
         if (p->streams[i].needed && p->streams[i].acked < acked)
             acked = p->streams[i].acked;
@@ -244,7 +244,7 @@ static void check_ready(struct ps *ps, struct partition *p)
 void mu__stream_settle(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     check_ready(ps, p);
-    release_answers(ctx, p);
+    mu__stream_release(ctx, p);
     mu__stream_drain(ctx, ps, p);
 }
 
@@ -321,22 +321,29 @@ static bool send_record(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     return true;
 }
 
+void mu__stream_fill_record(const struct partition *p, const struct mutation *mutation,
+                            const struct mu__msg *msg,
+                            uint8_t ret_body[MU__RECORD_BODY_MAX])
+{
+    memcpy(ret_body, (const void *)msg->body, mutation->size);
+    memcpy(ret_body + mutation->partition, &p->view.partition, sizeof(uint32_t));
+    memcpy(ret_body + mutation->generation, &p->generation, sizeof(uint64_t));
+    memcpy(ret_body + mutation->record, &p->record, sizeof(uint64_t));
+    if (msg->kind != MU__CLIENT_LOST)
+        memcpy(ret_body + mutation->writer, &msg->from.node, sizeof(uint32_t));
+}
+
 bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                      const struct mutation *mutation, const struct mu__msg *msg)
 {
     union {
         max_align_t align;
-        uint8_t bytes[BODY_BYTES_MAX];
+        uint8_t bytes[MU__RECORD_BODY_MAX];
     } copy;
     const struct stream_record record = {msg->kind, copy.bytes, mutation->size,
                                          msg->backing};
 
-    memcpy(copy.bytes, (const void *)msg->body, mutation->size);
-    memcpy(copy.bytes + mutation->partition, &p->view.partition, sizeof(uint32_t));
-    memcpy(copy.bytes + mutation->generation, &p->generation, sizeof(uint64_t));
-    memcpy(copy.bytes + mutation->record, &p->record, sizeof(uint64_t));
-    if (msg->kind != MU__CLIENT_LOST)
-        memcpy(copy.bytes + mutation->writer, &msg->from.node, sizeof(uint32_t));
+    mu__stream_fill_record(p, mutation, msg, copy.bytes);
     for (int i = 0; i < STREAMS; i++)
         if (!send_record(ctx, ps, p, i, &record))
             return false;
@@ -456,7 +463,8 @@ void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *
     memcpy(&generation, body + mutation->generation, sizeof generation);
     memcpy(&record, body + mutation->record, sizeof record);
     memcpy(&writer.node, body + mutation->writer, sizeof writer.node);
-    p = mu__stream_replica_of(ctx, ps, partition, generation, msg->from.node);
+    p = mu__stream_replica_of(ctx, ps, partition, generation >> MU__GENERATION_BITS,
+                              msg->from.node);
     if (p == NULL || (p->role == LEARNING && !p->filling.active))
         return;
     mu__stream_mark(ps, p);

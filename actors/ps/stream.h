@@ -1,5 +1,5 @@
-/* A partition's stream of records to its other replicas, how a learner is filled,
- * snapshots for clients, and clocks. */
+/* A partition's stream of records to its other replicas and to a journal, how a learner
+ * is filled, snapshots for clients, and clocks. */
 #ifndef MU_ACTORS_PS_STREAM_H
 #define MU_ACTORS_PS_STREAM_H
 
@@ -47,6 +47,16 @@ bool mu__stream_is_cut_off(const struct partition *p);
 bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                      const struct mutation *mutation, const struct mu__msg *msg);
 
+/* The body of a message as record p->record: mutation->size bytes. */
+enum { MU__RECORD_BODY_MAX = 512 };
+
+void mu__stream_fill_record(const struct partition *p, const struct mutation *mutation,
+                            const struct mu__msg *msg,
+                            uint8_t ret_body[MU__RECORD_BODY_MAX]);
+
+/* Send the answers whose records the replica and the journal have. */
+void mu__stream_release(struct mu__ctx *ctx, struct partition *p);
+
 /* The record was applied: its sum is remembered. */
 void mu__stream_applied(struct partition *p);
 void mu__stream_defer(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -74,12 +84,69 @@ struct partition *mu__stream_replica_of(struct mu__ctx *ctx, struct ps *ps,
 void mu__stream_mark(struct ps *ps, struct partition *p);
 void mu__stream_send_marks(struct mu__ctx *ctx, struct ps *ps);
 
+/* ---- The same to a journal: see ps_journal.h ---- */
+
+/* The numbers are in the file. */
+enum mu__ps_held {
+    MU__PS_HELD_NOT,        /* the file does not have the partition from here on */
+    MU__PS_HELD_SAME,       /* another view */
+    MU__PS_HELD_GENERATION, /* the same, and what is of the moment is forgotten */
+    MU__PS_HELD_EMPTY       /* it begins here, empty */
+};
+
+/* Whether a record of this message can be written; false: later, perhaps. */
+bool mu__ps_journal_has_room(struct mu__ctx *ctx, struct ps *ps,
+                             const struct partition *p, const struct mu__msg *msg);
+
+/* Write a message as record p->record, which was applied. */
+void mu__ps_journal_record(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                           const struct mutation *mutation, const struct mu__msg *msg);
+
+/* The partition has another view, which is p->view; or it is not here, or not served: the
+ * newest that was heard is written. */
+void mu__ps_journal_view(struct mu__ctx *ctx, struct ps *ps, uint32_t partition,
+                         enum mu__ps_held held);
+
+/* Flush, and send the answers that waited for it. */
+void mu__ps_journal_flush(struct mu__ctx *ctx, struct ps *ps);
+void mu__ps_journal_tick(struct mu__ctx *ctx, struct ps *ps);
+
+void mu__ps_journal_close(struct ps *ps);
+
+/* Read the file, if there is one, and begin to write. */
+int mu__ps_journal_open(struct mu__ctx *ctx, struct ps *ps,
+                        const struct mu__ps_config *config);
+
+/* For VIEWS_HELD; the caller's memory. */
+struct mu__ps_restored {
+    uint8_t partitions[MU__PARTITIONS * MU__NUMBERED_BYTES];
+    uint8_t former[8 * MU__FORMER_MAX];
+};
+
+/* Whether a process of this task that is no more wrote it. */
+bool mu__ps_journal_is_of(const struct ps *ps, const struct mu__replica *replica);
+void mu__ps_journal_report(const struct ps *ps, struct mu__ps_restored *memory,
+                           struct mu__views_held *body);
+
 /* ---- filling.c ---- */
 
 void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 void mu__fill_end(struct ps *ps, struct partition *p);
 void mu__fill_check_level(struct ps *ps, struct partition *p);
 void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+
+/* Take what a FILL_... message says, from a primary or the journal. */
+void mu__fill_take(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                   const struct mu__msg *msg);
+
+/* What a partition holds, to a learner or a journal. False: it could not be put. */
+typedef bool (*mu__fill_put_fn)(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                                uint16_t kind, const void *body, size_t size);
+bool mu__fill_put_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                          mu__fill_put_fn put);
+bool mu__fill_put_shard(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                        const struct mu__store_shard *shard, mu__fill_put_fn put);
+
 void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -103,14 +170,17 @@ void mu__snapshot_apply_windows(struct mu__ctx *ctx, struct ps *ps, struct parti
 /* ---- clock_requests.c ---- */
 
 /* The tokens of the actor's timers. */
-enum ps_timer { PS_RETRY, PS_CLOCKS };
+enum ps_timer { PS_RETRY, PS_CLOCKS, PS_JOURNAL };
 
 void mu__ps_apply_clock_set(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                             const struct mu__msg *msg, mu__pid from);
 void mu__ps_on_clock_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* Send a learner all clocks; false: it is lost. */
-bool mu__ps_fill_clocks(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+/* The clocks of a partition, as a part of what a learner is filled with. */
+bool mu__ps_put_clocks(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       mu__fill_put_fn put);
+void mu__ps_take_fill_clock(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__fill_clock *body);
 void mu__ps_on_fill_clock(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* A member leaves a clock when its node says goodbye, when its task is there with another

@@ -17,6 +17,8 @@ struct view_load {
     uint32_t moves; /* that it gives or gets */
 };
 
+struct view_restored;
+
 struct view_server {
     uint32_t task;
     uint32_t node;
@@ -35,6 +37,8 @@ struct view_server {
     uint64_t lost_said;            /* and of how many of these next_lost() told */
     uint64_t owed[MU__VIEW_WORDS]; /* bits: views that it is to be told */
     struct view_load load;
+    struct view_restored *restored; /* of its last report; NULL: it has no journal */
+    uint64_t awaited;               /* when it went; next_awaited() told of that */
 };
 
 /* Who has reported, and so knows of no newer view: bits. */
@@ -86,6 +90,9 @@ uint64_t mu__views_chance(struct mu__view_table *table);
 bool mu__views_is_up(const struct mu__view_table *table,
                      const struct mu__replica *replica);
 
+/* The one that is linked as this node; NULL: none is. */
+struct view_server *mu__views_linked(const struct mu__view_table *table, uint32_t node);
+
 /* ---- view_rules.c ---- */
 
 /* Whether it may get partitions. */
@@ -109,6 +116,24 @@ void mu__views_move(struct mu__view_table *table, uint64_t now_ms);
 
 /* When a server that is down is not expected back any more; UINT64_MAX: none is. */
 uint64_t mu__views_moves_due_ms(const struct mu__view_table *table, uint64_t now_ms);
+
+/* ---- restoring.c ---- */
+
+/* Of a report; one from no server that is linked is ignored. -MU_ENOMEM. */
+int mu__views_note_restored(struct mu__view_table *table, uint32_t node,
+                            struct mu__view former, struct mu__view partitions);
+
+/* Whether the server's process knows all that this one of its task has known. */
+bool mu__views_speaks_for(const struct view_server *server,
+                          const struct mu__replica *replica);
+
+/* The process that has what the row's primary had when it died. */
+bool mu__views_find_restored(const struct mu__view_table *table,
+                             const struct view_row *row, struct mu__replica *ret_process);
+
+/* Whether the newest process of the primary's task has yet to report, or comes back. */
+bool mu__views_may_restore(const struct mu__view_table *table,
+                           const struct view_row *row);
 
 /* ---- views_status.c ---- */
 

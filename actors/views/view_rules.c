@@ -207,13 +207,25 @@ static bool has_answered(const struct mu__view_table *table,
                mu__views_server(table, primary->task)->closed;
 }
 
+/* By the process that has all of it from its journal. A backup that is up comes first. */
+static bool restore_primary(struct mu__view_table *table, struct view_row *row)
+{
+    struct mu__replica process;
+
+    return !mu__views_is_up(table, &row->view.backup) &&
+           mu__views_find_restored(table, row, &process) &&
+           mu__views_decide(table, row, process, no_replica, no_replica);
+}
+
 static bool replace_primary(struct mu__view_table *table, struct view_row *row)
 {
     const struct mu__partition_view *view = &row->view;
 
     if (has_answered(table, &view->backup, &view->primary))
         return mu__views_decide(table, row, view->backup, no_replica, no_replica);
-    return is_dead(table, &view->primary) &&
+    if (restore_primary(table, row))
+        return true;
+    return !mu__views_may_restore(table, row) && is_dead(table, &view->primary) &&
            (!is_replica(&view->backup) || is_dead(table, &view->backup)) &&
            replace_lost(table, row);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Reported numbers are below: there is room above for all that follow. */
-#define NUMBER_MAX (UINT64_C(1) << 62)
+#define NUMBER_MAX (UINT64_C(1) << 47)
 
 /* ---- Servers ---- */
 
@@ -21,8 +21,7 @@ struct view_server *mu__views_server(const struct mu__view_table *table, uint32_
     return NULL;
 }
 
-static struct view_server *linked_server(const struct mu__view_table *table,
-                                         uint32_t node)
+struct view_server *mu__views_linked(const struct mu__view_table *table, uint32_t node)
 {
     for (uint32_t i = 0; i < table->servers_count; i++)
         if (table->servers[i].is_linked && table->servers[i].node == node)
@@ -74,6 +73,8 @@ void mu__view_table_free(struct mu__view_table *table)
 {
     if (table == NULL)
         return;
+    for (uint32_t i = 0; i < table->servers_count; i++)
+        free(table->servers[i].restored);
     mu__free_array(table->servers);
     free(table);
 }
@@ -254,7 +255,7 @@ static void unlink_server(struct mu__view_table *table, struct view_server *serv
 
 void mu__view_table_down(struct mu__view_table *table, uint32_t node, uint64_t now_ms)
 {
-    struct view_server *server = linked_server(table, node);
+    struct view_server *server = mu__views_linked(table, node);
 
     if (server != NULL)
         unlink_server(table, server, now_ms);
@@ -309,8 +310,9 @@ static bool has_reported(const struct mu__view_table *table,
 {
     const struct view_server *server = mu__views_server(table, replica->task);
 
-    return server != NULL && replica->incarnation != 0 &&
-           server->reported == replica->incarnation;
+    return server != NULL && replica->incarnation != 0 && server->reported != 0 &&
+           (server->reported == replica->incarnation ||
+            mu__views_speaks_for(server, replica));
 }
 
 static void note_reporters(const struct mu__view_table *table, struct view_row *row)
@@ -403,12 +405,14 @@ static int take_views(struct mu__view_table *table, uint32_t task, struct mu__vi
     return rv;
 }
 
-/* A process that knew views before it was told any by this chief: there was an earlier
- * one. */
+/* A process that knew views before it was told any by this chief, itself or in the life
+ * that its journal is of: there was an earlier one. */
 static void note_beginning(struct mu__view_table *table, const struct view_server *server,
                            bool known, uint64_t now_ms)
 {
-    bool is_successor = known && server->reported != server->incarnation;
+    const struct mu__replica last = {server->task, server->reported};
+    bool is_successor = known && server->reported != server->incarnation &&
+                        !mu__views_speaks_for(server, &last);
 
     if (!table->has_begun || (is_successor && !table->is_successor))
         table->begun_ms = now_ms;
@@ -419,7 +423,7 @@ static void note_beginning(struct mu__view_table *table, const struct view_serve
 int mu__view_table_held(struct mu__view_table *table, uint32_t node,
                         struct mu__view views, bool known, uint64_t now_ms)
 {
-    struct view_server *server = linked_server(table, node);
+    struct view_server *server = mu__views_linked(table, node);
     int rv;
 
     if (server == NULL)
@@ -497,7 +501,7 @@ int mu__view_table_restore(struct mu__view_table *table, struct mu__view views,
 int mu__view_table_news(struct mu__view_table *table, uint32_t node, uint32_t fate,
                         bool learner, struct mu__view partitions)
 {
-    const struct view_server *server = linked_server(table, node);
+    const struct view_server *server = mu__views_linked(table, node);
     int rv = 0;
 
     if (server == NULL)

@@ -154,6 +154,11 @@ void mu__view_table_sent(struct mu__view_table *table, uint32_t server);
 bool mu__view_table_next_lost(struct mu__view_table *table, uint32_t *ret_task,
                               uint32_t *ret_count);
 
+/* The next server that is not linked and that has in its journal what no other one has:
+ * its task, and how many partitions. Of each that goes this tells once. */
+bool mu__view_table_next_awaited(struct mu__view_table *table, uint64_t now_ms,
+                                 uint32_t *ret_task, uint32_t *ret_count);
+
 /* ---- The store ---- */
 
 /* All views, in the order of the partitions; returns how many bytes. */

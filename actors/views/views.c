@@ -89,6 +89,9 @@ static void on_views_held(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct views *v = state;
     const struct mu__views_held *body = mu__body(msg);
 
+    log_table_failure(ctx, "a journal is not noted",
+                      mu__views_note_restored(v->table, msg->from.node, body->former,
+                                              body->restored));
     log_ignored(ctx, msg, "views",
                 mu__view_table_held(v->table, msg->from.node, body->views, body->known,
                                     mu__now_ms(ctx)));
@@ -130,6 +133,19 @@ static void log_lost_partitions(struct mu__ctx *ctx, struct views *v)
                 "%" PRIu32 " partition%s of /job:ps/task:%" PRIu32
                 " %s lost: no other server has what was in %s",
                 count, count == 1 ? "" : "s", task, count == 1 ? "is" : "are",
+                count == 1 ? "it" : "them");
+}
+
+static void log_awaited_servers(struct mu__ctx *ctx, struct views *v)
+{
+    uint32_t task;
+    uint32_t count;
+
+    while (mu__view_table_next_awaited(v->table, mu__now_ms(ctx), &task, &count))
+        mu__log(ctx, MU__LOG_WARN,
+                "%" PRIu32 " partition%s wait%s for /job:ps/task:%" PRIu32
+                ", which is not linked: its journal alone has what is in %s",
+                count, count == 1 ? "" : "s", count == 1 ? "s" : "", task,
                 count == 1 ? "it" : "them");
 }
 
@@ -175,6 +191,7 @@ static bool send_all_owed(struct mu__ctx *ctx, struct views *v)
 
     mu__view_table_recorded(v->table);
     log_lost_partitions(ctx, v);
+    log_awaited_servers(ctx, v);
     while (mu__view_table_next_owed(v->table, &at, &owed))
         if (send_views(ctx, v, &owed))
             mu__view_table_sent(v->table, owed.server);

@@ -96,7 +96,9 @@ OPTION(WATCHDOG_MS, NODES,
 OPTION(MEASURE, NODES, "whether timers are collected for the status")
 OPTION_TEXT(JOURNAL, NODES, "FILE",
             "chief: file that keeps named closures over a restart of the chief")
-OPTION(JOURNAL_SYNC, NODES, "whether the journal survives a power cut, too")
+OPTION(JOURNAL_SYNC, NODES, "whether the journals survive a power cut, too")
+OPTION_TEXT(PS_JOURNAL, NODES, "DIR",
+            "server: folder of the file that keeps its variables over a restart of it")
 OPTION(JOURNAL_KEEP, NODES,
        "how many finished closures the journal knows by name, the youngest; 0: all")
 OPTION(JOURNAL_KEEP_MS, NODES, "how long it knows a finished closure; 0: for ever")

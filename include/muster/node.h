@@ -131,41 +131,47 @@ typedef struct mu_node_options {
                                    `muster status`. mu_node_open waits for it; with `loop`
                                    it does not: calls wait, and when the file cannot be
                                    used they fail and say why */
-    unsigned journal_sync;      /* 1: flush each write to the disk, so that the journal
-                                   survives a power cut; default 0 */
-    unsigned journal_keep;      /* number of finished closures that are known by name, the
-                                   youngest; older ones are forgotten, as by
-                                   mu_coordinator_forget. Default 0: all */
-    unsigned journal_keep_ms;   /* age at which a finished closure is forgotten; this
-                                   happens when others finish, an eighth later at most.
-                                   Ages start again after a restart of the chief. Default
-                                   0: never */
-    unsigned orphan_ms;         /* a task that has had no link to the chief, or to a host
-                                   of the coordination service, for this long takes the
-                                   job to have ended: mu_node_wait_job gives
-                                   -MU_EUNAVAILABLE with what is missing. Default 600000,
-                                   0: never */
-    unsigned heartbeat_ms;      /* interval of heartbeats; default 1000 */
-    unsigned silence_ms;        /* a peer from which nothing came for this long is lost;
-                                   default 5000. A second process for a task that is
-                                   running is refused: after twice this time plus 2 s its
-                                   calls return -MU_EEXISTS */
-    const char *service_hosts;  /* a set of tasks, "chief:0" or "ps:0-1", that may host
-                                   the coordination service (coordination.h); the same on
-                                   all nodes. "none": no service. Default NULL: chief 0,
-                                   else ps 0, else worker 0 of the cluster */
-    const char *store;          /* host: where the service keeps its state: "memory"
-                                   (default; lost with the host), "journal:PATH" (a file),
-                                   or "etcd:URL,URL", which several hosts may share */
-    unsigned store_sync;        /* host: 1, the default: a change is acknowledged once it
-                                   would survive a power cut */
-    const char *run;            /* name of the job's run, which barriers, preemption
-                                   notices, results and errors belong to; keys outlive it.
-                                   A host continues the run of this name, or begins it;
-                                   another task is accepted in that run only. 1 to 63
-                                   letters, digits, '.', '_' and '-'. Default NULL: a host
-                                   continues the run in its store, or begins another when
-                                   that one has ended */
+    unsigned journal_sync;      /* 1: flush each write to the disk, so that the journals
+                                   survive a power cut; default 0 */
+    const char *ps_journal;   /* server: existing folder, where it writes what changes its
+                                 variables to ps-N.journal (N: its index). When it is
+                                 started again it has all that it had acknowledged. A
+                                 file that is damaged (-MU_EDATALOSS) or of another job
+                                 or task (-MU_EPRECONDITION) is refused. Default NULL:
+                                 none. Flushed as journal_sync says */
+    unsigned journal_keep;    /* number of finished closures that are known by name, the
+                                 youngest; older ones are forgotten, as by
+                                 mu_coordinator_forget. Default 0: all */
+    unsigned journal_keep_ms; /* age at which a finished closure is forgotten; this
+                                 happens when others finish, an eighth later at most.
+                                 Ages start again after a restart of the chief. Default
+                                 0: never */
+    unsigned orphan_ms;       /* a task that has had no link to the chief, or to a host
+                                 of the coordination service, for this long takes the
+                                 job to have ended: mu_node_wait_job gives
+                                 -MU_EUNAVAILABLE with what is missing. Default 600000,
+                                 0: never */
+    unsigned heartbeat_ms;    /* interval of heartbeats; default 1000 */
+    unsigned silence_ms;      /* a peer from which nothing came for this long is lost;
+                                 default 5000. A second process for a task that is
+                                 running is refused: after twice this time plus 2 s its
+                                 calls return -MU_EEXISTS */
+    const char *service_hosts; /* a set of tasks, "chief:0" or "ps:0-1", that may host
+                                  the coordination service (coordination.h); the same on
+                                  all nodes. "none": no service. Default NULL: chief 0,
+                                  else ps 0, else worker 0 of the cluster */
+    const char *store;         /* host: where the service keeps its state: "memory"
+                                  (default; lost with the host), "journal:PATH" (a file),
+                                  or "etcd:URL,URL", which several hosts may share */
+    unsigned store_sync;       /* host: 1, the default: a change is acknowledged once it
+                                  would survive a power cut */
+    const char *run;           /* name of the job's run, which barriers, preemption
+                                  notices, results and errors belong to; keys outlive it.
+                                  A host continues the run of this name, or begins it;
+                                  another task is accepted in that run only. 1 to 63
+                                  letters, digits, '.', '_' and '-'. Default NULL: a host
+                                  continues the run in its store, or begins another when
+                                  that one has ended */
     const char *coordinated_jobs; /* task types, separated by commas, whose tasks barriers
                                      and registration wait for; the same on all nodes;
                                      default "chief,worker,ps" */

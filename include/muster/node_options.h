@@ -40,6 +40,7 @@
     NUMBER(MEASURE, measure, 0, 0, 1)                                                    \
     TEXT(JOURNAL, journal, NULL)                                                         \
     NUMBER(JOURNAL_SYNC, journal_sync, 0, 0, 1)                                          \
+    TEXT(PS_JOURNAL, ps_journal, NULL)                                                   \
     NUMBER(JOURNAL_KEEP, journal_keep, 0, 0, 4294967295)                                 \
     NUMBER(JOURNAL_KEEP_MS, journal_keep_ms, 0, 0, 2592000000)                           \
     NUMBER(ORPHAN_MS, orphan_ms, 600000, 0, 86400000)                                    \

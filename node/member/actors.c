@@ -220,7 +220,8 @@ static int spawn_views(struct mu__member *member, const struct mu__member_config
     return spawn_member_actor(member, &mu__views, MU__VIEWS, &views);
 }
 
-int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config)
+int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config,
+                     mu_error *ret_error)
 {
     bool is_chief = strcmp(member->type, "chief") == 0;
     const struct mu__supervisor_config supervisor = supervisor_config(member, config);
@@ -243,7 +244,12 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
     };
     const struct mu__ps_config ps = {.index = member->index,
                                      .incarnation = member->incarnation,
-                                     .leader = mu__member_leader_type(member)};
+                                     .leader = mu__member_leader_type(member),
+                                     .journal = config->journal,
+                                     .cluster_name = config->options->cluster_name,
+                                     .run = config->options->run,
+                                     .spare_bytes = config->journal_spare_bytes,
+                                     .error = ret_error};
     const struct mu__peers_config peers = {.each = each_peer, .owner = member};
     int rv = 0;
 

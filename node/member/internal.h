@@ -33,7 +33,8 @@ const char *mu__member_leader_type(const struct mu__member *member);
 bool mu__member_has_views(const struct mu__member *member);
 
 /* Start the actors of the task's role. */
-int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config);
+int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config,
+                     mu_error *ret_error);
 
 /* ---- identity.c ---- */
 

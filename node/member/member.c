@@ -429,6 +429,7 @@ static void name_process(struct mu__member *member,
 int mu__member_start(struct mu__member *member, const struct mu__member_config *config,
                      struct mu__world *world, struct mu__wire *wire, mu_error *ret_error)
 {
+    mu_error error = {.code = 0};
     int rv;
 
     *member = (struct mu__member){.world = world, .incarnation = incarnation_of(world)};
@@ -443,10 +444,10 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
     if (rv == 0)
         name_process(member, config);
     if (rv == 0)
-        rv = mu__member_spawn(member, config);
+        rv = mu__member_spawn(member, config, &error);
     if (rv != 0)
-        (void)mu_error_set(ret_error, rv, "%s cannot start: %s", member->task,
-                           mu_strerror(rv));
+        (void)mu_error_set(ret_error, rv, "%s cannot start: %.400s", member->task,
+                           error.code != 0 ? error.message : mu_strerror(rv));
     else
         rv = dial_tasks(member, config, ret_error);
     if (rv != 0) {

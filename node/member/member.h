@@ -57,7 +57,9 @@ struct mu__member_config {
     const char *software;           /* its version; NULL: not said. Outlives the member */
     const char *host;               /* of this process, for messages; NULL: not said */
     uint64_t pid;                   /* the same */
-    struct mu__storage *journal;    /* the chief's; NULL: none. Outlives the member */
+    struct mu__storage *journal;    /* the chief's, or a parameter server's; NULL: none.
+                                       Outlives the member */
+    uint64_t journal_spare_bytes;   /* see actors/ps/ps.h */
     mu__journal_news_fn journal_news; /* see actors/supervisor/config.h; the owner is
                                          `journal_owner` */
     void *journal_owner;

@@ -174,6 +174,7 @@ class ClusterOptions(TypedDict, total=False):
     measure: Optional[bool]
     journal: Optional[str]
     journal_sync: Optional[bool]
+    ps_journal: Optional[str]
     heartbeat: Optional[float]
     silence: Optional[float]
     service_hosts: Optional[str]

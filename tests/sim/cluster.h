@@ -166,7 +166,9 @@ struct cluster_task {
     const char *advertises;         /* what it says instead; the test's, NULL: nothing */
     unsigned taken;                 /* how often it was to end, because another process
                                        plays its task */
-    struct cluster_journal journal; /* of a chief; the test's, set before a start */
+    struct cluster_journal journal; /* of a chief or server; the test's, set before a
+                                       start, as is */
+    uint64_t journal_spare_bytes;   /* see actors/ps/ps.h */
     struct cluster_journal store;   /* of a host, the same; its kind is an option */
     unsigned refused;               /* how often it did not start over a damaged file, */
     unsigned refused_tight;         /* or on a disk without room */

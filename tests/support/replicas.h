@@ -42,7 +42,13 @@ struct fixture {
     uint32_t news;
     bool learner_news; /* of the learner */
     uint64_t news_number;
-    size_t held; /* views in the last VIEWS_HELD */
+    size_t held;          /* views in the last VIEWS_HELD, */
+    uint32_t restored;    /* and partitions from a journal, */
+    uint32_t former;      /* of so many processes */
+    const char *run;      /* of servers that are started, as are */
+    uint64_t spare_bytes; /* these two */
+    const struct mu__store_limits *limits;
+    mu_error error;
     bool strict;
 };
 
@@ -135,6 +141,8 @@ static inline void on_held(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     (void)ctx;
     (void)state;
     fixture->held += mu__views_count(body->views);
+    fixture->restored = mu__numbered_count(body->restored);
+    fixture->former = body->former.size / 8;
 }
 
 static inline void on_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -167,7 +175,15 @@ static const struct mu__behavior chief_behavior = {
 
 static inline int spawn_server(struct net_process *p)
 {
-    const struct mu__ps_config config = {p->index, p->incarnation, "chief", NULL};
+    const struct mu__ps_config config = {.index = p->index,
+                                         .incarnation = p->incarnation,
+                                         .leader = "chief",
+                                         .limits = fixture->limits,
+                                         .journal = (struct mu__storage *)p->arg,
+                                         .cluster_name = "job",
+                                         .run = fixture->run,
+                                         .spare_bytes = fixture->spare_bytes,
+                                         .error = &fixture->error};
 
     return mu__spawn(p->kernel, &mu__ps, MU__PS, &config, NULL);
 }
@@ -387,7 +403,7 @@ static inline void assert_content(struct fixture *f, struct net_process *server,
 static inline void begin_two(struct fixture *f)
 {
     change_view(f, f->servers[0], f->servers[1], NULL);
-    assert_int_equal(f->generation, 1);
+    assert_int_equal(f->generation, mu__generation_of(1));
     open_variable(f, f->servers[0]);
 }
 

@@ -173,15 +173,20 @@ static int pack_record(struct mu__journal *journal, const struct mu__msg *msg,
 static int refuse_full(const struct mu__journal *journal, mu_error *error)
 {
     return mu_error_set(error, -MU_EEXHAUSTED,
-                        "%s: the journal is full: %" PRIu64 " bytes of %" PRIu32,
-                        journal->storage->name, journal->bytes, UINT32_MAX);
+                        "%s: the journal is full: %" PRIu64 " bytes of %" PRIu64,
+                        journal->storage->name, journal->bytes, journal->bytes_max);
+}
+
+void mu__journal_set_bound(struct mu__journal *journal, uint64_t bytes_max)
+{
+    journal->bytes_max = bytes_max;
 }
 
 int mu__journal_reserve(struct mu__journal *journal, uint64_t bytes, mu_error *ret_error)
 {
     struct mu__storage *storage = journal->storage;
 
-    if (journal->bytes + bytes > UINT32_MAX)
+    if (journal->bytes + bytes > journal->bytes_max)
         return refuse_full(journal, ret_error);
     return storage->ops->reserve == NULL
                ? 0
@@ -194,7 +199,7 @@ static int add_to_storage(struct mu__journal *journal, const void *data, size_t 
     struct mu__storage *storage = journal->storage;
     int rv;
 
-    if (journal->bytes + size > UINT32_MAX)
+    if (journal->bytes + size > journal->bytes_max)
         return refuse_full(journal, error);
     rv = storage->ops->append(storage, data, size, error);
     if (rv != 0)
@@ -213,11 +218,11 @@ static int add_to_renewal(struct mu__journal *journal, uint8_t *record, size_t s
 
     if (journal->renew_error.code != 0)
         return journal->renew_error.code;
-    if (journal->renew_bytes + size > UINT32_MAX)
+    if (journal->renew_bytes + size > journal->bytes_max)
         return mu_error_set(&journal->renew_error, -MU_EEXHAUSTED,
                             "%s: there is more "
-                            "than %" PRIu32 " bytes to keep",
-                            storage->name, UINT32_MAX);
+                            "than %" PRIu64 " bytes to keep",
+                            storage->name, journal->bytes_max);
     mu__journal_put_frame(&journal->crc, record, journal->content_number,
                           (uint32_t)(size - HEAD_BYTES - FOOT_BYTES));
     rv = storage->ops->renew_append(storage, record, size, &journal->renew_error);

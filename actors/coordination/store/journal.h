@@ -68,9 +68,10 @@ void mu__journal_read_drop(struct mu__journal_reading *reading);
 
 /* The writer of a journal. */
 enum mu__journal_use {
-    MU__JOURNAL_OF_CHIEF, /* MU__JOURNAL_BEGIN to MU__JOURNAL_REMOVED, and
-                             MU__JOURNAL_BODY */
-    MU__JOURNAL_OF_STORE, /* MU__STORE_BEGIN to MU__STORE_COMMIT */
+    MU__JOURNAL_OF_CHIEF,  /* MU__JOURNAL_BEGIN to MU__JOURNAL_REMOVED, and
+                              MU__JOURNAL_BODY */
+    MU__JOURNAL_OF_STORE,  /* MU__STORE_BEGIN to MU__STORE_COMMIT */
+    MU__JOURNAL_OF_SERVER, /* MU__PS_BEGIN and MU__PS_VIEW, records and FILL_... */
     MU__JOURNAL_USES
 };
 
@@ -88,6 +89,9 @@ void mu__journal_close(struct mu__journal *journal);
  * disk is full, -MU_ENOMEM. */
 int mu__journal_append(struct mu__journal *journal, const struct mu__msg *msg,
                        mu_error *ret_error);
+
+/* Another bound of the file than 4 GiB. A rewrite keeps that one. */
+void mu__journal_set_bound(struct mu__journal *journal, uint64_t bytes_max);
 
 /* Reserve room for `bytes` more of records, as far as the storage can (storage.h).
  * -MU_EEXHAUSTED with a message. */

@@ -19,6 +19,7 @@ struct mu__journal {
     uint64_t renew_bytes; /* of the renewal */
     bool unflushed;
     uint64_t bytes;
+    uint64_t bytes_max;      /* of the file */
     uint64_t number;         /* of the next record */
     uint64_t content_number; /* the same of the rewrite, or of the renewal */
     uint64_t skipped;

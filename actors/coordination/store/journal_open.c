@@ -235,6 +235,7 @@ int mu__journal_read_begin(struct mu__storage *storage, const struct mu__schema 
                             storage->name);
     }
     journal->storage = r->parts.storage = storage;
+    journal->bytes_max = UINT32_MAX;
     journal->schema = schema;
     journal->pool = pool;
     mu__crc32c_init(&journal->crc);
@@ -322,6 +323,8 @@ static const struct use uses[MU__JOURNAL_USES] = {
                               "the journal of a chief's closures (--journal)"},
     [MU__JOURNAL_OF_STORE] = {MU__STORE_BEGIN, MU__STORE_COMMIT, 0,
                               "the store of a coordination service (--store)"},
+    [MU__JOURNAL_OF_SERVER] = {MU__PS_BEGIN, MU__PS_VIEW, 0,
+                               "the journal of a parameter server (--ps-journal)"},
 };
 
 static bool is_kind_of_use(const struct use *use, unsigned kind)

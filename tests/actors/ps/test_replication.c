@@ -31,7 +31,7 @@ TEST_ON(test_what_was_answered_survives_the_primary, struct fixture *f, set_up, 
         assert_int_equal(need_answer(f, add_once(f, f->servers[0]))->code, 0);
     net_crash(f->servers[0]);
     change_view(f, f->servers[1], NULL, NULL);
-    assert_int_equal(f->generation, 2);
+    assert_int_equal(f->generation, mu__generation_of(2));
     assert_content(f, f->servers[1], 3);
     assert_int_equal(need_answer(f, post_write(f, f->servers[1], f->effect))->code, 0);
     assert_content(f, f->servers[1], 3);
@@ -71,7 +71,7 @@ TEST_ON(test_a_lost_backup_is_reported_and_waited_for, struct fixture *f, set_up
     assert_null(answer_to(f, write));
     change_view(f, f->servers[0], NULL, NULL);
     assert_int_equal(need_answer(f, write)->code, 0);
-    assert_int_equal(f->generation, 1);
+    assert_int_equal(f->generation, mu__generation_of(1));
     assert_content(f, f->servers[0], 1);
 }
 
@@ -139,13 +139,13 @@ TEST_ON(test_a_cut_off_primary_completes_nothing, struct fixture *f, set_up, tea
              (struct mu__partition_view){.number = ++f->number,
                                          .primary = replica_of(f->servers[1])});
     net_settle(&f->net);
-    f->generation = 1;
+    f->generation = mu__generation_of(1);
     write = add_once(f, f->servers[0]);
     read = post_read(f, f->servers[0]);
     net_run_for(&f->net, 5000);
     assert_null(answer_to(f, write));
     assert_null(answer_to(f, read));
-    f->generation = 2;
+    f->generation = mu__generation_of(2);
     assert_content(f, f->servers[1], 0);
 }
 
@@ -170,10 +170,10 @@ TEST_ON(test_requests_of_another_generation_are_dropped, struct fixture *f, set_
         tear_down)
 {
     begin_two(f);
-    f->generation = 7;
+    f->generation = mu__generation_of(7);
     assert_null(answer_to(f, add_once(f, f->servers[0])));
     assert_null(answer_to(f, post_read(f, f->servers[0])));
-    f->generation = 1;
+    f->generation = mu__generation_of(1);
     assert_content(f, f->servers[0], 0);
 }
 

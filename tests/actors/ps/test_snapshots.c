@@ -58,7 +58,10 @@ static const struct mu__store_limits tight = {.bytes_max = 1 << 24,
 
 static int spawn_tight_server(struct net_process *p)
 {
-    const struct mu__ps_config config = {p->index, p->incarnation, "chief", &tight};
+    const struct mu__ps_config config = {.index = p->index,
+                                         .incarnation = p->incarnation,
+                                         .leader = "chief",
+                                         .limits = &tight};
 
     return mu__spawn(p->kernel, &mu__ps, MU__PS, &config, NULL);
 }

@@ -310,7 +310,7 @@ static void deliver_write(struct net_process *from, struct net_process *server,
     body = mu__body(msg);
     *body = *write;
     body->partition = partition_of(server->index);
-    body->generation = 1;
+    body->generation = mu__generation_of(1);
     msg->from = (mu__pid){server->numbers[from - from->net->processes], MU__VARIABLES};
     msg->to.actor = MU__PS;
     net_deliver(server, msg);

@@ -69,9 +69,11 @@ static void open_one(struct world *w, uint64_t *ret_id)
                                       .dims = {dims, 8},
                                       .shards = 1,
                                       .size = 4 * COUNT,
-                                      .generation = 1};
-    struct mu__var_write write = {
-        .token = 2, .operation = MU__WRITE_ZERO, .transfer = 1, .generation = 1};
+                                      .generation = mu__generation_of(1)};
+    struct mu__var_write write = {.token = 2,
+                                  .operation = MU__WRITE_ZERO,
+                                  .transfer = 1,
+                                  .generation = mu__generation_of(1)};
 
     deliver(w, WORKER, MU__VAR_OPEN, &open, sizeof open);
     assert_int_equal(w->heard->kind, MU__VAR_OPENED);
@@ -83,8 +85,10 @@ static void open_one(struct world *w, uint64_t *ret_id)
 /* The first element: all others are like it. */
 static float read_all(struct world *w, uint64_t id)
 {
-    const struct mu__var_read read = {
-        .token = 3, .variable = id, .size = 4 * COUNT, .generation = 1};
+    const struct mu__var_read read = {.token = 3,
+                                      .variable = id,
+                                      .size = 4 * COUNT,
+                                      .generation = mu__generation_of(1)};
     float content[COUNT];
 
     deliver(w, WORKER, MU__VAR_READ, &read, sizeof read);
@@ -109,7 +113,7 @@ static void send_batch(struct world *w, uint64_t id, uint64_t effect, uint32_t o
                                      .effect = effect,
                                      .rate = -1,
                                      .momentum = 0.5,
-                                     .generation = 1};
+                                     .generation = mu__generation_of(1)};
 
     deliver(w, WORKER, MU__EFFECT_WRITE, &write, sizeof write);
     write.offset = 8;

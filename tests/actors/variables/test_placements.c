@@ -165,7 +165,7 @@ static void say_serves(struct net_process *from, uint32_t actor, struct net_proc
 {
     struct mu__msg *msg = mu__msg_heap(MU__SERVES, sizeof(struct mu__serves));
     const struct mu__numbered entry = {mu__partition_of(mu__view_str("v"), 0),
-                                       generation};
+                                       mu__generation_of(generation)};
     uint8_t bytes[MU__NUMBERED_BYTES];
 
     assert_non_null(msg);

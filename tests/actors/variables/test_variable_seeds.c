@@ -3,7 +3,8 @@
  * acknowledged is in the sum, once; what failed without an answer may be in it, once; and
  * nothing else is. Servers crash where partitions have backups, one at a time, come back
  * and get their share; others are drained. The views of these are recorded in some runs,
- * by the chief itself or a worker, which may crash.
+ * by the chief itself or a worker, which may crash. Servers with journals crash at any
+ * time if there are no backups, and their disks are full for a while.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
 #include "actors/views/view_table.h"
@@ -11,6 +12,7 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/cluster/losses.h"
 #include "tests/sim/random.h"
+#include "tests/sim/storage.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
@@ -23,6 +25,7 @@ enum {
     ITEMS_MAX = 200000,     /* a few: for content that is filled in pieces */
     SHARDS_MAX = ITEMS,
     WRITERS_MAX = 8,
+    SERVERS_MAX = 3,
     CHAOS_MS = 8 * 1000,
     HEALED_MS = 300 * 1000,
     RECOVERY_MS = MU__VIEW_RECOVERY_MS,
@@ -49,6 +52,7 @@ struct writer {
 struct run {
     struct cluster *cluster;
     struct cluster_losses losses;
+    struct sim_storage *journals[SERVERS_MAX]; /* NULL: there are none */
     struct mu__shape shape;
     size_t items;
     int64_t *ones;
@@ -172,6 +176,68 @@ static void begin_losses(struct run *run, uint64_t seed)
         cluster_losses_begin(&run->losses);
 }
 
+/* ---- Journals of servers ---- */
+
+static void journal_dies(struct mu__storage *storage)
+{
+    sim_storage_die_after((struct sim_storage *)storage, 0);
+}
+
+static void journal_is_gone(struct mu__storage *storage)
+{
+    sim_storage_crash((struct sim_storage *)storage);
+}
+
+/* Of a server that runs: one that starts would refuse. */
+static void fill_disk(struct sim *sim, void *arg)
+{
+    struct cluster_task *task = arg;
+    struct sim_storage *journal = (struct sim_storage *)task->journal.storage;
+
+    if (!sim_alive(task->node))
+        return;
+    sim_note(sim, MU__LOG_WARN, "the disk of %s is full", task->name);
+    sim_storage_fail(journal, SIM_STORAGE_FLUSH, 5, -MU_EEXHAUSTED);
+    sim_storage_fail(journal, SIM_STORAGE_APPEND, 5, -MU_EEXHAUSTED);
+}
+
+static void give_journal(struct run *run, unsigned server, struct sim_random *random)
+{
+    struct cluster_task *task = run->cluster->servers[server];
+    struct sim_storage *journal = sim_storage_new("server.journal", sim_draw(random));
+
+    run->journals[server] = journal;
+    task->journal = (struct cluster_journal){&journal->base, journal_dies,
+                                             journal_is_gone, NULL, NULL};
+    task->journal_spare_bytes = sim_between(random, 1 << 10, 1 << 16);
+    for (int i = 0; i < 2; i++)
+        if (sim_chance(random, 30))
+            sim_at(run->cluster->sim, sim_between(random, 500, CHAOS_MS), fill_disk,
+                   task);
+}
+
+/* Of a stream of its own, as above. */
+static void draw_journals(struct run *run, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 203);
+
+    if (!sim_chance(&random, run->cluster->options.node.backups > 0 ? 25 : 60))
+        return;
+    for (unsigned i = 0; i < run->cluster->options.servers; i++)
+        give_journal(run, i, &random);
+}
+
+/* It loses all that nobody else has. */
+static void spare_server(struct run *run, unsigned server)
+{
+    const struct cluster_task *task = run->cluster->servers[server];
+
+    if (run->journals[server] != NULL && run->cluster->options.node.backups == 0)
+        return;
+    sim_chaos_spare(task->node, SIM_FAULT_CRASH);
+    sim_chaos_spare(task->node, SIM_FAULT_CRASH_MIDWAY);
+}
+
 static void begin(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 200);
@@ -199,10 +265,9 @@ static void begin(struct run *run, uint64_t seed)
         sim_settings(cluster->sim)->bytes_per_ms = 0;
     sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH);
     sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH_MIDWAY);
-    for (unsigned i = 0; i < options.servers; i++) {
-        sim_chaos_spare(cluster->servers[i]->node, SIM_FAULT_CRASH);
-        sim_chaos_spare(cluster->servers[i]->node, SIM_FAULT_CRASH_MIDWAY);
-    }
+    draw_journals(run, seed);
+    for (unsigned i = 0; i < options.servers; i++)
+        spare_server(run, i);
     cluster_start_all(cluster);
     add_writer(run, cluster->chief, &random);
     for (unsigned i = 0; i < options.workers; i++)
@@ -258,6 +323,7 @@ struct verdict {
     unsigned killed;
     unsigned drained;
     unsigned moving;
+    unsigned restored;
     char broken[256];
 };
 
@@ -287,10 +353,15 @@ static struct verdict run_seed(uint64_t seed, bool show)
     verdict.killed = run.losses.killed;
     verdict.drained = run.losses.drained;
     verdict.moving = run.losses.moving;
+    for (unsigned i = 0; i < SERVERS_MAX && run.journals[i] != NULL; i++)
+        verdict.restored += sim_lives(run.cluster->servers[i]->node) - 1;
     (void)snprintf(verdict.broken, sizeof verdict.broken, "%s", run.cluster->broken);
     if (show)
         fputs(sim_trace(sim), stdout);
     cluster_free(run.cluster);
+    for (unsigned i = 0; i < SERVERS_MAX; i++)
+        if (run.journals[i] != NULL)
+            sim_storage_free(run.journals[i]);
     free(run.ones);
     free(run.sums);
     return verdict;
@@ -302,6 +373,7 @@ struct sum {
     uint64_t killed; /* servers */
     uint64_t drained;
     uint64_t moving; /* times at which partitions were moved */
+    uint64_t restored;
 };
 
 static void run_one(uint64_t seed, bool show, void *sum,
@@ -319,6 +391,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
     all->killed += verdict.killed;
     all->drained += verdict.drained;
     all->moving += verdict.moving;
+    all->restored += verdict.restored;
 }
 
 static const struct seeds seeds = {
@@ -335,9 +408,12 @@ TEST(test_sums)
 
     seeds_expect_well(&seeds, &sum);
     print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown, %" PRIu64
-                  " servers killed, %" PRIu64 " drained; moves at %" PRIu64 " times\n",
-                  sum.acknowledged, sum.unknown, sum.killed, sum.drained, sum.moving);
+                  " servers killed, %" PRIu64 " drained; moves at %" PRIu64
+                  " times; %" PRIu64 " started again with a journal\n",
+                  sum.acknowledged, sum.unknown, sum.killed, sum.drained, sum.moving,
+                  sum.restored);
     assert_true(sum.acknowledged > 0);
+    assert_true(sum.restored > 0);
     assert_true(sum.killed > 0);
     assert_true(sum.drained > 0);
     assert_true(sum.moving > 0);

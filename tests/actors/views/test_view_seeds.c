@@ -9,6 +9,9 @@
  * end all heals, and each partition is served, with a backup; in some runs moves come to
  * an end then, load is spread, and drained servers have nothing.
  *
+ * In a third of the runs servers have journals: a new process has what the former one was
+ * the primary of.
+ *
  * Half of the runs have a store, which keeps what was decided. In the others a restarted
  * chief cannot know (view_table.h) that the primary of the newest view, or a backup that
  * was made it, died without a report: that is told apart. */
@@ -59,6 +62,7 @@ struct run {
     uint32_t chiefs;
     bool crashes, cuts, restarts, news, removals, drains;
     bool has_store;
+    bool journals;
     bool removed[MODEL_SERVERS];
     bool draining[MODEL_SERVERS];
     bool show;
@@ -78,6 +82,7 @@ enum reached {
     ADOPTED,
     UNKNOWN_PRIMARY,
     UNKNOWN_BACKUP,
+    RESTORED,
     REACHED
 };
 
@@ -90,6 +95,7 @@ static const char *const reached_words[REACHED] = {
     [LOST] = "partitions that began anew",
     [ADOPTED] = "partitions that went on under another chief",
     [UNKNOWN_PRIMARY] = "partitions lost as the primary died without a report",
+    [RESTORED] = "primaries that went on with their journal",
     [UNKNOWN_BACKUP] = "primaries that went on as a later one died without a report",
 };
 
@@ -156,6 +162,26 @@ static bool holds_newest(const struct run *run, const struct partition *partitio
            server->views[partition->newest.partition].number == partition->newest.number;
 }
 
+/* The server's process has what that one of its task had, from their journal. */
+static bool has_restored(const struct run *run, const struct mu__replica *replica,
+                         uint32_t task)
+{
+    const struct model_server *server = &run->model.servers[task];
+
+    return replica->task == task && server->runs && server->journal != 0 &&
+           replica->incarnation >= server->journal &&
+           replica->incarnation < server->incarnation;
+}
+
+static bool holds_restored(const struct run *run, const struct partition *partition)
+{
+    const struct mu__replica *primary = &partition->newest.primary;
+    const struct model_server *server = &run->model.servers[primary->task];
+
+    return has_restored(run, primary, primary->task) && server->has_reported &&
+           server->views[partition->newest.partition].number == partition->newest.number;
+}
+
 /* A store begins empty in place of another one. */
 static void check_beginning(struct run *run, struct partition *partition,
                             const struct mu__partition_view *view)
@@ -169,7 +195,8 @@ static void check_beginning(struct run *run, struct partition *partition,
         run->reached[UNKNOWN_PRIMARY]++;
         epoch_of(partition, newest->store_id)->is_given_up = true;
     } else if (holds_newest(run, partition, &newest->primary) ||
-               holds_newest(run, partition, &newest->backup))
+               holds_newest(run, partition, &newest->backup) ||
+               holds_restored(run, partition))
         BREAK(run, "partition %" PRIu32 ": it begins empty, and its data is there",
               view->partition);
 }
@@ -198,17 +225,22 @@ static void check_primary(struct run *run, struct partition *partition,
         return;
     run->reached[PROMOTED] +=
         view->store_id == newest->store_id && view->primary.task != newest->primary.task;
+    run->reached[RESTORED] += view->store_id == newest->store_id &&
+                              has_restored(run, &newest->primary, view->primary.task);
     partition->newest = *view;
     partition->reported_to = run->chiefs;
 }
 
 /* What a server does with its store: it begins one, and drops it. */
-static void take_view(struct store *store, const struct mu__partition_view *view,
-                      uint32_t task, uint64_t incarnation)
+static void take_view(const struct run *run, struct store *store,
+                      const struct mu__partition_view *view, uint32_t task)
 {
+    uint64_t incarnation = run->model.servers[task].incarnation;
     bool is_empty = store->store_id != view->store_id ||
                     mu__replica_is(&view->learner, task, incarnation);
 
+    if (!is_empty && has_restored(run, &view->primary, task))
+        return; /* it may be given back */
     if (!model_is_member(view, task, incarnation))
         *store = (struct store){0};
     else if (is_empty)
@@ -236,7 +268,7 @@ static void heard(struct view_model *model, uint32_t task,
                       view->learner.incarnation);
     partition = &run->partitions[view->partition];
     check_number(run, partition, view);
-    take_view(&partition->stores[task], view, task, incarnation);
+    take_view(run, &partition->stores[task], view, task);
     if (mu__replica_is(&view->primary, task, incarnation))
         check_primary(run, partition, &partition->stores[task], view);
 }
@@ -353,7 +385,8 @@ static void report(struct run *run, uint32_t task)
     for (uint32_t i = 0; i < WATCHED; i++) {
         struct partition *partition = &run->partitions[i];
 
-        if (!mu__replica_is(&partition->newest.primary, task, server->incarnation))
+        if (!mu__replica_is(&partition->newest.primary, task, server->incarnation) &&
+            !has_restored(run, &partition->newest.primary, task))
             continue;
         run->reached[ADOPTED] += partition->reported_to != run->chiefs;
         partition->reported_to = run->chiefs;
@@ -363,11 +396,24 @@ static void report(struct run *run, uint32_t task)
 
 /* ---- Faults ---- */
 
+/* It has what it was the primary of. */
+static void restore_server(struct run *run, uint32_t task)
+{
+    const struct model_server *server = &run->model.servers[task];
+
+    model_restore(&run->model, task);
+    for (uint32_t i = 0; i < WATCHED; i++)
+        if (!has_restored(run, &server->views[i].primary, task))
+            run->partitions[i].stores[task] = (struct store){0};
+}
+
 static void turn_server(struct run *run, uint32_t task)
 {
     struct model_server *server = &run->model.servers[task];
 
-    if (!server->runs) {
+    if (!server->runs && run->journals && server->incarnation > 0) {
+        restore_server(run, task);
+    } else if (!server->runs) {
         model_start(&run->model, task);
         run->draining[task] = false;
         for (uint32_t i = 0; i < WATCHED; i++)
@@ -623,6 +669,7 @@ static void begin(struct run *run, uint64_t seed)
     run->news = chance(run, 60);
     run->has_store = chance(run, 50);
     run->drains = chance(run, 30);
+    run->journals = chance(run, 33);
     run->chiefs = 1;
     model_init(&run->model, &config, sim_draw(&run->random));
     run->model.owner = run;

@@ -1,5 +1,6 @@
 /* The rules by which views change, by rows: what happens, and the view of one partition
  * that comes of it. */
+#include "actors/views/internal.h"
 #include "muster/error.h"
 #include "tests/support/test.h"
 #include "tests/support/views/model.h"
@@ -17,6 +18,7 @@ static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS};
  *     ^0  its link is up, without a report            r0  its task is removed
  *     v0  it says that the learner is level           a0  its task is added
  *     l0  that the other replica is lost              d0  that it has diverged
+ *     j0  as +0, with its journal                     k0  the same without a report
  *
  * or of the chief:
  *
@@ -142,6 +144,29 @@ static const struct story stories[] = {
     {"its place was taken", 1, 4, "+0 +1 +2 m0 -1 t20 R m255 ~0 ~1 ~2", "3: 0.1 - 2.1"},
     {"a newer view that was reported counts", 1, 4, "+0 +1 +2 S l1 R ~0 ~1 ~2",
      "3: 1.1 - 0.1"},
+
+    {"a primary with its journal goes on", 0, 0, "+0 +1 x0 t9999 j0", "2: 0.2 - -"},
+    {"it is heard first", 0, 0, "+0 +1 x0 k0 t9999", "1: 0.1 - -"},
+    {"and then goes on", 0, 0, "+0 +1 x0 k0 ~0", "2: 0.2 - -"},
+    {"one that comes without it has lost it", 0, 0, "+0 +1 x0 +0 x0 j0",
+     "3: 0.3 - - lost"},
+    {"as often as it dies", 0, 0, "+0 +1 x0 j0 x0 j0", "3: 0.3 - -"},
+    {"also if it had not heard that it goes on", 0, 0, "+0 +1 x0 m0 j0 x0 m255 j0",
+     "3: 0.3 - -"},
+    {"or if the chief had not heard of it", 0, 0, "+0 +1 x0 k0 x0 j0", "2: 0.3 - -"},
+    {"a backup that lives is preferred", 1, 1, "+0 +1 x1 j1", "3: 0.1 - 1.2"},
+    {"of both that die the one with its journal goes on", 1, 1, "+0 +1 x0 x1 j1",
+     "2: 1.2 - -"},
+    {"and fills the other one", 1, 1, "+0 +1 x0 x1 +0 j1", "3: 1.2 - 0.2"},
+    {"a journal of before its backup took over is of no use", 1, 1,
+     "+0 +1 x1 t20 x0 j1 +0", "3: 1.2 0.2 - lost"},
+    {"nor is one of a server that was removed", 0, 0, "+0 +1 x0 r0 j0",
+     "2: 1.1 - - lost refused"},
+    {"a chief that has its store knows it", 0, 0, "+0 +1 x0 R j0 ~1", "+: 0.2 - -"},
+    {"one that has lost it hears it from the journal", 0, 0, "+0 +1 x0 C j0 ~1",
+     "+: 0.2 - -"},
+    {"a view that the primary had not heard of is its own", 1, 1,
+     "+0 +1 m0 l1 m255 x0 x1 j1", "4: 1.2 - -"},
 };
 
 static void view_text(const struct view_model *model, uint32_t partition, char *text,
@@ -183,6 +208,14 @@ static int happen_to(struct view_model *model, char event, uint32_t task,
     case '~':
         model_link(model, task);
         return model_report(model, task);
+    case 'j':
+        model_restore(model, task);
+        model_link(model, task);
+        return model_report(model, task);
+    case 'k':
+        model_restore(model, task);
+        model_link(model, task);
+        return 0;
     case '^':
         if (!model->servers[task].runs)
             model_start(model, task);
@@ -299,6 +332,37 @@ TEST(test_stories)
     for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++)
         all &= goes_as_told(&stories[i]);
     assert_true(all);
+}
+
+/* ---- Journals ---- */
+
+/* Its next process had none, and became primary in its turn. */
+TEST(test_a_journal_of_an_older_process_gives_nothing_back)
+{
+    const struct mu__view_config two = {2, 1, GRACE_MS, RECOVERY_MS};
+    static const char *const before[] = {"+0", "+1", "x1",  "t20", "+1",
+                                         "v0", "x0", "t20", "x1"};
+    uint8_t stores[MU__NUMBERED_BYTES];
+    uint8_t former[8] = {1};
+    struct view_model model;
+    uint64_t store;
+
+    model_init(&model, &two, 7);
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
+        assert_int_equal(happen(&model, before[i], 1), 0);
+    store = store_of(&model, 1);
+    assert_int_equal(mu__view_table_at(model.table, 1)->primary.incarnation, 2);
+    model_start(&model, 1);
+    model_link(&model, 1);
+    assert_int_equal(model_report(&model, 1), 0);
+    (void)mu__numbered_put(stores, &(struct mu__numbered){1, store});
+    assert_int_equal(mu__views_note_restored(model.table, model.servers[1].node,
+                                             (struct mu__view){former, sizeof former},
+                                             (struct mu__view){stores, sizeof stores}),
+                     0);
+    model_settle(&model);
+    assert_int_not_equal(store_of(&model, 1), store);
+    model_done(&model);
 }
 
 /* ---- Choices ---- */

@@ -2,17 +2,10 @@
  * other, or drained, under threads that add to a variable without end: each add counts
  * once, none fails. Servers are processes of their own: this very program, started with a
  * task as arguments. */
-#include "tests/real/tasks.h"
-
-#include <inttypes.h>
-#include <stdatomic.h>
+#include "tests/real/servers/writers.h"
 
 enum {
     SERVERS = 3,
-    WRITERS = 4,
-    ROWS = 64, /* each is a shard */
-    ROW = 512,
-    COUNT = ROWS * ROW,
     HEARTBEAT_MS = 100,
     SILENCE_MS = 1000,
     STOPPED_MS = 2 * SILENCE_MS,
@@ -36,91 +29,6 @@ static int play(char **argv)
     return tasks_play(argv, &options, NULL, 0);
 }
 
-/* ---- Threads that add ones ---- */
-
-struct writers {
-    pthread_t threads[WRITERS];
-    mu_variable *variable;
-    int64_t *ones;
-    atomic_bool stop;
-    atomic_int_least64_t adds;
-    atomic_int failure; /* code of the first one, with its */
-    char words[512];
-    atomic_uint_least64_t longest_ms;
-};
-
-static void note_failure(struct writers *writers, int code, const char *words)
-{
-    int none = 0;
-
-    if (atomic_compare_exchange_strong(&writers->failure, &none, code))
-        (void)snprintf(writers->words, sizeof writers->words, "%s", words);
-}
-
-static void note_time(struct writers *writers, uint64_t ms)
-{
-    uint_least64_t longest = atomic_load(&writers->longest_ms);
-
-    while (ms > longest &&
-           !atomic_compare_exchange_weak(&writers->longest_ms, &longest, ms))
-        continue;
-}
-
-static void *add_ones(void *arg)
-{
-    struct writers *writers = arg;
-
-    while (!atomic_load(&writers->stop)) {
-        uint64_t began_ms = cli_now_ms();
-        mu_error error = {0};
-        int rv = mu_variable_add(writers->variable, writers->ones,
-                                 COUNT * sizeof *writers->ones, SOON_MS, &error);
-
-        note_time(writers, cli_now_ms() - began_ms);
-        if (rv == 0)
-            atomic_fetch_add(&writers->adds, 1);
-        else
-            note_failure(writers, rv, error.message);
-    }
-    return NULL;
-}
-
-static void begin_writers(struct writers *writers, mu_variable *variable)
-{
-    memset(writers, 0, sizeof *writers);
-    writers->variable = variable;
-    writers->ones = calloc(COUNT, sizeof *writers->ones);
-    assert_non_null(writers->ones);
-    for (size_t i = 0; i < COUNT; i++)
-        writers->ones[i] = 1;
-    for (int i = 0; i < WRITERS; i++)
-        assert_int_equal(pthread_create(&writers->threads[i], NULL, add_ones, writers),
-                         0);
-}
-
-static void end_writers(struct writers *writers)
-{
-    if (writers->ones == NULL)
-        return;
-    atomic_store(&writers->stop, true);
-    for (int i = 0; i < WRITERS; i++)
-        assert_int_equal(pthread_join(writers->threads[i], NULL), 0);
-    free(writers->ones);
-    writers->ones = NULL;
-    if (writers->failure != 0)
-        fail_msg("an add failed: %s", writers->words);
-}
-
-/* Until more adds have succeeded than up to now. */
-static void wait_adds(struct writers *writers)
-{
-    int64_t enough = atomic_load(&writers->adds) + 2 * WRITERS;
-
-    for (int i = 0; i < SOON_MS && atomic_load(&writers->adds) < enough; i++)
-        nodes_pause();
-    assert_true(atomic_load(&writers->adds) >= enough);
-}
-
 /* ---- Three servers ---- */
 
 struct fixture {
@@ -140,12 +48,8 @@ static void start_server(struct fixture *f, int server)
 
 static int set_up(void **state)
 {
-    static const uint64_t dims[2] = {ROWS, ROW};
-    const mu_variable_spec spec = {
-        .name = "counts", .dtype = MU_I64, .rank = 2, .dims = dims, .shards = ROWS};
     struct fixture *f = calloc(1, sizeof *f);
     mu_node_options options;
-    mu_error error = {0};
 
     assert_non_null(f);
     nodes_init(&f->nodes, 0, SERVERS);
@@ -156,7 +60,7 @@ static int set_up(void **state)
     f->chief = nodes_open_with(&f->nodes, &options);
     (void)snprintf(f->address, sizeof f->address, "tcp://%s",
                    mu_cluster_address(f->nodes.cluster, "chief", 0));
-    check(mu_variable_open(f->chief, &spec, SOON_MS, &error, &f->variable), &error);
+    f->variable = open_counts(f->chief);
     begin_writers(&f->writers, f->variable);
     *state = f;
     return 0;
@@ -173,24 +77,6 @@ static int tear_down(void **state)
         tasks_kill(&f->servers[i]);
     free(f);
     return 0;
-}
-
-/* Each add is there once. */
-static void assert_exact(struct fixture *f, const char *what)
-{
-    int64_t *data = calloc(COUNT, sizeof *data);
-    mu_error error = {0};
-
-    end_writers(&f->writers);
-    assert_non_null(data);
-    check(mu_variable_read(f->variable, data, COUNT * sizeof *data, SOON_MS, &error),
-          &error);
-    for (size_t i = 0; i < COUNT; i++)
-        assert_int_equal(data[i], f->writers.adds);
-    free(data);
-    (void)printf("%s: %" PRIdLEAST64 " adds, the longest took %" PRIuLEAST64 " ms\n",
-                 what, atomic_load(&f->writers.adds),
-                 atomic_load(&f->writers.longest_ms));
 }
 
 /* ---- What the status says ---- */
@@ -358,7 +244,7 @@ TEST_ON(test_snapshots_while_a_server_is_killed, struct fixture *f, set_up, tear
     if (snapshots.failure != 0)
         fail_msg("a snapshot: %s", snapshots.words);
     free(snapshots.data);
-    assert_exact(f, "snapshots");
+    assert_exact(&f->writers, "snapshots");
 }
 
 TEST_ON(test_killed_servers, struct fixture *f, set_up, tear_down)
@@ -370,7 +256,7 @@ TEST_ON(test_killed_servers, struct fixture *f, set_up, tear_down)
     wait_adds(&f->writers);
     for (int round = 0; round < SERVERS || cli_now_ms() < end_ms; round++)
         kill_two(f, round % SERVERS);
-    assert_exact(f, "killed");
+    assert_exact(&f->writers, "killed");
 }
 
 static int primary_of_some(struct fixture *f)
@@ -409,7 +295,7 @@ TEST_ON(test_stopped_servers, struct fixture *f, set_up, tear_down)
         assert_int_equal(kill(f->servers[server], SIGCONT), 0);
         wait_adds(&f->writers);
     }
-    assert_exact(f, "stopped");
+    assert_exact(&f->writers, "stopped");
 }
 
 /* ---- Moves ---- */
@@ -460,7 +346,7 @@ TEST_ON(test_a_server_that_comes_back, struct fixture *f, set_up, tear_down)
     }
     wait_spread(f);
     wait_adds(&f->writers);
-    assert_exact(f, "come back");
+    assert_exact(&f->writers, "come back");
 }
 
 static int drain(struct fixture *f, int server, int64_t timeout_ms, mu_error *ret_error)
@@ -490,7 +376,7 @@ TEST_ON(test_drained_servers, struct fixture *f, set_up, tear_down)
         start_server(f, (i + 1) % SERVERS);
     }
     wait_spread(f);
-    assert_exact(f, "drained");
+    assert_exact(&f->writers, "drained");
 }
 
 /* There is nobody to take what the last but one has. */
@@ -505,7 +391,7 @@ TEST_ON(test_a_drain_in_vain, struct fixture *f, set_up, tear_down)
                         "/job:ps/task:1 still has 0 primaries and 256 backups: there are "
                         "too few other servers to take them");
     wait_adds(&f->writers);
-    assert_exact(f, "in vain");
+    assert_exact(&f->writers, "in vain");
 }
 
 int main(int argc, char **argv)

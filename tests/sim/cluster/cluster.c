@@ -117,6 +117,7 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
         .takes_offer = task->takes_offer,
         .address = task->advertises != NULL ? task->advertises : task->address,
         .journal = task->journal.storage,
+        .journal_spare_bytes = task->journal_spare_bytes,
         .upcalls = {.taken = on_taken, .taken_owner = task},
     };
     struct mu__world_hooks hooks;

@@ -1,5 +1,7 @@
 #include "tests/support/views/model.h"
 
+#include "actors/views/internal.h"
+#include "runtime/base/byte_order.h"
 #include "tests/support/test.h"
 
 void model_init(struct view_model *model, const struct mu__view_config *config,
@@ -49,6 +51,16 @@ void model_start(struct view_model *model, uint32_t task)
     struct model_server *server = &model->servers[task];
 
     *server = (struct model_server){.incarnation = server->incarnation + 1, .runs = true};
+}
+
+void model_restore(struct view_model *model, uint32_t task)
+{
+    struct model_server *server = &model->servers[task];
+
+    if (server->journal == 0)
+        server->journal = server->incarnation;
+    server->incarnation++;
+    server->runs = true;
 }
 
 void model_crash(struct view_model *model, uint32_t task)
@@ -101,6 +113,33 @@ bool model_is_member(const struct mu__partition_view *view, uint32_t task,
            mu__replica_is(&view->learner, task, incarnation);
 }
 
+/* What it has of former processes, and was not told to serve. */
+static void report_restored(struct view_model *model, uint32_t task)
+{
+    const struct model_server *server = &model->servers[task];
+    uint8_t former[8 * MU__FORMER_MAX];
+    uint8_t bytes[MU__PARTITIONS * MU__NUMBERED_BYTES];
+    uint8_t *end = bytes;
+    uint32_t count = 0;
+
+    for (uint64_t i = server->journal; i > 0 && i <= server->incarnation; i++)
+        mu__store_little(former + 8 * (count++ % MU__FORMER_MAX), i, 8);
+    for (uint32_t i = 0; count > 0 && i < MU__PARTITIONS; i++) {
+        const struct mu__replica *primary = &server->views[i].primary;
+
+        if (primary->task == task && primary->incarnation >= server->journal &&
+            primary->incarnation < server->incarnation)
+            end = mu__numbered_put(end,
+                                   &(struct mu__numbered){i, server->views[i].store_id});
+    }
+    if (count > MU__FORMER_MAX)
+        count = MU__FORMER_MAX;
+    assert_int_equal(mu__views_note_restored(
+                         model->table, server->node, (struct mu__view){former, 8 * count},
+                         (struct mu__view){bytes, (uint32_t)(end - bytes)}),
+                     0);
+}
+
 int model_report(struct view_model *model, uint32_t task)
 {
     struct model_server *server = &model->servers[task];
@@ -111,6 +150,7 @@ int model_report(struct view_model *model, uint32_t task)
         if (server->views[i].number != 0)
             end = mu__views_put(end, &server->views[i]);
     server->has_reported = true;
+    report_restored(model, task);
     return mu__view_table_held(model->table, server->node,
                                (struct mu__view){bytes, (uint32_t)(end - bytes)},
                                server->known, model->now_ms);

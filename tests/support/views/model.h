@@ -10,7 +10,8 @@
 enum { MODEL_SERVERS = 5, MODEL_TO_ALL = 0xFF };
 
 struct model_server {
-    uint64_t incarnation; /* of its newest process, from 1 */
+    uint64_t incarnation; /* of its newest process, from 1, */
+    uint64_t journal;     /* and of the first that wrote its journal; 0: it has none */
     bool runs;
     bool has_reported; /* over the link that it has */
     bool known;
@@ -51,6 +52,9 @@ void model_store_lost(struct view_model *model);
 /* A new process of a server; the old one has crashed before. */
 void model_start(struct view_model *model, uint32_t task);
 void model_crash(struct view_model *model, uint32_t task);
+
+/* The same with all that the former processes had, from their journal. */
+void model_restore(struct view_model *model, uint32_t task);
 
 /* The link to the chief; and then the server's report. */
 void model_link(struct view_model *model, uint32_t task);
