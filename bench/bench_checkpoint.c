@@ -60,7 +60,7 @@ static void begin_world(struct world *world)
 {
     const char *folder = getenv("TMPDIR");
     mu_node_options options;
-    char name[16];
+    char name[24];
 
     (void)snprintf(world->directory, sizeof world->directory, "%s/muster-bench-XXXXXX",
                    folder == NULL ? "/tmp" : folder);
