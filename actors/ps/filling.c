@@ -349,7 +349,7 @@ static void take_fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition
     if (p->filling.active)
         return;
     p->filling.active = true;
-    p->generation = body->view;
+    p->generation = mu__generation_of(body->view);
     p->record = body->record;
     mu__store_set_position(p->store,
                            (struct mu__store_position){body->serial, body->creations});

@@ -272,7 +272,7 @@ static void keep_stream(struct ps *ps, struct partition *p, bool is_raised, bool
     struct stream *stream = &p->streams[TO_BACKUP];
 
     if (stream->needed)
-        p->safe = mu__stream_acked(p);
+        p->safe = mu__stream_replicated(p);
     if (is_raised)
         mu__stream_raise(ps, p);
     else if (!stays)

@@ -134,16 +134,21 @@ static bool lacks_replica(const struct partition *p)
     return !p->streams[TO_BACKUP].needed && !p->streams[TO_LEARNER].needed;
 }
 
-uint64_t mu__stream_acked(const struct partition *p)
+uint64_t mu__stream_replicated(const struct partition *p)
 {
-    uint64_t acked = p->journaled;
+    uint64_t acked = p->strict && lacks_replica(p) ? p->safe : UINT64_MAX;
 
-    if (p->strict && lacks_replica(p) && p->safe < acked)
-        acked = p->safe;
     for (int i = 0; i < STREAMS; i++)
         if (p->streams[i].needed && p->streams[i].acked < acked)
             acked = p->streams[i].acked;
     return acked;
+}
+
+uint64_t mu__stream_acked(const struct partition *p)
+{
+    uint64_t replicated = mu__stream_replicated(p);
+
+    return replicated < p->journaled ? replicated : p->journaled;
 }
 
 static bool need_sums(struct partition *p)

@@ -65,8 +65,10 @@ void mu__stream_drain(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint16_t kind,
                      const void *body, size_t size);
 
-/* The last record that all have for whom answers wait. */
+/* The last record that all have for whom answers wait; the same of replicas alone,
+ * without the journal. */
 uint64_t mu__stream_acked(const struct partition *p);
+uint64_t mu__stream_replicated(const struct partition *p);
 
 void mu__stream_on_records_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 

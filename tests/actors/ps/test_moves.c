@@ -14,7 +14,7 @@ static void fill_beside_until(struct fixture *f, uint16_t kind)
     set_view(f, f->servers[1], view);
     set_view(f, f->servers[0], view);
     net_run_to_frame(&f->net, kind);
-    f->generation = f->number; /* of which the client hears soon */
+    f->generation = mu__generation_of(f->number); /* of which the client hears soon */
 }
 
 static void begin_large(struct fixture *f)
@@ -44,12 +44,12 @@ TEST_ON(test_a_learner_takes_the_place_of_the_backup, struct fixture *f, set_up,
     change_view(f, f->servers[0], f->servers[1], f->servers[2]);
     assert_int_equal(f->news, MU__REPLICA_LEVEL);
     assert_true(f->learner_news);
-    assert_int_equal(f->generation, 2);
+    assert_int_equal(f->generation, mu__generation_of(2));
     assert_added(f, f->servers[0]);
     change_view(f, f->servers[0], f->servers[2], NULL);
     set_view(f, f->servers[1], next_view(f, f->servers[0], f->servers[2], NULL));
     f->number--;
-    assert_int_equal(f->generation, 2);
+    assert_int_equal(f->generation, mu__generation_of(2));
     assert_added(f, f->servers[0]);
     net_crash(f->servers[0]);
     change_view(f, f->servers[2], NULL, NULL);
@@ -192,7 +192,7 @@ TEST_ON(test_a_primary_hands_over, struct fixture *f, set_up, tear_down)
     assert_null(answer_to(f, write));
     assert_null(answer_to(f, read));
     tell_two(f, f->servers[1], f->servers[0], false);
-    assert_int_equal(f->generation, 3);
+    assert_int_equal(f->generation, mu__generation_of(3));
     assert_content(f, f->servers[1], 1);
     assert_int_equal(need_answer(f, post_write(f, f->servers[1], f->effect))->code, 0);
     assert_added(f, f->servers[1]);
@@ -241,7 +241,7 @@ TEST_ON(test_a_handover_ends_with_the_backup, struct fixture *f, set_up, tear_do
     assert_int_equal(f->news, MU__REPLICA_LOST);
     assert_null(answer_to(f, write));
     change_view(f, f->servers[0], NULL, NULL);
-    assert_int_equal(f->generation, 3);
+    assert_int_equal(f->generation, mu__generation_of(3));
     assert_added(f, f->servers[0]);
     assert_content(f, f->servers[0], 1);
 }
@@ -252,7 +252,7 @@ TEST_ON(test_a_handover_that_is_called_off, struct fixture *f, set_up, tear_down
     tell_two(f, f->servers[0], f->servers[1], true);
     assert_null(answer_to(f, add_once(f, f->servers[0])));
     tell_two(f, f->servers[0], f->servers[1], false);
-    assert_int_equal(f->generation, 3);
+    assert_int_equal(f->generation, mu__generation_of(3));
     assert_added(f, f->servers[0]);
     assert_content(f, f->servers[0], 1);
 }

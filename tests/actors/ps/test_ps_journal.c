@@ -61,6 +61,20 @@ TEST_ON(test_what_was_answered_is_there_again, struct fixture *f, set_up, tear_d
     end_journal(f, storage);
 }
 
+/* What was on two servers is read, as soon as the new view is in the file. */
+TEST_ON(test_a_strict_primary_with_a_journal_reads, struct fixture *f, set_up, tear_down)
+{
+    struct sim_storage *storage = begin_journal(f);
+
+    f->strict = true;
+    begin_two(f);
+    assert_int_equal(need_answer(f, add_once(f, f->servers[0]))->code, 0);
+    net_crash(f->servers[1]);
+    change_view(f, f->servers[0], NULL, NULL);
+    assert_content(f, f->servers[0], 1);
+    end_journal(f, storage);
+}
+
 /* Whatever of the last records is in the file: they were answered. */
 TEST_ON(test_no_answer_comes_before_the_flush, struct fixture *f, set_up, tear_down)
 {
@@ -309,7 +323,7 @@ TEST_ON(test_a_full_disk_makes_writes_wait, struct fixture *f, set_up, tear_down
     uint64_t write;
 
     (void)add_once(f, f->servers[0]);
-    sim_storage_limit(storage, storage->size + 100);
+    sim_storage_limit(storage, storage->size + 40);
     write = add_once(f, f->servers[0]);
     net_run_for(&f->net, 1000);
     assert_null(answer_to(f, write));

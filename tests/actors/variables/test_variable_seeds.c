@@ -25,7 +25,7 @@ enum {
     ITEMS_MAX = 200000,     /* a few: for content that is filled in pieces */
     SHARDS_MAX = ITEMS,
     WRITERS_MAX = 8,
-    SERVERS_MAX = 3,
+    SERVERS_MAX = 4,
     CHAOS_MS = 8 * 1000,
     HEALED_MS = 300 * 1000,
     RECOVERY_MS = MU__VIEW_RECOVERY_MS,

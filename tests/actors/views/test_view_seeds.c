@@ -18,6 +18,7 @@
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/views/model.h"
+#include "tests/support/views/reached.h"
 
 #include <inttypes.h>
 
@@ -70,33 +71,6 @@ struct run {
     uint64_t *reached;
     char *broken;
     struct partition partitions[WATCHED];
-};
-
-enum reached {
-    PROMOTED,
-    FILLED,
-    HANDED_OVER,
-    SPREAD,
-    DROPPED,
-    LOST,
-    ADOPTED,
-    UNKNOWN_PRIMARY,
-    UNKNOWN_BACKUP,
-    RESTORED,
-    REACHED
-};
-
-static const char *const reached_words[REACHED] = {
-    [PROMOTED] = "backups that became primary",
-    [FILLED] = "learners that became backup",
-    [HANDED_OVER] = "primaries that were ready to hand over",
-    [SPREAD] = "runs in which load was spread in the end",
-    [DROPPED] = "replicas that were dropped",
-    [LOST] = "partitions that began anew",
-    [ADOPTED] = "partitions that went on under another chief",
-    [UNKNOWN_PRIMARY] = "partitions lost as the primary died without a report",
-    [RESTORED] = "primaries that went on with their journal",
-    [UNKNOWN_BACKUP] = "primaries that went on as a later one died without a report",
 };
 
 #define BREAK(run, ...)                                      \
