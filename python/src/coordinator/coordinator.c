@@ -531,7 +531,8 @@ static PyMethodDef methods[] = {
      "is resolved."},
     {"drain", MUPY_METHOD(coordinator_drain), METH_VARARGS | METH_KEYWORDS,
      "drain(worker, timeout=None, worker_type=\"worker\")\n--\n\n"
-     "Let a worker finish its closures, then leave."},
+     "Let a worker finish its closures, then leave; with worker_type=\"ps\" let a\n"
+     "parameter server give all that it has to others."},
     {"forget", MUPY_METHOD(coordinator_forget), METH_VARARGS | METH_KEYWORDS,
      "forget(timeout=None)\n--\n\n"
      "Remove the named closures that have finished from the journal."},
