@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { ELEMENTS = 256, THREADS = 8, SERVERS = 2, KILLS_MAX = 16 };
@@ -120,7 +121,8 @@ static void report(const char *metric, double value, const char *unit, double li
                                     .value = value,
                                     .unit = unit,
                                     .limit = limit,
-                                    .target = target};
+                                    .target = target,
+                                    .less_is_more = strcmp(unit, "1/s") != 0};
 
     bench_report(&line);
 }
