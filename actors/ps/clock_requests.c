@@ -303,12 +303,15 @@ static void report_to_all_clocks(struct mu__ctx *ctx, struct ps *ps,
 {
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct partition *p = ps->partitions[i];
+        struct mu__clock *clock;
+        struct mu__clock *next;
 
         if (p == NULL || p->role != SERVING)
             continue;
-        for (struct mu__clock *clock = mu__clocks_first(&p->clocks); clock != NULL;
-             clock = mu__clocks_next(clock))
+        for (clock = mu__clocks_first(&p->clocks); clock != NULL; clock = next) {
+            next = mu__clocks_next(clock); /* it may end with its last member */
             report_to_clock(ctx, ps, p, clock, news);
+        }
     }
 }
 

@@ -156,6 +156,41 @@ TEST_ON(test_a_restarted_task_leaves_at_once, struct fixture *f, clocks_set_up, 
     assert_non_null(pass_of(step));
 }
 
+/* With their last members clocks end, while the server goes through them. */
+TEST_ON(test_a_node_that_leaves_ends_its_clocks, struct fixture *f, clocks_set_up,
+        tear_down)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct mu__node_down down = {.left = true};
+    struct mu__clock_set body = {.task = mu__view_str("/job:worker/task:0"),
+                                 .incarnation = members[0]->incarnation,
+                                 .partition = PARTITION};
+
+    change_view(f, f->servers[0], NULL, NULL);
+    body.generation = f->generation;
+    for (uint32_t i = 0; i < 3; i++) {
+        body.token = ++f->token;
+        body.member = 100 + i;
+        body.name = mu__view_str(names[i]);
+        say(members[0], MU__VARIABLES, f->servers[0], MU__CLOCK_SET, &body);
+        net_settle(&f->net);
+        assert_non_null(pass_of(body.token));
+    }
+    down.node = f->servers[0]->numbers[members[0] - f->net.processes];
+    say(members[0], MU__VARIABLES, f->servers[0], MU__NODE_DOWN, &down);
+    net_settle(&f->net);
+
+    body.staleness = 7; /* of none of them that is there still */
+    for (uint32_t i = 0; i < 3; i++) {
+        body.token = ++f->token;
+        body.member = 200 + i;
+        body.name = mu__view_str(names[i]);
+        say(members[0], MU__VARIABLES, f->servers[0], MU__CLOCK_SET, &body);
+        net_settle(&f->net);
+        assert_int_equal(pass_of(body.token)->code, 0);
+    }
+}
+
 /* ---- Copies ---- */
 
 TEST_ON(test_a_clock_survives_its_primary, struct fixture *f, clocks_set_up, tear_down)
