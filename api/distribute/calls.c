@@ -50,6 +50,15 @@ static void end_call(struct mu_context *context)
     uv_mutex_unlock(&run->lock);
 }
 
+static void report_call(struct mu_context *context, int rv, const mu_error *error)
+{
+    struct mu__distribution *run = context->run;
+
+    if (run->reports)
+        mu__tasks_report(run, context, error);
+    mu__result_keep(run, context->name, mu__result_make(rv, context->result, error));
+}
+
 /* A failed call breaks the barrier before it leaves, so that the others get its error. */
 static void make_call(struct mu_context *context)
 {
@@ -61,9 +70,7 @@ static void make_call(struct mu_context *context)
         mu__distribution_failed(run, &error);
     else if (run->barrier != NULL && context->plan->meets)
         mu__thread_barrier_leave(run->barrier, context->participant);
-    if (run->reports)
-        mu__tasks_report(run, context, &error);
-    mu__result_keep(run, context->name, mu__result_make(rv, context->result, &error));
+    report_call(context, rv, &error);
     end_call(context);
 }
 
@@ -179,11 +186,28 @@ static size_t call_in_threads(struct mu__distribution *run)
     return join_call_threads(run);
 }
 
+/* The run has failed elsewhere before this call was made: it ends with that error. */
+static void refuse_call(struct mu_context *context)
+{
+    struct mu__distribution *run = context->run;
+    mu_error error = {0};
+
+    if (run->news == NULL || mu__distribution_error(run, NULL) != 0 ||
+        !mu__tasks_failure(run, &error))
+        return;
+    mu__distribution_failed(run, &error);
+    report_call(context, error.code, &error);
+}
+
 /* One after the other, until an error. */
 static void call_in_turn(struct mu__distribution *run)
 {
-    for (size_t i = 0; i < run->plan.runs_count && !atomic_load(&run->over); i++)
+    size_t i = 0;
+
+    for (; i < run->plan.runs_count && !atomic_load(&run->over); i++)
         make_call(&run->contexts[i]);
+    if (i < run->plan.runs_count)
+        refuse_call(&run->contexts[i]);
 }
 
 int mu__distribution_call_all(struct mu__distribution *run, mu_error *ret_error,

@@ -1,6 +1,6 @@
 /* Results as maps and as bytes: what another process wrote is believed only if it is
- * whole. */
-#include "api/distribute/internal.h"
+ * whole. And the result of a call that was never made. */
+#include "api/distribute/independent.h"
 #include "tests/support/test.h"
 
 enum { MUTATIONS = 20000 };
@@ -144,6 +144,53 @@ TEST(test_mutations)
     free(copy);
     free(bytes);
     mu_value_free(result);
+}
+
+static int count_call(mu_context *context, void *user)
+{
+    (void)context;
+    ++*(unsigned *)user;
+    return 0;
+}
+
+/* It hears that the run has failed before its own call is made: that is its error, too,
+ * and not the end of a task that has done its work. */
+TEST(test_a_call_that_comes_too_late)
+{
+    struct mu__distribution *run = calloc(1, sizeof *run + sizeof run->contexts[0]);
+    struct mu__plan_run call = {.type = "worker"};
+    struct mu__task_news news = {.heard[NEWS_FAILED] = true};
+    unsigned calls = 0;
+    mu_error error = {0};
+    size_t left;
+
+    assert_non_null(run);
+    (void)mu_error_set(&news.why, -MU_EUNAVAILABLE, "worker 1 was killed");
+    assert_int_equal(uv_mutex_init(&news.lock), 0);
+    assert_int_equal(uv_mutex_init(&run->lock), 0);
+    assert_int_equal(uv_cond_init(&run->moved), 0);
+    run->news = &news;
+    run->results = mu_value_map();
+    run->plan.runs = &call;
+    run->plan.runs_count = 1;
+    run->options.worker = count_call;
+    run->options.worker_user = &calls;
+    run->contexts[0] =
+        (struct mu_context){.run = run, .plan = &call, .name = "/job:worker/task:0"};
+    atomic_store(&run->over, true);
+
+    assert_int_equal(mu__distribution_call_all(run, &error, &left), -MU_EUNAVAILABLE);
+    assert_string_equal(error.message, "worker 1 was killed");
+    assert_int_equal(calls, 0);
+    mu__result_error(mu_value_find(run->results, "/job:worker/task:0"), &error);
+    assert_int_equal(error.code, -MU_EUNAVAILABLE);
+    assert_int_equal(left, 0);
+
+    mu_value_free(run->results);
+    uv_cond_destroy(&run->moved);
+    uv_mutex_destroy(&run->lock);
+    uv_mutex_destroy(&news.lock);
+    free(run);
 }
 
 TEST_PROGRAM()
