@@ -46,7 +46,8 @@ int cmd_drain(struct cmd_client *client, mu_error *error)
                                    error);
     if (rv == 0)
         (void)printf("/job:%s/task:%d %s\n", type, index,
-                     is_server(type) ? "has no partitions any more" : "has left");
+                     is_server(type) ? "may be stopped: nothing is lost with it"
+                                     : "has left");
     mu_coordinator_close(coordinator);
     return cmd_exit_code(rv);
 }

@@ -175,7 +175,7 @@ class Cluster:
     def flags_of(self, task):
         flags = ["--plugin", self.options.build / "examples/counter.so",
                  "--set", f"closures={self.options.closures}"]
-        flags += ["--backups", "1"] if self.options.backups else []
+        flags += ["--backups", str(int(self.options.backups))]
         return flags + (["--journal", self.files / "journal"] if task is self.chief
                         else [])
 

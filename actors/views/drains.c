@@ -54,21 +54,22 @@ void mu__view_drains_add(struct mu__ctx *ctx, struct mu__view_drains *drains,
     keep_drain(ctx, drains, drain);
 }
 
-static bool has_nothing(const struct mu__view_table *table, uint32_t task)
+static void log_drained(struct mu__ctx *ctx, const struct mu__view_table *table,
+                        uint32_t task)
 {
     struct mu__view_roles roles;
 
     (void)mu__view_table_roles_of(table, task, &roles);
-    return roles.primary + roles.backup + roles.learner == 0;
+    mu__log(ctx, MU__LOG_INFO, "/job:ps/task:%" PRIu32 " has nothing any more%s", task,
+            roles.backup > 0 ? ", but backups, for which there is no other server" : "");
 }
 
 void mu__view_drains_settle(struct mu__ctx *ctx, struct mu__view_drains *drains,
                             const struct mu__view_table *table)
 {
     for (uint32_t i = drains->count; i-- > 0;)
-        if (has_nothing(table, drains->items[i].index)) {
-            mu__log(ctx, MU__LOG_INFO, "/job:ps/task:%" PRIu32 " has nothing any more",
-                    drains->items[i].index);
+        if (mu__view_table_has_drained(table, drains->items[i].index)) {
+            log_drained(ctx, table, drains->items[i].index);
             answer_drain(ctx, &drains->items[i], 0);
             remove_drain(drains, i);
         }

@@ -62,6 +62,7 @@ struct mu__view_table {
     struct view_server *servers; /* those of the cluster at the start come first */
     uint32_t servers_count;
     uint32_t servers_room;
+    uint32_t backups; /* of each partition: 0 as long as there is no second server */
     struct view_row rows[MU__PARTITIONS];
     bool has_begun;    /* a server has reported, */
     uint64_t begun_ms; /* first then, */

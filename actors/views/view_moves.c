@@ -43,7 +43,7 @@ static void count_members(const struct mu__view_table *table, struct view_server
                           struct view_server *backup)
 {
     primary->load.primaries++;
-    if (backup != NULL && table->config.backups > 0)
+    if (backup != NULL && table->backups > 0)
         backup->load.backups++;
 }
 
@@ -96,8 +96,7 @@ static bool is_movable(const struct mu__view_table *table, const struct view_row
 
     return row->view.number != 0 && !is_moving_row(row) && row->backup_fate == 0 &&
            mu__views_is_known(table, row) && mu__views_is_up(table, &row->view.primary) &&
-           (has_backup ? mu__views_is_up(table, &row->view.backup)
-                       : table->config.backups == 0);
+           (has_backup ? mu__views_is_up(table, &row->view.backup) : table->backups == 0);
 }
 
 static bool has_move_room(const struct view_server *server)
@@ -160,7 +159,7 @@ static bool hand_over(struct mu__view_table *table, struct view_row *row, bool i
     const struct view_server *backup = mover_of(table, &row->view.backup);
 
     if (backup == NULL || !is_movable(table, row) || !needs_handover(primary, backup) ||
-        !(is_settled || primary->is_draining || table->config.backups == 0) ||
+        !(is_settled || primary->is_draining || table->backups == 0) ||
         !has_move_room(primary) || !has_move_room(backup))
         return false;
     mu__views_hand_over(table, row);
@@ -173,7 +172,7 @@ static void drop_spare(struct mu__view_table *table, struct view_row *row)
 {
     const struct view_server *backup = mover_of(table, &row->view.backup);
 
-    if (table->config.backups > 0 || backup == NULL || is_moving_row(row) ||
+    if (table->backups > 0 || backup == NULL || is_moving_row(row) ||
         !mu__views_is_known(table, row) || !mu__views_is_up(table, &row->view.primary) ||
         needs_handover(mover_of(table, &row->view.primary), backup))
         return;
@@ -242,7 +241,7 @@ static bool is_expected_back(const struct mu__view_table *table,
 static bool is_whole(const struct mu__view_table *table, const struct view_row *row)
 {
     return row->view.number != 0 && mu__views_is_up(table, &row->view.primary) &&
-           (table->config.backups == 0 || mu__views_is_up(table, &row->view.backup));
+           (table->backups == 0 || mu__views_is_up(table, &row->view.backup));
 }
 
 /* Whether nothing is missing that has to be there first. */

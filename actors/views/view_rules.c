@@ -179,7 +179,7 @@ static bool begin_empty(struct mu__view_table *table, struct view_row *row)
         return false;
     view.primary = process_of(server);
     view.store_id = draw_identity(table);
-    if (table->config.backups > 0)
+    if (table->backups > 0)
         view.backup = process_of(choose_second(table, &view.primary, view.partition));
     decide_view(table, row, view);
     return true;
@@ -294,8 +294,7 @@ static bool add_learner(struct mu__view_table *table, struct view_row *row)
     const struct mu__partition_view *view = &row->view;
     struct mu__replica learner;
 
-    if (table->config.backups == 0 || is_replica(&view->backup) ||
-        is_replica(&view->learner))
+    if (table->backups == 0 || is_replica(&view->backup) || is_replica(&view->learner))
         return false;
     learner = process_of(choose_second(table, &view->primary, view->partition));
     return is_replica(&learner) &&
@@ -315,7 +314,7 @@ static bool have_all_reported(const struct mu__view_table *table)
 /* Whether servers that have not reported are waited for no more. */
 static bool is_informed(struct mu__view_table *table, uint64_t now_ms)
 {
-    if (!table->is_successor && table->config.backups == 0)
+    if (!table->is_successor && table->backups == 0)
         return true;
     if (!table->is_informed)
         table->is_informed =

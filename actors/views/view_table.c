@@ -29,6 +29,15 @@ struct view_server *mu__views_linked(const struct mu__view_table *table, uint32_
     return NULL;
 }
 
+static void set_backups(struct mu__view_table *table)
+{
+    uint32_t servers = 0;
+
+    for (uint32_t i = 0; i < table->servers_count; i++)
+        servers += !table->servers[i].is_removed;
+    table->backups = servers < 2 ? 0 : table->config.backups;
+}
+
 /* Makes one that is not linked. NULL: out of memory, or of numbers. */
 static struct view_server *need_view_server(struct mu__view_table *table, uint32_t task,
                                             uint64_t now_ms)
@@ -43,6 +52,7 @@ static struct view_server *need_view_server(struct mu__view_table *table, uint32
         return NULL;
     server = &table->servers[table->servers_count++];
     *server = (struct view_server){.task = task, .down_ms = now_ms};
+    set_backups(table);
     return server;
 }
 
@@ -268,6 +278,7 @@ int mu__view_table_added(struct mu__view_table *table, uint32_t task, uint64_t n
     if (server == NULL)
         return -MU_ENOMEM;
     server->is_removed = false;
+    set_backups(table);
     return 0;
 }
 
@@ -279,6 +290,7 @@ void mu__view_table_removed(struct mu__view_table *table, uint32_t task)
         return;
     unlink_server(table, server, server->down_ms);
     server->is_removed = true;
+    set_backups(table);
 }
 
 bool mu__view_table_drain(struct mu__view_table *table, uint32_t task)
@@ -550,7 +562,7 @@ bool mu__view_table_next_lost(struct mu__view_table *table, uint32_t *ret_task,
 static bool lacks_backup(const struct mu__view_table *table,
                          const struct mu__partition_view *view)
 {
-    return table->config.backups > 0 && view->backup.incarnation == 0;
+    return table->backups > 0 && view->backup.incarnation == 0;
 }
 
 static void add_up(const struct mu__view_table *table, const struct view_row *row,
@@ -622,4 +634,16 @@ const struct mu__partition_view *mu__view_table_at(const struct mu__view_table *
     const struct mu__partition_view *view = &table->rows[partition].view;
 
     return view->number == 0 ? NULL : view;
+}
+
+bool mu__view_table_has_drained(const struct mu__view_table *table, uint32_t task)
+{
+    struct mu__view_roles roles = {0};
+    uint32_t others = 0;
+
+    for (uint32_t i = 0; i < table->servers_count; i++)
+        others += table->servers[i].task != task && !table->servers[i].is_removed &&
+                  !table->servers[i].is_draining;
+    (void)mu__view_table_roles_of(table, task, &roles);
+    return roles.primary + roles.learner == 0 && (roles.backup == 0 || others < 2);
 }

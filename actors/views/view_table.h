@@ -82,7 +82,7 @@ enum { MU__VIEW_TABLE_BYTES = MU__PARTITIONS * MU__VIEW_BYTES };
 
 struct mu__view_config {
     uint32_t servers;     /* tasks of the parameter servers, at least 1 */
-    uint32_t backups;     /* of each partition: 0 or 1 */
+    uint32_t backups;     /* of each partition: 0 or 1, from two servers on */
     uint32_t grace_ms;    /* a link that is down for less makes no difference */
     uint32_t recovery_ms; /* for which unheard servers are waited for, see above */
 };
@@ -112,6 +112,9 @@ void mu__view_table_removed(struct mu__view_table *table, uint32_t task);
 /* A server is to give away all that it has, until another process of its task comes.
  * False: there is none of this task. */
 bool mu__view_table_drain(struct mu__view_table *table, uint32_t task);
+
+/* Whether it has nothing any more, or copies alone that no other server can take. */
+bool mu__view_table_has_drained(const struct mu__view_table *table, uint32_t task);
 
 /* VIEWS_HELD. -MU_ENOTFOUND: from no server that is linked; -MU_EINVALID: some views are
  * nonsense, and the others were taken; -MU_ENOMEM, and the others were taken. */

@@ -78,7 +78,7 @@ mu_value *mu__views_value(const struct mu__view_table *table)
     mu_value *map = mu_value_map();
 
     mu__view_table_totals(table, &totals);
-    set_number(map, "backups", table->config.backups);
+    set_number(map, "backups", table->backups);
     set_number(map, "placed", totals.placed);
     set_number(map, "without_primary", totals.without_primary);
     set_number(map, "degraded", totals.degraded);

@@ -77,7 +77,7 @@ OPTION(SERVER_LOST_MS, NODES,
        "call, until it is back; 0: calls wait for it")
 OPTION(BACKUPS, NODES,
        "chief: copies of what each parameter server has, on other ones, which take its "
-       "place when it is lost")
+       "place when it is lost; with one server there are none")
 OPTION(STRICT, NODES,
        "chief: whether writes to what has lost its backup wait until it has another")
 OPTION(EFFECT_WAIT_MS, NODES,

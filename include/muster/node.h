@@ -105,8 +105,9 @@ typedef struct mu_node_options {
                                    server that was never connected is waited for. Default
                                    10000, 0: never */
     unsigned backups;           /* chief: copies of what each parameter server has, on
-                                   others, which take its place when it is lost: default
-                                   0, or 1 */
+                                   others, which take its place when it is lost: 0, or
+                                   1 (the default), which is 0 as long as there is one
+                                   server alone */
     unsigned strict;            /* chief: 1: with `backups`, writes to what has lost its
                                    copy wait until it has another, and reads that would
                                    show more than was on two servers; default 0 */

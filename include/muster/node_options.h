@@ -29,7 +29,7 @@
     NUMBER(SERVER_FAILURES, server_failures, 3, 0, 65535)                                \
     NUMBER(SERVER_FAILURES_MS, server_failures_ms, 600000, 1, 86400000)                  \
     NUMBER(SERVER_LOST_MS, server_lost_ms, 10000, 0, 86400000)                           \
-    NUMBER(BACKUPS, backups, 0, 0, 1)                                                    \
+    NUMBER(BACKUPS, backups, 1, 0, 1)                                                    \
     NUMBER(STRICT, strict, 0, 0, 1)                                                      \
     NUMBER(EFFECT_WAIT_MS, effect_wait_ms, 60000, 1, 86400000)                           \
     COMPUTED(TIMEOUTS, timeouts, MU_TIMEOUTS_OF_WORKERS, "a tenth of the workers", 0,    \

@@ -3,10 +3,11 @@
  * A variable has a name, a dtype and a shape. It is cut along its first dimension into
  * shards (the first shards get one row more when it does not divide evenly). Each shard
  * is in one of 256 partitions, by the name and its number, which are spread over the
- * parameter servers. With the chief's option `backups` a partition is on two servers, and
- * an acknowledged write survives the loss of any one. Every call blocks until it is done
- * or `timeout_ms` has passed (negative: no timeout), and may be made on any thread except
- * a loop's. Buffers are dense, in row-major order and host byte order.
+ * parameter servers. With two servers or more a partition is on two, unless the chief's
+ * option `backups` is 0, and an acknowledged write survives the loss of any one. Every
+ * call blocks until it is done or `timeout_ms` has passed (negative: no timeout), and may
+ * be made on any thread except a loop's. Buffers are dense, in row-major order and host
+ * byte order.
  *
  * Errors of every call: -MU_EUNAVAILABLE names a server that was connected and has been
  * away for `server_lost_ms` (node.h), or until the timeout if that is sooner; when it is

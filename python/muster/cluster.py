@@ -237,7 +237,7 @@ class LocalCluster:
     log_level: "error", "warn", "info" or "debug", of the tasks' logs, which go to the
     logger "muster".
     of_nodes: options of every node, named as in Node(): heartbeat=0.2, server_lost=3,
-    backups=1 (what each parameter server has, another one has, too).
+    backups=0 (no other parameter server has what each has, too).
 
     Returns at once: scheduled closures wait for workers. A context manager. The processes
     also end when the cluster is garbage collected, and when this process ends, even if it

@@ -255,7 +255,7 @@ TEST(test_a_drained_server_that_comes_back)
     model_done(&model);
 }
 
-/* With nobody to take it, it keeps the copies. */
+/* With nobody to take them, it keeps the copies, which are no reason to wait. */
 TEST(test_a_drained_server_keeps_what_nobody_takes)
 {
     const struct mu__view_config config = {2, 1, GRACE_MS, RECOVERY_MS};
@@ -265,9 +265,13 @@ TEST(test_a_drained_server_keeps_what_nobody_takes)
     come(&model, 0);
     come(&model, 1);
     drain(&model, 0);
+    assert_false(mu__view_table_has_drained(model.table, 0));
     finish_whole(&model);
     assert_int_equal(count(&model).primaries[1], MU__PARTITIONS);
     assert_int_equal(count(&model).backups[0], MU__PARTITIONS);
+    assert_true(mu__view_table_has_drained(model.table, 0));
+    assert_int_equal(mu__view_table_added(model.table, 2, model.now_ms), 0);
+    assert_false(mu__view_table_has_drained(model.table, 0));
     model_done(&model);
 }
 

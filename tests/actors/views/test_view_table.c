@@ -48,6 +48,8 @@ static const struct story stories[] = {
     {"a learner that is lost makes room for the next", 1, 0, "+0 t1000 +1 +2 l0",
      "4: 0.1 - 2.1"},
     {"no backup without the option", 0, 0, "+0 +1 v0 t1000", "1: 0.1 - -"},
+    {"one server alone has none, and is not waited for", 1, 0, "r1 +0", "1: 0.1 - -"},
+    {"with a second one there is a backup", 1, 0, "r1 +0 a1 +1 v0", "3: 0.1 1.1 -"},
     {"a removed home is replaced", 0, 0, "+1 r0", "1: 1.1 - -"},
 
     {"a short break of the primary's link changes nothing", 1, 1, "+0 +1 -1 t19 ~1",

@@ -239,6 +239,7 @@ struct fixture {
 static struct fixture *set_up_with(int servers)
 {
     struct fixture *f = calloc(1, sizeof *f);
+    mu_node_options options;
 
     assert_non_null(f);
     f->servers_count = servers;
@@ -248,7 +249,9 @@ static struct fixture *set_up_with(int servers)
     f->worker = tasks_start("worker", 0, f->nodes.json);
     for (int i = 0; i < servers; i++)
         f->servers[i] = tasks_start("ps", i, f->nodes.json);
-    f->chief = nodes_open(&f->nodes, "chief", 0);
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.backups = 0;
+    f->chief = nodes_open_with(&f->nodes, &options);
     f->coordinator = nodes_coordinator(f->chief);
     nodes_wait_log(&f->nodes, "/job:worker/task:0 takes closures");
     return f;

@@ -97,6 +97,7 @@ struct fixture {
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
+    mu_node_options options;
     mu_error error;
 
     assert_non_null(f);
@@ -106,7 +107,9 @@ static int set_up(void **state)
     f->worker = tasks_start("worker", 0, f->nodes.json);
     for (int i = 0; i < 2; i++)
         f->servers[i] = tasks_start("ps", i, f->nodes.json);
-    f->chief = nodes_open(&f->nodes, "chief", 0);
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.backups = 0;
+    f->chief = nodes_open_with(&f->nodes, &options);
     f->coordinator = nodes_coordinator(f->chief);
     if (open_w(f->chief, 0, &error, &f->w) != 0 ||
         mu_per_worker_open(f->coordinator, "make_handle", NULL, SOON_MS, &error,
