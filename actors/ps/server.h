@@ -35,6 +35,7 @@
 #include "actors/ps/journal/journal_state.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/staging.h"
+#include "actors/ps/store_snapshots.h"
 #include "actors/ps/variable_store.h"
 #include "actors/ps/writers.h"
 
@@ -118,6 +119,12 @@ struct partition {
     uint64_t journaled;  /* up to this record; UINT64_MAX: none is waited for */
 };
 
+/* Of all partitions. */
+struct open_snapshots {
+    struct mu__snapshot_usage usage;
+    uint64_t timer; /* 0: not set */
+};
+
 /* A node whose link is up. */
 struct ps_node {
     uint32_t node;
@@ -133,7 +140,7 @@ struct ps {
     const char *leader;
     struct mu__store_limits limits;
     uint64_t bytes_used;
-    uint64_t copied;
+    struct open_snapshots snapshots;
     uint64_t staged_used;
     struct partition *partitions[MU__PARTITIONS];     /* NULL: not here */
     struct mu__partition_view newest[MU__PARTITIONS]; /* that were heard */
