@@ -1,7 +1,9 @@
 /* A backup that is filled again, and partitions that are moved, while training goes on:
  * variables on two parameter servers in other processes, and small adds by a thread. A
  * server is killed, and a new process of it gets copies of all; or it is drained, and the
- * other one gets its half. The limit is the rate of the adds without that. */
+ * other one gets its half. The limit is the rate of the adds without that.
+ *
+ *     bench_refill [refill|move] */
 #include "bench/adder.h"
 
 enum { SERVERS = 2, VARIABLES = 8, SHARDS = 16, SMALL_ELEMENTS = 256, ROUNDS_MAX = 5 };
@@ -17,6 +19,23 @@ struct world {
 static uint64_t count_filled_bytes(void)
 {
     return bench_size(1 << 20, UINT64_C(1) << 30);
+}
+
+/* Pages that were never written cost less to read. */
+static void assign_all(struct world *world)
+{
+    size_t bytes = (size_t)(count_filled_bytes() / VARIABLES);
+    float *data = malloc(bytes);
+    mu_error error;
+
+    if (data == NULL)
+        cluster_die("data", "out of memory");
+    for (size_t i = 0; i < bytes / sizeof(float); i++)
+        data[i] = (float)(i % 1000);
+    for (int i = 0; i < VARIABLES; i++)
+        cluster_check(mu_variable_assign(world->large[i], data, bytes, 60000, &error),
+                      &error);
+    free(data);
 }
 
 static void begin_filled(struct world *world, unsigned backups)
@@ -35,6 +54,7 @@ static void begin_filled(struct world *world, unsigned backups)
         world->large[i] = adder_open_floats(
             world->node, name, count_filled_bytes() / VARIABLES / sizeof(float), SHARDS);
     }
+    assign_all(world);
     adder_begin(&world->adder, world->node, SMALL_ELEMENTS, SERVERS);
     cluster_await(world->node, cluster_is_whole);
 }
@@ -71,17 +91,34 @@ static void drain_last(void *arg)
                   &error);
 }
 
+static double servers_cpu_s(const struct world *world)
+{
+    double s = 0;
+
+    for (int i = 0; i < SERVERS; i++)
+        s += cluster_cpu_s(world->cluster.children[i]);
+    return s;
+}
+
 /* Of each round. */
 struct filled {
     uint64_t mb_per_s[ROUNDS_MAX];
     uint64_t permille[ROUNDS_MAX]; /* of the adds without */
+    uint64_t cpu_ms[ROUNDS_MAX];   /* of both servers, for each GB */
 };
 
-static void note_filled(struct filled *filled, uint64_t round, double bytes, double s,
-                        double share)
+/* How the copy goes that `work` does or awaits. */
+static void note_filled(struct filled *filled, uint64_t round, struct world *world,
+                        double bytes, double before, void (*work)(void *arg))
 {
+    double cpu_s = servers_cpu_s(world);
+    double s;
+    double during = adder_rate_beside(&world->adder, work, world, &s);
+
     filled->mb_per_s[round] = (uint64_t)(bytes / s / 1e6);
-    filled->permille[round] = (uint64_t)(1000 * share);
+    filled->permille[round] = (uint64_t)(1000 * during / before);
+    filled->cpu_ms[round] =
+        (uint64_t)((servers_cpu_s(world) - cpu_s) * 1e3 / (bytes / 1e9));
 }
 
 static void report_filled(struct filled *filled, uint64_t rounds, const char *rate,
@@ -99,6 +136,11 @@ static void report_filled(struct filled *filled, uint64_t rounds, const char *ra
         .value = (double)bench_median(filled->permille, rounds) / 1e3,
         .unit = "of 1",
         .target = 0.7});
+    bench_report(
+        &(struct bench_line){.bench = "refill",
+                             .metric = "processor time of both servers for that",
+                             .value = (double)bench_median(filled->cpu_ms, rounds) / 1e3,
+                             .unit = "s/GB"});
 }
 
 /* All partitions are on both servers. */
@@ -108,7 +150,6 @@ static void measure_refill(void)
     struct world world = {.node = NULL};
     struct filled filled;
     double before;
-    double during;
     double s;
 
     begin_filled(&world, 1);
@@ -118,8 +159,8 @@ static void measure_refill(void)
         cluster_pause_ms(200);
         cluster_restart_server(&world.cluster, 1);
         cluster_await(world.node, cluster_is_filling);
-        during = adder_rate_beside(&world.adder, await_copies, &world, &s);
-        note_filled(&filled, i, (double)count_filled_bytes(), s, during / before);
+        note_filled(&filled, i, &world, (double)count_filled_bytes(), before,
+                    await_copies);
         cluster_pause_ms(bench_size(20, 1000));
     }
     end_filled(&world);
@@ -135,14 +176,12 @@ static void measure_move(void)
     for (uint64_t i = 0; i < rounds; i++) {
         struct world world = {.node = NULL};
         double before;
-        double during;
         double s;
 
         begin_filled(&world, 0);
         before = adder_rate_beside(&world.adder, wait_a_while, NULL, &s);
-        during = adder_rate_beside(&world.adder, drain_last, &world, &s);
-        note_filled(&filled, i, (double)count_filled_bytes() / SERVERS, s,
-                    during / before);
+        note_filled(&filled, i, &world, (double)count_filled_bytes() / SERVERS, before,
+                    drain_last);
         end_filled(&world);
     }
     report_filled(&filled, rounds, "half of the partitions are moved",
@@ -153,7 +192,9 @@ int main(int argc, char **argv)
 {
     if (cluster_is_task(argc, argv))
         return cluster_play_server(argv);
-    measure_refill();
-    measure_move();
+    if (argc == 1 || strcmp(argv[1], "refill") == 0)
+        measure_refill();
+    if (argc == 1 || strcmp(argv[1], "move") == 0)
+        measure_move();
     return 0;
 }

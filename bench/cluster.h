@@ -176,6 +176,24 @@ static inline int cluster_play_server(char **argv)
     return cluster_play(argv, &options);
 }
 
+/* User and system time of a process, by /proc. */
+static inline double cluster_cpu_s(pid_t pid)
+{
+    char path[64];
+    unsigned long user = 0;
+    unsigned long system = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "r");
+    if (file == NULL ||
+        fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+               &user, &system) != 2)
+        cluster_die("processor time", path);
+    (void)fclose(file);
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
 /* Parameter servers in processes of their own, children 0 to `servers` - 1, and their
  * chief here. */
 static inline mu_node *cluster_begin(struct cluster *cluster, int servers,
@@ -240,7 +258,7 @@ static inline void cluster_await(mu_node *chief, bool (*is)(mu_node *chief))
     while (!is(chief)) {
         if (bench_now_ns() > limit_ns)
             cluster_die("partitions", "they do not become as expected for 60 s");
-        cluster_pause_ms(2);
+        cluster_pause_ms(20); /* a status costs its servers something */
     }
 }
 

@@ -42,7 +42,8 @@
 enum {
     STREAM_RECORDS_MAX = 1024, /* not acknowledged, of one partition */
     FILL_PIECE_BYTES = 1 << 16,
-    FILL_WINDOW_BYTES = 4 << 20, /* of all fillings, not acknowledged: at most */
+    FILL_WINDOW_MIN = 256 << 10, /* of all fillings, not acknowledged, */
+    FILL_WINDOW_MAX = 4 << 20    /* at most */
 };
 
 enum role {
@@ -85,7 +86,8 @@ struct filling {
 };
 
 /* The window of all fillings by this server. It grows while pieces are acknowledged soon,
- * so that a slow link stays free for heartbeats. */
+ * so that a slow link stays free for heartbeats, and only if they are not acknowledged at
+ * once, so that a fast one stays free for what programs write. */
 struct fill_window {
     uint64_t size;
     uint64_t in_flight;
