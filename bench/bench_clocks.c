@@ -8,29 +8,13 @@
 
 enum { MEMBERS = 8 };
 
-static int play_server(char **argv)
-{
-    mu_node_options options;
-    mu_node *node;
-
-    mu_node_options_init(&options);
-    node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
-    return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
-}
-
-static void check(int rv, const mu_error *error)
-{
-    if (rv != 0)
-        cluster_die("clock", error->message);
-}
-
 static void *tick_all(void *clock)
 {
     uint64_t ticks = bench_size(10, 5000);
     mu_error error;
 
     for (uint64_t i = 0; i < ticks; i++)
-        check(mu_clock_tick(clock, 30000, &error, NULL), &error);
+        cluster_check(mu_clock_tick(clock, 30000, &error, NULL), &error);
     return NULL;
 }
 
@@ -43,7 +27,7 @@ static double measure_steps(mu_node *node)
     mu_error error;
 
     for (int i = 0; i < MEMBERS; i++)
-        check(mu_clock_open(node, "steps", 0, 10000, &error, &clocks[i]), &error);
+        cluster_check(mu_clock_open(node, "steps", 0, 10000, &error, &clocks[i]), &error);
     start_ns = bench_now_ns();
     for (int i = 0; i < MEMBERS; i++)
         if (pthread_create(&threads[i], NULL, tick_all, clocks[i]) != 0)
@@ -64,12 +48,12 @@ static double measure_round_trip(mu_node *node)
     mu_clock *clock;
     mu_error error;
 
-    check(mu_clock_open(node, "alone", MU_CLOCK_UNLIMITED, 10000, &error, &clock),
-          &error);
+    cluster_check(mu_clock_open(node, "alone", MU_CLOCK_UNLIMITED, 10000, &error, &clock),
+                  &error);
     for (uint64_t i = 0; i < count; i++) {
         uint64_t start_ns = bench_now_ns();
 
-        check(mu_clock_tick(clock, 30000, &error, NULL), &error);
+        cluster_check(mu_clock_tick(clock, 30000, &error, NULL), &error);
         samples[i] = bench_now_ns() - start_ns;
     }
     mu_clock_close(clock);
@@ -80,15 +64,12 @@ int main(int argc, char **argv)
 {
     mu_node_options options;
     struct cluster cluster;
-    mu_error error;
     mu_node *node;
 
     if (cluster_is_task(argc, argv))
-        return play_server(argv);
-    cluster_make(&cluster, 0, 1);
-    cluster_start(&cluster, "ps", 0);
+        return cluster_play_server(argv);
     mu_node_options_init(&options);
-    node = cluster_open(cluster.json, "chief", 0, &options);
+    node = cluster_begin(&cluster, 1, &options);
     bench_report(&(struct bench_line){.bench = "clocks",
                                       .metric = "ticks of 8 members, synchronous",
                                       .value = measure_steps(node),
@@ -97,7 +78,6 @@ int main(int argc, char **argv)
                                       .metric = "tick, round trip",
                                       .value = measure_round_trip(node),
                                       .unit = "us"});
-    check(mu_node_close(node, 1000, &error), &error);
-    cluster_stop(&cluster);
+    cluster_end(&cluster, node);
     return 0;
 }

@@ -1,36 +1,26 @@
-/* What a backup costs, and what it gives: writes of 1 KiB to two parameter servers in
- * other processes with and without backups, in turns; and how long no write is answered
- * after one of the servers was killed. The same with journals instead, which are in the
- * working folder, so on its disk. */
+/* What a backup costs: writes of 1 KiB to two parameter servers in other processes with
+ * and without backups, in turns. The same with journals instead, which are in the working
+ * folder, so on its disk. */
 #include "bench/cluster.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { ELEMENTS = 256, THREADS = 8, SERVERS = 2, KILLS_MAX = 16 };
+enum { ELEMENTS = 256, THREADS = 8, SERVERS = 2 };
 
 static const char journal_variable[] = "BENCH_PS_JOURNAL";
 static const char sync_variable[] = "BENCH_PS_JOURNAL_SYNC";
 
-static int play_server(char **argv)
+static int play_journaled(char **argv)
 {
     mu_node_options options;
-    mu_node *node;
 
     mu_node_options_init(&options);
     options.ps_journal = getenv(journal_variable);
     options.journal_sync = getenv(sync_variable) != NULL;
     cluster_tune_malloc();
-    node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
-    return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
-}
-
-static void check(int rv, const mu_error *error)
-{
-    if (rv != 0)
-        cluster_die("variable", error->message);
+    return cluster_play(argv, &options);
 }
 
 /* ---- A cluster, with or without backups ---- */
@@ -49,22 +39,17 @@ static void begin_world(struct world *world, unsigned backups)
     mu_node_options options;
     mu_error error;
 
-    cluster_make(&world->cluster, 0, SERVERS);
-    for (int i = 0; i < SERVERS; i++)
-        cluster_start(&world->cluster, "ps", i);
     mu_node_options_init(&options);
     options.backups = backups;
-    world->node = cluster_open(world->cluster.json, "chief", 0, &options);
-    check(mu_variable_open(world->node, &spec, 10000, &error, &world->variable), &error);
+    world->node = cluster_begin(&world->cluster, SERVERS, &options);
+    cluster_check(mu_variable_open(world->node, &spec, 10000, &error, &world->variable),
+                  &error);
 }
 
 static void end_world(struct world *world)
 {
-    mu_error error;
-
     mu_variable_close(world->variable);
-    check(mu_node_close(world->node, 1000, &error), &error);
-    cluster_stop(&world->cluster);
+    cluster_end(&world->cluster, world->node);
 }
 
 static void add(const struct world *world)
@@ -72,7 +57,8 @@ static void add(const struct world *world)
     static const float ones[ELEMENTS * SERVERS] = {1};
     mu_error error;
 
-    check(mu_variable_add(world->variable, ones, sizeof ones, 60000, &error), &error);
+    cluster_check(mu_variable_add(world->variable, ones, sizeof ones, 60000, &error),
+                  &error);
 }
 
 /* ---- Rate and latency ---- */
@@ -203,76 +189,11 @@ static void compare(void)
            2.2 * alone.latency_us);
 }
 
-/* ---- Fail-over ---- */
-
-static void pause_ms(long ms)
-{
-    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
-static _Atomic bool stops;
-static _Atomic uint64_t longest_ns;
-
-static void *add_until_told(void *arg)
-{
-    while (!atomic_load(&stops)) {
-        uint64_t start_ns = bench_now_ns();
-        uint64_t for_ns;
-
-        add(arg);
-        for_ns = bench_now_ns() - start_ns;
-        if (for_ns > atomic_load(&longest_ns))
-            atomic_store(&longest_ns, for_ns);
-    }
-    return NULL;
-}
-
-/* Kill a server, and start it again; what comes after is done with a backup again. */
-static void kill_one(struct cluster *cluster, int index)
-{
-    int at = index;
-
-    (void)kill(cluster->children[at], SIGKILL);
-    (void)waitpid(cluster->children[at], NULL, 0);
-    pause_ms(500);
-    cluster_start(cluster, "ps", index);
-    cluster->children[at] = cluster->children[--cluster->children_count];
-    pause_ms(1500);
-}
-
-static void measure_failover(void)
-{
-    uint64_t kills = bench_size(1, KILLS_MAX);
-    uint64_t pauses[KILLS_MAX];
-    struct world world = {.node = NULL};
-    pthread_t thread;
-
-    begin_world(&world, 1);
-    pause_ms(1000);
-    if (pthread_create(&thread, NULL, add_until_told, &world) != 0)
-        cluster_die("thread", "none is left");
-    for (uint64_t i = 0; i < kills; i++) {
-        atomic_store(&longest_ns, 0);
-        kill_one(&world.cluster, (int)(i % SERVERS));
-        pauses[i] = atomic_load(&longest_ns) / 1000;
-    }
-    atomic_store(&stops, true);
-    (void)pthread_join(thread, NULL);
-    end_world(&world);
-    report("a server is killed: median pause of writes",
-           (double)bench_median(pauses, kills) / 1e3, "ms", 0, 100);
-    report("the longest", (double)bench_percentile(pauses, kills, 100) / 1e3, "ms", 0,
-           300);
-}
-
 int main(int argc, char **argv)
 {
     if (cluster_is_task(argc, argv))
-        return play_server(argv);
+        return play_journaled(argv);
     compare();
     compare_journals();
-    measure_failover();
     return 0;
 }

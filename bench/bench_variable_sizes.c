@@ -31,31 +31,23 @@ struct only {
     bool peers;
 };
 
-static int play_server(char **argv)
+static int play_untuned(char **argv)
 {
     mu_node_options options;
-    mu_node *node;
 
     mu_node_options_init(&options);
-    node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
-    return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
-}
-
-static void check(int rv, const mu_error *error)
-{
-    if (rv != 0)
-        cluster_die("variable", error->message);
+    return cluster_play(argv, &options);
 }
 
 static void call(struct reader *reader)
 {
     mu_error error;
 
-    check(reader->read ? mu_variable_read(reader->variable, reader->data, reader->bytes,
-                                          30000, &error)
-                       : mu_variable_add(reader->variable, reader->data, reader->bytes,
-                                         30000, &error),
-          &error);
+    cluster_check(reader->read ? mu_variable_read(reader->variable, reader->data,
+                                                  reader->bytes, 30000, &error)
+                               : mu_variable_add(reader->variable, reader->data,
+                                                 reader->bytes, 30000, &error),
+                  &error);
     reader->calls++;
 }
 
@@ -72,7 +64,6 @@ static void *reader_main(void *arg)
 /* Gigabytes a second of one round of all readers. */
 static double run_round(struct reader *readers, unsigned count)
 {
-    struct timespec pause = {0, (long)bench_size(1, ROUND_MS) * 1000000};
     uint64_t start_ns = bench_now_ns();
     uint64_t calls = 0;
     atomic_bool stop = false;
@@ -83,7 +74,7 @@ static double run_round(struct reader *readers, unsigned count)
         if (pthread_create(&readers[i].thread, NULL, reader_main, &readers[i]) != 0)
             cluster_die("thread", "cannot be started");
     }
-    (void)nanosleep(&pause, NULL);
+    cluster_pause_ms(bench_size(1, ROUND_MS));
     atomic_store(&stop, true);
     for (unsigned i = 0; i < count; i++) {
         (void)pthread_join(readers[i].thread, NULL);
@@ -107,7 +98,8 @@ static void open_readers(mu_node *node, struct reader *readers, unsigned count,
         if (readers[i].data == NULL)
             cluster_die("data", "out of memory");
         readers[i].data[0] = 1;
-        check(mu_variable_open(node, &spec, 10000, &error, &readers[i].variable), &error);
+        cluster_check(mu_variable_open(node, &spec, 10000, &error, &readers[i].variable),
+                      &error);
     }
 }
 
@@ -232,20 +224,16 @@ int main(int argc, char **argv)
     mu_node_options options;
     struct cluster cluster;
     struct only only;
-    mu_error error;
     mu_node *node;
 
     if (cluster_is_task(argc, argv))
-        return play_server(argv);
+        return play_untuned(argv);
     only = parse(argc, argv);
-    cluster_make(&cluster, 0, 1);
-    cluster_start(&cluster, "ps", 0);
     mu_node_options_init(&options);
-    node = cluster_open(cluster.json, "chief", 0, &options);
+    node = cluster_begin(&cluster, 1, &options);
     for (size_t i = 0; i < sizeof sizes_kib / sizeof sizes_kib[0]; i++)
         if (only.kib == 0 || only.kib == sizes_kib[i])
             run_size(node, (size_t)sizes_kib[i] << 10, &only);
-    check(mu_node_close(node, 1000, &error), &error);
-    cluster_stop(&cluster);
+    cluster_end(&cluster, node);
     return 0;
 }

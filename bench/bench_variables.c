@@ -3,23 +3,6 @@
  * way, with the same thresholds of malloc and one copy on each side, as any use has. */
 #include "bench/cluster.h"
 
-static int play_server(char **argv)
-{
-    mu_node_options options;
-    mu_node *node;
-
-    mu_node_options_init(&options);
-    cluster_tune_malloc();
-    node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
-    return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
-}
-
-static void check(int rv, const mu_error *error)
-{
-    if (rv != 0)
-        cluster_die("variable", error->message);
-}
-
 /* Gigabytes a second, the median of a few rounds. */
 static double measure(mu_variable *variable, float *data, size_t bytes, bool read)
 {
@@ -32,9 +15,9 @@ static double measure(mu_variable *variable, float *data, size_t bytes, bool rea
         uint64_t start_ns = bench_now_ns();
 
         for (uint64_t j = 0; j < repeats; j++)
-            check(read ? mu_variable_read(variable, data, bytes, 30000, &error)
-                       : mu_variable_assign(variable, data, bytes, 30000, &error),
-                  &error);
+            cluster_check(read ? mu_variable_read(variable, data, bytes, 30000, &error)
+                               : mu_variable_assign(variable, data, bytes, 30000, &error),
+                          &error);
         samples[i] = (bench_now_ns() - start_ns) / repeats;
     }
     return (double)bytes / (double)bench_median(samples, rounds);
@@ -70,17 +53,15 @@ int main(int argc, char **argv)
     float *data = malloc(bytes);
 
     if (cluster_is_task(argc, argv))
-        return play_server(argv);
+        return cluster_play_server(argv);
     if (data == NULL)
         cluster_die("data", "out of memory");
     for (size_t i = 0; i < bytes / sizeof(float); i++)
         data[i] = (float)(i % 1000);
-    cluster_make(&cluster, 0, 1);
-    cluster_start(&cluster, "ps", 0);
     cluster_tune_malloc();
     mu_node_options_init(&options);
-    node = cluster_open(cluster.json, "chief", 0, &options);
-    check(mu_variable_open(node, &spec, 10000, &error, &variable), &error);
+    node = cluster_begin(&cluster, 1, &options);
+    cluster_check(mu_variable_open(node, &spec, 10000, &error, &variable), &error);
     (void)measure(variable, data, bytes, false);
     report("assign, 64 MiB", measure(variable, data, bytes, false), "push");
     (void)measure(variable, data, bytes, true);
@@ -89,8 +70,7 @@ int main(int argc, char **argv)
         data[bytes / sizeof(float) - 1] != (float)((bytes / sizeof(float) - 1) % 1000))
         cluster_die("read", "gave other numbers than were assigned");
     mu_variable_close(variable);
-    check(mu_node_close(node, 1000, &error), &error);
-    cluster_stop(&cluster);
+    cluster_end(&cluster, node);
     free(data);
     return 0;
 }

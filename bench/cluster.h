@@ -30,6 +30,19 @@ static inline void cluster_die(const char *what, const char *why)
     exit(1);
 }
 
+static inline void cluster_check(int rv, const mu_error *error)
+{
+    if (rv != 0)
+        cluster_die(mu_strerror(rv), error->message);
+}
+
+static inline void cluster_pause_ms(uint64_t ms)
+{
+    const struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
 /* A port that is free now. */
 static inline int cluster_free_port(int *ret_socket)
 {
@@ -105,9 +118,9 @@ static inline mu_node *cluster_open(const char *json, const char *type, int inde
     return node;
 }
 
-/* Start this program again as another task: argv is {self, "task", type, index, json}.
- * Before the first node of this process is opened. */
-static inline void cluster_start(struct cluster *cluster, const char *type, int index)
+/* Start this program again as another task: argv is {self, "task", type, index, json}. */
+static inline pid_t cluster_spawn(const struct cluster *cluster, const char *type,
+                                  int index)
 {
     char number[16];
     pid_t parent = getpid();
@@ -124,7 +137,13 @@ static inline void cluster_start(struct cluster *cluster, const char *type, int 
                   (char *)NULL);
         _exit(127);
     }
-    cluster->children[cluster->children_count++] = pid;
+    return pid;
+}
+
+/* The same for the first time: it is stopped with the cluster. */
+static inline void cluster_start(struct cluster *cluster, const char *type, int index)
+{
+    cluster->children[cluster->children_count++] = cluster_spawn(cluster, type, index);
 }
 
 static inline void cluster_stop(struct cluster *cluster)
@@ -138,6 +157,109 @@ static inline void cluster_stop(struct cluster *cluster)
 static inline bool cluster_is_task(int argc, char **argv)
 {
     return argc == 5 && strcmp(argv[1], "task") == 0;
+}
+
+/* What a child does: it is its task until the job ends. */
+static inline int cluster_play(char **argv, const mu_node_options *options)
+{
+    mu_node *node = cluster_open(argv[4], argv[2], atoi(argv[3]), options);
+
+    return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
+}
+
+static inline int cluster_play_server(char **argv)
+{
+    mu_node_options options;
+
+    mu_node_options_init(&options);
+    cluster_tune_malloc();
+    return cluster_play(argv, &options);
+}
+
+/* User and system time of a process, by /proc. */
+static inline double cluster_cpu_s(pid_t pid)
+{
+    char path[64];
+    unsigned long user = 0;
+    unsigned long system = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "r");
+    if (file == NULL ||
+        fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+               &user, &system) != 2)
+        cluster_die("processor time", path);
+    (void)fclose(file);
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* Parameter servers in processes of their own, children 0 to `servers` - 1, and their
+ * chief here. */
+static inline mu_node *cluster_begin(struct cluster *cluster, int servers,
+                                     const mu_node_options *options)
+{
+    cluster_make(cluster, 0, servers);
+    for (int i = 0; i < servers; i++)
+        cluster_start(cluster, "ps", i);
+    return cluster_open(cluster->json, "chief", 0, options);
+}
+
+static inline void cluster_end(struct cluster *cluster, mu_node *node)
+{
+    mu_error error;
+
+    cluster_check(mu_node_close(node, 1000, &error), &error);
+    cluster_stop(cluster);
+}
+
+static inline void cluster_kill_server(struct cluster *cluster, int index)
+{
+    (void)kill(cluster->children[index], SIGKILL);
+    (void)waitpid(cluster->children[index], NULL, 0);
+}
+
+static inline void cluster_restart_server(struct cluster *cluster, int index)
+{
+    cluster->children[index] = cluster_spawn(cluster, "ps", index);
+}
+
+/* A number of the chief's status of partitions. */
+static inline int64_t cluster_count_partitions(mu_node *chief, const char *key)
+{
+    mu_value *status = NULL;
+    int64_t count = -1;
+    mu_error error;
+
+    cluster_check(mu_node_status(chief, 10000, &error, &status), &error);
+    (void)mu_value_get_int(mu_value_find(mu_value_find(status, "partitions"), key),
+                           &count);
+    mu_value_free(status);
+    return count;
+}
+
+static inline bool cluster_is_whole(mu_node *chief)
+{
+    return cluster_count_partitions(chief, "placed") > 0 &&
+           cluster_count_partitions(chief, "without_primary") == 0 &&
+           cluster_count_partitions(chief, "degraded") == 0;
+}
+
+static inline bool cluster_is_filling(mu_node *chief)
+{
+    return cluster_count_partitions(chief, "filling") > 0;
+}
+
+/* Until the partitions are as `is` says. */
+static inline void cluster_await(mu_node *chief, bool (*is)(mu_node *chief))
+{
+    uint64_t limit_ns = bench_now_ns() + UINT64_C(60000000000);
+
+    while (!is(chief)) {
+        if (bench_now_ns() > limit_ns)
+            cluster_die("partitions", "they do not become as expected for 60 s");
+        cluster_pause_ms(20); /* a status costs its servers something */
+    }
 }
 
 /* The number behind `key` in a file of /proc. */

@@ -18,9 +18,12 @@ static mu__pid replica_pid(const struct partition *p)
     return (mu__pid){p->streams[TO_LEARNER].node, MU__PS};
 }
 
-/* ---- The window of all fillings ---- */
+/* ---- The window of all fillings ----
+ *
+ * What is under way is before what programs write. So a link that acknowledges at once
+ * has no more under way than keeps it busy. */
 
-enum { SOON_MS = 10, LATE_MS = 40 };
+enum { AT_ONCE_MS = 1, SOON_MS = 10, LATE_MS = 100 };
 
 static void note_fill_sent(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                            uint64_t bytes)
@@ -40,10 +43,10 @@ static void adapt_fill_window(struct mu__ctx *ctx, struct fill_window *window)
     uint64_t for_ms = mu__now_ms(ctx) - window->probe_ms;
 
     window->probe_ms = 0;
-    if (for_ms <= SOON_MS && window->size < FILL_WINDOW_BYTES)
-        window->size *= 2;
-    else if (for_ms > LATE_MS && window->size > FILL_PIECE_BYTES)
+    if ((for_ms <= AT_ONCE_MS || for_ms > LATE_MS) && window->size > FILL_WINDOW_MIN)
         window->size /= 2;
+    else if (for_ms > AT_ONCE_MS && for_ms <= SOON_MS && window->size < FILL_WINDOW_MAX)
+        window->size *= 2;
 }
 
 static void note_fill_taken(struct mu__ctx *ctx, struct ps *ps, uint64_t bytes)
@@ -174,7 +177,7 @@ void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     mu__fill_end(ps, p);
     p->filling.active = true;
     if (ps->fill_window.size == 0)
-        ps->fill_window.size = 4 * FILL_PIECE_BYTES;
+        ps->fill_window.size = FILL_WINDOW_MIN;
     if (!mu__fill_put_windows(ctx, ps, p, send_fill)) {
         mu__stream_lose(ps, p, TO_LEARNER, MU__REPLICA_LOST);
         return;

@@ -10,6 +10,7 @@
 #ifndef MU_ACTORS_PS_INTERNAL_H
 #define MU_ACTORS_PS_INTERNAL_H
 
+#include "actors/ps/store_snapshots.h"
 #include "actors/ps/variable_store.h"
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
@@ -84,8 +85,8 @@ struct mu__variable_store {
     struct variable *visited; /* by mu__store_visit; NULL: none, or all were */
     bool visited_removed;     /* `visited` is the one behind it */
     struct mu__store_totals totals;
-    struct mu__list snapshots; /* store_snapshots.c */
-    uint64_t copied;           /* bytes, unless several stores count together */
+    struct mu__list snapshots;       /* store_snapshots.c */
+    struct mu__snapshot_usage usage; /* theirs, unless several stores count together */
 };
 
 static inline struct variable *oldest_shard(const struct mu__variable_store *store)

@@ -545,6 +545,10 @@ static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__ps_clocks_tick(ctx, ps);
         return;
     }
+    if (body->token == PS_SNAPSHOTS) {
+        mu__snapshots_tick(ctx, ps);
+        return;
+    }
     if (body->token == PS_JOURNAL) {
         mu__ps_journal_tick(ctx, ps);
         return;
@@ -574,7 +578,7 @@ static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
     ps->leader = config->leader;
     ps->limits = config->limits == NULL ? mu__store_limits_default : *config->limits;
     ps->limits.bytes_used = &ps->bytes_used;
-    ps->limits.copied = &ps->copied;
+    ps->limits.snapshots = &ps->snapshots.usage;
     rv = mu__ps_journal_open(ctx, ps, config);
     if (rv == 0)
         rv = mu__watch_nodes(ctx);

@@ -35,13 +35,15 @@
 #include "actors/ps/journal/journal_state.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/staging.h"
+#include "actors/ps/store_snapshots.h"
 #include "actors/ps/variable_store.h"
 #include "actors/ps/writers.h"
 
 enum {
     STREAM_RECORDS_MAX = 1024, /* not acknowledged, of one partition */
     FILL_PIECE_BYTES = 1 << 16,
-    FILL_WINDOW_BYTES = 4 << 20, /* of all fillings, not acknowledged: at most */
+    FILL_WINDOW_MIN = 256 << 10, /* of all fillings, not acknowledged, */
+    FILL_WINDOW_MAX = 4 << 20    /* at most */
 };
 
 enum role {
@@ -84,7 +86,8 @@ struct filling {
 };
 
 /* The window of all fillings by this server. It grows while pieces are acknowledged soon,
- * so that a slow link stays free for heartbeats. */
+ * so that a slow link stays free for heartbeats, and only if they are not acknowledged at
+ * once, so that a fast one stays free for what programs write. */
 struct fill_window {
     uint64_t size;
     uint64_t in_flight;
@@ -118,6 +121,12 @@ struct partition {
     uint64_t journaled;  /* up to this record; UINT64_MAX: none is waited for */
 };
 
+/* Of all partitions. */
+struct open_snapshots {
+    struct mu__snapshot_usage usage;
+    uint64_t timer; /* 0: not set */
+};
+
 /* A node whose link is up. */
 struct ps_node {
     uint32_t node;
@@ -133,7 +142,7 @@ struct ps {
     const char *leader;
     struct mu__store_limits limits;
     uint64_t bytes_used;
-    uint64_t copied;
+    struct open_snapshots snapshots;
     uint64_t staged_used;
     struct partition *partitions[MU__PARTITIONS];     /* NULL: not here */
     struct mu__partition_view newest[MU__PARTITIONS]; /* that were heard */

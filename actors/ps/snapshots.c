@@ -29,6 +29,12 @@ static int open_snapshot(struct partition *p, const struct mu__msg *msg,
     return mu__snapshot_open(p->store, &key, body->ids, windows, opened->windows, error);
 }
 
+static void watch_snapshots(struct mu__ctx *ctx, struct ps *ps)
+{
+    if (ps->snapshots.timer == 0 && ps->snapshots.usage.count > 0)
+        ps->snapshots.timer = mu__timer_set(ctx, SNAPSHOT_IDLE_MS, PS_SNAPSHOTS);
+}
+
 bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                         const struct mu__msg *msg)
 {
@@ -40,6 +46,7 @@ bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     if (p->ready || mu__ps_is_cut_off(ps, p))
         return false;
     rv = open_snapshot(p, msg, &reply, &error);
+    watch_snapshots(ctx, ps);
     reply.code = mu__ps_code(rv);
     reply.message = mu__ps_message_of(rv, error.message);
     mu__ps_answer(ctx, p, msg->from, MU__SNAPSHOT_OPENED, &reply, sizeof reply);
@@ -87,6 +94,15 @@ void mu__snapshot_on_close(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     (void)ctx;
     if (p != NULL)
         mu__snapshot_close(p->store, &key);
+}
+
+void mu__snapshots_tick(struct mu__ctx *ctx, struct ps *ps)
+{
+    ps->snapshots.timer = 0;
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (ps->partitions[i] != NULL)
+            mu__snapshots_drop_idle(ps->partitions[i]->store);
+    watch_snapshots(ctx, ps);
 }
 
 /* ---- Giving back ---- */

@@ -18,6 +18,7 @@ struct snapshot {
     struct mu__list_node node;
     struct mu__snapshot_key key;
     uint64_t refused; /* bytes for which there was no memory; 0: it has not failed */
+    bool idle;        /* not read since mu__snapshots_drop_idle */
     uint32_t unread;
     uint32_t count;
     struct snapshot_shard shards[]; /* by id */
@@ -35,15 +36,15 @@ static struct snapshot *next_snapshot(const struct snapshot *snapshot)
 
 /* ---- Memory ---- */
 
-static uint64_t *count_of_copies(struct mu__variable_store *store)
+static struct mu__snapshot_usage *usage_of(struct mu__variable_store *store)
 {
-    return store->limits.copied == NULL ? &store->copied : store->limits.copied;
+    return store->limits.snapshots == NULL ? &store->usage : store->limits.snapshots;
 }
 
 /* Whether there is room for so many bytes more; they are counted then. */
 static bool charge_copy(struct mu__variable_store *store, uint64_t bytes)
 {
-    uint64_t *copied = count_of_copies(store);
+    uint64_t *copied = &usage_of(store)->copied;
 
     if (bytes > store->limits.copies_max - *copied)
         return false;
@@ -55,7 +56,7 @@ static void free_copy(struct mu__variable_store *store, struct snapshot_shard *s
 {
     if (shard->copy == NULL)
         return;
-    *count_of_copies(store) -= shard->bytes;
+    usage_of(store)->copied -= shard->bytes;
     free(shard->copy);
     shard->copy = NULL;
 }
@@ -70,6 +71,7 @@ static void free_snapshot(struct mu__variable_store *store, struct snapshot *sna
 {
     free_copies(store, snapshot);
     mu__list_remove(&store->snapshots, &snapshot->node);
+    usage_of(store)->count--;
     free(snapshot);
 }
 
@@ -126,13 +128,24 @@ static int sort_shards(struct snapshot *snapshot, mu_error *ret_error)
     return 0;
 }
 
+static int check_snapshots_count(struct mu__variable_store *store, mu_error *ret_error)
+{
+    uint32_t count = usage_of(store)->count;
+
+    if (count < store->limits.snapshots_max)
+        return 0;
+    return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                        "%" PRIu32 " snapshots are open, at most %" PRIu32, count,
+                        store->limits.snapshots_max);
+}
+
 /* Takes `extra` when it returns 0. */
 static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snapshot,
                          struct mu__view ids, uint8_t *extra, uint64_t extra_bytes,
                          mu_error *ret_error)
 {
     uint32_t count = ids.size / MU__SNAPSHOT_ID_BYTES;
-    int rv = 0;
+    int rv = check_snapshots_count(store, ret_error);
 
     if (extra_bytes > 0)
         snapshot->shards[snapshot->count++] =
@@ -144,7 +157,7 @@ static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snap
     if (rv == 0 && !charge_copy(store, extra_bytes))
         rv = mu_error_set(ret_error, -MU_EEXHAUSTED,
                           "snapshots have copies of %" PRIu64 " bytes, at most %" PRIu64,
-                          *count_of_copies(store), store->limits.copies_max);
+                          usage_of(store)->copied, store->limits.copies_max);
     if (rv == 0 && extra_bytes > 0)
         snapshot->shards[0].copy = extra;
     return rv;
@@ -169,6 +182,7 @@ int mu__snapshot_open(struct mu__variable_store *store,
     }
     snapshot->key = *key;
     mu__list_append(&store->snapshots, &snapshot->node);
+    usage_of(store)->count++;
     return 0;
 }
 
@@ -199,7 +213,7 @@ static void copy_shard_for(struct mu__variable_store *store, struct snapshot *sn
     }
     shard->copy = shard->bytes > SIZE_MAX ? NULL : malloc((size_t)shard->bytes);
     if (shard->copy == NULL) {
-        *count_of_copies(store) -= shard->bytes;
+        usage_of(store)->copied -= shard->bytes;
         fail_snapshot(store, snapshot, shard->bytes);
         return;
     }
@@ -269,6 +283,7 @@ void mu__snapshot_taken(struct mu__variable_store *store,
     struct snapshot *snapshot = find_snapshot(store, key);
     struct snapshot_shard *shard = find_in_snapshot(snapshot, request->id);
 
+    snapshot->idle = false;
     shard->left -= request->size;
     if (shard->left > 0)
         return;
@@ -296,6 +311,19 @@ void mu__snapshots_drop_node(struct mu__variable_store *store, uint32_t node)
         next = next_snapshot(at);
         if (at->key.client.node == node)
             free_snapshot(store, at);
+    }
+}
+
+void mu__snapshots_drop_idle(struct mu__variable_store *store)
+{
+    struct snapshot *next;
+
+    for (struct snapshot *at = first_snapshot(store); at != NULL; at = next) {
+        next = next_snapshot(at);
+        if (at->idle)
+            free_snapshot(store, at);
+        else
+            at->idle = true;
     }
 }
 

@@ -1,11 +1,17 @@
 /* Snapshots of a store: some of its shards as they were at one time. A shard is copied
  * before its first change after that, unless all of it was read already. Copies count in
  * limits of their own, so that no write fails for them: when there is no memory for a
- * copy, the snapshot has failed. Plain data. */
+ * copy, the snapshot has failed. The number of open ones is limited, too. Plain data. */
 #ifndef MU_ACTORS_PS_STORE_SNAPSHOTS_H
 #define MU_ACTORS_PS_STORE_SNAPSHOTS_H
 
 #include "actors/ps/variable_store.h"
+
+/* What is bounded. */
+struct mu__snapshot_usage {
+    uint64_t copied; /* bytes */
+    uint32_t count;
+};
 
 /* The client that opened it, and its number there. */
 struct mu__snapshot_key {
@@ -37,10 +43,12 @@ void mu__snapshot_taken(struct mu__variable_store *store,
                         const struct mu__snapshot_key *key,
                         const struct mu__store_read *request);
 
-/* End one, those of a node, or all. */
+/* End one, those of a node, those that were not read since the last call of this, or
+ * all. */
 void mu__snapshot_close(struct mu__variable_store *store,
                         const struct mu__snapshot_key *key);
 void mu__snapshots_drop_node(struct mu__variable_store *store, uint32_t node);
+void mu__snapshots_drop_idle(struct mu__variable_store *store);
 void mu__snapshots_drop(struct mu__variable_store *store);
 
 #endif

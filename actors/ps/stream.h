@@ -166,13 +166,18 @@ void mu__snapshot_on_close(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                         const struct mu__msg *msg);
 
+/* One that was not read for so long ends within twice that time. */
+enum { SNAPSHOT_IDLE_MS = 300000 };
+
+void mu__snapshots_tick(struct mu__ctx *ctx, struct ps *ps);
+
 /* A mutation: WINDOWS_PUT. */
 void mu__snapshot_apply_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                                 const struct mu__msg *msg, mu__pid from);
 /* ---- clock_requests.c ---- */
 
 /* The tokens of the actor's timers. */
-enum ps_timer { PS_RETRY, PS_CLOCKS, PS_JOURNAL };
+enum ps_timer { PS_RETRY, PS_CLOCKS, PS_JOURNAL, PS_SNAPSHOTS };
 
 void mu__ps_apply_clock_set(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                             const struct mu__msg *msg, mu__pid from);

@@ -10,7 +10,7 @@ const struct mu__store_limits mu__store_limits_default = {
     .variables_max = 1 << 16,
     .waiting_max = 1 << 16,
     .transfers_node_max = 64,
-    .copies_max = UINT64_C(1) << 40,
+    .snapshots_max = 1 << 12,
 };
 
 bool mu__store_next_opened(struct mu__variable_store *store,
@@ -288,6 +288,8 @@ struct mu__variable_store *mu__store_new(const struct mu__store_limits *limits,
     if (store == NULL)
         return NULL;
     store->limits = *limits;
+    if (store->limits.copies_max == 0)
+        store->limits.copies_max = limits->bytes_max;
     store->incarnation = incarnation;
     return store;
 }

@@ -38,8 +38,9 @@ struct mu__store_limits {
     uint32_t waiting_max;        /* openers that wait for a shard or its content */
     uint32_t transfers_node_max; /* staged assigns of one node */
     uint64_t *bytes_used;        /* of several stores together; NULL: this one alone */
-    uint64_t copies_max;         /* bytes of snapshots' copies; not in bytes_max */
-    uint64_t *copied;            /* as bytes_used */
+    uint64_t copies_max;         /* bytes that snapshots copy; 0: as bytes_max */
+    uint32_t snapshots_max;      /* open ones */
+    struct mu__snapshot_usage *snapshots; /* as bytes_used */
 };
 
 extern const struct mu__store_limits mu__store_limits_default;

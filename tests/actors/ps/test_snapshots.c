@@ -1,12 +1,14 @@
 /* Snapshots of a partition at its primary: a prefix of its records, copied before it
  * changes, until it was read. */
 #include "actors/ps/store_snapshots.h"
+#include "actors/ps/stream.h"
 #include "actors/ps/windows.h"
 #include "tests/support/replicas.h"
 
 enum { RUNS = 7 }; /* the origin of their effects */
 
 static struct mu__snapshot_opened opened;
+static char refusal[128];
 static uint8_t windows[4096];
 static uint32_t windows_size;
 
@@ -15,6 +17,8 @@ static void on_snapshot_opened(struct mu__ctx *ctx, void *state, struct mu__msg 
     (void)ctx;
     (void)state;
     opened = *(const struct mu__snapshot_opened *)mu__body(msg);
+    (void)snprintf(refusal, sizeof refusal, "%.*s", (int)opened.message.size,
+                   (const char *)opened.message.data);
     (void)add_answer(msg->kind, opened.token, opened.code);
 }
 
@@ -49,12 +53,13 @@ static int spawn_snapshot_client(struct net_process *p)
     return mu__spawn(p->kernel, &snapshot_client, MU__VARIABLES, NULL, NULL);
 }
 
-/* One copy of a small shard fits. */
+/* One copy of a small shard fits, and two snapshots. */
 static const struct mu__store_limits tight = {.bytes_max = 1 << 24,
                                               .variables_max = 16,
                                               .waiting_max = 16,
                                               .transfers_node_max = 4,
-                                              .copies_max = 8 * ELEMENTS + 24};
+                                              .copies_max = 8 * ELEMENTS + 24,
+                                              .snapshots_max = 2};
 
 static int spawn_tight_server(struct net_process *p)
 {
@@ -142,6 +147,16 @@ static void assert_snapshot(struct fixture *f, struct net_process *server,
     assert_int_equal(answer->code, 0);
     for (size_t i = 0; i < ELEMENTS; i++)
         assert_int_equal(answer->data[i], expected);
+}
+
+static void close_snapshot(struct fixture *f, struct net_process *server,
+                           uint64_t snapshot)
+{
+    const struct mu__snapshot_close body = {
+        .snapshot = snapshot, .partition = PARTITION, .generation = f->generation};
+
+    say(f->client, MU__VARIABLES, server, MU__SNAPSHOT_CLOSE, &body);
+    net_settle(&f->net);
 }
 
 static void open_another(struct fixture *f, struct net_process *server, const char *name)
@@ -305,6 +320,66 @@ TEST_ON(test_without_memory_the_snapshot_fails, struct fixture *f, set_up_snapsh
         MU_EEXHAUSTED);
     snapshots[0] = open_snapshot(f, f->servers[2]);
     assert_snapshot(f, f->servers[2], snapshots[0], 1);
+}
+
+/* Without a bound of their own copies have that of contents. */
+TEST_ON(test_copies_are_bounded_like_contents, struct fixture *f, set_up_snapshots,
+        tear_down_snapshots)
+{
+    static const struct mu__snapshot_key key = {.number = 1};
+    const struct mu__store_limits limits = {.bytes_max = 32, .snapshots_max = 9};
+    struct mu__variable_store *store = mu__store_new(&limits, 1);
+
+    assert_int_equal(mu__snapshot_open(store, &key, (struct mu__view){NULL, 0},
+                                       calloc(1, 33), 33, &f->error),
+                     -MU_EEXHAUSTED);
+    assert_string_equal(f->error.message, "snapshots have copies of 0 bytes, at most 32");
+    assert_int_equal(mu__snapshot_open(store, &key, (struct mu__view){NULL, 0},
+                                       calloc(1, 32), 32, &f->error),
+                     0);
+    mu__store_free(store);
+}
+
+TEST_ON(test_open_snapshots_are_bounded, struct fixture *f, set_up_snapshots,
+        tear_down_snapshots)
+{
+    uint64_t snapshot;
+
+    change_view(f, f->servers[2], NULL, NULL);
+    open_variable(f, f->servers[2]);
+    snapshot = open_snapshot(f, f->servers[2]);
+    (void)open_snapshot(f, f->servers[2]);
+    assert_int_equal(
+        need_answer(f, post_snapshot(f, f->servers[2], &f->variable, 1))->code,
+        MU_EEXHAUSTED);
+    assert_string_equal(refusal, "2 snapshots are open, at most 2");
+    close_snapshot(f, f->servers[2], snapshot);
+    snapshot = open_snapshot(f, f->servers[2]);
+    assert_snapshot(f, f->servers[2], snapshot, 0);
+}
+
+/* Half of it is read from time to time: it goes on. */
+TEST_ON(test_a_snapshot_that_nobody_reads_ends, struct fixture *f, set_up_snapshots,
+        tear_down_snapshots)
+{
+    uint64_t left;
+    uint64_t used;
+
+    change_view(f, f->servers[2], NULL, NULL);
+    open_variable(f, f->servers[2]);
+    left = open_snapshot(f, f->servers[2]);
+    used = open_snapshot(f, f->servers[2]);
+    net_run_for(&f->net, SNAPSHOT_IDLE_MS);
+    assert_int_equal(
+        read_snapshot(f, f->servers[2], used, f->variable, 4 * ELEMENTS)->code, 0);
+    net_run_for(&f->net, SNAPSHOT_IDLE_MS);
+    assert_int_equal(
+        read_snapshot(f, f->servers[2], left, f->variable, 4 * ELEMENTS)->code,
+        MU_EABORTED);
+    assert_int_equal(
+        read_snapshot(f, f->servers[2], used, f->variable, 4 * ELEMENTS)->code, 0);
+    (void)open_snapshot(f, f->servers[2]);
+    (void)open_snapshot(f, f->servers[2]);
 }
 
 TEST_ON(test_an_unknown_shard_is_refused, struct fixture *f, set_up_snapshots,
