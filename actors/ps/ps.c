@@ -403,8 +403,13 @@ static void answer_read(struct mu__ctx *ctx, struct partition *p,
     const struct mu__store_read request = {body->variable, body->offset, body->size};
     struct mu__var_data reply = {.token = body->token};
     mu_error error;
-    int rv = mu__store_read(p->store, &request, &error, &reply.data, &reply.version);
+    int rv;
 
+    if (body->rows.size > 0) {
+        mu__rows_answer(ctx, p, msg);
+        return;
+    }
+    rv = mu__store_read(p->store, &request, &error, &reply.data, &reply.version);
     reply.code = mu__ps_code(rv);
     reply.message = mu__ps_message_of(rv, error.message);
     mu__ps_answer(ctx, p, msg->from, MU__VAR_DATA, &reply, sizeof reply);
@@ -415,10 +420,7 @@ static bool begin_read(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 {
     if (p->ready || mu__ps_is_cut_off(ps, p))
         return false;
-    if (((const struct mu__var_read *)(const void *)msg->body)->rows.size > 0)
-        mu__rows_answer(ctx, p, msg);
-    else
-        answer_read(ctx, p, msg);
+    answer_read(ctx, p, msg);
     return true;
 }
 

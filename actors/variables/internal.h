@@ -2,7 +2,7 @@
  *
  *     variables.c          the actor: calls are planned, answered, completed
  *     opens.c              how an open goes from phase to phase
- *     rows.c               the parts of calls about rows
+ *     row_calls.c          the parts of calls about rows
  *     batches.c            what a run writes: its list, its batches, their pieces
  *     runs.c               the course of a run's batches: answers, timeouts, the end
  *     flights.c            windows, queues, and requests that are under way
@@ -34,7 +34,7 @@
 #include "actors/messages.h"
 #include "actors/variables/clock_membership.h"
 #include "actors/variables/effects.h"
-#include "actors/variables/row_parts.h"
+#include "actors/variables/row_actions.h"
 #include "actors/variables/variables.h"
 #include "runtime/base/list.h"
 

@@ -97,7 +97,7 @@ void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operatio
 
 /* ---- Calls ---- */
 
-static uint32_t count_parts(const struct mu__variable_call *call)
+static uint32_t count_op_parts(const struct mu__variable_call *call)
 {
     if (call->snapshot != NULL)
         return 1;
@@ -137,7 +137,7 @@ static void plan_part(struct variables *v, struct operation *op, uint32_t i)
 static struct operation *operation_new(struct variables *v,
                                        struct mu__variable_call *call)
 {
-    uint32_t count = count_parts(call);
+    uint32_t count = count_op_parts(call);
     struct operation *op = calloc(1, sizeof *op + count * sizeof op->parts[0]);
 
     if (op == NULL)

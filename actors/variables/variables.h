@@ -83,7 +83,7 @@ struct mu__snapshot_call {
     uint64_t windows_bytes;
 };
 
-struct mu__rows; /* row_parts.h */
+struct mu__rows; /* row_actions.h */
 
 /* A call about a variable. Lent to the actor, with all that it points to, until it is
  * completed. The shape and the name have been checked. */

@@ -1,7 +1,7 @@
 /* Calls about rows of a variable: their parts, one for each shard that they touch, and
- * what goes into their messages (rows.c). */
-#ifndef MU_ACTORS_VARIABLES_ROW_PARTS_H
-#define MU_ACTORS_VARIABLES_ROW_PARTS_H
+ * what goes into their messages (row_calls.c). */
+#ifndef MU_ACTORS_VARIABLES_ROW_ACTIONS_H
+#define MU_ACTORS_VARIABLES_ROW_ACTIONS_H
 
 #include "actors/messages.h"
 #include "actors/ps/rows/row_list.h"

@@ -1,5 +1,5 @@
 /* Calls about rows: which shards they touch, and which bytes of those. */
-#include "actors/variables/row_parts.h"
+#include "actors/variables/row_actions.h"
 
 #include "actors/variables/internal.h"
 
@@ -67,8 +67,8 @@ void mu__vars_plan_rows(struct op_part *part, uint32_t i)
         plan_range(part, call->rows, mu__shape_row_bytes(call->shape));
 }
 
-/* The place in its list of the row at `offset` of a part. */
-static uint64_t place_of(const struct op_part *part, uint64_t offset)
+/* The index in its list of the row at `offset` of a part. */
+static uint64_t list_index_of(const struct op_part *part, uint64_t offset)
 {
     return part->rows.group->first + offset / mu__shape_row_bytes(part->op->call->shape);
 }
@@ -81,7 +81,7 @@ struct mu__view mu__vars_row_numbers(const struct op_part *part, uint64_t offset
     if (part->rows.group == NULL)
         return (struct mu__view){NULL, 0};
     return (struct mu__view){
-        call->rows->list->numbers + place_of(part, offset) * MU__ROW_NUMBER_BYTES,
+        call->rows->list->numbers + list_index_of(part, offset) * MU__ROW_NUMBER_BYTES,
         (uint32_t)(size / mu__shape_row_bytes(call->shape) * MU__ROW_NUMBER_BYTES)};
 }
 
@@ -98,7 +98,7 @@ void mu__vars_take_data(const struct op_part *part, uint64_t offset,
         memcpy(target + part->offset + offset, from, data->size);
         return;
     }
-    position = call->rows->list->positions + place_of(part, offset);
+    position = call->rows->list->positions + list_index_of(part, offset);
     for (size_t at = 0; at < data->size; at += row_bytes, position++)
         memcpy(target + *position * row_bytes, from + at, row_bytes);
 }
