@@ -5,6 +5,7 @@
 #include "actors/agent/agent.h"
 #include "actors/client/client.h"
 #include "actors/variables/opened_variable.h"
+#include "actors/variables/variables.h"
 #include "node/node.h"
 #include "node/run_end.h"
 
@@ -120,5 +121,11 @@ struct mu_variable {
  * mu__variable_operation. */
 int mu__variable_check(const mu_variable *variable, int operation, const void *buffer,
                        size_t bytes, mu_error *ret_error);
+
+/* The call of an operation; and let the actor do it. */
+struct mu__variable_call mu__variable_make_call(const mu_variable *variable,
+                                                int operation, int64_t timeout_ms);
+int mu__variable_run_call(mu_variable *variable, struct mu__variable_call *call,
+                          mu_error *ret_error);
 
 #endif

@@ -102,8 +102,8 @@ static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret
 
 enum { IDS_NEAR = 16 }; /* ids on the stack; more are on the heap */
 
-static struct mu__variable_call make_variable_call(const mu_variable *variable,
-                                                   int operation, int64_t timeout_ms)
+struct mu__variable_call mu__variable_make_call(const mu_variable *variable,
+                                                int operation, int64_t timeout_ms)
 {
     return (struct mu__variable_call){
         .call = {.operation = operation, .timeout_ms = timeout_ms},
@@ -142,8 +142,8 @@ static int call_actor(mu_variable *variable, struct mu__variable_call *call)
     return rv;
 }
 
-static int run_variable_call(mu_variable *variable, struct mu__variable_call *call,
-                             mu_error *ret_error)
+int mu__variable_run_call(mu_variable *variable, struct mu__variable_call *call,
+                          mu_error *ret_error)
 {
     int rv = call_actor(variable, call);
 
@@ -201,7 +201,7 @@ static int check_and_run(mu_variable *variable, struct mu__variable_call *call,
     int rv = mu__variable_check(variable, call->call.operation, buffer, bytes, ret_error);
 
     if (rv == 0)
-        rv = run_variable_call(variable, call, ret_error);
+        rv = mu__variable_run_call(variable, call, ret_error);
     if (call->call.operation != MU__VARIABLE_READ)
         mu__variable_cache_drop(variable->cache);
     return rv;
@@ -254,10 +254,10 @@ static int open_as(mu_node *node, const mu_variable_spec *spec,
         return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: out of memory",
                             spec->name);
     variable->opened->is_same = (spec->flags & MU_VARIABLE_SAME) != 0;
-    call = make_variable_call(variable, MU__VARIABLE_OPEN, timeout_ms);
+    call = mu__variable_make_call(variable, MU__VARIABLE_OPEN, timeout_ms);
     call.source = spec->initial;
     call.flags = spec->flags;
-    rv = run_variable_call(variable, &call, ret_error);
+    rv = mu__variable_run_call(variable, &call, ret_error);
     *ret_found = rv == -MU_EPRECONDITION ? call.found_shards : 0;
     if (rv != 0) {
         mu_variable_close(variable);
@@ -305,7 +305,7 @@ int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
     MU__REQUIRE(ret_error, variable, buffer);
 
     struct mu__variable_call call =
-        make_variable_call(variable, MU__VARIABLE_READ, timeout_ms);
+        mu__variable_make_call(variable, MU__VARIABLE_READ, timeout_ms);
 
     call.target = buffer;
     return check_and_run(variable, &call, buffer, bytes, ret_error);
@@ -335,8 +335,8 @@ int mu_variable_version(mu_variable *variable, int64_t timeout_ms, mu_error *ret
     MU__REQUIRE(ret_error, variable, ret_version);
 
     struct mu__variable_call call =
-        make_variable_call(variable, MU__VARIABLE_VERSION, timeout_ms);
-    int rv = run_variable_call(variable, &call, ret_error);
+        mu__variable_make_call(variable, MU__VARIABLE_VERSION, timeout_ms);
+    int rv = mu__variable_run_call(variable, &call, ret_error);
 
     if (rv == 0)
         *ret_version = call.version;
@@ -349,7 +349,7 @@ int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
     MU__REQUIRE(ret_error, variable, buffer);
 
     struct mu__variable_call call =
-        make_variable_call(variable, MU__VARIABLE_ASSIGN, timeout_ms);
+        mu__variable_make_call(variable, MU__VARIABLE_ASSIGN, timeout_ms);
 
     call.source = buffer;
     return check_and_run(variable, &call, buffer, bytes, ret_error);
@@ -361,7 +361,7 @@ int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
     MU__REQUIRE(ret_error, variable, delta);
 
     struct mu__variable_call call =
-        make_variable_call(variable, MU__VARIABLE_ADD, timeout_ms);
+        mu__variable_make_call(variable, MU__VARIABLE_ADD, timeout_ms);
 
     call.source = delta;
     return check_and_run(variable, &call, delta, bytes, ret_error);
@@ -374,7 +374,7 @@ int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
     MU__REQUIRE(ret_error, variable, gradient, optimizer);
 
     struct mu__variable_call call =
-        make_variable_call(variable, MU__VARIABLE_APPLY, timeout_ms);
+        mu__variable_make_call(variable, MU__VARIABLE_APPLY, timeout_ms);
 
     call.source = gradient;
     call.rate = optimizer->rate;

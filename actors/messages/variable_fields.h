@@ -44,12 +44,15 @@
     F(S, OPTIONAL, u32, shards, 65535)               \
     F(S, OPTIONAL, u64, creation, 0)
 
+/* `rows`: rows of the shard by number, 8 bytes each, little-endian; `size` is that of
+ * their contents, which the answer has in the same order. */
 #define MU__VAR_READ_FIELDS(F, S)                  \
     F(S, REQUIRED, u64, token, 0)                  \
     F(S, REQUIRED, u64, variable, 0)               \
     F(S, REQUIRED, u64, offset, 0)                 \
     F(S, REQUIRED, u32, size, MU__PIECE_BYTES_MAX) \
-    MU__PARTITION_FIELDS(F, S)
+    MU__PARTITION_FIELDS(F, S)                     \
+    F(S, OPTIONAL, raw, rows, MU__PIECE_BYTES_MAX)
 
 #define MU__VAR_DATA_FIELDS(F, S)                  \
     F(S, REQUIRED, u64, token, 0)                  \

@@ -1,6 +1,7 @@
 /* Requests of clients, and their answers. What changes a partition is in the table of
  * mutations: it is applied in the same way to the primary and, as a record, to the other
  * replica (stream.c). server.h says what the other files of the actor are. */
+#include "actors/ps/rows/rows.h"
 #include "actors/ps/store_snapshots.h"
 #include "actors/ps/stream.h"
 
@@ -161,8 +162,7 @@ static void apply_var_write(struct mu__ctx *ctx, struct ps *ps, struct partition
     note_refusal(ps, error.code);
     reply.code = mu__ps_code(error.code);
     reply.message = mu__ps_message_of(error.code, error.message);
-    mu__stream_note(p, reply.code + mu__store_sample(p->store, body->variable,
-                                                     body->offset, body->data.size));
+    mu__stream_note(p, reply.code + mu__store_sample_write(p->store, &request));
     if (body->operation != MU__WRITE_ABANDON)
         mu__ps_answer(ctx, p, from, MU__VAR_WRITTEN, &reply, sizeof reply);
     answer_opens(ctx, p);
@@ -249,8 +249,7 @@ static void apply_batch(struct ps *ps, struct partition *p,
     }
     mu__store_apply_batch(p->store, first);
     for (const struct mu__store_write *write = first; write != NULL; write = write->next)
-        mu__stream_note(p, mu__store_sample(p->store, write->id, write->offset,
-                                            write->data.size));
+        mu__stream_note(p, mu__store_sample_write(p->store, write));
     ps->batches++;
 }
 
@@ -404,8 +403,13 @@ static void answer_read(struct mu__ctx *ctx, struct partition *p,
     const struct mu__store_read request = {body->variable, body->offset, body->size};
     struct mu__var_data reply = {.token = body->token};
     mu_error error;
-    int rv = mu__store_read(p->store, &request, &error, &reply.data, &reply.version);
+    int rv;
 
+    if (body->rows.size > 0) {
+        mu__rows_answer(ctx, p, msg);
+        return;
+    }
+    rv = mu__store_read(p->store, &request, &error, &reply.data, &reply.version);
     reply.code = mu__ps_code(rv);
     reply.message = mu__ps_message_of(rv, error.message);
     mu__ps_answer(ctx, p, msg->from, MU__VAR_DATA, &reply, sizeof reply);

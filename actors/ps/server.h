@@ -212,6 +212,11 @@ bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p);
 /* Let a partition know the fence that the server knows. */
 void mu__ps_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 
+/* ---- rows/row_answers.c ---- */
+
+/* Answer a VAR_READ of rows by number. */
+void mu__rows_answer(struct mu__ctx *ctx, struct partition *p, const struct mu__msg *msg);
+
 /* ---- ps_status.c ---- */
 
 void mu__ps_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

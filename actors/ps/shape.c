@@ -49,8 +49,7 @@ int mu__shape_check(const struct mu__shape *shape, mu_error *ret_error)
     return check_shards(shape, ret_error);
 }
 
-/* Bytes of what is below the first dimension. */
-static uint64_t row_bytes(const struct mu__shape *shape)
+uint64_t mu__shape_row_bytes(const struct mu__shape *shape)
 {
     uint64_t bytes = mu_dtype_bytes((int)shape->dtype);
 
@@ -61,7 +60,7 @@ static uint64_t row_bytes(const struct mu__shape *shape)
 
 uint64_t mu__shape_bytes(const struct mu__shape *shape)
 {
-    return row_bytes(shape) * (shape->rank == 0 ? 1 : shape->dims[0]);
+    return mu__shape_row_bytes(shape) * (shape->rank == 0 ? 1 : shape->dims[0]);
 }
 
 void mu__shape_shard(const struct mu__shape *shape, uint32_t shard, uint64_t *ret_offset,
@@ -73,8 +72,8 @@ void mu__shape_shard(const struct mu__shape *shape, uint32_t shard, uint64_t *re
     uint64_t first = each * shard + (shard < longer ? shard : longer);
 
     assert(shard < shape->shards);
-    *ret_offset = first * row_bytes(shape);
-    *ret_bytes = (each + (shard < longer)) * row_bytes(shape);
+    *ret_offset = first * mu__shape_row_bytes(shape);
+    *ret_bytes = (each + (shard < longer)) * mu__shape_row_bytes(shape);
 }
 
 bool mu__shape_equal(const struct mu__shape *a, const struct mu__shape *b)

@@ -28,6 +28,9 @@ int mu__shape_check(const struct mu__shape *shape, mu_error *ret_error);
 /* Bytes of the whole variable. */
 uint64_t mu__shape_bytes(const struct mu__shape *shape);
 
+/* Bytes of what is below the first dimension. */
+uint64_t mu__shape_row_bytes(const struct mu__shape *shape);
+
 /* Where a shard lies in the variable: the first shards get one row more when the rows do
  * not divide evenly. */
 void mu__shape_shard(const struct mu__shape *shape, uint32_t shard, uint64_t *ret_offset,

@@ -2,6 +2,7 @@
 #include "actors/ps/internal.h"
 
 #include "actors/ps/optimizer.h"
+#include "actors/ps/rows/rows.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -231,6 +232,14 @@ static int apply_momentum(struct mu__variable_store *store, struct variable *v,
     return 0;
 }
 
+static int scatter_to_shard(struct mu__variable_store *store, struct variable *v,
+                            const struct mu__store_write *write, mu_error *ret_error)
+{
+    if (!mu__optimizer_adds((int)v->shape.dtype))
+        return refuse_dtype(v, "does not add", ret_error);
+    return mu__rows_scatter_add(store, v, write, ret_error);
+}
+
 /* 0 also for a READY shard: an opener with `existing` may have come before. */
 static int commit_shard(struct mu__variable_store *store, struct variable *v,
                         const struct mu__store_write *write, mu_error *ret_error)
@@ -256,6 +265,10 @@ static const struct write_kind {
     [MU__WRITE_SGD] = {apply_sgd, true, true},
     [MU__WRITE_MOMENTUM] = {apply_momentum, true, true},
     [MU__WRITE_COMMIT] = {commit_shard, false, false},
+    [MU__WRITE_ROWS_ASSIGN] = {mu__rows_assign, true, true},
+    [MU__WRITE_ROWS_ADD] = {add_to_shard, true, true},
+    [MU__WRITE_SCATTER_UPDATE] = {mu__rows_scatter_update, true, true},
+    [MU__WRITE_SCATTER_ADD] = {scatter_to_shard, true, true},
 };
 
 static int check_write(const struct variable *v, const struct mu__store_write *write,
@@ -269,6 +282,8 @@ static int check_write(const struct variable *v, const struct mu__store_write *w
                             write->operation);
     if (!operations[write->operation].has_data && write->data.size == 0)
         return 0;
+    if (mu__rows_are_listed(write->operation))
+        return mu__rows_check(v, write, ret_error);
     if (write->data.size == 0 || !operations[write->operation].has_data ||
         write->offset % element_bytes != 0 || write->data.size % element_bytes != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -348,6 +363,8 @@ static void count_write(struct variable *v, const struct mu__store_write *write)
 {
     v->writes++;
     v->bytes_written += write->data.size;
+    if (mu__rows_are_written(write->operation))
+        return;
     if (write->data.size == 0 || write->offset + write->data.size == v->bytes)
         v->version++;
 }
@@ -398,8 +415,12 @@ static int check_fit(struct mu__variable_store *store, struct variable *v,
 
     switch (write->operation) {
     case MU__WRITE_ASSIGN:
+    case MU__WRITE_ROWS_ASSIGN:
+    case MU__WRITE_SCATTER_UPDATE:
         return 0;
     case MU__WRITE_ADD:
+    case MU__WRITE_ROWS_ADD:
+    case MU__WRITE_SCATTER_ADD:
         return mu__optimizer_adds(dtype) ? 0 : refuse_dtype(v, "does not add", ret_error);
     case MU__WRITE_SGD:
     case MU__WRITE_MOMENTUM:

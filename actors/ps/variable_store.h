@@ -17,7 +17,8 @@
 #include "actors/ps/shape.h"
 #include "runtime/kernel/pid.h"
 
-/* What a write does; the numbers are part of the wire format. */
+/* What a write does, but to rows (rows/rows.h); the numbers are part of the wire
+ * format. */
 enum mu__write_operation {
     MU__WRITE_ASSIGN = 1, /* replace; in pieces, in order, as one transfer */
     MU__WRITE_ZERO = 2,   /* replace by zeros; no data */
@@ -141,8 +142,8 @@ int mu__store_write(struct mu__variable_store *store,
                     uint64_t *ret_version);
 
 /* Whether all writes of a batch could be applied now: ASSIGN (of a part too, which
- * becomes visible at once), ADD, SGD, MOMENTUM. Gets the memory that they need. Errors
- * are those of mu__store_write. */
+ * becomes visible at once), ADD, SGD, MOMENTUM, and those to rows. Gets the memory that
+ * they need. Errors are those of mu__store_write. */
 int mu__store_check_batch(struct mu__variable_store *store,
                           const struct mu__store_write *first, mu_error *ret_error);
 

@@ -188,7 +188,7 @@ static void fill_piece(const struct write_batch *batch, struct mu__effect_write 
     body->batch = batch->token;
     body->variable = at->variable;
     body->operation = at->operation;
-    body->offset = batch->offset;
+    body->offset = at->offset + batch->offset;
     body->data = (struct mu__view){at->data + batch->offset, size};
     body->last = batch->writes_left == 1 && batch->offset + size == at->size;
     body->rate = at->rate;

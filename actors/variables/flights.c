@@ -240,16 +240,23 @@ static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *p
     return send_to_server(ctx, v, flight, MU__VAR_OPEN, &body, sizeof body);
 }
 
+/* Of a piece in its shard; a list of rows has none. */
+static uint64_t wire_offset(const struct op_part *part, const struct flight *flight)
+{
+    return part->rows.group != NULL ? 0 : part->rows.from + flight->offset;
+}
+
 static int send_read(struct mu__ctx *ctx, const struct variables *v,
                      const struct op_part *part, const struct flight *flight)
 {
     const struct mu__var_read body = {
         .token = flight->token,
         .variable = part->id,
-        .offset = flight->offset,
+        .offset = wire_offset(part, flight),
         .size = flight->size,
         .partition = flight->partition,
         .generation = v->placements[flight->partition].generation,
+        .rows = mu__vars_row_numbers(part, flight->offset, flight->size),
     };
 
     return send_to_server(ctx, v, flight, MU__VAR_READ, &body, sizeof body);
@@ -271,7 +278,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
         .token = flight->token,
         .variable = is_open(part->op) ? call->ids[part->shard] : part->id,
         .operation = part->write,
-        .offset = flight->offset,
+        .offset = wire_offset(part, flight),
         .rate = call->rate,
         .momentum = call->momentum,
         .partition = flight->partition,
@@ -280,7 +287,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
 
     if (part->numbered.first != 0) {
         body.origin = mu__vars_need_origin(ctx, v);
-        body.effect = part->numbered.first + flight->offset / MU__PIECE_BYTES_MAX;
+        body.effect = part->numbered.first + flight->offset / part->rows.piece_bytes;
         body.effects_done = mu__vars_settled(v, flight->partition);
     }
     if (!part->begun && !is_open(part->op))
@@ -315,7 +322,8 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
     part->op->flights++;
     flight->offset = part->sent;
     mu__vars_note_sent(v, flight,
-                       left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX);
+                       left < part->rows.piece_bytes ? (uint32_t)left
+                                                     : part->rows.piece_bytes);
     if (part->step == OPENING)
         rv = send_open(ctx, v, part, flight);
     else if (part->op->call->snapshot != NULL)
@@ -350,6 +358,11 @@ static bool fail_forbidden(struct mu__ctx *ctx, struct variables *v, struct op_p
         return false;
     mu__vars_fail(ctx, v, part->op, server, -MU_EPERMISSION, error.message);
     return true;
+}
+
+static bool has_more(const struct op_part *part)
+{
+    return !part->begun || (part->step == MOVING && part->sent < part->bytes);
 }
 
 /* Send a piece of the next part; parts take turns. As mu__vars_send_batch. */

@@ -2,6 +2,7 @@
  *
  *     variables.c          the actor: calls are planned, answered, completed
  *     opens.c              how an open goes from phase to phase
+ *     row_calls.c          the parts of calls about rows
  *     batches.c            what a run writes: its list, its batches, their pieces
  *     runs.c               the course of a run's batches: answers, timeouts, the end
  *     flights.c            windows, queues, and requests that are under way
@@ -33,6 +34,7 @@
 #include "actors/messages.h"
 #include "actors/variables/clock_membership.h"
 #include "actors/variables/effects.h"
+#include "actors/variables/row_actions.h"
 #include "actors/variables/variables.h"
 #include "runtime/base/list.h"
 
@@ -106,6 +108,7 @@ struct op_part {
     uint64_t version;  /* from the last answer */
     struct numbered numbered; /* if its pieces count once */
     bool doubted;             /* of these, some were sent to a server that was lost */
+    struct row_part rows;     /* while MOVING: which bytes, and in which pieces */
 };
 
 /* Of a call, or of a run. */
@@ -240,11 +243,6 @@ static inline mu__pid pid_of(const struct variables *v, uint32_t server)
 static inline uint32_t server_of(const struct variables *v, uint32_t partition)
 {
     return v->placements[partition].server;
-}
-
-static inline bool has_more(const struct op_part *part)
-{
-    return !part->begun || (part->step == MOVING && part->sent < part->bytes);
 }
 
 #endif

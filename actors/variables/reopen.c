@@ -160,7 +160,7 @@ static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *
 static void go_on_with(struct mu__ctx *ctx, struct variables *v, struct operation *outer,
                        const uint64_t *ids)
 {
-    for (uint32_t i = 0; i < outer->parts_count; i++) {
+    for (uint32_t i = 0; i < outer->call->shape->shards; i++) {
         outer->call->reopened = outer->call->reopened || outer->call->ids[i] != ids[i];
         outer->call->ids[i] = ids[i];
     }

@@ -5,11 +5,10 @@
 #include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
-#include "actors/ps/variable_store.h"
+#include "actors/ps/rows/rows.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { EFFECT_WAIT_MS = 60000 };
 
@@ -20,6 +19,12 @@ static const struct rule rules[] = {
     [MU__VARIABLE_ASSIGN] = {"assign", MU__WRITE_ASSIGN, false},
     [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, true},
     [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, true},
+    [MU__VARIABLE_ROWS_READ] = {"read of rows", 0, false},
+    [MU__VARIABLE_ROWS_ASSIGN] = {"assign of rows", MU__WRITE_ROWS_ASSIGN, true},
+    [MU__VARIABLE_ROWS_ADD] = {"add to rows", MU__WRITE_ROWS_ADD, true},
+    [MU__VARIABLE_GATHER] = {"gather", 0, false},
+    [MU__VARIABLE_SCATTER_UPDATE] = {"scatter update", MU__WRITE_SCATTER_UPDATE, true},
+    [MU__VARIABLE_SCATTER_ADD] = {"scatter add", MU__WRITE_SCATTER_ADD, true},
     [MU__VARIABLE_SNAPSHOT] = {"snapshot", 0, false},
     [MU__VARIABLE_SNAPSHOT_READ] = {"read of a snapshot", 0, false},
     [MU__VARIABLE_WINDOWS_PUT] = {"restoring what was applied", 0, false},
@@ -92,13 +97,24 @@ void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operatio
 
 /* ---- Calls ---- */
 
-static void plan_part(struct variables *v, struct operation *op, uint32_t shard)
+static uint32_t count_op_parts(const struct mu__variable_call *call)
+{
+    if (call->snapshot != NULL)
+        return 1;
+    return call->rows == NULL ? call->shape->shards
+                              : mu__vars_row_parts(call->shape, call->rows);
+}
+
+static void plan_part(struct variables *v, struct operation *op, uint32_t i)
 {
     const struct mu__variable_call *call = op->call;
-    struct op_part *part = &op->parts[shard];
+    struct op_part *part = &op->parts[i];
+    uint32_t shard =
+        call->rows == NULL ? i : mu__vars_row_shard(call->shape, call->rows, i);
 
     part->op = op;
     part->shard = shard;
+    part->rows.piece_bytes = MU__PIECE_BYTES_MAX;
     part->partition = mu__partition_of(mu__view_str(call->name), shard);
     mu__shape_shard(call->shape, shard, &part->offset, &part->shard_bytes);
     if (is_open(op))
@@ -110,15 +126,18 @@ static void plan_part(struct variables *v, struct operation *op, uint32_t shard)
         part->write = MU__WRITE_SGD;
     if (call->call.operation != MU__VARIABLE_VERSION)
         part->bytes = part->shard_bytes;
+    if (call->rows != NULL)
+        mu__vars_plan_rows(part, i);
     if (op->rule->counts)
         mu__vars_number(v, part->partition, &part->numbered,
-                        (part->bytes + MU__PIECE_BYTES_MAX - 1) / MU__PIECE_BYTES_MAX);
+                        (part->bytes + part->rows.piece_bytes - 1) /
+                            part->rows.piece_bytes);
 }
 
 static struct operation *operation_new(struct variables *v,
                                        struct mu__variable_call *call)
 {
-    uint32_t count = call->snapshot != NULL ? 1 : call->shape->shards;
+    uint32_t count = count_op_parts(call);
     struct operation *op = calloc(1, sizeof *op + count * sizeof op->parts[0]);
 
     if (op == NULL)
@@ -242,7 +261,7 @@ static void advance(struct mu__ctx *ctx, struct variables *v, const struct fligh
     struct op_part *part = flight->part;
 
     part->done += flight->size;
-    part->numbered.settled = part->numbered.first + part->done / MU__PIECE_BYTES_MAX;
+    part->numbered.settled = part->numbered.first + part->done / part->rows.piece_bytes;
     if (part->done < part->bytes || mu__vars_fail_if_replaced(ctx, v, part))
         return;
     part->version = version;
@@ -303,10 +322,8 @@ static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                (body->data.size != flight.size || flight.offset != part->done)) {
         mu__vars_fail_bad_answer(ctx, v, part);
     } else if (part != NULL) {
-        uint8_t *target = part->op->call->target;
-
         if (flight.size > 0)
-            memcpy(target + part->offset + flight.offset, body->data.data, flight.size);
+            mu__vars_take_data(part, flight.offset, &body->data);
         advance(ctx, v, &flight, body->version);
     }
     mu__vars_go_on(ctx, v, flight.server);

@@ -53,6 +53,12 @@ enum mu__variable_operation {
     MU__VARIABLE_ASSIGN,
     MU__VARIABLE_ADD,
     MU__VARIABLE_APPLY,
+    MU__VARIABLE_ROWS_READ, /* these: with `rows`, a range, */
+    MU__VARIABLE_ROWS_ASSIGN,
+    MU__VARIABLE_ROWS_ADD,
+    MU__VARIABLE_GATHER, /* or a list */
+    MU__VARIABLE_SCATTER_UPDATE,
+    MU__VARIABLE_SCATTER_ADD,
     MU__VARIABLE_SNAPSHOT, /* this and below: with a struct mu__snapshot_call */
     MU__VARIABLE_SNAPSHOT_READ,
     MU__VARIABLE_WINDOWS_PUT,
@@ -77,21 +83,24 @@ struct mu__snapshot_call {
     uint64_t windows_bytes;
 };
 
+struct mu__rows; /* row_actions.h */
+
 /* A call about a variable. Lent to the actor, with all that it points to, until it is
  * completed. The shape and the name have been checked. */
 struct mu__variable_call {
     struct mu__call call; /* first: a CALL message points here */
     const char *name;
     const struct mu__shape *shape;
-    uint32_t servers_count; /* parameter servers of the cluster, at least 1 */
-    unsigned flags;         /* OPEN: enum mu_variable_flag, MU__VARIABLE_REOPEN;
-                               others: MU_VARIABLE_SAME, or 0 */
-    uint64_t *ids;          /* one for each shard: OPEN sets them; others read
-                               them, and set them when they had to reopen it */
-    void *target;           /* READ: the whole variable goes here */
-    const void *source;     /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,
-                               APPLY: the whole */
-    double rate;            /* APPLY */
+    uint32_t servers_count;      /* parameter servers of the cluster, at least 1 */
+    unsigned flags;              /* OPEN: enum mu_variable_flag, MU__VARIABLE_REOPEN;
+                                    others: MU_VARIABLE_SAME, or 0 */
+    uint64_t *ids;               /* one for each shard: OPEN sets them; others read
+                                    them, and set them when they had to reopen it */
+    const struct mu__rows *rows; /* NULL: the whole variable */
+    void *target;                /* READ: the whole variable, or its rows, go here */
+    const void *source;          /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,
+                                    APPLY: the whole, or the rows */
+    double rate;                 /* APPLY */
     double momentum;
     uint64_t version;      /* set by READ, VERSION and writes */
     uint32_t found_shards; /* set by an OPEN that fails: the number of shards

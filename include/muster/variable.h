@@ -115,8 +115,8 @@ MU_EXPORT int mu_variable_read_cached(mu_variable *variable, void *buffer, size_
                                       mu_error *ret_error);
 
 /* Number of writes that were applied to the variable, its initial content included (the
- * lowest number of its shards): one more with each assign, add or gradient. Transfers no
- * content. */
+ * lowest number of its shards): one more with each assign, add or gradient of all of it.
+ * Transfers no content. */
 MU_EXPORT int mu_variable_version(mu_variable *variable, int64_t timeout_ms,
                                   mu_error *ret_error, uint64_t *ret_version);
 
@@ -129,6 +129,38 @@ MU_EXPORT int mu_variable_assign(mu_variable *variable, const void *buffer, size
  * -MU_EDEADLINE or -MU_EUNAVAILABLE, some shards may have added it. */
 MU_EXPORT int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
                               int64_t timeout_ms, mu_error *ret_error);
+
+/* ---- Rows ---- */
+
+/* Rows of a variable of rank 1 or more: `count` of them from `first` on, or those of a
+ * list. A call asks only the servers of the shards that it touches, all of them at once.
+ * -MU_ERANGE: a row is not there; a listed row has more than MU_VARIABLE_ROW_BYTES_MAX;
+ * nothing was sent then. */
+typedef struct mu_rows {
+    uint64_t first;
+    uint64_t count;
+    const int64_t *list; /* not NULL: these `count` rows instead, in any order; `first` is
+                            not looked at */
+} mu_rows;
+
+enum { MU_VARIABLE_ROW_BYTES_MAX = (1 << 20) - 8 };
+
+/* Read rows, which lie one behind the other in `buffer`, in the order of the list, a row
+ * that is listed twice twice. `bytes` is that of them all, also below. */
+MU_EXPORT int mu_variable_read_rows(mu_variable *variable, const mu_rows *rows,
+                                    void *buffer, size_t bytes, int64_t timeout_ms,
+                                    mu_error *ret_error);
+
+/* Replace rows, or add to them; of a row that is listed more than once the last content
+ * stays, or all are added. Written in pieces of at most 1 MiB, each of which counts once,
+ * as those of mu_variable_add; after -MU_EDEADLINE or -MU_EUNAVAILABLE some may be
+ * written. mu_variable_version does not count them. */
+MU_EXPORT int mu_variable_assign_rows(mu_variable *variable, const mu_rows *rows,
+                                      const void *buffer, size_t bytes,
+                                      int64_t timeout_ms, mu_error *ret_error);
+MU_EXPORT int mu_variable_add_rows(mu_variable *variable, const mu_rows *rows,
+                                   const void *delta, size_t bytes, int64_t timeout_ms,
+                                   mu_error *ret_error);
 
 /* How a gradient is applied: v = momentum * v + gradient; x = x - rate * v. The velocity
  * v is kept on the server; momentum 0 is plain gradient descent without velocity. Fails
@@ -162,6 +194,10 @@ MU_EXPORT int mu_run_assign(mu_run *run, mu_variable *variable, const void *buff
                             size_t bytes);
 MU_EXPORT int mu_run_add(mu_run *run, mu_variable *variable, const void *delta,
                          size_t bytes);
+MU_EXPORT int mu_run_assign_rows(mu_run *run, mu_variable *variable, const mu_rows *rows,
+                                 const void *buffer, size_t bytes);
+MU_EXPORT int mu_run_add_rows(mu_run *run, mu_variable *variable, const mu_rows *rows,
+                              const void *delta, size_t bytes);
 MU_EXPORT int mu_run_apply(mu_run *run, mu_variable *variable, const void *gradient,
                            size_t bytes, const mu_optimizer *optimizer);
 

@@ -47,6 +47,7 @@ struct null_env {
     mu_optimizer optimizer;
     mu_resolution resolution;
     mu_resolver_kind resolver_kind;
+    mu_rows rows;
     mu_server_options server_options;
     mu_main_options main_options;
     mu_session_config session_config;

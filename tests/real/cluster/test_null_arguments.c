@@ -504,6 +504,7 @@ static void fill_options(struct nodes *nodes)
     nodes_options(nodes, "client", 0, &env.node_options);
     env.optimizer = (mu_optimizer){.rate = 1};
     env.resolver_kind = (mu_resolver_kind){.name = "none"};
+    env.rows = (mu_rows){.count = dims[0]};
     mu_main_options_init(&env.main_options);
     mu_task_options_init(&env.task_options);
     mu_resolution_init(&env.resolution);

@@ -1,6 +1,8 @@
-/* What a run may write: checks, shards and bounds of mu_run_assign, mu_run_add and
- * mu_run_apply. No node runs: a run and variables that are made by hand are enough. */
-#include "actors/ps/variable_store.h"
+/* What a run may write: checks, shards and bounds of mu_run_assign, mu_run_add, those of
+ * rows, and mu_run_apply. No node runs: a run and variables that are made by hand are
+ * enough. */
+#include "actors/ps/rows/row_list.h"
+#include "actors/ps/rows/rows.h"
 #include "actors/worker/function_run.h"
 #include "api/internal.h"
 #include "tests/support/test.h"
@@ -145,6 +147,130 @@ TEST_ON(test_bound, struct fixture *f, set_up, tear_down)
     assert_int_equal(f->run.effects.bytes, bytes);
     f->variable->opened->shape = (struct mu__shape){MU_U8, 1, {4 << 20}, 4};
     assert_int_equal(mu_run_add(&f->run, f->variable, buffer, 4 << 20), 0);
+    free(buffer);
+}
+
+/* ---- Rows: shards have 3, 3, 2 and 2 ---- */
+
+TEST_ON(test_a_range_is_cut_by_shard, struct fixture *f, set_up, tear_down)
+{
+    static const struct {
+        uint32_t shard;
+        uint64_t offset;
+        uint64_t bytes;
+    } cuts[] = {{0, 16, 8}, {1, 0, 24}, {2, 0, 8}};
+    const mu_rows rows = {.first = 2, .count = 5};
+    const struct mu__effect *effect;
+    size_t at = 0;
+
+    assert_int_equal(mu_run_add_rows(&f->run, f->variable, &rows, content, 40), 0);
+    effect = f->run.effects.first;
+    for (size_t i = 0; i < 3; i++, effect = effect->next) {
+        assert_int_equal(effect->operation, MU__WRITE_ROWS_ADD);
+        assert_int_equal(effect->variable, 100 + cuts[i].shard);
+        assert_int_equal(effect->partition,
+                         mu__partition_of(mu__view_str("w"), cuts[i].shard));
+        assert_int_equal(effect->offset, cuts[i].offset);
+        assert_int_equal(effect->size, cuts[i].bytes);
+        assert_memory_equal(effect->data, (const char *)content + at, effect->size);
+        at += cuts[i].bytes;
+    }
+    assert_null(effect);
+}
+
+TEST_ON(test_a_list_is_cut_by_shard, struct fixture *f, set_up, tear_down)
+{
+    static const int64_t list[3] = {9, 0, 8};
+    const mu_rows rows = {.count = 3, .list = list};
+    const struct mu__effect *effect;
+
+    assert_int_equal(mu_run_assign_rows(&f->run, f->variable, &rows, content, 24), 0);
+    effect = f->run.effects.first;
+    assert_int_equal(effect->operation, MU__WRITE_SCATTER_UPDATE);
+    assert_int_equal(effect->variable, 100);
+    assert_int_equal(effect->size, 16);
+    assert_int_equal(mu__row_number(effect->data, 0), 0);
+    assert_memory_equal(effect->data + 8, content + 2, 8);
+    effect = effect->next;
+    assert_int_equal(effect->variable, 103);
+    assert_int_equal(effect->size, 32);
+    assert_int_equal(mu__row_number(effect->data, 0), 1);
+    assert_int_equal(mu__row_number(effect->data, 1), 0);
+    assert_memory_equal(effect->data + 16, content, 8);
+    assert_memory_equal(effect->data + 24, content + 4, 8);
+    assert_null(effect->next);
+}
+
+static const struct refused_rows {
+    uint64_t first;
+    uint64_t count;
+    int64_t listed; /* 0: a range */
+    size_t bytes;
+    int code;
+    const char *words;
+} refused_rows[] = {
+    {6, 5, 0, 40, -MU_ERANGE, "variable w: 5 rows from 6 on: it has 10"},
+    {11, 0, 0, 0, -MU_ERANGE, "variable w: 0 rows from 11 on: it has 10"},
+    {2, UINT64_MAX, 0, 40, -MU_ERANGE,
+     "variable w: 18446744073709551615 rows from 2 on: it has 10"},
+    {0, 5, 0, 39, -MU_EINVALID, "variable w: a buffer of 39 bytes for 5 rows of 8"},
+    {0, 5, 0, 48, -MU_EINVALID, "variable w: a buffer of 48 bytes for 5 rows of 8"},
+    {0, 1, 10, 8, -MU_ERANGE, "variable w: row 10 at 0 of the list: expected 0 to 9"},
+    {0, 1, -1, 8, -MU_ERANGE, "variable w: row -1 at 0 of the list: expected 0 to 9"},
+};
+
+TEST_ON(test_refused_rows, struct fixture *f, set_up, tear_down)
+{
+    const mu_rows one = {.count = 1};
+
+    for (size_t i = 0; i < sizeof refused_rows / sizeof refused_rows[0]; i++) {
+        const struct refused_rows *row = &refused_rows[i];
+        const mu_rows rows = {.first = row->first,
+                              .count = row->count,
+                              .list = row->listed == 0 ? NULL : &row->listed};
+
+        assert_refused(
+            f, mu_run_assign_rows(&f->run, f->variable, &rows, content, row->bytes),
+            row->code, row->words);
+    }
+    assert_refused(f, mu_run_add_rows(&f->run, f->variable, NULL, content, 8),
+                   -MU_EINVALID, "a write to no rows");
+    f->variable->opened->shape.dtype = MU_BOOL;
+    assert_refused(f, mu_run_add_rows(&f->run, f->variable, &one, content, 2),
+                   -MU_EINVALID, "variable w is bool, which does not add");
+    f->variable->opened->shape.rank = 0;
+    assert_refused(f, mu_run_assign_rows(&f->run, f->variable, &one, content, 1),
+                   -MU_EINVALID, "variable w is a number, and has no rows");
+    f->variable->opened->shape = (struct mu__shape){MU_U8, 2, {4, 1 << 20}, 1};
+    assert_refused(
+        f,
+        mu_run_assign_rows(&f->run, f->variable,
+                           &(mu_rows){.count = 1, .list = &(int64_t){0}}, content,
+                           1 << 20),
+        -MU_ERANGE,
+        "variable w: its rows have 1048576 bytes: those of a list have at most "
+        "1048568");
+}
+
+TEST_ON(test_rows_beyond_the_bound, struct fixture *f, set_up, tear_down)
+{
+    const size_t row_bytes = 1 << 19;
+    static int64_t list[120];
+    char *buffer = calloc(120, row_bytes);
+    mu_rows rows = {.count = 120, .list = list};
+    struct mu__effect *last;
+
+    assert_non_null(buffer);
+    f->variable->opened->shape = (struct mu__shape){MU_U8, 2, {10, row_bytes}, 4};
+    assert_int_equal(
+        mu_run_add_rows(&f->run, f->variable, &rows, buffer, 120 * row_bytes), 0);
+    last = f->run.effects.last;
+    rows.count = 10;
+    assert_int_equal(mu_run_add_rows(&f->run, f->variable, &rows, buffer, 10 * row_bytes),
+                     -MU_EEXHAUSTED);
+    assert_string_equal(f->run.text, "variable w: 10 rows more are too many for one run, "
+                                     "which may write 67108864 bytes");
+    assert_ptr_equal(f->run.effects.last, last);
     free(buffer);
 }
 

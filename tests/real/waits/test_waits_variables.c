@@ -139,6 +139,31 @@ static int add(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return mu_variable_add(env->variable, ones, sizeof ones, timeout_ms, error);
 }
 
+static const mu_rows four = {.count = 4};
+
+static int read_rows(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    float data[4];
+
+    return mu_variable_read_rows(env->variable, &four, data, sizeof data, timeout_ms,
+                                 error);
+}
+
+static int assign_rows(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_variable_assign_rows(env->variable, &four, ones, sizeof ones, timeout_ms,
+                                   error);
+}
+
+static int add_rows(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    static const int64_t list[4] = {3, 2, 1, 0};
+    const mu_rows rows = {.count = 4, .list = list};
+
+    return mu_variable_add_rows(env->variable, &rows, ones, sizeof ones, timeout_ms,
+                                error);
+}
+
 static int apply(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     const mu_optimizer optimizer = {.rate = 1};
@@ -199,6 +224,9 @@ static const struct waits_row rows[] = {
     {"mu_variable_version", version, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_assign", assign, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_add", add, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_read_rows", read_rows, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_assign_rows", assign_rows, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_add_rows", add_rows, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_apply", apply, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_clock_open",
      open_clock,

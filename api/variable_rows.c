@@ -1,0 +1,324 @@
+/* The public calls about rows of variables, by range or by list: checks, then one call to
+ * the variables actor. Those of a run are cut into shards and pieces here. */
+#include "api/internal.h"
+#include "api/variable_cache.h"
+
+#include "actors/ps/optimizer.h"
+#include "actors/ps/rows/rows.h"
+#include "actors/variables/row_actions.h"
+#include "actors/worker/function_run.h"
+#include "runtime/message/arguments.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+_Static_assert(MU_VARIABLE_ROW_BYTES_MAX == MU__PIECE_BYTES_MAX - MU__ROW_NUMBER_BYTES,
+               "a row and its number are a piece");
+
+/* ---- Checks ---- */
+
+/* What is done to rows. */
+enum access { ROWS_ARE_READ, ROWS_ARE_ASSIGNED, ROWS_ARE_ADDED };
+
+static int check_row_range(const struct mu__opened_variable *opened, const mu_rows *rows,
+                           mu_error *ret_error)
+{
+    uint64_t size = opened->shape.dims[0];
+
+    if (rows->list == NULL && (rows->first > size || rows->count > size - rows->first))
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "variable %s: %" PRIu64 " rows from %" PRIu64
+                            " on: it has %" PRIu64,
+                            opened->name, rows->count, rows->first, size);
+    if (rows->list != NULL &&
+        mu__shape_row_bytes(&opened->shape) > MU_VARIABLE_ROW_BYTES_MAX)
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "variable %s: its rows have %" PRIu64
+                            " bytes: those of a list have at most %d",
+                            opened->name, mu__shape_row_bytes(&opened->shape),
+                            MU_VARIABLE_ROW_BYTES_MAX);
+    return 0;
+}
+
+static int check_rows_bytes(const struct mu__opened_variable *opened, const mu_rows *rows,
+                            size_t bytes, mu_error *ret_error)
+{
+    uint64_t row_bytes = mu__shape_row_bytes(&opened->shape);
+
+    if (bytes % row_bytes == 0 && bytes / row_bytes == rows->count)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "variable %s: a buffer of %zu bytes for %" PRIu64
+                        " rows of %" PRIu64,
+                        opened->name, bytes, rows->count, row_bytes);
+}
+
+static int check_row_access(const mu_variable *variable, enum access access,
+                            const mu_rows *rows, size_t bytes, mu_error *ret_error)
+{
+    const struct mu__opened_variable *opened = variable->opened;
+    int rv;
+
+    if (opened->shape.rank == 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "variable %s is a number, and has no rows", opened->name);
+    if (access == ROWS_ARE_ADDED && !mu__optimizer_adds((int)opened->shape.dtype))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "variable %s is %s, which does not add", opened->name,
+                            mu_dtype_name((int)opened->shape.dtype));
+    rv = check_row_range(opened, rows, ret_error);
+    return rv == 0 ? check_rows_bytes(opened, rows, bytes, ret_error) : rv;
+}
+
+/* -MU_ERANGE, -MU_ENOMEM, with the variable's name. */
+static int sort_row_list(const struct mu__opened_variable *opened, const mu_rows *rows,
+                         mu_error *ret_error, struct mu__row_list *ret_list)
+{
+    mu_error error;
+    int rv = mu__row_list_init(ret_list, &opened->shape, rows->list, rows->count, &error);
+
+    if (rv == 0)
+        return 0;
+    return mu_error_set(ret_error, rv, "variable %s: %s", opened->name, error.message);
+}
+
+/* ---- Calls ---- */
+
+/* By access, for a range and for a list. */
+static const int row_operations[][2] = {
+    [ROWS_ARE_READ] = {MU__VARIABLE_ROWS_READ, MU__VARIABLE_GATHER},
+    [ROWS_ARE_ASSIGNED] = {MU__VARIABLE_ROWS_ASSIGN, MU__VARIABLE_SCATTER_UPDATE},
+    [ROWS_ARE_ADDED] = {MU__VARIABLE_ROWS_ADD, MU__VARIABLE_SCATTER_ADD},
+};
+
+static int call_with_list(mu_variable *variable, struct mu__variable_call *call,
+                          const mu_rows *rows, mu_error *ret_error)
+{
+    struct mu__row_list list;
+    const struct mu__rows listed = {.list = &list};
+    uint8_t *packed = NULL;
+    int rv = sort_row_list(variable->opened, rows, ret_error, &list);
+
+    if (rv != 0)
+        return rv;
+    if (call->source != NULL) {
+        packed = mu__row_list_pack(&list, &variable->opened->shape, call->source);
+        call->source = packed;
+    }
+    call->rows = &listed;
+    if (packed == NULL && call->target == NULL)
+        rv = mu_error_set(ret_error, -MU_ENOMEM,
+                          "variable %s: no memory for %" PRIu64 " rows",
+                          variable->opened->name, rows->count);
+    else
+        rv = mu__variable_run_call(variable, call, ret_error);
+    free(packed);
+    mu__row_list_done(&list);
+    return rv;
+}
+
+static int call_with_range(mu_variable *variable, struct mu__variable_call *call,
+                           const mu_rows *rows, mu_error *ret_error)
+{
+    const struct mu__rows range = {.first = rows->first, .count = rows->count};
+
+    call->rows = &range;
+    return mu__variable_run_call(variable, call, ret_error);
+}
+
+/* One of `target` and `source` is not NULL. */
+static int access_rows(mu_variable *variable, enum access access, const mu_rows *rows,
+                       struct mu__variable_call *call, size_t bytes, mu_error *ret_error)
+{
+    int rv = check_row_access(variable, access, rows, bytes, ret_error);
+
+    if (rv == 0 && rows->count > 0)
+        rv = rows->list != NULL ? call_with_list(variable, call, rows, ret_error)
+                                : call_with_range(variable, call, rows, ret_error);
+    if (access != ROWS_ARE_READ)
+        mu__variable_cache_drop(variable->cache);
+    return rv;
+}
+
+static struct mu__variable_call make_row_call(const mu_variable *variable,
+                                              enum access access, const mu_rows *rows,
+                                              int64_t timeout_ms)
+{
+    return mu__variable_make_call(variable, row_operations[access][rows->list != NULL],
+                                  timeout_ms);
+}
+
+int mu_variable_read_rows(mu_variable *variable, const mu_rows *rows, void *buffer,
+                          size_t bytes, int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, variable, rows, buffer);
+
+    struct mu__variable_call call =
+        make_row_call(variable, ROWS_ARE_READ, rows, timeout_ms);
+
+    call.target = buffer;
+    return access_rows(variable, ROWS_ARE_READ, rows, &call, bytes, ret_error);
+}
+
+int mu_variable_assign_rows(mu_variable *variable, const mu_rows *rows,
+                            const void *buffer, size_t bytes, int64_t timeout_ms,
+                            mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, variable, rows, buffer);
+
+    struct mu__variable_call call =
+        make_row_call(variable, ROWS_ARE_ASSIGNED, rows, timeout_ms);
+
+    call.source = buffer;
+    return access_rows(variable, ROWS_ARE_ASSIGNED, rows, &call, bytes, ret_error);
+}
+
+int mu_variable_add_rows(mu_variable *variable, const mu_rows *rows, const void *delta,
+                         size_t bytes, int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, variable, rows, delta);
+
+    struct mu__variable_call call =
+        make_row_call(variable, ROWS_ARE_ADDED, rows, timeout_ms);
+
+    call.source = delta;
+    return access_rows(variable, ROWS_ARE_ADDED, rows, &call, bytes, ret_error);
+}
+
+/* ---- Writes of a run ---- */
+
+/* One write of one shard; `data` has the rows of it. */
+static int add_row_effect(mu_run *run, struct mu__opened_variable *opened, uint32_t shard,
+                          struct mu__effect effect, const uint8_t *data)
+{
+    effect.partition = mu__partition_of(mu__view_str(opened->name), shard);
+    effect.opened = opened;
+    effect.shard = shard;
+    effect.variable = atomic_load_explicit(&opened->ids[shard], memory_order_relaxed);
+    return mu__effects_add(&run->effects, &effect, data);
+}
+
+static int add_row_range(mu_run *run, struct mu__opened_variable *opened,
+                         const mu_rows *rows, enum access access, const uint8_t *data)
+{
+    uint64_t begin = rows->first * mu__shape_row_bytes(&opened->shape);
+    uint64_t end = begin + rows->count * mu__shape_row_bytes(&opened->shape);
+    int rv = 0;
+
+    for (uint32_t shard = 0; shard < opened->shape.shards && rv == 0; shard++) {
+        struct mu__effect effect = {.operation = access == ROWS_ARE_ADDED
+                                                     ? MU__WRITE_ROWS_ADD
+                                                     : MU__WRITE_ROWS_ASSIGN};
+        uint64_t offset;
+        uint64_t bytes;
+        uint64_t from;
+
+        mu__shape_shard(&opened->shape, shard, &offset, &bytes);
+        if (offset + bytes <= begin || offset >= end)
+            continue;
+        from = begin > offset ? begin : offset;
+        effect.offset = from - offset;
+        effect.size = (end < offset + bytes ? end : offset + bytes) - from;
+        rv = add_row_effect(run, opened, shard, effect, data + (from - begin));
+    }
+    return rv;
+}
+
+/* A piece is a write of its own. */
+static int add_row_group(mu_run *run, struct mu__opened_variable *opened,
+                         const struct mu__row_group *group, uint32_t operation,
+                         const uint8_t *packed)
+{
+    uint64_t each = MU__ROW_NUMBER_BYTES + mu__shape_row_bytes(&opened->shape);
+    uint64_t most = mu__row_write_max(&opened->shape);
+    int rv = 0;
+
+    packed += group->first * each;
+    for (uint64_t done = 0; done < group->count && rv == 0; done += most) {
+        uint64_t left = group->count - done;
+        const struct mu__effect effect = {.operation = operation,
+                                          .size = (left < most ? left : most) * each};
+
+        rv = add_row_effect(run, opened, group->shard, effect, packed + done * each);
+    }
+    return rv;
+}
+
+static int add_row_list(mu_run *run, struct mu__opened_variable *opened,
+                        const struct mu__row_list *list, enum access access,
+                        const void *data)
+{
+    uint32_t operation =
+        access == ROWS_ARE_ADDED ? MU__WRITE_SCATTER_ADD : MU__WRITE_SCATTER_UPDATE;
+    uint8_t *packed = mu__row_list_pack(list, &opened->shape, data);
+    int rv = packed == NULL ? -MU_ENOMEM : 0;
+
+    for (uint32_t i = 0; i < list->groups_count && rv == 0; i++)
+        rv = add_row_group(run, opened, &list->groups[i], operation, packed);
+    free(packed);
+    return rv;
+}
+
+/* All of them, or none. */
+static int add_row_writes(mu_run *run, struct mu__opened_variable *opened,
+                          const mu_rows *rows, enum access access, const void *data)
+{
+    struct mu__effect *last = run->effects.last;
+    uint64_t before = run->effects.bytes;
+    struct mu__row_list list;
+    mu_error error;
+    int rv;
+
+    if (rows->list == NULL) {
+        rv = add_row_range(run, opened, rows, access, data);
+    } else {
+        rv = sort_row_list(opened, rows, &error, &list);
+        if (rv != 0)
+            return mu_run_fail(run, rv, "%s", error.message);
+        rv = add_row_list(run, opened, &list, access, data);
+        mu__row_list_done(&list);
+    }
+    if (rv == 0)
+        return 0;
+    mu__effects_cut(&run->effects, last, before);
+    return mu_run_fail(run, rv,
+                       rv == -MU_EEXHAUSTED ? "variable %s: %" PRIu64
+                                              " rows more are too many for one run, "
+                                              "which may write %d bytes"
+                                            : "variable %s: no memory for %" PRIu64
+                                              " rows",
+                       opened->name, rows->count, MU__EFFECTS_BYTES_MAX);
+}
+
+static int write_rows(mu_run *run, mu_variable *variable, enum access access,
+                      const mu_rows *rows, const void *data, size_t bytes)
+{
+    mu_error error;
+    int rv;
+
+    if (variable == NULL || rows == NULL || data == NULL)
+        return mu_run_fail(run, -MU_EINVALID, "a write to no rows");
+    if (variable->node != run->node)
+        return mu_run_fail(run, -MU_EINVALID,
+                           "variable %s was opened on another node than the run's",
+                           variable->opened->name);
+    rv = check_row_access(variable, access, rows, bytes, &error);
+    if (rv != 0)
+        return mu_run_fail(run, rv, "%s", error.message);
+    return rows->count == 0 ? 0
+                            : add_row_writes(run, variable->opened, rows, access, data);
+}
+
+int mu_run_assign_rows(mu_run *run, mu_variable *variable, const mu_rows *rows,
+                       const void *buffer, size_t bytes)
+{
+    MU__REQUIRE(NULL, run);
+    return write_rows(run, variable, ROWS_ARE_ASSIGNED, rows, buffer, bytes);
+}
+
+int mu_run_add_rows(mu_run *run, mu_variable *variable, const mu_rows *rows,
+                    const void *delta, size_t bytes)
+{
+    MU__REQUIRE(NULL, run);
+    return write_rows(run, variable, ROWS_ARE_ADDED, rows, delta, bytes);
+}
