@@ -11,6 +11,7 @@
 #define MU_ACTORS_PS_INTERNAL_H
 
 #include "actors/ps/store_snapshots.h"
+#include "actors/ps/tables/table_set.h"
 #include "actors/ps/variable_store.h"
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
@@ -85,6 +86,7 @@ struct mu__variable_store {
     struct variable *visited; /* by mu__store_visit; NULL: none, or all were */
     bool visited_removed;     /* `visited` is the one behind it */
     struct mu__store_totals totals;
+    struct mu__table_set tables;
     struct mu__list snapshots;       /* store_snapshots.c */
     struct mu__snapshot_usage usage; /* theirs, unless several stores count together */
 };
