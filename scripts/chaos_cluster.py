@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PORTS = range(20000, 32000)     # below those that the system gives out by itself
 SILENCE_MS = 2000               # for the tasks; stops and stalls are shorter and longer
 SETTLE_S = SILENCE_MS / 1000 + 3
+KNOWN_S = SILENCE_MS / 1000 + 0.5   # a silent server that goes on is known to be one
 ROUND_LIMIT_S = 180             # without faults a round takes some seconds
 END_LIMIT_S = 20                # for the tasks, once the chief has ended
 TTL_S = 3                       # after which a task that is silent has no address
@@ -117,6 +118,7 @@ class Cluster:
 
     RESULT = re.compile(r"counter: the counter is (-?\d+) after (\d+) closures")
     PROGRESS = re.compile(r"counter: (\d+) of \d+ closures, (\d+) retried")
+    PAUSE = re.compile(r"the longest pause (\d+) ms")
 
     def __init__(self, options, folder, seed):
         self.options = options
@@ -131,6 +133,9 @@ class Cluster:
         self.exit_code = 0          # of all tasks
         self.files = folder         # where journals are, and what etcd has
         self.chief_lives = []       # retries that each life of the chief has told
+        self.pauses = {}            # the longest, by what was done to a server before
+        self.server_fault = "nothing"
+        self.turn = 0               # whose server it is
         self.relays = Relays()
         self.ports = iter(random.SystemRandom().sample(PORTS, 2 * options.tasks + 3))
         folder.mkdir()
@@ -235,16 +240,27 @@ class Cluster:
         return partitions["placed"] > 0 and not (partitions["degraded"] or
                                                  partitions["without_primary"])
 
-    def kill_server(self):
-        """One at a time: nobody promises more."""
-        if self.is_whole():
-            self.kill_one(self.servers, "server kills")
+    def are_servers_well(self):
+        """Whether the last fault of one has been over for so long that the chief knows
+        what has come of it."""
+        return not any(t.stopped or t.relay.stalls or t.relay.refuses or
+                       time.monotonic() - t.troubled < KNOWN_S for t in self.servers)
+
+    def harm_server(self):
+        """One at a time: nobody promises more. The next in turn."""
+        if not self.are_servers_well() or not self.is_whole():
+            return
+        server = self.servers[self.turn % len(self.servers)]
+        self.turn += 1
+        self.server_fault = self.random.choice(self.options.harms)
+        harm = {"kill": self.kill_one, "stop": self.stop_one, "cut": self.cut_one}
+        harm[self.server_fault]([server], f"server {self.server_fault}s")
 
     def stop_task(self):
         # Workers mostly; a stopped chief or server holds up everybody.
         self.stop_one(self.workers * 4 + self.servers + [self.chief])
 
-    def stop_one(self, pool):
+    def stop_one(self, pool, what="stops"):
         pool = [t for t in pool if t.is_up() and not t.stopped]
         if not pool:
             return
@@ -252,7 +268,7 @@ class Cluster:
         seconds = min(8, 0.1 * 80 ** self.random.random())
         self.note(f"stop {task.name} for {seconds:.3f} s")
         task.signal(signal.SIGSTOP)
-        self.counts["stops"] += 1
+        self.counts[what] += 1
         process = task.process
 
         def go_on():
@@ -265,7 +281,7 @@ class Cluster:
     def cut(self):
         self.cut_one(self.servers * 2 + self.workers + [self.chief])
 
-    def cut_one(self, pool):
+    def cut_one(self, pool, what="cuts"):
         pool = [t for t in pool if not t.relay.stalls and not t.relay.refuses]
         if not pool:
             return
@@ -273,7 +289,7 @@ class Cluster:
         kind = self.random.choice(("drop", "refuse", "stall"))
         seconds = 0 if kind == "drop" else min(8, 0.1 * 80 ** self.random.random())
         self.note(f"cut {task.name}: {kind} for {seconds:.3f} s")
-        self.counts["cuts"] += 1
+        self.counts[what] += 1
         if kind == "stall":
             task.relay.stalls = True
         else:
@@ -355,7 +371,7 @@ class Cluster:
 
     def kinds(self):
         if self.options.backups:
-            return ([self.kill_worker, self.kill_server] * 3 +
+            return ([self.kill_worker, self.harm_server] * 3 +
                     [lambda: self.stop_one(self.workers),
                      lambda: self.cut_one(self.workers)] * 2)
         kinds = [self.kill_worker] * 5 + [self.stop_task] * 4
@@ -397,10 +413,16 @@ class Cluster:
         found = self.PROGRESS.findall(text[self.chief_read:])
         if found:
             self.chief_lives[-1] = max(self.chief_lives[-1], int(found[-1][1]))
+        self.note_pause(self.PAUSE.findall(text[self.chief_read:]))
         self.chief_read = text.rfind("\n") + 1
         result = self.RESULT.search(text)
         if result is not None:
             self.result = (int(result.group(1)), int(result.group(2)))
+
+    def note_pause(self, told):
+        longest_ms = max(map(int, told), default=0)
+        if longest_ms > max(self.pauses.values(), default=0):
+            self.pauses[self.server_fault] = longest_ms
 
     def watch(self):
         """Whether a process that nobody killed has ended: the round is over then."""

@@ -103,6 +103,8 @@ void mu__vars_close_snapshot(struct mu__ctx *ctx, struct variables *v, uint32_t 
 {
     struct pending_abandon abandon = abandon_at(v, partition);
 
+    if (!v->placements[partition].served)
+        return; /* it has ended with the generation, or with the link */
     abandon.snapshot = number;
     report_abandon(ctx, v, &abandon);
 }

@@ -22,6 +22,9 @@ struct counting {
     mu_variable *variable;
     uint64_t scheduled;
     uint64_t shown_ms;
+    uint64_t finished; /* as it was seen last, */
+    uint64_t grown_ms; /* since when, */
+    uint64_t pause_ms; /* and the longest time without another one */
 };
 
 static uint64_t now_ms(void)
@@ -32,17 +35,28 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static void show_progress(struct counting *c)
+/* From the first one on: before, workers have to come. */
+static void note_pause(struct counting *c, uint64_t finished, uint64_t now)
+{
+    if (c->finished > 0 && now - c->grown_ms > c->pause_ms)
+        c->pause_ms = now - c->grown_ms;
+    if (finished == c->finished)
+        return;
+    c->finished = finished;
+    c->grown_ms = now;
+}
+
+static void show_progress(struct counting *c, const mu_coordinator_stats *counts)
 {
     const uint64_t now = now_ms();
-    mu_coordinator_stats counts;
 
+    note_pause(c, counts->finished, now);
     if (now - c->shown_ms < SHOW_MS)
         return;
     c->shown_ms = now;
-    mu_coordinator_get_stats(c->coordinator, &counts);
-    (void)printf("counter: %" PRIu64 " of %" PRIu64 " closures, %" PRIu64 " retried\n",
-                 counts.finished, c->settings->closures, counts.retried);
+    (void)printf("counter: %" PRIu64 " of %" PRIu64 " closures, %" PRIu64
+                 " retried, the longest pause %" PRIu64 " ms\n",
+                 counts->finished, c->settings->closures, counts->retried, c->pause_ms);
     (void)fflush(stdout);
 }
 
@@ -75,7 +89,7 @@ static void wait_for_room(struct counting *c)
 
     for (;;) {
         mu_coordinator_get_stats(c->coordinator, &counts);
-        show_progress(c);
+        show_progress(c, &counts);
         if (counts.outstanding < c->settings->outstanding || counts.failed > 0)
             return;
         nap(REST_MS);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes that a running job cannot take. Variables are placed by the number of
- * servers, and closures are the chief's. */
+/* Changes that a running job cannot take. A server may have what no other one has, and
+ * closures are the chief's. */
 static const struct {
     enum mu__change_kind kind;
     const char *type;
@@ -16,12 +16,9 @@ static const struct {
      "a chief that comes changes what the job is: the job has begun without one"},
     {MU__CHANGE_REMOVED, "chief",
      "the chief has the closures: a job ends with it, or it moves"},
-    {MU__CHANGE_ADDED, "ps",
-     "variables are placed by the number of parameter servers, so none comes while the "
-     "job runs"},
     {MU__CHANGE_REMOVED, "ps",
-     "variables are placed by the number of parameter servers, so none goes while the "
-     "job runs; it may move"},
+     "it may have what no other parameter server has: once it was drained, its process "
+     "may end"},
 };
 
 /* Without a chief worker 0 plays its part. */
@@ -37,6 +34,9 @@ static const char *get_refusal(const mu_cluster *before, const struct mu__change
         if (refusals[i].kind == change->kind &&
             strcmp(refusals[i].type, change->type) == 0)
             return refusals[i].words;
+    if (change->kind == MU__CHANGE_ADDED && strcmp(change->type, "ps") == 0 &&
+        mu_cluster_task_count(before, "ps") == 0)
+        return "the job has begun without parameter servers";
     if (change->kind == MU__CHANGE_REMOVED &&
         is_leading_worker(before, change->type, change->index))
         return "there is no chief, so worker 0 ends the job: it stays, or moves";

@@ -1,5 +1,6 @@
 /* The cluster changes while a job runs: workers come, go and move, servers move. Each
  * node learns of it by itself. */
+#include "actors/views/views.h"
 #include "tests/cluster/specs.h"
 
 static struct cluster_closure *pinned(struct cluster_task *task, unsigned worker)
@@ -313,6 +314,50 @@ TEST_WITH(test_moved, NULL, free_specs)
 
 /* ---- Servers, and what is refused ---- */
 
+enum { MOVED_MS = 20 * 1000 }; /* until partitions have moved */
+
+static struct mu__view_roles roles_of(const struct cluster *cluster, uint32_t server)
+{
+    struct mu__view_roles roles;
+
+    mu__views_roles(mu__actor_state(cluster->chief->member.kernel,
+                                    (mu__pid){MU__NODE_SELF, MU__VIEWS}),
+                    server, &roles);
+    return roles;
+}
+
+/* A job that has begun with one server: the other gets half of what there is, and its
+ * name in errors. Then it gives all back, and its process may end. */
+TEST_WITH(test_server_added, NULL, free_specs)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .servers = 1);
+    struct cluster_task *late = cluster_add(cluster, "ps", 1, "late");
+    struct cluster_call *call;
+
+    assert_int_equal(cluster_wait(cluster_counter_open(cluster->chief, 10, -1)), 0);
+    late->spec = spec_with(cluster->chief, "ps", 1, late->address);
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        assert_int_equal(cluster_learn(&cluster->tasks[i], late->spec, NULL), 0);
+    cluster_start(late);
+    run_for(cluster, MOVED_MS);
+    assert_int_equal(roles_of(cluster, 0).primary, MU__PARTITIONS / 2);
+    assert_int_equal(roles_of(cluster, 1).primary, MU__PARTITIONS / 2);
+    assert_int_equal(cluster_wait(cluster_counter_read(cluster->chief, 2000)), 0);
+    sim_pause(cluster->servers[0]->node, 5000);
+    sim_pause(late->node, 5000);
+    call = cluster_counter_read(cluster->chief, 2000);
+    assert_int_equal(cluster_wait(call), -MU_EUNAVAILABLE);
+    assert_non_null(strstr(call->of.call.error.message, late->address));
+
+    run_for(cluster, MOVED_MS);
+    open_at(cluster->chief);
+    assert_int_equal(cluster_wait(cluster_drain_task(cluster->chief, "ps", 1, -1)), 0);
+    assert_int_equal(roles_of(cluster, 1).primary, 0);
+    sim_crash(late->node);
+    assert_int_equal(cluster_wait(cluster_counter_read(cluster->chief, 2000)), 0);
+    end(cluster);
+}
+
 /* What reading a variable comes to after one of its servers was restarted, at its place
  * or elsewhere; who asks while it is not there waits for it where it is said to be. */
 static int read_after_restart(bool moves)
@@ -404,12 +449,12 @@ TEST_WITH(test_refused, NULL, free_specs)
     mu_error error;
 
     open_at(cluster->chief);
-    spec = spec_with(cluster->chief, "ps", 1, "tcp://new:1");
+    spec = spec_with(cluster->chief, "ps", 0, NULL);
     assert_int_equal(cluster_learn(cluster->chief, spec, &error), -MU_EPRECONDITION);
     assert_string_equal(error.message,
-                        "/job:ps/task:1 at tcp://new:1 is not added: "
-                        "variables are placed by the number of parameter servers, so "
-                        "none comes while the job runs");
+                        "/job:ps/task:0 at tcp://ps-0:1 is not removed: it may have what "
+                        "no other parameter server has: once it was drained, its process "
+                        "may end");
 
     /* It is logged once, however often it is found. */
     sim_trace_level(cluster->sim, MU__LOG_INFO);

@@ -160,7 +160,7 @@ TEST_WITH(test_many_and_the_last, NULL, free_specs)
 /* What is refused of one that waited is in the log, and the rest of it is taken. */
 TEST_WITH(test_many_and_then_refused, NULL, free_specs)
 {
-    struct cluster *cluster = BEGIN_SERVICE(.workers = 1, .servers = 1);
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
     struct cluster_task *chief = cluster->chief;
     int told[3] = {0};
     mu_cluster *spec;
@@ -168,12 +168,12 @@ TEST_WITH(test_many_and_then_refused, NULL, free_specs)
     open_at(chief);
     learn_many(chief, MANY, told);
     spec = spec_of_many(cluster, 3);
-    assert_int_equal(mu_cluster_add(spec, "ps", 1, "tcp://no-server:1", NULL), 0);
+    assert_int_equal(mu_cluster_add(spec, "ps", 0, "tcp://no-server:1", NULL), 0);
     assert_int_equal(cluster_learn(chief, spec, NULL), 0);
     sim_trace_level(cluster->sim, MU__LOG_WARN);
     (void)sim_trace(cluster->sim);
     run_to_news(cluster, told, 2);
-    assert_non_null(strstr(sim_trace(cluster->sim), "/job:ps/task:1 at "
+    assert_non_null(strstr(sim_trace(cluster->sim), "/job:ps/task:0 at "
                                                     "tcp://no-server:1 is not added: "));
     assert_int_equal(dialled(chief), 3);
     assert_int_equal(told[2], 4);

@@ -346,6 +346,7 @@ static void begin_losses(struct run *run, uint64_t seed)
         .cluster = run->cluster,
         .random = sim_stream(seed, 112),
         .until_ms = run->plan.chaos_ms,
+        .servers = run->cluster->options.servers,
     };
     if (run->cluster->options.node.backups > 0)
         cluster_losses_begin(&run->losses);

@@ -98,9 +98,9 @@ static void add_task(mu_cluster *cluster, const char *type, int index,
     (void)rv;
 }
 
-/* The next version: `index` is at `address`, or (NULL) not in it. */
-static void change_truth(struct cluster_changing *changing, unsigned index,
-                         const char *address)
+/* The next version: a task is at `address`, or (NULL) not in it. */
+static void change_truth(struct cluster_changing *changing, const char *changed,
+                         unsigned index, const char *address)
 {
     const mu_cluster *before = truth_of(changing);
     mu_cluster *after = mu_cluster_new();
@@ -110,10 +110,10 @@ static void change_truth(struct cluster_changing *changing, unsigned index,
 
     assert(after != NULL);
     for (size_t i = 0; mu_cluster_task_at(before, i, &type, &i_index, &at) == 0; i++)
-        if (strcmp(type, "worker") != 0 || i_index != (int)index)
+        if (strcmp(type, changed) != 0 || i_index != (int)index)
             add_task(after, type, i_index, at);
     if (address != NULL)
-        add_task(after, "worker", (int)index, address);
+        add_task(after, changed, (int)index, address);
     changing->specs[changing->count++] = after;
 }
 
@@ -124,6 +124,13 @@ static void spread(struct cluster_changing *changing, uint64_t within_ms)
     for (unsigned i = 0; i < changing->cluster->tasks_count; i++)
         sim_at(sim, sim_now_ms(sim) + sim_between(&changing->random, 0, within_ms), learn,
                new_lesson(changing, &changing->cluster->tasks[i]));
+}
+
+void cluster_changing_list(struct cluster_changing *changing, struct cluster_task *task)
+{
+    change_truth(changing, task->type, task->index, task->address);
+    learn(changing->cluster->sim, new_lesson(changing, task));
+    spread(changing, LEARN_MAX_MS);
 }
 
 static struct cluster_task *other_place(struct cluster_changing *changing, unsigned index,
@@ -164,7 +171,7 @@ static void change_one(struct cluster_changing *changing, unsigned index)
         after = NULL;
     if (after == before)
         return;
-    change_truth(changing, index, after == NULL ? NULL : after->address);
+    change_truth(changing, "worker", index, after == NULL ? NULL : after->address);
     if (before != NULL && sim_alive(before->node) && sim_chance(random, 50))
         sim_crash(before->node);
     spread(changing, LEARN_MAX_MS);

@@ -42,6 +42,10 @@ void cluster_changing_begin(struct cluster_changing *changing,
 /* When all has healed: every worker is listed and runs, in one place, as soon as all have
  * learned of it. */
 void cluster_changing_end(struct cluster_changing *changing);
+
+/* By hand, of a cluster_changing that was not begun: another version, with the task,
+ * which learns of it at once. There is room for CLUSTER_CHANGES_MAX. */
+void cluster_changing_list(struct cluster_changing *changing, struct cluster_task *task);
 void cluster_changing_free(struct cluster_changing *changing);
 
 /* Whether a task is where its process is, in the last version. */

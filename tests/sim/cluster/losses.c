@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { PAUSE_MAX_MS = 400, BACK_MAX_MS = 2000, DRAIN_PERCENT = 15 };
+enum { PAUSE_MAX_MS = 400, BACK_MAX_MS = 2000, DRAIN_PERCENT = 15, CHIEF_PERCENT = 6 };
 
 struct backing {
     const struct cluster *cluster;
@@ -44,7 +44,7 @@ static void check_members(void *user, const struct mu__partition_view *view)
         backing->is_whole = false;
 }
 
-static const void *views_of(const struct cluster *cluster)
+const void *cluster_views(const struct cluster *cluster)
 {
     const struct cluster_task *chief = cluster->chief;
 
@@ -53,10 +53,9 @@ static const void *views_of(const struct cluster *cluster)
     return mu__actor_state(chief->member.kernel, (mu__pid){MU__NODE_SELF, MU__VIEWS});
 }
 
-/* Whether all partitions would survive the loss of any server. */
-static bool is_backed(const struct cluster *cluster)
+bool cluster_is_backed(const struct cluster *cluster)
 {
-    const void *views = views_of(cluster);
+    const void *views = cluster_views(cluster);
     struct backing backing = {.cluster = cluster};
     struct mu__view_totals totals;
 
@@ -70,7 +69,7 @@ static bool is_backed(const struct cluster *cluster)
     return backing.is_whole;
 }
 
-static void start_server(struct sim *sim, void *arg)
+static void start_killed(struct sim *sim, void *arg)
 {
     struct cluster_task *task = arg;
 
@@ -79,46 +78,65 @@ static void start_server(struct sim *sim, void *arg)
         cluster_start(task);
 }
 
+static void kill_task(struct cluster_losses *losses, struct cluster_task *task)
+{
+    struct sim *sim = losses->cluster->sim;
+
+    sim_note(sim, MU__LOG_WARN, "%s is killed", task->name);
+    sim_crash(task->node);
+    sim_at(sim, sim_now_ms(sim) + sim_between(&losses->random, 1, BACK_MAX_MS),
+           start_killed, task);
+}
+
 static void kill_server(struct cluster_losses *losses)
 {
-    struct cluster *cluster = losses->cluster;
-    struct sim *sim = cluster->sim;
-    uint64_t last = cluster->options.servers - 1;
-    struct cluster_task *task = cluster->servers[sim_between(&losses->random, 0, last)];
+    struct cluster_task *task =
+        losses->cluster->servers[sim_between(&losses->random, 0, losses->servers - 1)];
 
     if (!sim_alive(task->node))
         return;
-    sim_note(sim, MU__LOG_WARN, "%s is killed", task->name);
-    sim_crash(task->node);
     losses->killed++;
-    sim_at(sim, sim_now_ms(sim) + sim_between(&losses->random, 1, BACK_MAX_MS),
-           start_server, task);
+    kill_task(losses, task);
+}
+
+static void kill_chief(struct cluster_losses *losses)
+{
+    if (!losses->chief_dies || !sim_chance(&losses->random, CHIEF_PERCENT) ||
+        !sim_alive(losses->cluster->chief->node))
+        return;
+    losses->chiefs++;
+    kill_task(losses, losses->cluster->chief);
 }
 
 /* Nobody waits for the answer: the token is of no request. */
-static void drain_server(struct cluster_losses *losses)
+bool cluster_drain_server(struct cluster *cluster, unsigned server)
 {
-    struct cluster *cluster = losses->cluster;
-    uint32_t last = cluster->options.servers - 1;
     struct mu__msg *msg = mu__msg_heap(MU__SERVER_DRAIN, sizeof(struct mu__server_drain));
 
-    if (msg == NULL || views_of(cluster) == NULL) {
+    if (msg == NULL || cluster_views(cluster) == NULL) {
         free(msg);
-        return;
+        return false;
     }
     *(struct mu__server_drain *)mu__body(msg) = (struct mu__server_drain){
-        .index = (uint32_t)sim_between(&losses->random, 0, last),
+        .index = server,
         .requester = {MU__NODE_SELF, MU__CLIENT},
     };
     msg->to = (mu__pid){MU__NODE_SELF, MU__VIEWS};
     sim_note(cluster->sim, MU__LOG_WARN, "a server is drained");
     (void)mu__kernel_deliver(cluster->chief->member.kernel, msg);
-    losses->drained++;
+    return true;
+}
+
+static void drain_some(struct cluster_losses *losses)
+{
+    unsigned server = (unsigned)sim_between(&losses->random, 0, losses->servers - 1);
+
+    losses->drained += cluster_drain_server(losses->cluster, server);
 }
 
 static void note_moves(struct cluster_losses *losses)
 {
-    const void *views = views_of(losses->cluster);
+    const void *views = cluster_views(losses->cluster);
     struct mu__view_totals totals;
 
     if (views == NULL)
@@ -134,10 +152,11 @@ static void step_losses(struct sim *sim, void *arg)
 
     if (now_ms >= losses->until_ms)
         return;
-    if (is_backed(losses->cluster))
+    if (cluster_is_backed(losses->cluster))
         kill_server(losses);
     if (sim_chance(&losses->random, DRAIN_PERCENT))
-        drain_server(losses);
+        drain_some(losses);
+    kill_chief(losses);
     note_moves(losses);
     sim_at(sim, now_ms + sim_between(&losses->random, 1, PAUSE_MAX_MS), step_losses,
            losses);
@@ -154,7 +173,7 @@ void cluster_losses_begin(struct cluster_losses *losses)
 bool cluster_losses_are_mended(void *arg)
 {
     const struct cluster_losses *losses = arg;
-    const void *views = views_of(losses->cluster);
+    const void *views = cluster_views(losses->cluster);
     struct mu__view_totals totals;
 
     if (views == NULL)
