@@ -43,7 +43,7 @@
 
 enum {
     STREAM_RECORDS_MAX = 1024, /* not acknowledged, of one partition */
-    FILL_PIECE_BYTES = 1 << 16,
+    FILL_PIECE_BYTES = 1 << 17,
     FILL_WINDOW_MIN = 256 << 10, /* of all fillings, not acknowledged, */
     FILL_WINDOW_MAX = 4 << 20    /* at most */
 };

@@ -1,5 +1,6 @@
 /* Writes to shards: assigns, whole and in pieces, adds and gradients; and batches. */
 #include "actors/ps/internal.h"
+#include "runtime/base/large_memory.h"
 
 #include "actors/ps/optimizer.h"
 #include "actors/ps/rows/rows.h"
@@ -88,7 +89,7 @@ static int get_staging(struct mu__variable_store *store, uint64_t bytes,
 /* Keep counted memory as the spare one, in place of an earlier one. */
 static void save_spare(struct mu__variable_store *store, uint8_t *data, uint64_t bytes)
 {
-    free(store->spare);
+    mu__large_free(store->spare, (size_t)store->spare_bytes);
     store->spare = data;
     store->spare_bytes = bytes;
     mu__shard_discharge(store, bytes);

@@ -1,6 +1,7 @@
 /* The shards of a server: by name and by id, their memory, and the stages of their
  * creation. */
 #include "actors/ps/internal.h"
+#include "runtime/base/large_memory.h"
 
 #include "actors/partitions.h"
 
@@ -91,7 +92,7 @@ int mu__shard_get_memory(struct mu__variable_store *store, uint64_t bytes,
 
     if (rv != 0)
         return rv;
-    data = bytes > SIZE_MAX ? NULL : calloc((size_t)bytes, 1);
+    data = bytes > SIZE_MAX ? NULL : mu__large_new((size_t)bytes);
     if (data == NULL) {
         mu__shard_discharge(store, bytes);
         return mu_error_set(ret_error, -MU_ENOMEM,
@@ -107,7 +108,7 @@ void mu__shard_give_memory(struct mu__variable_store *store, uint8_t *data,
     if (data == NULL)
         return;
     mu__shard_discharge(store, bytes);
-    free(data);
+    mu__large_free(data, (size_t)bytes);
 }
 
 static void unlist_shard(struct mu__variable_store *store, struct variable *v)

@@ -1,6 +1,7 @@
 /* Opening and reading shards, and the store as a whole. */
 #include "actors/ps/internal.h"
 #include "actors/ps/store_snapshots.h"
+#include "runtime/base/large_memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -320,7 +321,7 @@ void mu__store_free(struct mu__variable_store *store)
     }
     if (store->limits.bytes_used != NULL)
         *store->limits.bytes_used -= store->totals.bytes;
-    free(store->spare);
+    mu__large_free(store->spare, (size_t)store->spare_bytes);
     mu__opener_free_answers(&store->due);
     mu__map_done(&store->by_id);
     mu__map_done(&store->by_name);
