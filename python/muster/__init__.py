@@ -17,6 +17,7 @@ from ._muster import VERSION as __version__
 from ._muster import (Node, PerWorkerValues, RemoteValue, Run, ShardedDataset,
                       current_run, read_variables)
 from ._pickling.plain import set_unpickle
+from ._rows import IndexedSlices
 from ._worker import Shard
 from .coordinator import ClusterCoordinator
 from .errors import InputError, MusterError, RemoteTraceback
@@ -102,8 +103,8 @@ _MODULES = ("checkpoint", "clock", "cluster", "cluster_spec", "coordination",
 _OF_OTHERS = ("joblib", "torch_store")
 
 __all__ = [
-    "Checkpoint", "Clock", "ClusterCoordinator", "InputError", "LocalCluster",
-    "MusterError",
+    "Checkpoint", "Clock", "ClusterCoordinator", "IndexedSlices", "InputError",
+    "LocalCluster", "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
     "ShardedDataset", "Variable", "__version__", "current_run", "errors",
     "latest_checkpoint", "program", "read_variables", "register",

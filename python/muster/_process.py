@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 
 from . import _muster, _processes, _worker, errors
 from ._pickling import plain
+from ._rows import listed, ranged
 from .variable import Variable as _BaseVariable
 
 _SOCKET = 3
@@ -160,6 +161,23 @@ class Run:
         """Replace a variable's content once the function has returned."""
         self._write("assign", variable, value)
 
+    def scatter_add(self, variable: Any, sparse_delta: Any, values: Any = None) -> None:
+        """Add to rows of a variable once the function has returned."""
+        self._write("scatter_add", variable, *listed(variable, sparse_delta, values))
+
+    def scatter_update(self, variable: Any, sparse_delta: Any,
+                       values: Any = None) -> None:
+        """Replace rows of a variable once the function has returned."""
+        self._write("scatter_update", variable, *listed(variable, sparse_delta, values))
+
+    def add_rows(self, variable: Any, first: int, values: Any) -> None:
+        """Add to the rows from `first` on once the function has returned."""
+        self._write("add_rows", variable, *ranged(variable, first, values))
+
+    def assign_rows(self, variable: Any, first: int, values: Any) -> None:
+        """Replace the rows from `first` on once the function has returned."""
+        self._write("assign_rows", variable, *ranged(variable, first, values))
+
     def apply_gradient(self, variable: Any, gradient: Any, rate: float,
                        momentum: float = 0.0) -> None:
         """Apply a gradient once the function has returned."""
@@ -253,6 +271,14 @@ class Variable(_BaseVariable):
     def assign_sub(self, value: Any, timeout: Optional[float] = None) -> None:
         """Subtract element by element, immediately."""
         self._ask("assign_sub", value, timeout)
+
+    def _read_rows(self, first: int, count: int, numbers: Any,
+                   timeout: Optional[float] = None) -> Any:
+        return self._ask("_read_rows", first, count, numbers, timeout)
+
+    def _write_rows(self, add: bool, first: int, numbers: Any, values: Any,
+                    timeout: Optional[float] = None) -> None:
+        self._ask("_write_rows", add, first, numbers, values, timeout)
 
     def apply_gradient(self, gradient: Any, rate: float, momentum: float = 0.0,
                        timeout: Optional[float] = None) -> None:

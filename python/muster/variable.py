@@ -9,7 +9,7 @@ import weakref
 import zlib
 from typing import Any, Dict, Optional, Tuple
 
-from . import _muster, _scope
+from . import _muster, _rows, _scope
 
 _numbers = itertools.count()
 
@@ -39,7 +39,7 @@ def _warn_of_another(variable: "Variable", initial: Any) -> None:
                       stacklevel=3)
 
 
-class Variable(_muster.BaseVariable):
+class Variable(_muster.BaseVariable, _rows.Rows):
     """A dense variable on the parameter servers of a cluster.
 
     initial_value: an array, or a number together with shape; by default zeros.

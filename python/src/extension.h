@@ -562,6 +562,19 @@ int mupy_run_register(mu_node *node);
  * reference to it. Returns 0 or a negative code, without an exception. */
 int mupy_run_register_function(mu_node *node, const char *name, PyObject *function);
 
+/* The run of an object that a function has; NULL with an exception. */
+mu_run *mupy_run_of(PyObject *object);
+
+/* A run's write to a variable has returned `rv`; false: with an exception. */
+struct mupy_variable;
+bool mupy_run_written(int rv, const struct mupy_variable *variable);
+
+/* Methods in variables/rows.c. */
+PyObject *mupy_run_scatter_add(PyObject *object, PyObject *args);
+PyObject *mupy_run_scatter_update(PyObject *object, PyObject *args);
+PyObject *mupy_run_add_rows(PyObject *object, PyObject *args);
+PyObject *mupy_run_assign_rows(PyObject *object, PyObject *args);
+
 /* Acquire and release the GIL on a thread of the library, which has a thread state of its
  * own. */
 void mupy_enter(void);

@@ -448,7 +448,7 @@ int mupy_run_register(mu_node *node)
 
 /* ---- methods of a run ---- */
 
-static mu_run *run_of(PyObject *object)
+mu_run *mupy_run_of(PyObject *object)
 {
     mu_run *run = ((struct mupy_run *)object)->run;
 
@@ -472,7 +472,7 @@ enum number { WORKER, ATTEMPT, CLOSURE };
 
 static PyObject *get_number(PyObject *object, void *closure)
 {
-    mu_run *run = run_of(object);
+    mu_run *run = mupy_run_of(object);
 
     if (run == NULL)
         return NULL;
@@ -488,7 +488,7 @@ static PyObject *get_number(PyObject *object, void *closure)
 
 static PyObject *run_object_text(PyObject *object, void *closure)
 {
-    mu_run *run = run_of(object);
+    mu_run *run = mupy_run_of(object);
 
     if (run == NULL)
         return NULL;
@@ -498,7 +498,7 @@ static PyObject *run_object_text(PyObject *object, void *closure)
 
 static PyObject *run_object_node(PyObject *object, void *closure)
 {
-    mu_run *run = run_of(object);
+    mu_run *run = mupy_run_of(object);
 
     (void)closure;
     return run == NULL ? NULL : mupy_node_wrap(mu_run_node(run));
@@ -506,7 +506,7 @@ static PyObject *run_object_node(PyObject *object, void *closure)
 
 static PyObject *run_object_cancelled(PyObject *object, PyObject *unused)
 {
-    mu_run *run = run_of(object);
+    mu_run *run = mupy_run_of(object);
 
     (void)unused;
     return run == NULL ? NULL : PyBool_FromLong(mu_run_cancelled(run));
@@ -514,7 +514,7 @@ static PyObject *run_object_cancelled(PyObject *object, PyObject *unused)
 
 static PyObject *run_object_log(PyObject *object, PyObject *line)
 {
-    mu_run *run = run_of(object);
+    mu_run *run = mupy_run_of(object);
     PyObject *text = run == NULL ? NULL : PyObject_Str(line);
     const char *words = text == NULL ? NULL : PyUnicode_AsUTF8AndSize(text, NULL);
 
@@ -528,7 +528,7 @@ static PyObject *run_object_log(PyObject *object, PyObject *line)
 
 static PyObject *run_object_report(PyObject *object, PyObject *args)
 {
-    mu_run *run = run_of(object);
+    mu_run *run = mupy_run_of(object);
     unsigned long long step = 0;
     const char *name;
     double number;
@@ -542,14 +542,21 @@ static PyObject *run_object_report(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *mark_written(int rv, const struct mupy_variable *variable)
+bool mupy_run_written(int rv, const struct mupy_variable *variable)
 {
     const char *name = PyUnicode_AsUTF8AndSize(variable->name, NULL);
 
     if (rv != 0)
-        return mupy_fail(rv, "the run cannot write to variable \"%.100s\": %s",
-                         name == NULL ? "" : name, mu_strerror(rv));
-    has_written = true;
+        (void)mupy_fail(rv, "the run cannot write to variable \"%.100s\": %s",
+                        name == NULL ? "" : name, mu_strerror(rv));
+    has_written = has_written || rv == 0;
+    return rv == 0;
+}
+
+static PyObject *mark_written(int rv, const struct mupy_variable *variable)
+{
+    if (!mupy_run_written(rv, variable))
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -557,7 +564,7 @@ static PyObject *write_from_run(PyObject *object, PyObject *args,
                                 int (*write)(mu_run *run, mu_variable *variable,
                                              const void *buffer, size_t bytes))
 {
-    mu_run *run = run_of(object);
+    mu_run *run = mupy_run_of(object);
     struct mupy_variable *variable;
     struct mupy_array array;
     PyObject *target;
@@ -587,7 +594,7 @@ static PyObject *run_object_apply_gradient(PyObject *object, PyObject *args,
                                            PyObject *kwargs)
 {
     static char *names[] = {"variable", "gradient", "rate", "momentum", NULL};
-    mu_run *run = run_of(object);
+    mu_run *run = mupy_run_of(object);
     mu_optimizer optimizer = {0, 0};
     struct mupy_variable *variable;
     struct mupy_array array;
@@ -629,6 +636,18 @@ int mupy_run_init(PyObject *module)
          "With\neffect_once it is applied once, however often the closure runs."},
         {"assign", run_object_assign, METH_VARARGS,
          "assign(variable, value)\n--\n\nReplace a variable's content, like add()."},
+        {"scatter_add", mupy_run_scatter_add, METH_VARARGS,
+         "scatter_add(variable, sparse_delta, values=None)\n--\n\n"
+         "Add to rows of a variable (see Variable.scatter_add), like add()."},
+        {"scatter_update", mupy_run_scatter_update, METH_VARARGS,
+         "scatter_update(variable, sparse_delta, values=None)\n--\n\n"
+         "Replace rows of a variable, like add()."},
+        {"add_rows", mupy_run_add_rows, METH_VARARGS,
+         "add_rows(variable, first, values)\n--\n\n"
+         "Add to the rows from `first` on, like add()."},
+        {"assign_rows", mupy_run_assign_rows, METH_VARARGS,
+         "assign_rows(variable, first, values)\n--\n\n"
+         "Replace the rows from `first` on, like add()."},
         {"apply_gradient", MUPY_METHOD(run_object_apply_gradient),
          METH_VARARGS | METH_KEYWORDS,
          "apply_gradient(variable, gradient, rate, momentum=0.0)\n--\n\n"

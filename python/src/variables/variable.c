@@ -630,6 +630,8 @@ int mupy_variable_init(PyObject *module)
          "float64."},
         {"version", MUPY_METHOD(variable_version), METH_VARARGS | METH_KEYWORDS,
          "version(timeout=None)\n--\n\nNumber of writes that were applied to it."},
+        {"_read_rows", mupy_variable_read_rows, METH_VARARGS, "See muster._rows."},
+        {"_write_rows", mupy_variable_write_rows, METH_VARARGS, "See muster._rows."},
         {"close", variable_close, METH_NOARGS,
          "close()\n--\n\nFree the handle; the variable stays on its servers."},
         {"__reduce__", variable_reduce, METH_NOARGS, "Opens it again, on a worker."},

@@ -28,4 +28,9 @@ struct mupy_variable *mupy_variable_of(PyObject *object);
 int mupy_variable_array(const struct mupy_variable *variable, PyObject *value,
                         struct mupy_array *ret_array);
 
+/* Methods in rows.c: _read_rows(first, count, numbers, timeout=None) and _write_rows(add,
+ * first, numbers, values, timeout=None); numbers: None, or an array of int64. */
+PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args);
+PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args);
+
 #endif

@@ -1,0 +1,246 @@
+/* Rows of variables: what muster._rows is made of, and the writes of runs. */
+#include "variables/variable.h"
+
+#include <string.h>
+
+/* Rows that are read or written, and the list's owner; NULL: a range. */
+struct row_numbers {
+    mu_rows rows;
+    PyObject *keep;
+};
+
+static int read_row_numbers(PyObject *numbers, uint64_t first, uint64_t count,
+                            struct row_numbers *ret_numbers)
+{
+    struct mupy_array array;
+
+    *ret_numbers = (struct row_numbers){.rows = {.first = first, .count = count}};
+    if (numbers == Py_None)
+        return 0;
+    if (mupy_array_of(numbers, MU_I64, &array) != 0)
+        return -1;
+    ret_numbers->rows.list = array.data;
+    ret_numbers->keep = array.keep;
+    if (array.rank == 1 && array.dims[0] == count)
+        return 0;
+    Py_CLEAR(ret_numbers->keep);
+    PyErr_SetString(PyExc_ValueError, "as many numbers as rows were expected");
+    return -1;
+}
+
+static const mu_rows *rows_of_call(const struct mupy_call *call)
+{
+    return (const mu_rows *)(const void *)call->text;
+}
+
+static void run_read_rows(struct mupy_call *call)
+{
+    call->rv = mu_variable_read_rows(call->object, rows_of_call(call), call->other,
+                                     call->size, call->timeout_ms, &call->error);
+}
+
+static void run_assign_rows(struct mupy_call *call)
+{
+    call->rv = mu_variable_assign_rows(call->object, rows_of_call(call), call->data,
+                                       call->size, call->timeout_ms, &call->error);
+}
+
+static void run_add_rows(struct mupy_call *call)
+{
+    call->rv = mu_variable_add_rows(call->object, rows_of_call(call), call->data,
+                                    call->size, call->timeout_ms, &call->error);
+}
+
+/* Takes the reference to the list. */
+static struct mupy_call *new_row_call(struct mupy_variable *self, PyObject *timeout,
+                                      const struct row_numbers *numbers,
+                                      void (*run)(struct mupy_call *call))
+{
+    struct mupy_call *call = NULL;
+    int64_t timeout_ms;
+
+    if (mupy_timeout(timeout, &timeout_ms) == 0)
+        call = mupy_call_new(run);
+    if (call != NULL) {
+        call->object = self->variable;
+        call->timeout_ms = timeout_ms;
+        memcpy(call->text, &numbers->rows, sizeof numbers->rows);
+        mupy_call_keep(call, (PyObject *)self);
+        if (numbers->keep != NULL)
+            mupy_call_keep(call, numbers->keep);
+    }
+    Py_XDECREF(numbers->keep);
+    return call;
+}
+
+/* A new array for rows of a variable. */
+static PyObject *new_row_array(const struct mupy_variable *self, uint64_t count)
+{
+    uint64_t dims[MU_TENSOR_RANK_MAX];
+
+    if (self->rank == 0) {
+        PyErr_Format(PyExc_ValueError, "variable %R is a number, and has no rows",
+                     self->name);
+        return NULL;
+    }
+    memcpy(dims, self->dims, sizeof dims);
+    dims[0] = count;
+    return mupy_array_new(self->dtype, self->rank, dims);
+}
+
+PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
+{
+    struct mupy_variable *self = mupy_variable_of(object);
+    PyObject *list;
+    PyObject *timeout = NULL;
+    struct row_numbers numbers;
+    struct mupy_array array;
+    unsigned long long first;
+    unsigned long long count;
+    struct mupy_call *call;
+    PyObject *made;
+    PyObject *result;
+
+    if (self == NULL ||
+        !PyArg_ParseTuple(args, "KKO|O:_read_rows", &first, &count, &list, &timeout) ||
+        (made = new_row_array(self, count)) == NULL)
+        return NULL;
+    if (read_row_numbers(list, first, count, &numbers) != 0 ||
+        (call = new_row_call(self, timeout, &numbers, run_read_rows)) == NULL) {
+        Py_DECREF(made);
+        return NULL;
+    }
+    if (mupy_array_of(made, MU_DTYPE_NONE, &array) != 0) {
+        mupy_call_free(call);
+        Py_DECREF(made);
+        return NULL;
+    }
+    call->other = (void *)(uintptr_t)array.data;
+    call->size = array.bytes;
+    mupy_call_keep(call, made);
+    Py_DECREF(array.keep);
+    result = mupy_call_finish(call);
+    if (result == NULL)
+        Py_CLEAR(made);
+    Py_XDECREF(result);
+    return made;
+}
+
+PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args)
+{
+    struct mupy_variable *self = mupy_variable_of(object);
+    PyObject *list;
+    PyObject *values;
+    PyObject *timeout = NULL;
+    struct row_numbers numbers;
+    struct mupy_array array;
+    unsigned long long first;
+    struct mupy_call *call;
+    int add;
+
+    if (self == NULL ||
+        !PyArg_ParseTuple(args, "pKOO|O:_write_rows", &add, &first, &list, &values,
+                          &timeout) ||
+        mupy_array_of(values, self->dtype, &array) != 0)
+        return NULL;
+    if (read_row_numbers(list, first, array.rank == 0 ? 0 : array.dims[0], &numbers) !=
+            0 ||
+        (call = new_row_call(self, timeout, &numbers,
+                             add ? run_add_rows : run_assign_rows)) == NULL) {
+        Py_DECREF(array.keep);
+        return NULL;
+    }
+    call->data = array.data;
+    call->size = array.bytes;
+    mupy_call_keep(call, array.keep);
+    Py_DECREF(array.keep);
+    return mupy_call_finish(call);
+}
+
+/* ---- Writes of runs ---- */
+
+typedef int (*write_rows_fn)(mu_run *run, mu_variable *variable, const mu_rows *rows,
+                             const void *data, size_t bytes);
+
+/* Of one variable. -1: with an exception. */
+static int write_prepared(mu_run *run, const struct mupy_variable *variable,
+                          PyObject *where, PyObject *values, write_rows_fn write)
+{
+    bool is_range = PyLong_Check(where);
+    uint64_t first = is_range ? PyLong_AsUnsignedLongLong(where) : 0;
+    struct row_numbers numbers;
+    struct mupy_array array;
+    int rv = -1;
+
+    if (PyErr_Occurred() || mupy_array_of(values, variable->dtype, &array) != 0)
+        return -1;
+    if (read_row_numbers(is_range ? Py_None : where, first,
+                         array.rank == 0 ? 0 : array.dims[0], &numbers) == 0) {
+        rv = write(run, variable->variable, &numbers.rows, array.data, array.bytes);
+        Py_XDECREF(numbers.keep);
+        rv = mupy_run_written(rv, variable) ? 0 : -1;
+    }
+    Py_DECREF(array.keep);
+    return rv;
+}
+
+/* (variable, where, values=None): `prepare` is a function of muster._rows. */
+static PyObject *write_run_rows(PyObject *object, PyObject *args, PyObject *prepare,
+                                write_rows_fn write)
+{
+    mu_run *run = mupy_run_of(object);
+    struct mupy_variable *variable;
+    PyObject *target;
+    PyObject *where;
+    PyObject *values = Py_None;
+    PyObject *prepared;
+    int rv;
+
+    if (run == NULL || prepare == NULL ||
+        !PyArg_ParseTuple(args, "OO|O", &target, &where, &values) ||
+        (variable = mupy_variable_of(target)) == NULL)
+        return NULL;
+    prepared = PyObject_CallFunctionObjArgs(prepare, target, where, values, NULL);
+    if (prepared == NULL)
+        return NULL;
+    rv = write_prepared(run, variable, PyTuple_GetItem(prepared, 0),
+                        PyTuple_GetItem(prepared, 1), write);
+    Py_DECREF(prepared);
+    if (rv != 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *prepare_list(void)
+{
+    static PyObject *listed;
+
+    return mupy_import(&listed, "muster._rows", "listed");
+}
+
+static PyObject *prepare_range(void)
+{
+    static PyObject *ranged;
+
+    return mupy_import(&ranged, "muster._rows", "ranged");
+}
+
+PyObject *mupy_run_scatter_add(PyObject *object, PyObject *args)
+{
+    return write_run_rows(object, args, prepare_list(), mu_run_add_rows);
+}
+
+PyObject *mupy_run_scatter_update(PyObject *object, PyObject *args)
+{
+    return write_run_rows(object, args, prepare_list(), mu_run_assign_rows);
+}
+
+PyObject *mupy_run_add_rows(PyObject *object, PyObject *args)
+{
+    return write_run_rows(object, args, prepare_range(), mu_run_add_rows);
+}
+
+PyObject *mupy_run_assign_rows(PyObject *object, PyObject *args)
+{
+    return write_run_rows(object, args, prepare_range(), mu_run_assign_rows);
+}
