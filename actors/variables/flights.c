@@ -272,8 +272,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
         .variable = is_open(part->op) ? call->ids[part->shard] : part->id,
         .operation = part->write,
         .offset = flight->offset,
-        .rate = call->rate,
-        .momentum = call->momentum,
+        .rule = call->rule,
         .partition = flight->partition,
         .generation = v->placements[flight->partition].generation,
     };

@@ -19,7 +19,7 @@ static const struct rule rules[] = {
     [MU__VARIABLE_VERSION] = {"read of the version", 0, false},
     [MU__VARIABLE_ASSIGN] = {"assign", MU__WRITE_ASSIGN, false},
     [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, true},
-    [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, true},
+    [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_GRADIENT, true},
     [MU__VARIABLE_SNAPSHOT] = {"snapshot", 0, false},
     [MU__VARIABLE_SNAPSHOT_READ] = {"read of a snapshot", 0, false},
     [MU__VARIABLE_WINDOWS_PUT] = {"restoring what was applied", 0, false},
@@ -106,8 +106,6 @@ static void plan_part(struct variables *v, struct operation *op, uint32_t shard)
     part->id = call->ids[shard];
     part->step = MOVING;
     part->write = op->rule->write;
-    if (part->write == MU__WRITE_MOMENTUM && !(call->momentum > 0 || call->momentum < 0))
-        part->write = MU__WRITE_SGD;
     if (call->call.operation != MU__VARIABLE_VERSION)
         part->bytes = part->shard_bytes;
     if (op->rule->counts)

@@ -100,6 +100,11 @@ class Node:
         return f"<muster.Node {self.task}, seen from an executor process>"
 
 
+def _rule_of(rate: Any) -> Any:
+    """What an optimizer says, or a number."""
+    return rate.rule() if hasattr(rate, "rule") else rate
+
+
 class Run:
     """The run of a function in this process, like muster.Run in a thread."""
 
@@ -160,10 +165,10 @@ class Run:
         """Replace a variable's content once the function has returned."""
         self._write("assign", variable, value)
 
-    def apply_gradient(self, variable: Any, gradient: Any, rate: float,
+    def apply_gradient(self, variable: Any, gradient: Any, rate: Any,
                        momentum: float = 0.0) -> None:
         """Apply a gradient once the function has returned."""
-        self._write("apply_gradient", variable, gradient, rate, momentum)
+        self._write("apply_gradient", variable, gradient, _rule_of(rate), momentum)
 
 
 class Variable(_BaseVariable):
@@ -254,10 +259,10 @@ class Variable(_BaseVariable):
         """Subtract element by element, immediately."""
         self._ask("assign_sub", value, timeout)
 
-    def apply_gradient(self, gradient: Any, rate: float, momentum: float = 0.0,
+    def apply_gradient(self, gradient: Any, rate: Any, momentum: float = 0.0,
                        timeout: Optional[float] = None) -> None:
         """Apply a gradient on the servers, immediately."""
-        self._ask("apply_gradient", gradient, rate, momentum, timeout)
+        self._ask("apply_gradient", gradient, _rule_of(rate), momentum, timeout)
 
     def version(self, timeout: Optional[float] = None) -> int:
         """Number of writes that were applied to it."""

@@ -28,4 +28,9 @@ struct mupy_variable *mupy_variable_of(PyObject *object);
 int mupy_variable_array(const struct mupy_variable *variable, PyObject *value,
                         struct mupy_array *ret_array);
 
+/* How a gradient is applied. `rate`: an optimizer of muster.optimizers, which has a
+ * method rule(); what that returns; or a number, of descent with that momentum. -1 with
+ * an exception. */
+int mupy_optimizer(PyObject *rate, double momentum, mu_optimizer *ret_optimizer);
+
 #endif
