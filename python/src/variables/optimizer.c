@@ -60,7 +60,7 @@ static int set_optimizer_member(mu_optimizer *optimizer, const char *name,
 static int optimizer_of_rule(PyObject *rule, mu_optimizer *ret_optimizer)
 {
     PyObject *kind = PyDict_GetItemString(rule, "kind");
-    const char *name = kind == NULL ? "" : PyUnicode_AsUTF8(kind);
+    const char *name = kind == NULL ? "" : PyUnicode_AsUTF8AndSize(kind, NULL);
     Py_ssize_t at = 0;
     PyObject *key;
     PyObject *value;
@@ -73,7 +73,7 @@ static int optimizer_of_rule(PyObject *rule, mu_optimizer *ret_optimizer)
     }
     *ret_optimizer = mu_optimizer_make(mu_optimizer_find(name), 0);
     while (PyDict_Next(rule, &at, &key, &value)) {
-        name = PyUnicode_AsUTF8(key);
+        name = PyUnicode_AsUTF8AndSize(key, NULL);
         if (name == NULL || set_optimizer_member(ret_optimizer, name, value) != 0)
             return -1;
     }
