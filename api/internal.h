@@ -128,4 +128,13 @@ struct mu__variable_call mu__variable_make_call(const mu_variable *variable,
 int mu__variable_run_call(mu_variable *variable, struct mu__variable_call *call,
                           mu_error *ret_error);
 
+/* An optimizer's rule for a dtype, checked and packed into `bytes` (MU__RULE_BYTES_MAX),
+ * which `ret_rule` borrows. */
+int mu__optimizer_pack(const mu_optimizer *optimizer, int dtype, uint8_t *bytes,
+                       mu_error *ret_error, struct mu__view *ret_rule);
+
+/* The same, with the variable's name in the error. */
+int mu__variable_rule(const mu_variable *variable, const mu_optimizer *optimizer,
+                      uint8_t *bytes, mu_error *ret_error, struct mu__view *ret_rule);
+
 #endif

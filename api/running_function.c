@@ -192,15 +192,17 @@ int mu_run_apply(mu_run *run, mu_variable *variable, const void *gradient, size_
                  const mu_optimizer *optimizer)
 {
     MU__REQUIRE(NULL, run);
+    if (variable == NULL)
+        return mu_run_fail(run, -MU_EINVALID, "a write to no variable");
     if (optimizer == NULL)
         return mu_run_fail(run, -MU_EINVALID, "a gradient without an optimizer");
 
-    bool has_momentum = optimizer->momentum > 0 || optimizer->momentum < 0;
-    const struct mu__effect write = {
-        .operation = has_momentum ? MU__WRITE_MOMENTUM : MU__WRITE_SGD,
-        .rate = optimizer->rate,
-        .momentum = optimizer->momentum,
-    };
+    struct mu__effect write = {.operation = MU__WRITE_GRADIENT};
+    uint8_t rule[MU__RULE_BYTES_MAX];
+    mu_error error;
+    int rv = mu__variable_rule(variable, optimizer, rule, &error, &write.rule);
 
+    if (rv != 0)
+        return mu_run_fail(run, rv, "%s", error.message);
     return add_write(run, variable, &write, gradient, bytes);
 }

@@ -188,10 +188,20 @@ int mu__variable_check(const mu_variable *variable, int operation, const void *b
 
     if (rv == 0 && operation == MU__VARIABLE_ADD)
         rv = check_dtype(variable, mu__optimizer_adds(dtype), "does not add", ret_error);
-    if (rv == 0 && operation == MU__VARIABLE_APPLY)
-        rv = check_dtype(variable, mu__optimizer_learns(dtype), "takes no gradients",
-                         ret_error);
     return rv;
+}
+
+int mu__variable_rule(const mu_variable *variable, const mu_optimizer *optimizer,
+                      uint8_t *bytes, mu_error *ret_error, struct mu__view *ret_rule)
+{
+    mu_error error;
+    int rv = mu__optimizer_pack(optimizer, (int)variable->opened->shape.dtype, bytes,
+                                &error, ret_rule);
+
+    if (rv == 0)
+        return 0;
+    return mu_error_set(ret_error, rv, "variable %s: %s", variable->opened->name,
+                        error.message);
 }
 
 /* Checks `buffer` for the call's operation. */
@@ -375,9 +385,11 @@ int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
 
     struct mu__variable_call call =
         mu__variable_make_call(variable, MU__VARIABLE_APPLY, timeout_ms);
+    uint8_t rule[MU__RULE_BYTES_MAX];
+    int rv = mu__variable_rule(variable, optimizer, rule, ret_error, &call.rule);
 
+    if (rv != 0)
+        return rv;
     call.source = gradient;
-    call.rate = optimizer->rate;
-    call.momentum = optimizer->momentum;
     return check_and_run(variable, &call, gradient, bytes, ret_error);
 }

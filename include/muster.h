@@ -45,6 +45,7 @@
 #include "muster/main.h"
 #include "muster/node.h"
 #include "muster/node_options.h"
+#include "muster/optimizer.h"
 #include "muster/resolver.h"
 #include "muster/value.h"
 #include "muster/variable.h"

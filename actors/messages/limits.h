@@ -116,8 +116,7 @@ enum mu__write_operation {
     MU__WRITE_ASSIGN = 1, /* replace; in pieces, in order, as one transfer */
     MU__WRITE_ZERO = 2,   /* replace by zeros; no data */
     MU__WRITE_ADD = 3,
-    MU__WRITE_SGD = 4,      /* rate */
-    MU__WRITE_MOMENTUM = 5, /* rate, momentum */
+    MU__WRITE_GRADIENT = 4, /* by a rule (actors/ps/slots/slots.h) */
     MU__WRITE_ABANDON = 6,  /* forget a transfer that was begun, a creation, or (variable
                                0) an open that waits; no answer */
     MU__WRITE_COMMIT = 7,   /* the creator's: shard 0 has its content too; no data, and

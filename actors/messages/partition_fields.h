@@ -136,12 +136,14 @@
     F(S, REQUIRED, u64, variable, 0)                 \
     F(S, REQUIRED, u64, creation, 0)                 \
     F(S, REQUIRED, u64, version, 0)                  \
-    F(S, REQUIRED, flag, ready, 0)
-#define MU__FILL_DATA_FIELDS(F, S)    \
-    MU__FILL_FIELDS(F, S)             \
-    F(S, REQUIRED, u64, variable, 0)  \
-    F(S, REQUIRED, flag, velocity, 0) \
-    F(S, REQUIRED, u64, offset, 0)    \
+    F(S, REQUIRED, flag, ready, 0)                   \
+    F(S, OPTIONAL, u32, rule, 255)                   \
+    F(S, OPTIONAL, u64, step, 0)
+#define MU__FILL_DATA_FIELDS(F, S)   \
+    MU__FILL_FIELDS(F, S)            \
+    F(S, REQUIRED, u64, variable, 0) \
+    F(S, REQUIRED, flag, slots, 0)   \
+    F(S, REQUIRED, u64, offset, 0)   \
     F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX)
 #define MU__FILL_END_FIELDS(F, S)  \
     MU__FILL_FIELDS(F, S)          \

@@ -5,6 +5,7 @@
 
 #include "actors/messages/limits.h"
 #include "actors/partitions.h"
+#include "actors/ps/rules/rules.h"
 
 /* -- variables --
  *
@@ -61,21 +62,20 @@
     F(S, OPTIONAL, raw, data, MU__PIECE_BYTES_MAX) \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* A write with an `effect` that is not 0 is applied once: `origin` is the writer's, a
- * random number of its process, which numbers its writes to each partition from 1; those
- * below `effects_done` are never sent again. */
-#define MU__VAR_WRITE_FIELDS(F, S)                 \
-    F(S, REQUIRED, u64, token, 0)                  \
-    F(S, REQUIRED, u64, variable, 0)               \
-    F(S, REQUIRED, u32, operation, 255)            \
-    F(S, REQUIRED, u64, transfer, 0)               \
-    F(S, REQUIRED, u64, offset, 0)                 \
-    F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX) \
-    F(S, OPTIONAL, f64, rate, 0)                   \
-    F(S, OPTIONAL, f64, momentum, 0)               \
-    F(S, OPTIONAL, u64, origin, 0)                 \
-    F(S, OPTIONAL, u64, effect, 0)                 \
-    F(S, OPTIONAL, u64, effects_done, 0)           \
+/* `rule` is a gradient's (rules.h). A write with an `effect` that is not 0 is applied
+ * once: `origin` is the writer's, a random number of its process, which numbers its
+ * writes to each partition from 1; those below `effects_done` are never sent again. */
+#define MU__VAR_WRITE_FIELDS(F, S)                  \
+    F(S, REQUIRED, u64, token, 0)                   \
+    F(S, REQUIRED, u64, variable, 0)                \
+    F(S, REQUIRED, u32, operation, 255)             \
+    F(S, REQUIRED, u64, transfer, 0)                \
+    F(S, REQUIRED, u64, offset, 0)                  \
+    F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX)  \
+    F(S, OPTIONAL, bytes, rule, MU__RULE_BYTES_MAX) \
+    F(S, OPTIONAL, u64, origin, 0)                  \
+    F(S, OPTIONAL, u64, effect, 0)                  \
+    F(S, OPTIONAL, u64, effects_done, 0)            \
     MU__RECORD_FIELDS(F, S)
 
 #define MU__VAR_WRITTEN_FIELDS(F, S) \
@@ -97,21 +97,20 @@
  * if `effect` was applied before. Effects below `effects_done` are never sent again.
  * `own`: origin and number are the sender's, as in VAR_WRITE, and not those of a run.
  * Operation MU__WRITE_ABANDON drops the batch; it has no answer. */
-#define MU__EFFECT_WRITE_FIELDS(F, S)              \
-    F(S, REQUIRED, u64, token, 0)                  \
-    F(S, REQUIRED, u64, batch, 0)                  \
-    F(S, REQUIRED, u64, variable, 0)               \
-    F(S, REQUIRED, u32, operation, 255)            \
-    F(S, REQUIRED, u64, offset, 0)                 \
-    F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX) \
-    F(S, REQUIRED, flag, last, 0)                  \
-    F(S, OPTIONAL, flag, own, 0)                   \
-    F(S, OPTIONAL, u64, origin, 0)                 \
-    F(S, OPTIONAL, u64, effect, 0)                 \
-    F(S, OPTIONAL, u64, effects_done, 0)           \
-    F(S, OPTIONAL, f64, rate, 0)                   \
-    F(S, OPTIONAL, f64, momentum, 0)               \
-    F(S, OPTIONAL, u32, before, 0)                 \
+#define MU__EFFECT_WRITE_FIELDS(F, S)               \
+    F(S, REQUIRED, u64, token, 0)                   \
+    F(S, REQUIRED, u64, batch, 0)                   \
+    F(S, REQUIRED, u64, variable, 0)                \
+    F(S, REQUIRED, u32, operation, 255)             \
+    F(S, REQUIRED, u64, offset, 0)                  \
+    F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX)  \
+    F(S, REQUIRED, flag, last, 0)                   \
+    F(S, OPTIONAL, flag, own, 0)                    \
+    F(S, OPTIONAL, u64, origin, 0)                  \
+    F(S, OPTIONAL, u64, effect, 0)                  \
+    F(S, OPTIONAL, u64, effects_done, 0)            \
+    F(S, OPTIONAL, bytes, rule, MU__RULE_BYTES_MAX) \
+    F(S, OPTIONAL, u32, before, 0)                  \
     MU__RECORD_FIELDS(F, S)
 
 /* Answers the last piece, or one that ends its batch early: with an error, or as it was

@@ -165,6 +165,8 @@ bool mu__fill_put_shard(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         .creation = shard->creation,
         .version = shard->version,
         .ready = shard->ready,
+        .rule = shard->rule,
+        .step = shard->step,
     };
 
     return put(ctx, ps, p, MU__FILL_SHARD, &body, sizeof body);
@@ -190,6 +192,12 @@ void mu__fill_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
     mu__fill_go_on(ctx, ps, p);
 }
 
+static uint64_t bytes_to_fill(const struct filling *filling,
+                              const struct mu__store_shard *shard)
+{
+    return filling->slots ? shard->slots_bytes : shard->bytes;
+}
+
 /* The shard of which bytes are to be sent, from the one that was begun on; false: all
  * were sent. One that has got another content is begun anew. */
 static bool find_bytes(struct partition *p, struct mu__store_shard *ret_shard)
@@ -198,15 +206,15 @@ static bool find_bytes(struct partition *p, struct mu__store_shard *ret_shard)
 
     if (filling->id != 0 && mu__store_visited(p->store, ret_shard)) {
         if (ret_shard->id != filling->id)
-            filling->velocity = false;
+            filling->slots = false;
         if (ret_shard->id != filling->id)
             filling->offset = 0;
-        if (filling->offset < ret_shard->bytes) {
+        if (filling->offset < bytes_to_fill(filling, ret_shard)) {
             filling->id = ret_shard->id;
             return true;
         }
-        if (!filling->velocity && ret_shard->velocity != NULL) {
-            filling->velocity = true;
+        if (!filling->slots && ret_shard->slots_bytes > 0) {
+            filling->slots = true;
             filling->offset = 0;
             return true;
         }
@@ -214,7 +222,7 @@ static bool find_bytes(struct partition *p, struct mu__store_shard *ret_shard)
     if (!mu__store_visit_next(p->store, ret_shard))
         return false;
     filling->id = ret_shard->id;
-    filling->velocity = false;
+    filling->slots = false;
     filling->offset = 0;
     return true;
 }
@@ -223,14 +231,14 @@ static bool send_bytes(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                        const struct mu__store_shard *shard)
 {
     struct filling *filling = &p->filling;
-    const uint8_t *from = filling->velocity ? shard->velocity : shard->data;
-    uint64_t left = shard->bytes - filling->offset;
+    const uint8_t *from = filling->slots ? shard->slots : shard->data;
+    uint64_t left = bytes_to_fill(filling, shard) - filling->offset;
     uint32_t size = left < FILL_PIECE_BYTES ? (uint32_t)left : FILL_PIECE_BYTES;
     const struct mu__fill_data body = {
         .partition = p->view.partition,
         .view = p->view.number,
         .variable = shard->id,
-        .velocity = filling->velocity,
+        .slots = filling->slots,
         .offset = filling->offset,
         .data = {from + filling->offset, size},
     };
@@ -405,6 +413,8 @@ static void take_fill_shard(struct mu__ctx *ctx, struct ps *ps, struct partition
         .creation = body->creation,
         .version = body->version,
         .ready = body->ready,
+        .rule = body->rule,
+        .step = body->step,
     };
     uint64_t offset;
     mu_error error = {.code = 0};
@@ -425,7 +435,7 @@ static void take_fill_shard(struct mu__ctx *ctx, struct ps *ps, struct partition
 static void take_fill_data(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                            const struct mu__fill_data *body)
 {
-    const struct mu__store_bytes bytes = {body->variable, body->velocity, body->offset,
+    const struct mu__store_bytes bytes = {body->variable, body->slots, body->offset,
                                           body->data};
     mu_error error = {.code = 0};
 

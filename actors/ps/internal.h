@@ -4,12 +4,14 @@
  *     openers.c         who opened a shard and waits for it
  *     shards.c          shards by name and id, and how they are made
  *     shard_writes.c    writes, staged assigns, batches of runs
+ *     slots/slots.c     what optimizers keep, and gradients
  *     store_copy.c      what a copy is made from, and how
  *     store_snapshots.c shards as they were at one time
  *     store_walk.c      shards one by one, for a journal that is written anew */
 #ifndef MU_ACTORS_PS_INTERNAL_H
 #define MU_ACTORS_PS_INTERNAL_H
 
+#include "actors/ps/slots/slots.h"
 #include "actors/ps/store_snapshots.h"
 #include "actors/ps/tables/table_set.h"
 #include "actors/ps/variable_store.h"
@@ -48,12 +50,13 @@ struct variable {
     enum shard_stage stage;
     uint64_t bytes;
     uint8_t *data;
-    uint8_t *velocity; /* NULL until momentum was used */
+    struct mu__slots slots;
     uint64_t version;
     uint64_t reads;
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
+    uint64_t nonfinite;                 /* gradients that were refused for it */
     struct mu__shard_requester creator; /* MAKING, FILLED: owes content or COMMIT */
     uint64_t creation;                  /* whose the content is; 0: not known */
     uint64_t received;                  /* bytes of the content, so far */

@@ -146,8 +146,7 @@ static void apply_var_write(struct mu__ctx *ctx, struct ps *ps, struct partition
         .transfer = body->transfer,
         .offset = body->offset,
         .data = body->data,
-        .rate = body->rate,
-        .momentum = body->momentum,
+        .rule = body->rule,
         .writer = from,
     };
     struct mu__var_written reply = {.token = body->token};
@@ -192,8 +191,7 @@ static struct mu__staging_piece piece_of(const struct mu__effect_write *body,
                 .operation = body->operation,
                 .offset = body->offset,
                 .data = body->data,
-                .rate = body->rate,
-                .momentum = body->momentum,
+                .rule = body->rule,
                 .writer = from,
             },
     };

@@ -67,6 +67,9 @@ static mu_value *info_value(const struct mu__store_info *info, uint32_t partitio
         {"writes", make_number_value(info->writes)},
         {"bytes_read", make_number_value(info->bytes_read)},
         {"bytes_written", make_number_value(info->bytes_written)},
+        {"optimizer", mu_value_string(info->rule)},
+        {"step", make_number_value(info->step)},
+        {"nonfinite", make_number_value(info->nonfinite)},
     };
 
     return map_of(entries, sizeof entries / sizeof entries[0]);

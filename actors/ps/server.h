@@ -79,7 +79,7 @@ struct held_message {
 /* A primary's side of a filling; of a learner's only what says so. */
 struct filling {
     bool active;                  /* a learner, too: it was begun */
-    bool velocity;                /* the next bytes are those of the velocity, */
+    bool slots;                   /* the next bytes are those of the slots, */
     uint64_t offset;              /* from here, */
     uint64_t id;                  /* of this shard; 0: of the next one */
     struct mu__table_cursor rows; /* behind the last shard: */

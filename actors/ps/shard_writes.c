@@ -197,40 +197,16 @@ static int add_to_shard(struct mu__variable_store *store, struct variable *v,
     return 0;
 }
 
-static int apply_sgd(struct mu__variable_store *store, struct variable *v,
-                     const struct mu__store_write *write, mu_error *ret_error)
-{
-    (void)store;
-    if (!mu__optimizer_learns((int)v->shape.dtype))
-        return refuse_dtype(v, "takes no gradients", ret_error);
-    mu__optimizer_sgd((int)v->shape.dtype, v->data + write->offset, write->data.data,
-                      write->data.size, write->rate);
-    return 0;
-}
-
-static int need_velocity(struct mu__variable_store *store, struct variable *v,
-                         mu_error *ret_error)
-{
-    if (v->velocity != NULL)
-        return 0;
-    return mu__shard_get_memory(store, v->bytes, ret_error, &v->velocity);
-}
-
-static int apply_momentum(struct mu__variable_store *store, struct variable *v,
+static int write_gradient(struct mu__variable_store *store, struct variable *v,
                           const struct mu__store_write *write, mu_error *ret_error)
 {
-    const struct mu__momentum how = {write->rate, write->momentum};
-    int rv;
+    int rv = mu__gradient_check(v, write, ret_error);
 
-    if (!mu__optimizer_learns((int)v->shape.dtype))
-        return refuse_dtype(v, "takes no gradients", ret_error);
-    rv = need_velocity(store, v, ret_error);
-    if (rv != 0)
-        return rv;
-    mu__optimizer_momentum((int)v->shape.dtype, v->data + write->offset,
-                           v->velocity + write->offset, write->data.data,
-                           write->data.size, &how);
-    return 0;
+    if (rv == 0)
+        rv = mu__gradient_make_slots(store, v, write, ret_error);
+    if (rv == 0)
+        mu__gradient_apply(v, write);
+    return rv;
 }
 
 static int scatter_to_shard(struct mu__variable_store *store, struct variable *v,
@@ -263,8 +239,7 @@ static const struct write_kind {
     [MU__WRITE_ASSIGN] = {assign_shard, true, true},
     [MU__WRITE_ZERO] = {zero_shard, false, true},
     [MU__WRITE_ADD] = {add_to_shard, true, true},
-    [MU__WRITE_SGD] = {apply_sgd, true, true},
-    [MU__WRITE_MOMENTUM] = {apply_momentum, true, true},
+    [MU__WRITE_GRADIENT] = {write_gradient, true, true},
     [MU__WRITE_COMMIT] = {commit_shard, false, false},
     [MU__WRITE_ROWS_ASSIGN] = {mu__rows_assign, true, true},
     [MU__WRITE_ROWS_ADD] = {add_to_shard, true, true},
@@ -408,9 +383,9 @@ int mu__store_write(struct mu__variable_store *store, const struct mu__store_wri
 
 /* ---- Batches ---- */
 
-/* Whether a variable allows a write of a batch; allocates the velocity. */
-static int check_fit(struct mu__variable_store *store, struct variable *v,
-                     const struct mu__store_write *write, mu_error *ret_error)
+/* Whether a variable allows a write of a batch. */
+static int check_fit(struct variable *v, const struct mu__store_write *write,
+                     mu_error *ret_error)
 {
     int dtype = (int)v->shape.dtype;
 
@@ -423,11 +398,8 @@ static int check_fit(struct mu__variable_store *store, struct variable *v,
     case MU__WRITE_ROWS_ADD:
     case MU__WRITE_SCATTER_ADD:
         return mu__optimizer_adds(dtype) ? 0 : refuse_dtype(v, "does not add", ret_error);
-    case MU__WRITE_SGD:
-    case MU__WRITE_MOMENTUM:
-        if (!mu__optimizer_learns(dtype))
-            return refuse_dtype(v, "takes no gradients", ret_error);
-        return write->operation == MU__WRITE_SGD ? 0 : need_velocity(store, v, ret_error);
+    case MU__WRITE_GRADIENT:
+        return mu__gradient_check(v, write, ret_error);
     default:
         return mu_error_set(ret_error, -MU_EINVALID,
                             "write operation %" PRIu32 " is not for batches",
@@ -446,7 +418,7 @@ static int check_shard_write(struct mu__variable_store *store,
     rv = check_write(v, write, ret_error);
     if (rv == 0 && v->stage != READY)
         rv = refuse_unready(v, ret_error);
-    return rv == 0 ? check_fit(store, v, write, ret_error) : rv;
+    return rv == 0 ? check_fit(v, write, ret_error) : rv;
 }
 
 static struct mu__table_write table_write_of(const struct mu__store_write *write)
@@ -467,6 +439,20 @@ static int check_table_write(struct mu__variable_store *store,
     return mu__tables_check(&store->tables, &of_table, ret_error);
 }
 
+/* Last of all, as it may replace those of another rule. */
+static int make_all_slots(struct mu__variable_store *store,
+                          const struct mu__store_write *first, mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (const struct mu__store_write *write = first; rv == 0 && write != NULL;
+         write = write->next)
+        if (write->operation == MU__WRITE_GRADIENT)
+            rv = mu__gradient_make_slots(store, mu__map_get(&store->by_id, write->id),
+                                         write, ret_error);
+    return rv;
+}
+
 int mu__store_check_batch(struct mu__variable_store *store,
                           const struct mu__store_write *first, mu_error *ret_error)
 {
@@ -478,7 +464,7 @@ int mu__store_check_batch(struct mu__variable_store *store,
         rv = mu__write_is_of_table(write->operation)
                  ? check_table_write(store, write, ret_error)
                  : check_shard_write(store, write, ret_error);
-    return rv;
+    return rv == 0 ? make_all_slots(store, first, ret_error) : rv;
 }
 
 static void apply_shard_write(struct mu__variable_store *store,
@@ -491,6 +477,8 @@ static void apply_shard_write(struct mu__variable_store *store,
     mu__shard_will_change(store, v);
     if (write->operation == MU__WRITE_ASSIGN)
         memcpy(v->data + write->offset, write->data.data, write->data.size);
+    else if (write->operation == MU__WRITE_GRADIENT)
+        mu__gradient_apply(v, write);
     else
         rv = operations[write->operation].run(store, v, write, NULL);
     assert(rv == 0);

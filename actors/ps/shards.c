@@ -142,7 +142,7 @@ int mu__shard_list(struct mu__variable_store *store, struct variable *v)
 void mu__shard_free_variable(struct mu__variable_store *store, struct variable *v)
 {
     mu__shard_give_memory(store, v->data, v->bytes);
-    mu__shard_give_memory(store, v->velocity, v->bytes);
+    mu__slots_drop(store, v);
     mu__opener_free_answers(&v->waiting);
     free(v);
 }
@@ -221,15 +221,15 @@ void mu__shard_strip(struct mu__variable_store *store, struct variable *v)
     mu__shard_will_change(store, v);
     (void)mu__map_remove(&store->by_id, v->id);
     mu__shard_give_memory(store, v->data, v->bytes);
-    mu__shard_give_memory(store, v->velocity, v->bytes);
+    mu__slots_drop(store, v);
     v->data = NULL;
-    v->velocity = NULL;
     v->id = 0;
     v->version = 0;
     v->reads = 0;
     v->writes = 0;
     v->bytes_read = 0;
     v->bytes_written = 0;
+    v->nonfinite = 0;
     v->stage = ABSENT;
     store->totals.variables--;
 }

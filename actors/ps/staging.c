@@ -246,7 +246,8 @@ static int check_staging_room(const struct mu__staging *staging,
 
 static struct piece *copy_write_piece(const struct mu__store_write *write)
 {
-    struct piece *piece = mu__block_get(sizeof *piece + write->data.size);
+    struct piece *piece =
+        mu__block_get(sizeof *piece + write->data.size + write->rule.size);
 
     if (piece == NULL)
         return NULL;
@@ -254,7 +255,10 @@ static struct piece *copy_write_piece(const struct mu__store_write *write)
     piece->write.next = NULL;
     if (write->data.size > 0)
         memcpy(piece->data, write->data.data, write->data.size);
+    if (write->rule.size > 0)
+        memcpy(piece->data + write->data.size, write->rule.data, write->rule.size);
     piece->write.data.data = piece->data;
+    piece->write.rule.data = piece->data + write->data.size;
     return piece;
 }
 

@@ -31,7 +31,10 @@ bool mu__shard_describe(const struct variable *v, struct mu__store_shard *ret_sh
         .ready = v->stage == READY,
         .bytes = v->bytes,
         .data = v->data,
-        .velocity = v->velocity,
+        .rule = v->slots.kind,
+        .step = v->slots.step,
+        .slots_bytes = v->slots.bytes,
+        .slots = v->slots.data,
     };
     return true;
 }
@@ -85,7 +88,19 @@ static int copy_shard(struct mu__variable_store *store, struct variable *v,
     v->received = shard->bytes;
     v->stage = shard->ready ? READY : ABANDONED;
     store->totals.variables++;
-    return 0;
+    if (shard->rule == 0)
+        return 0;
+    rv = mu__slots_make(store, v, shard->rule, ret_error);
+    if (rv == 0)
+        v->slots.step = shard->step;
+    return rv;
+}
+
+static bool is_rule_with_slots(uint32_t rule)
+{
+    const struct mu__rule_kind *kind = mu__rule_kind(rule);
+
+    return rule == 0 || (kind != NULL && kind->slots + kind->row_slots > 0);
 }
 
 int mu__store_put_shard(struct mu__variable_store *store,
@@ -101,7 +116,8 @@ int mu__store_put_shard(struct mu__variable_store *store,
         rv = mu__shape_check(&shard->shape, ret_error);
     if (rv != 0)
         return rv;
-    if (v != NULL || shard->id == 0 || mu__map_get(&store->by_id, shard->id) != NULL ||
+    if (v != NULL || shard->id == 0 || !is_rule_with_slots(shard->rule) ||
+        mu__map_get(&store->by_id, shard->id) != NULL ||
         shard->shard >= shard->shape.shards)
         return mu_error_set(ret_error, -MU_EINVALID, "a shard that cannot be filled");
     mu__shape_shard(&shard->shape, shard->shard, &offset, &bytes);
@@ -120,18 +136,17 @@ int mu__store_put_bytes(struct mu__variable_store *store,
                         const struct mu__store_bytes *bytes, mu_error *ret_error)
 {
     struct variable *v = mu__map_get(&store->by_id, bytes->id);
-    uint8_t *target;
-    int rv;
+    uint64_t room;
 
     if (v == NULL)
         return 0;
-    rv = mu__store_check_range(v, bytes->offset, bytes->data.size, ret_error);
-    if (rv == 0 && bytes->velocity && v->velocity == NULL)
-        rv = mu__shard_get_memory(store, v->bytes, ret_error, &v->velocity);
-    if (rv != 0)
-        return rv;
-    target = bytes->velocity ? v->velocity : v->data;
-    memcpy(target + bytes->offset, bytes->data.data, bytes->data.size);
+    room = bytes->slots ? v->slots.bytes : v->bytes;
+    if (bytes->offset > room || bytes->data.size > room - bytes->offset)
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "%" PRIu32 " bytes at %" PRIu64 " of %" PRIu64,
+                            bytes->data.size, bytes->offset, room);
+    memcpy((bytes->slots ? v->slots.data : v->data) + bytes->offset, bytes->data.data,
+           bytes->data.size);
     return 0;
 }
 
@@ -156,7 +171,7 @@ uint64_t mu__store_sample(const struct mu__variable_store *store, uint64_t id,
         return mu__tables_sample(&store->tables, id);
     if (offset > v->bytes || size > v->bytes - offset)
         return 0;
-    sum = v->version + 1;
+    sum = v->version + 1 + (v->slots.step << 8) + v->slots.kind;
     if (size <= SAMPLE_BYTES)
         return mix_bytes(sum, v->data + offset, size);
     sum = mix_bytes(sum, v->data + offset, SAMPLE_BYTES / 2);

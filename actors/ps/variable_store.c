@@ -258,8 +258,11 @@ void mu__store_each(const struct mu__variable_store *store,
                     void *user)
 {
     for (const struct variable *v = oldest_shard(store); v != NULL; v = next_shard(v)) {
+        const struct mu__rule_kind *kind;
+
         if (v->stage == ABSENT)
             continue;
+        kind = mu__rule_kind(v->slots.kind);
         visit(user, &(struct mu__store_info){
                         .name = v->name,
                         .shape = &v->shape,
@@ -271,6 +274,9 @@ void mu__store_each(const struct mu__variable_store *store,
                         .writes = v->writes,
                         .bytes_read = v->bytes_read,
                         .bytes_written = v->bytes_written,
+                        .rule = kind == NULL ? "" : kind->name,
+                        .step = v->slots.step,
+                        .nonfinite = v->nonfinite,
                     });
     }
 }

@@ -20,7 +20,7 @@
 
 /* Bounds. A request beyond one is refused with -MU_EEXHAUSTED, naming it. */
 struct mu__store_limits {
-    uint64_t bytes_max; /* contents, velocities and staged pieces together;
+    uint64_t bytes_max; /* contents, slots and staged pieces together;
                            one replaced content is kept besides */
     uint32_t variables_max;
     uint32_t waiting_max;        /* openers that wait for a shard or its content */
@@ -114,8 +114,7 @@ struct mu__store_write {
     uint64_t transfer; /* the writer's number; pieces of one ASSIGN share it */
     uint64_t offset;
     struct mu__view data;
-    double rate;
-    double momentum;
+    struct mu__view rule; /* of a gradient, packed (rules/rules.h) */
     mu__pid writer;
     const struct mu__store_write *next; /* of a batch; NULL: none follows */
 };
@@ -133,8 +132,8 @@ int mu__store_write(struct mu__variable_store *store,
 struct mu__table_set *mu__store_tables(struct mu__variable_store *store);
 
 /* Whether all writes of a batch could be applied now: ASSIGN (of a part too, which
- * becomes visible at once), ADD, SGD, MOMENTUM, those to rows, and TABLE_.... Gets the
- * memory that they need. Errors are those of mu__store_write. */
+ * becomes visible at once), ADD, GRADIENT, those to rows, and TABLE_.... Gets the memory
+ * that they need. Errors are those of mu__store_write. */
 int mu__store_check_batch(struct mu__variable_store *store,
                           const struct mu__store_write *first, mu_error *ret_error);
 
@@ -146,20 +145,17 @@ void mu__store_apply_batch(struct mu__variable_store *store,
 /* A node is lost: drop what it has begun, and its opens that wait. */
 void mu__store_node_down(struct mu__variable_store *store, uint32_t node);
 
-/* Whether there is something for that to drop. */
+/* Whether there is something for that to drop; and the same for all nodes. */
 bool mu__store_has_node(const struct mu__variable_store *store, uint32_t node);
-
-/* The same for all nodes. */
 void mu__store_forget_nodes(struct mu__variable_store *store);
 
-/* A number that depends on the shard's version and on a few elements of the range, as
- * they are now; or on what came of the last write to a table; 0: there is none, or no
- * such range. */
+/* Of the shard's version, its slots' step, and a few elements of the range, as they are
+ * now; or of what came of the last write to a table; 0: there is none, or no such
+ * range. */
 uint64_t mu__store_sample(const struct mu__variable_store *store, uint64_t id,
                           uint64_t offset, uint64_t size);
 
 /* ---- A copy of a store (store_copy.c) ----
- *
  * The shards are visited one after the other; those that are removed meanwhile are left
  * out, those that are made meanwhile come last. A visit may last: it is at one shard. */
 
@@ -183,7 +179,10 @@ struct mu__store_shard {
     bool ready; /* false: its creator was lost before it said COMMIT */
     uint64_t bytes;
     const uint8_t *data;
-    const uint8_t *velocity; /* NULL: there is none */
+    uint32_t rule; /* of its slots (slots/slots.h); 0: there are none */
+    uint64_t step; /* their updates so far */
+    uint64_t slots_bytes;
+    const uint8_t *slots;
 };
 
 /* Begin a visit, or go on to the next shard; false: there is none. */
@@ -195,13 +194,13 @@ bool mu__store_visit_next(struct mu__variable_store *store,
 bool mu__store_visited(const struct mu__variable_store *store,
                        struct mu__store_shard *ret_shard);
 
-/* Add a shard of zeros to a copy; `data` and `velocity` are not looked at. */
+/* Add a shard and slots of zeros; `data` and `slots` are not looked at. */
 int mu__store_put_shard(struct mu__variable_store *store,
                         const struct mu__store_shard *shard, mu_error *ret_error);
 
 struct mu__store_bytes {
     uint64_t id;
-    bool velocity;
+    bool slots; /* or the content */
     uint64_t offset;
     struct mu__view data;
 };
@@ -222,6 +221,9 @@ struct mu__store_info {
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
+    const char *rule; /* of its slots; "": there are none */
+    uint64_t step;
+    uint64_t nonfinite; /* gradients refused for NaN or infinity */
 };
 
 /* Calls `visit` for each shard, the oldest first. */

@@ -29,7 +29,7 @@ int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
     assert(write->size > 0);
     if (bytes > MU__EFFECTS_BYTES_MAX - effects->bytes)
         return -MU_EEXHAUSTED;
-    effect = mu__block_get(sizeof *effect + (size_t)write->size);
+    effect = mu__block_get(sizeof *effect + (size_t)write->size + write->rule.size);
     if (effect == NULL)
         return -MU_ENOMEM;
     *effect = *write;
@@ -37,6 +37,9 @@ int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
     if (effect->opened != NULL)
         (void)mu__opened_variable_ref(effect->opened);
     memcpy(effect->data, data, (size_t)write->size);
+    effect->rule.data = effect->data + write->size;
+    if (write->rule.size > 0)
+        memcpy(effect->data + write->size, write->rule.data, write->rule.size);
     if (effects->last == NULL)
         effects->first = effect;
     else
@@ -191,8 +194,7 @@ static void fill_piece(const struct write_batch *batch, struct mu__effect_write 
     body->offset = at->offset + batch->offset;
     body->data = (struct mu__view){at->data + batch->offset, size};
     body->last = batch->writes_left == 1 && batch->offset + size == at->size;
-    body->rate = at->rate;
-    body->momentum = at->momentum;
+    body->rule = at->rule;
     body->before = batch->pieces;
     body->partition = batch->partition;
 }

@@ -3,6 +3,8 @@
 #ifndef MU_ACTORS_EFFECTS_H
 #define MU_ACTORS_EFFECTS_H
 
+#include "runtime/base/view.h"
+
 #include <stdint.h>
 
 struct mu__opened_variable;
@@ -11,15 +13,14 @@ struct mu__opened_variable;
 struct mu__effect {
     struct mu__effect *next; /* in the order in which they were made */
     uint32_t partition;      /* of the shard */
-    uint32_t operation;      /* enum mu__write_operation: ASSIGN, ADD, SGD, MOMENTUM; or
-                                enum mu__row_operation */
+    uint32_t operation;      /* enum mu__write_operation: ASSIGN, ADD, GRADIENT; or enum
+                                mu__row_operation */
     uint64_t variable;       /* the shard's id */
     struct mu__opened_variable *opened; /* whose shard it is; a reference. NULL: it is not
                                            reopened when its server has lost it */
     uint32_t shard;                     /* of `opened` */
-    double rate;
-    double momentum;
-    uint64_t offset; /* in the shard: of ROWS_... */
+    struct mu__view rule; /* of a gradient, packed: behind the data, once it is added */
+    uint64_t offset;      /* in the shard: of ROWS_... */
     uint64_t size;
     unsigned char data[];
 };

@@ -279,8 +279,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
         .variable = is_open(part->op) ? call->ids[part->shard] : part->id,
         .operation = part->write,
         .offset = wire_offset(part, flight),
-        .rate = call->rate,
-        .momentum = call->momentum,
+        .rule = call->rule,
         .partition = flight->partition,
         .generation = v->placements[flight->partition].generation,
     };

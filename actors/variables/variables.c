@@ -18,7 +18,7 @@ static const struct rule rules[] = {
     [MU__VARIABLE_VERSION] = {"read of the version", 0, false},
     [MU__VARIABLE_ASSIGN] = {"assign", MU__WRITE_ASSIGN, false},
     [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, true},
-    [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, true},
+    [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_GRADIENT, true},
     [MU__VARIABLE_ROWS_READ] = {"read of rows", 0, false},
     [MU__VARIABLE_ROWS_ASSIGN] = {"assign of rows", MU__WRITE_ROWS_ASSIGN, true},
     [MU__VARIABLE_ROWS_ADD] = {"add to rows", MU__WRITE_ROWS_ADD, true},
@@ -122,8 +122,6 @@ static void plan_part(struct variables *v, struct operation *op, uint32_t i)
     part->id = call->ids[shard];
     part->step = MOVING;
     part->write = op->rule->write;
-    if (part->write == MU__WRITE_MOMENTUM && !(call->momentum > 0 || call->momentum < 0))
-        part->write = MU__WRITE_SGD;
     if (call->call.operation != MU__VARIABLE_VERSION)
         part->bytes = part->shard_bytes;
     if (call->rows != NULL)

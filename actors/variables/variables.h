@@ -100,12 +100,11 @@ struct mu__variable_call {
     void *target;                /* READ: the whole variable, or its rows, go here */
     const void *source;          /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,
                                     APPLY: the whole, or the rows */
-    double rate;                 /* APPLY */
-    double momentum;
-    uint64_t version;      /* set by READ, VERSION and writes */
-    uint32_t found_shards; /* set by an OPEN that fails: the number of shards
-                              there are, if only that differs; else 0 */
-    bool reopened;         /* set by all but OPEN: the ids are other ones now */
+    struct mu__view rule;        /* APPLY: packed (actors/ps/rules/rules.h) */
+    uint64_t version;            /* set by READ, VERSION and writes */
+    uint32_t found_shards;       /* set by an OPEN that fails: the number of shards
+                                    there are, if only that differs; else 0 */
+    bool reopened;               /* set by all but OPEN: the ids are other ones now */
     struct mu__snapshot_call *snapshot; /* else NULL; without ids, and with a shape that
                                            is not looked at */
 };

@@ -52,7 +52,7 @@ struct step {
 static int step_read(mu_run *run, struct step *ret_step)
 {
     const mu_value *args = mu_run_args(run);
-    struct step step = {0};
+    struct step step = {.optimizer = mu_optimizer_make(MU_OPTIMIZER_MOMENTUM, 0)};
 
     if (mu_value_get_int(mu_value_find(args, "step"), &step.number) != 0 ||
         mu_value_get_int(mu_value_find(args, "batch"), &step.batch) != 0 ||

@@ -38,6 +38,7 @@
 #define MUSTER_VARIABLE_H
 
 #include "node.h"
+#include "optimizer.h"
 #include "value.h"
 
 #ifdef __cplusplus
@@ -162,15 +163,11 @@ MU_EXPORT int mu_variable_add_rows(mu_variable *variable, const mu_rows *rows,
                                    const void *delta, size_t bytes, int64_t timeout_ms,
                                    mu_error *ret_error);
 
-/* How a gradient is applied: v = momentum * v + gradient; x = x - rate * v. The velocity
- * v is kept on the server; momentum 0 is plain gradient descent without velocity. Fails
- * like mu_variable_add. */
-typedef struct mu_optimizer {
-    double rate;
-    double momentum;
-} mu_optimizer;
-
-/* Apply a gradient of the variable's shape; `bytes` must be mu_variable_bytes(). */
+/* Apply a gradient of the variable's shape by the optimizer's rule (optimizer.h), on the
+ * servers; `bytes` must be mu_variable_bytes(). It counts once, like mu_variable_add, and
+ * fails like it. -MU_EINVALID: a number of the optimizer is out of its range, or an
+ * element of the gradient is NaN or infinite. -MU_EPRECONDITION: the variable has slots
+ * of another rule. */
 MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
                                 const mu_optimizer *optimizer, int64_t timeout_ms,
                                 mu_error *ret_error);

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from . import executor as executor
     from . import futures as futures
     from . import joblib as joblib
+    from . import optimizers as optimizers
     from . import partitioners as partitioners
     from . import resolvers as resolvers
     from . import server as server
@@ -98,8 +99,8 @@ _LAZY = {
 
 # Modules that are imported on first use, too; those of other packages need these.
 _MODULES = ("checkpoint", "clock", "cluster", "cluster_spec", "coordination",
-            "distribute", "executor", "futures", "partitioners", "resolvers", "server",
-            "strategy")
+            "distribute", "executor", "futures", "optimizers", "partitioners",
+            "resolvers", "server", "strategy")
 _OF_OTHERS = ("joblib", "torch_store")
 
 __all__ = [

@@ -101,6 +101,11 @@ class Node:
         return f"<muster.Node {self.task}, seen from an executor process>"
 
 
+def _rule_of(rate: Any) -> Any:
+    """What an optimizer says, or a number."""
+    return rate.rule() if hasattr(rate, "rule") else rate
+
+
 class Run:
     """The run of a function in this process, like muster.Run in a thread."""
 
@@ -178,10 +183,10 @@ class Run:
         """Replace the rows from `first` on once the function has returned."""
         self._write("assign_rows", variable, *ranged(variable, first, values))
 
-    def apply_gradient(self, variable: Any, gradient: Any, rate: float,
+    def apply_gradient(self, variable: Any, gradient: Any, rate: Any,
                        momentum: float = 0.0) -> None:
         """Apply a gradient once the function has returned."""
-        self._write("apply_gradient", variable, gradient, rate, momentum)
+        self._write("apply_gradient", variable, gradient, _rule_of(rate), momentum)
 
 
 class Variable(_BaseVariable):
@@ -280,10 +285,10 @@ class Variable(_BaseVariable):
                     timeout: Optional[float] = None) -> None:
         self._ask("_write_rows", add, first, numbers, values, timeout)
 
-    def apply_gradient(self, gradient: Any, rate: float, momentum: float = 0.0,
+    def apply_gradient(self, gradient: Any, rate: Any, momentum: float = 0.0,
                        timeout: Optional[float] = None) -> None:
         """Apply a gradient on the servers, immediately."""
-        self._ask("apply_gradient", gradient, rate, momentum, timeout)
+        self._ask("apply_gradient", gradient, _rule_of(rate), momentum, timeout)
 
     def version(self, timeout: Optional[float] = None) -> int:
         """Number of writes that were applied to it."""

@@ -18,7 +18,7 @@ struct ps_snapshot {
     uint32_t ids_count;
     uint32_t at; /* the next bytes are of this one */
     uint64_t offset;
-    bool velocity;
+    bool slots;                   /* or of the content */
     struct mu__table_cursor rows; /* behind the last shard */
     uint64_t begun_ms;            /* the last one; 0: none was */
     uint64_t spare_bytes; /* in which the file may be larger than twice the variables */

@@ -68,7 +68,7 @@ static void begin_snapshot_of(struct mu__ctx *ctx, struct ps *ps, struct partiti
     snapshot->at = 0;
     snapshot->rows = (struct mu__table_cursor){.table = 0};
     snapshot->offset = 0;
-    snapshot->velocity = false;
+    snapshot->slots = false;
 }
 
 static void end_snapshot_of(struct ps *ps, const struct partition *p)
@@ -94,17 +94,17 @@ static bool describe_next_bytes(struct ps_snapshot *snapshot,
     const uint8_t *from;
     uint64_t left;
 
-    if (snapshot->offset >= shard->bytes && !snapshot->velocity &&
-        shard->velocity != NULL) {
-        snapshot->velocity = true;
+    if (snapshot->offset >= shard->bytes && !snapshot->slots) {
+        snapshot->slots = true;
         snapshot->offset = 0;
     }
-    if (snapshot->offset >= shard->bytes)
+    from = snapshot->slots ? shard->slots : shard->data;
+    left = snapshot->slots ? shard->slots_bytes : shard->bytes;
+    if (snapshot->offset >= left)
         return false;
-    from = snapshot->velocity ? shard->velocity : shard->data;
-    left = shard->bytes - snapshot->offset;
+    left -= snapshot->offset;
     body->variable = shard->id;
-    body->velocity = snapshot->velocity;
+    body->slots = snapshot->slots;
     body->offset = snapshot->offset;
     body->data.data = from + snapshot->offset;
     body->data.size = left < FILL_PIECE_BYTES ? (uint32_t)left : FILL_PIECE_BYTES;
@@ -137,7 +137,7 @@ static uint32_t put_next_bytes(struct ps *ps, const struct partition *p)
             return body.data.size;
         }
         snapshot->offset = 0;
-        snapshot->velocity = false;
+        snapshot->slots = false;
     }
     return put_next_rows(ps, p);
 }

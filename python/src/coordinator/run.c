@@ -595,7 +595,9 @@ static PyObject *run_object_apply_gradient(PyObject *object, PyObject *args,
 {
     static char *names[] = {"variable", "gradient", "rate", "momentum", NULL};
     mu_run *run = mupy_run_of(object);
-    mu_optimizer optimizer = {0, 0};
+    mu_optimizer optimizer;
+    double momentum = 0;
+    PyObject *how;
     struct mupy_variable *variable;
     struct mupy_array array;
     PyObject *target;
@@ -603,8 +605,9 @@ static PyObject *run_object_apply_gradient(PyObject *object, PyObject *args,
     int rv;
 
     if (run == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "OOd|d:apply_gradient", names, &target,
-                                     &value, &optimizer.rate, &optimizer.momentum) ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|d:apply_gradient", names, &target,
+                                     &value, &how, &momentum) ||
+        mupy_optimizer(how, momentum, &optimizer) != 0 ||
         (variable = mupy_variable_of(target)) == NULL ||
         mupy_variable_array(variable, value, &array) != 0)
         return NULL;
@@ -651,7 +654,7 @@ int mupy_run_init(PyObject *module)
         {"apply_gradient", MUPY_METHOD(run_object_apply_gradient),
          METH_VARARGS | METH_KEYWORDS,
          "apply_gradient(variable, gradient, rate, momentum=0.0)\n--\n\n"
-         "Apply a gradient, like add()."},
+         "Apply a gradient, like add(). rate may be an optimizer of muster.optimizers."},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef getset[] = {

@@ -506,13 +506,16 @@ static PyObject *apply_variable_gradient(PyObject *object, PyObject *args,
 {
     static char *names[] = {"gradient", "rate", "momentum", "timeout", NULL};
     struct mupy_variable *self = mupy_variable_of(object);
-    mu_optimizer optimizer = {0, 0};
+    mu_optimizer optimizer;
+    double momentum = 0;
     PyObject *gradient;
+    PyObject *how;
     PyObject *timeout = NULL;
 
-    if (self == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "Od|dO:apply_gradient",
-                                                     names, &gradient, &optimizer.rate,
-                                                     &optimizer.momentum, &timeout))
+    if (self == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "OO|dO:apply_gradient", names,
+                                     &gradient, &how, &momentum, &timeout) ||
+        mupy_optimizer(how, momentum, &optimizer) != 0)
         return NULL;
     return write_value(self, gradient, timeout, &optimizer, run_apply);
 }
@@ -626,8 +629,9 @@ int mupy_variable_init(PyObject *module)
         {"apply_gradient", MUPY_METHOD(apply_variable_gradient),
          METH_VARARGS | METH_KEYWORDS,
          "apply_gradient(gradient, rate, momentum=0.0, timeout=None)\n--\n\n"
-         "On the servers: v = momentum * v + gradient; x = x - rate * v. float32 and "
-         "float64."},
+         "On the servers: v = momentum * v + gradient; x = x - rate * v. With an "
+         "optimizer of\nmuster.optimizers in place of the rate: by its rule. float32 "
+         "and float64. Immediately,\nalso in a function: see Run.apply_gradient()."},
         {"version", MUPY_METHOD(variable_version), METH_VARARGS | METH_KEYWORDS,
          "version(timeout=None)\n--\n\nNumber of writes that were applied to it."},
         {"_read_rows", mupy_variable_read_rows, METH_VARARGS, "See muster._rows."},

@@ -33,4 +33,9 @@ int mupy_variable_array(const struct mupy_variable *variable, PyObject *value,
 PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args);
 PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args);
 
+/* How a gradient is applied. `rate`: an optimizer of muster.optimizers, which has a
+ * method rule(); what that returns; or a number, of descent with that momentum. -1 with
+ * an exception. */
+int mupy_optimizer(PyObject *rate, double momentum, mu_optimizer *ret_optimizer);
+
 #endif

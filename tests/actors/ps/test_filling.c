@@ -1,4 +1,5 @@
 /* How a learner is filled while work goes on, and what is promised of it. */
+#include "tests/support/packed_rule.h"
 #include "tests/support/replicas.h"
 
 #include "muster/error.h"
@@ -162,33 +163,49 @@ TEST_ON(test_writes_during_a_fill_count, struct fixture *f, set_up, tear_down)
     assert_content(f, f->servers[2], 2);
 }
 
-static void use_momentum(struct fixture *f, struct net_process *server)
+static void apply_ones(struct fixture *f, struct net_process *server,
+                       struct mu__view rule)
 {
     static const double gradient[ELEMENTS] = {1, 1, 1, 1};
     struct mu__var_write write = write_of(f, ++f->effect);
 
-    write.operation = MU__WRITE_MOMENTUM;
+    write.operation = MU__WRITE_GRADIENT;
     write.data.data = (const uint8_t *)gradient;
-    write.rate = 1;
-    write.momentum = 0.5;
+    write.rule = rule;
     say(f->client, MU__VARIABLES, server, MU__VAR_WRITE, &write);
     net_settle(&f->net);
     assert_int_equal(need_answer(f, write.token)->code, 0);
 }
 
-TEST_ON(test_velocity_is_filled, struct fixture *f, set_up, tear_down)
+/* What a variable is after a gradient at the first server and another one at the one that
+ * was filled from it. */
+static double apply_across_a_fill(struct fixture *f, struct mu__view rule)
 {
     struct mu__var_open open = small;
     double value;
 
     open.dtype = MU_F64;
     begin_one(f, &open);
-    use_momentum(f, f->servers[0]);
+    apply_ones(f, f->servers[0], rule);
     change_view(f, f->servers[0], NULL, f->servers[2]);
     promote_learner(f);
-    use_momentum(f, f->servers[2]);
+    apply_ones(f, f->servers[2], rule);
     memcpy(&value, need_answer(f, post_read(f, f->servers[2]))->data, sizeof value);
-    assert_true(value == -1 - 1.5);
+    return value;
+}
+
+TEST_ON(test_slots_are_filled, struct fixture *f, set_up, tear_down)
+{
+    assert_true(apply_across_a_fill(f, packed_momentum(1, 0.5)) == -1 - 1.5);
+}
+
+/* Each of Adam's first steps is as large as the rate, if it is counted right. */
+TEST_ON(test_the_step_is_filled, struct fixture *f, set_up, tear_down)
+{
+    const struct mu__rule adam = mu__rule_defaults(MU__RULE_ADAM);
+    double value = apply_across_a_fill(f, packed(&adam));
+
+    assert_true(value < -0.00199999 && value > -0.00200001);
 }
 
 /* Its creator is lost while it is made anew. */

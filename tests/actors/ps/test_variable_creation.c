@@ -1,4 +1,5 @@
 /* How shards are created: by whom, for whom others wait, and what is lost. */
+#include "tests/support/packed_rule.h"
 #include "tests/support/test.h"
 #include "tests/support/variable_store.h"
 
@@ -415,7 +416,7 @@ TEST_ON(test_orphan_is_waited_for, struct mu__variable_store *store, set_up, tea
 
 /* ---- Shards that are made anew ---- */
 
-/* Only the one that was meant goes, with its velocity and what was staged for it. */
+/* Only the one that was meant goes, with its slots and what was staged for it. */
 TEST_ON(test_replaced, struct mu__variable_store *store, set_up, tear_down)
 {
     uint64_t id = make(store, "w");
@@ -424,8 +425,8 @@ TEST_ON(test_replaced, struct mu__variable_store *store, set_up, tear_down)
     struct mu__store_opened opened;
     mu_error error;
 
-    gradient.operation = MU__WRITE_MOMENTUM;
-    gradient.momentum = 0.5;
+    gradient.operation = MU__WRITE_GRADIENT;
+    gradient.rule = packed_momentum(1, 0.5);
     write_ok(store, gradient);
     write_ok(store, piece_of(id, CAROL, 5, 0));
     assert_int_equal(totals_of(store).bytes, 3 * 64);

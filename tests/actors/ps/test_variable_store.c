@@ -1,4 +1,5 @@
 /* The variables of one server, alone: who creates, who waits, what is refused. */
+#include "tests/support/packed_rule.h"
 #include "tests/support/test.h"
 #include "tests/support/variable_store.h"
 
@@ -215,12 +216,10 @@ static const struct operation_row {
     uint32_t operation;
     int rv;
 } operation_rows[] = {
-    {MU_F32, MU__WRITE_SGD, 0},
-    {MU_F32, MU__WRITE_MOMENTUM, 0},
-    {MU_F64, MU__WRITE_SGD, 0},
+    {MU_F32, MU__WRITE_GRADIENT, 0},
+    {MU_F64, MU__WRITE_GRADIENT, 0},
     {MU_I32, MU__WRITE_ADD, 0},
-    {MU_I32, MU__WRITE_SGD, -MU_EINVALID},
-    {MU_I32, MU__WRITE_MOMENTUM, -MU_EINVALID},
+    {MU_I32, MU__WRITE_GRADIENT, -MU_EINVALID},
     {MU_BOOL, MU__WRITE_ADD, -MU_EINVALID},
     {MU_BOOL, MU__WRITE_ASSIGN, 0},
     {MU_F32, MU__WRITE_ZERO, -MU_EINVALID}, /* with data */
@@ -232,7 +231,7 @@ static const struct operation_row {
 
 TEST(test_operations)
 {
-    const double data[1] = {(double)NAN};
+    const double data[1] = {1};
 
     for (size_t i = 0; i < sizeof operation_rows / sizeof operation_rows[0]; i++) {
         const struct operation_row *row = &operation_rows[i];
@@ -251,8 +250,7 @@ TEST(test_operations)
                       (struct mu__store_write){.id = id,
                                                .operation = row->operation,
                                                .data = {data, bytes},
-                                               .rate = (double)NAN,
-                                               .momentum = (double)NAN,
+                                               .rule = packed_momentum(1, 0.5),
                                                .writer = pid(BOB)},
                       &error);
         assert_int_equal(rv, row->rv);
@@ -313,11 +311,13 @@ TEST_ON(test_bounds_of_waiting, struct mu__variable_store *store, set_up, tear_d
     assert_int_equal(totals_of(store).waiting, 3);
 }
 
-/* Velocities count too: 3 kB of content leave no room for as much again. */
+/* Slots count too: 3 kB of content leave no room for as much again. */
 TEST_ON(test_bounds_of_bytes, struct mu__variable_store *store, set_up, tear_down)
 {
     struct mu__store_open request = open_of("w", ALICE, 1);
-    struct mu__store_write write = {.operation = MU__WRITE_MOMENTUM, .writer = pid(BOB)};
+    struct mu__store_write write = {.operation = MU__WRITE_GRADIENT,
+                                    .rule = packed_momentum(1, 0.5),
+                                    .writer = pid(BOB)};
     const float gradient[1] = {1};
     mu_error error;
 
@@ -329,7 +329,7 @@ TEST_ON(test_bounds_of_bytes, struct mu__variable_store *store, set_up, tear_dow
     assert_int_equal(write_it(store, write, &error), -MU_EEXHAUSTED);
     assert_string_equal(error.message,
                         "3000 bytes more: the server holds 3000 of at most 4096");
-    write.operation = MU__WRITE_SGD;
+    write.rule = packed_momentum(1, 0);
     write_ok(store, write);
     assert_int_equal(totals_of(store).bytes, 3000);
 }
@@ -465,9 +465,8 @@ TEST_ON(test_momentum, struct mu__variable_store *store, set_up, tear_down)
     uint64_t id = make(store, "w");
     struct mu__store_write write = piece_of(id, BOB, 0, 0);
 
-    write.operation = MU__WRITE_MOMENTUM;
-    write.rate = 2;
-    write.momentum = 0.5;
+    write.operation = MU__WRITE_GRADIENT;
+    write.rule = packed_momentum(2, 0.5);
     write_ok(store, write);
     assert_true(read_first(store, id) == -2);
     write_ok(store, write);
@@ -481,8 +480,7 @@ static struct mu__store_write in_batch(uint64_t id, uint32_t operation,
 {
     return (struct mu__store_write){.id = id,
                                     .operation = operation,
-                                    .rate = 0.5,
-                                    .momentum = 0.5,
+                                    .rule = packed_momentum(0.5, 0),
                                     .data = {content, 16},
                                     .writer = pid(BOB)};
 }
@@ -503,14 +501,16 @@ TEST_ON(test_batch_is_applied, struct mu__variable_store *store, set_up, tear_do
     const float content[4] = {8, 1, 2, 3};
     uint64_t v = make(store, "v");
     uint64_t w = make(store, "w");
-    struct mu__store_write writes[5] = {
-        in_batch(v, MU__WRITE_ASSIGN, content), in_batch(v, MU__WRITE_ADD, content),
-        in_batch(w, MU__WRITE_SGD, content), in_batch(v, MU__WRITE_SGD, content),
-        in_batch(w, MU__WRITE_MOMENTUM, content)};
+    struct mu__store_write writes[5] = {in_batch(v, MU__WRITE_ASSIGN, content),
+                                        in_batch(v, MU__WRITE_ADD, content),
+                                        in_batch(w, MU__WRITE_GRADIENT, content),
+                                        in_batch(v, MU__WRITE_GRADIENT, content),
+                                        in_batch(w, MU__WRITE_GRADIENT, content)};
 
     for (int i = 0; i < 4; i++)
         writes[i].next = &writes[i + 1];
     writes[4].offset = 48;
+    writes[4].rule = packed_momentum(0.5, 0.5);
     assert_int_equal(check_batch(store, writes), 0);
     assert_true(read_first(store, v) == 0);
     mu__store_apply_batch(store, writes);
@@ -541,7 +541,7 @@ static const struct batch_row {
     {-MU_EINVALID, MU__WRITE_ADD, 2, 16},
     {-MU_ERANGE, MU__WRITE_ADD, 52, 16},
     {-MU_ERANGE, MU__WRITE_ASSIGN, 68, 16},
-    {-MU_ERANGE, MU__WRITE_SGD, UINT64_MAX - 3, 16},
+    {-MU_ERANGE, MU__WRITE_GRADIENT, UINT64_MAX - 3, 16},
 };
 
 TEST_ON(test_batch_is_refused, struct mu__variable_store *store, set_up, tear_down)
@@ -564,7 +564,7 @@ TEST_ON(test_batch_is_refused, struct mu__variable_store *store, set_up, tear_do
     assert_int_equal(check_batch(store, &first), -MU_ENOTFOUND);
 }
 
-/* No content yet, no memory for a velocity, a dtype that neither adds nor learns. */
+/* No content yet, no memory for slots, a dtype that neither adds nor learns. */
 TEST_ON(test_batch_needs, struct mu__variable_store *store, set_up, tear_down)
 {
     struct mu__store_open made = open_of("v", ALICE, 1);
@@ -581,14 +581,14 @@ TEST_ON(test_batch_needs, struct mu__variable_store *store, set_up, tear_down)
     assert_int_equal(check_batch(store, &write), 0);
     write.operation = MU__WRITE_ADD;
     assert_int_equal(check_batch(store, &write), -MU_EINVALID);
-    write.operation = MU__WRITE_SGD;
+    write.operation = MU__WRITE_GRADIENT;
     assert_int_equal(check_batch(store, &write), -MU_EINVALID);
     large.shape = (struct mu__shape){MU_F32, 1, {512}, 1};
     large.bytes = 2048;
     write.id = opens(store, &large).id;
     zero_it(store, write.id, ALICE, 3);
     assert_int_equal(check_batch(store, &write), 0);
-    write.operation = MU__WRITE_MOMENTUM;
+    write.rule = packed_momentum(0.5, 0.5);
     assert_int_equal(check_batch(store, &write), -MU_EEXHAUSTED);
 }
 

@@ -230,8 +230,8 @@ static const struct bad {
     {99, 8, 0, -MU_EINVALID},
     {MU__WRITE_ADD, 7, 0, -MU_EINVALID},
     {MU__WRITE_ADD, 40, 0, -MU_ERANGE},
-    {MU__WRITE_SGD, 8, 0, -MU_EINVALID},
-    {MU__WRITE_MOMENTUM, 8, 0, -MU_EINVALID},
+    {MU__WRITE_GRADIENT, 8, 0, -MU_EINVALID},
+    {5, 8, 0, -MU_EINVALID},
     {MU__WRITE_ADD, 8, 1, -MU_ENOTFOUND},
 };
 

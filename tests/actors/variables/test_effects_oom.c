@@ -9,6 +9,7 @@
 #include "actors/worker/function_run.h"
 #include "tests/support/bare_world.h"
 #include "tests/support/fault.h"
+#include "tests/support/packed_rule.h"
 #include "tests/support/test.h"
 
 /* ---- The world: nothing leaves it, time stands still ---- */
@@ -111,8 +112,7 @@ static void send_batch(struct world *w, uint64_t id, uint64_t effect, uint32_t o
                                      .data = {ones, 8},
                                      .origin = 7,
                                      .effect = effect,
-                                     .rate = -1,
-                                     .momentum = 0.5,
+                                     .rule = packed_momentum(-1, 0.5),
                                      .generation = mu__generation_of(1)};
 
     deliver(w, WORKER, MU__EFFECT_WRITE, &write, sizeof write);
@@ -145,7 +145,7 @@ static void set_up_server(struct world *w, uint64_t *ret_id)
 /* All of a batch or nothing; and what was not applied is not noted. */
 TEST(test_server)
 {
-    static const uint32_t operations[] = {MU__WRITE_ADD, MU__WRITE_MOMENTUM};
+    static const uint32_t operations[] = {MU__WRITE_ADD, MU__WRITE_GRADIENT};
     bool failed = true;
 
     for (long n = 0; failed; n++) {

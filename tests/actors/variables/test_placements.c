@@ -2,6 +2,7 @@
  * get another server or another generation while calls are under way, and what servers
  * and others say of them. */
 #include "actors/ps/store_snapshots.h"
+#include "tests/support/packed_rule.h"
 #include "tests/support/test.h"
 #include "tests/support/var_net.h"
 
@@ -101,8 +102,7 @@ static void begin(struct fixture *f, struct var_request *r, int operation,
     var_aim(r);
     r->call.source = c->written;
     r->call.target = c->read;
-    r->call.rate = -1;
-    r->call.momentum = 0.5;
+    r->call.rule = packed_momentum(-1, 0.5);
     var_post(f->alice, r, operation, VAR_NEVER);
 }
 

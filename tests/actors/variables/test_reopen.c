@@ -1,5 +1,6 @@
 /* Handles that outlive their servers: what was opened on a server that was restarted is
  * found again by its name, once somebody has restored it. */
+#include "tests/support/packed_rule.h"
 #include "tests/support/test.h"
 #include "tests/support/var_net.h"
 
@@ -106,7 +107,7 @@ TEST_ON(test_writes_go_on_after_a_restore, struct var_net *f, var_set_up, var_te
         restore(f, spread, restored);
         var_aim(&handles[i]);
         handles[i].call.source = former;
-        handles[i].call.rate = 1;
+        handles[i].call.rule = packed_momentum(1, 0);
         var_ask_ok(f->alice, &handles[i], rows[i].operation);
         assert_true(handles[i].call.reopened);
         version = handles[i];

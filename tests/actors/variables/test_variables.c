@@ -1,5 +1,6 @@
 /* Programs and parameter servers: what calls bring, while servers are slow, missing or
  * lost in the middle, and what bounds them. */
+#include "tests/support/packed_rule.h"
 #include "tests/support/test.h"
 #include "tests/support/var_net.h"
 
@@ -59,10 +60,10 @@ TEST_ON(test_zeros_and_gradients, struct var_net *f, var_set_up, var_tear_down)
     var_aim(&r);
     var_assert_reads(f->alice, &r, (const float[4]){0, 0, 0, 0});
     r.call.source = gradient;
-    r.call.rate = 0.5;
+    r.call.rule = packed_momentum(0.5, 0);
     var_ask_ok(f->alice, &r, MU__VARIABLE_APPLY);
     var_assert_reads(f->alice, &r, (const float[4]){-0.5F, -1, -1.5F, -2});
-    r.call.momentum = 0.5;
+    r.call.rule = packed_momentum(0.5, 0.5);
     var_ask_ok(f->alice, &r, MU__VARIABLE_APPLY);
     var_ask_ok(f->alice, &r, MU__VARIABLE_APPLY);
     var_assert_reads(f->alice, &r, (const float[4]){-1.75F, -3.5F, -5.25F, -7});

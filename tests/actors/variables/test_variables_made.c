@@ -1,5 +1,6 @@
 /* Who makes a variable: creators that are lost or give up, those who wait for them, and
  * shards that are lost and made anew. */
+#include "tests/support/packed_rule.h"
 #include "tests/support/test.h"
 #include "tests/support/var_net.h"
 
@@ -289,7 +290,7 @@ TEST(test_lost_shards)
         old = var_opened(f->alice, "v", var_large, content);
         var_aim(&old);
         old.call.source = content;
-        old.call.momentum = 0.5;
+        old.call.rule = packed_momentum(0, 0.5);
         var_ask_ok(f->alice, &old, MU__VARIABLE_APPLY);
         net_restart(f->servers[server]);
         for (int i = 0; i < 3; i++) {

@@ -502,7 +502,7 @@ static void fill_options(struct nodes *nodes)
         (mu_kv_request){.operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 50};
     env.kv_transaction = (mu_kv_transaction){.changes = &change, .changes_count = 1};
     nodes_options(nodes, "client", 0, &env.node_options);
-    env.optimizer = (mu_optimizer){.rate = 1};
+    env.optimizer = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
     env.resolver_kind = (mu_resolver_kind){.name = "none"};
     env.rows = (mu_rows){.count = dims[0]};
     mu_main_options_init(&env.main_options);

@@ -75,10 +75,11 @@ static const struct mu__effect *assert_shard(const struct mu__effect *effect,
 
 TEST_ON(test_shards, struct fixture *f, set_up, tear_down)
 {
-    const mu_optimizer plain = {0.5, 0};
-    const mu_optimizer heavy = {0.25, 0.9};
-    static const uint32_t operations[] = {MU__WRITE_ASSIGN, MU__WRITE_ADD, MU__WRITE_SGD,
-                                          MU__WRITE_MOMENTUM};
+    const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, 0.5);
+    const mu_optimizer heavy = mu_optimizer_make(MU_OPTIMIZER_MOMENTUM, 0.25);
+    static const uint32_t operations[] = {MU__WRITE_ASSIGN, MU__WRITE_ADD,
+                                          MU__WRITE_GRADIENT, MU__WRITE_GRADIENT};
+    struct mu__rule rule;
     const struct mu__effect *effect;
 
     assert_int_equal(mu_run_assign(&f->run, f->variable, content, 80), 0);
@@ -88,13 +89,16 @@ TEST_ON(test_shards, struct fixture *f, set_up, tear_down)
     effect = f->run.effects.first;
     for (size_t i = 0; i < 4; i++) {
         for (uint32_t shard = 0; shard < 4; shard++) {
-            assert_true(effect->rate >= (i < 2 ? 0 : 0.25));
+            assert_int_equal(effect->rule.size > 0, i >= 2);
             effect = assert_shard(effect, shard, operations[i]);
         }
     }
     assert_null(effect);
-    assert_true(f->run.effects.last->rate >= 0.25 && f->run.effects.last->rate <= 0.25);
-    assert_true(f->run.effects.last->momentum >= 0.9);
+    effect = f->run.effects.last;
+    assert_true(mu__rule_unpack(effect->rule.data, effect->rule.size, &rule));
+    assert_int_equal(rule.kind, MU__RULE_MOMENTUM);
+    assert_true(rule.numbers[MU__RATE] >= 0.25 && rule.numbers[MU__RATE] <= 0.25);
+    assert_true(rule.numbers[MU__MOMENTUM] >= 0.9);
     assert_null(f->run.text);
 }
 
@@ -109,7 +113,7 @@ static void assert_refused(struct fixture *f, int rv, int code, const char *word
 
 TEST_ON(test_refused, struct fixture *f, set_up, tear_down)
 {
-    const mu_optimizer optimizer = {0.5, 0};
+    const mu_optimizer optimizer = mu_optimizer_make(MU_OPTIMIZER_SGD, 0.5);
 
     assert_refused(f, mu_run_assign(&f->run, f->variable, content, 79), -MU_EINVALID,
                    "variable w: a buffer of 79 bytes: expected 80");
@@ -117,7 +121,7 @@ TEST_ON(test_refused, struct fixture *f, set_up, tear_down)
                    "variable w: the buffer is NULL");
     f->variable->opened->shape.dtype = MU_I32;
     assert_refused(f, mu_run_apply(&f->run, f->variable, content, 80, &optimizer),
-                   -MU_EINVALID, "variable w is int32, which takes no gradients");
+                   -MU_EINVALID, "variable w: int32 takes no gradients");
     f->variable->opened->shape.dtype = MU_BOOL;
     assert_refused(f, mu_run_add(&f->run, f->variable, content, 20), -MU_EINVALID,
                    "variable w is bool, which does not add");

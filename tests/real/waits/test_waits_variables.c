@@ -166,7 +166,7 @@ static int add_rows(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 
 static int apply(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    const mu_optimizer optimizer = {.rate = 1};
+    const mu_optimizer optimizer = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
 
     return mu_variable_apply(env->variable, ones, sizeof ones, &optimizer, timeout_ms,
                              error);

@@ -335,11 +335,11 @@ TEST_ON(test_floats_keep_their_bits, struct fixture *f, set_up, tear_down)
         UINT64_C(0x7ff0000000000001), UINT64_C(0x0000000000000001)};
 
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-        struct mu__msg *msg = make(f, MU__VAR_WRITE, false);
+        struct mu__msg *msg = make(f, MU__REPORT, false);
         struct mu__msg *back;
         size_t offset = 0;
 
-        memcpy(&((struct mu__var_write *)(void *)msg->body)->momentum, &patterns[i], 8);
+        memcpy(&((struct mu__report *)(void *)msg->body)->number, &patterns[i], 8);
         f->frame->size = 0;
         encode_one(f, msg);
         back = decode_one(f, &offset);
