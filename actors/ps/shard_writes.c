@@ -407,38 +407,6 @@ static int check_fit(struct variable *v, const struct mu__store_write *write,
     }
 }
 
-static int check_shard_write(struct mu__variable_store *store,
-                             const struct mu__store_write *write, mu_error *ret_error)
-{
-    struct variable *v = mu__shard_find_by_id(store, write->id, ret_error);
-    int rv;
-
-    if (v == NULL)
-        return -MU_ENOTFOUND;
-    rv = check_write(v, write, ret_error);
-    if (rv == 0 && v->stage != READY)
-        rv = refuse_unready(v, ret_error);
-    return rv == 0 ? check_fit(v, write, ret_error) : rv;
-}
-
-static struct mu__table_write table_write_of(const struct mu__store_write *write)
-{
-    return (struct mu__table_write){write->id, write->operation, write->data};
-}
-
-static int check_table_write(struct mu__variable_store *store,
-                             const struct mu__store_write *write, mu_error *ret_error)
-{
-    const struct mu__table_write of_table = table_write_of(write);
-
-    if (write->offset != 0)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "a write to a table is one piece: one at %" PRIu64
-                            " has come",
-                            write->offset);
-    return mu__tables_check(&store->tables, &of_table, ret_error);
-}
-
 /* Last of all, as it may replace those of another rule. */
 static int make_all_slots(struct mu__variable_store *store,
                           const struct mu__store_write *first, mu_error *ret_error)
