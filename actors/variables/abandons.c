@@ -101,10 +101,11 @@ void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
 void mu__vars_close_snapshot(struct mu__ctx *ctx, struct variables *v, uint32_t partition,
                              uint64_t number)
 {
-    struct pending_abandon abandon = abandon_at(v, partition);
+    struct pending_abandon abandon;
 
     if (!v->placements[partition].served)
         return; /* it has ended with the generation, or with the link */
+    abandon = abandon_at(v, partition);
     abandon.snapshot = number;
     report_abandon(ctx, v, &abandon);
 }

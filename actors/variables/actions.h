@@ -141,7 +141,7 @@ int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t cou
 void mu__vars_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__vars_on_server_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 bool mu__vars_is_lost(struct mu__ctx *ctx, const struct variables *v, uint32_t server);
 

@@ -189,14 +189,13 @@ void mu__vars_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *
 }
 
 /* The address is for error messages only: the links know where to dial. */
-void mu__vars_on_server_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
     const struct mu__cluster_change *body = mu__body(msg);
-    struct variable_server *server = need_server(ctx, v, body->type, body->index);
     char *address;
 
-    if (server == NULL)
+    if (!mu__view_is(body->type, "ps") || body->index >= v->servers_count)
         return;
     address = mu__view_dup(body->address);
     if (address == NULL) {
@@ -206,8 +205,8 @@ void mu__vars_on_server_listed(struct mu__ctx *ctx, void *state, struct mu__msg 
                 body->index);
         return;
     }
-    free(server->address);
-    server->address = address;
+    free(v->servers[body->index]->address);
+    v->servers[body->index]->address = address;
 }
 
 /* ---- Start and end ---- */

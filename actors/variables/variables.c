@@ -456,8 +456,7 @@ static const struct mu__handler handlers[] = {
     {MU__NODE_UP, mu__vars_on_node_up},
     {MU__NODE_DOWN, mu__vars_on_node_down},
     {MU__NODE_TROUBLE, mu__vars_on_node_trouble},
-    {MU__CLUSTER_ADDED, mu__vars_on_server_listed},
-    {MU__CLUSTER_MOVED, mu__vars_on_server_listed},
+    {MU__CLUSTER_MOVED, mu__vars_on_cluster_moved},
 };
 
 const struct mu__behavior mu__variables = {

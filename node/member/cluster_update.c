@@ -29,12 +29,11 @@ static const struct {
     uint32_t actor;
     enum mu__change_kind kind;
 } who_hears[] = {
-    {MU__SUPERVISOR, MU__CHANGE_ADDED},     {MU__SUPERVISOR, MU__CHANGE_REMOVED},
-    {MU__VARIABLES, MU__CHANGE_ADDED},      {MU__VARIABLES, MU__CHANGE_MOVED},
-    {MU__JOB, MU__CHANGE_REMOVED},          {MU__COORDINATION, MU__CHANGE_ADDED},
-    {MU__COORDINATION, MU__CHANGE_REMOVED}, {MU__AGENT, MU__CHANGE_ADDED},
-    {MU__AGENT, MU__CHANGE_MOVED},          {MU__VIEWS, MU__CHANGE_ADDED},
-    {MU__VIEWS, MU__CHANGE_REMOVED},
+    {MU__SUPERVISOR, MU__CHANGE_ADDED},   {MU__SUPERVISOR, MU__CHANGE_REMOVED},
+    {MU__VARIABLES, MU__CHANGE_MOVED},    {MU__JOB, MU__CHANGE_REMOVED},
+    {MU__COORDINATION, MU__CHANGE_ADDED}, {MU__COORDINATION, MU__CHANGE_REMOVED},
+    {MU__AGENT, MU__CHANGE_ADDED},        {MU__AGENT, MU__CHANGE_MOVED},
+    {MU__VIEWS, MU__CHANGE_ADDED},        {MU__VIEWS, MU__CHANGE_REMOVED},
 };
 
 static bool has_actor(const struct mu__member *member, uint32_t actor)
