@@ -15,8 +15,8 @@ static const struct ability {
     {MU_I16, true, false}, {MU_I32, true, false},   {MU_I64, true, false},
     {MU_U8, true, false},  {MU_BOOL, false, false}, {MU_DTYPE_NONE, false, false},
     {MU_F16, true, false}, {MU_U16, true, false},   {MU_U32, true, false},
-    {MU_U64, true, false}, {-1, false, false},      {13, false, false},
-    {255, false, false},
+    {MU_U64, true, false}, {-1, false, false},      {MU_BF16, true, false},
+    {14, false, false},    {255, false, false},
 };
 
 TEST(test_abilities)
