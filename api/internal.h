@@ -4,6 +4,7 @@
 
 #include "actors/agent/agent.h"
 #include "actors/client/client.h"
+#include "actors/ps/initial/initial.h"
 #include "actors/variables/opened_variable.h"
 #include "actors/variables/variables.h"
 #include "node/node.h"
@@ -121,6 +122,19 @@ struct mu_variable {
  * mu__variable_operation. */
 int mu__variable_check(const mu_variable *variable, int operation, const void *buffer,
                        size_t bytes, mu_error *ret_error);
+
+/* ---- initializer ---- */
+
+/* What servers generate by an initializer for a variable of this shape; `kind` 0: they do
+ * not (MU_INITIALIZER_ORTHOGONAL), and *ret_content is the content, which the caller
+ * frees. -MU_EINVALID, -MU_ERANGE, -MU_ENOMEM. */
+int mu__initializer_prepare(const mu_initializer *initializer, const char *name,
+                            const struct mu__shape *shape, mu_error *ret_error,
+                            struct mu__initial *ret_initial, void **ret_content);
+
+/* The shape of a checked spec with so many shards (0: as mu_variable_spec says). */
+int mu__variable_make_shape(const mu_variable_spec *spec, uint32_t servers_count,
+                            mu_error *ret_error, struct mu__shape *ret_shape);
 
 /* The call of an operation; and let the actor do it. */
 struct mu__variable_call mu__variable_make_call(const mu_variable *variable,

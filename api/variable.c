@@ -30,8 +30,8 @@ static uint32_t default_shards(const struct mu__shape *shape, uint32_t servers_c
     return (uint32_t)(shape->dims[0] < shards ? shape->dims[0] : shards);
 }
 
-static int make_shape(const mu_variable_spec *spec, uint32_t servers_count,
-                      mu_error *ret_error, struct mu__shape *ret_shape)
+int mu__variable_make_shape(const mu_variable_spec *spec, uint32_t servers_count,
+                            mu_error *ret_error, struct mu__shape *ret_shape)
 {
     struct mu__shape shape = {
         .dtype = (uint32_t)spec->dtype, .rank = spec->rank, .shards = 1};
@@ -92,7 +92,7 @@ static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "variable %s: the cluster has no parameter server (ps)",
                             spec->name);
-    rv = make_shape(spec, servers_count, &error, ret_shape);
+    rv = mu__variable_make_shape(spec, servers_count, &error, ret_shape);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "variable %s: %s", spec->name, error.message);
     return 0;
@@ -250,6 +250,28 @@ void mu_variable_close(mu_variable *variable)
     free(variable);
 }
 
+static int open_initialized(mu_variable *variable, struct mu__variable_call *call,
+                            const mu_initializer *initializer, mu_error *ret_error)
+{
+    struct mu__initial initial;
+    void *content = NULL;
+    mu_error error;
+    int rv;
+
+    if (initializer == NULL)
+        return mu__variable_run_call(variable, call, ret_error);
+    rv = mu__initializer_prepare(initializer, variable->opened->name,
+                                 &variable->opened->shape, &error, &initial, &content);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "variable %s: %s", variable->opened->name,
+                            error.message);
+    call->source = content;
+    call->initial = content == NULL ? &initial : NULL;
+    rv = mu__variable_run_call(variable, call, ret_error);
+    free(content);
+    return rv;
+}
+
 /* *ret_found: the number of shards of the variable that is there, when only that number
  * is another one; else 0. */
 static int open_as(mu_node *node, const mu_variable_spec *spec,
@@ -267,7 +289,7 @@ static int open_as(mu_node *node, const mu_variable_spec *spec,
     call = mu__variable_make_call(variable, MU__VARIABLE_OPEN, timeout_ms);
     call.source = spec->initial;
     call.flags = spec->flags;
-    rv = mu__variable_run_call(variable, &call, ret_error);
+    rv = open_initialized(variable, &call, spec->initializer, ret_error);
     *ret_found = rv == -MU_EPRECONDITION ? call.found_shards : 0;
     if (rv != 0) {
         mu_variable_close(variable);

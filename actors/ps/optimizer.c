@@ -4,6 +4,7 @@
 #include "actors/ps/optimizer.h"
 
 #include "muster/value.h"
+#include "runtime/base/narrow_floats.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -36,62 +37,22 @@ typedef void (*block_fn)(void *restrict x, const void *restrict d, size_t count)
         LOOPS(type, count, x[i] = (type)(x[i] + d[i]));                              \
     }
 
-/* The number of a half: 10 bits of fraction, 5 of exponent. */
-static float float_of(uint16_t half)
-{
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16;
-    uint32_t exponent = (half >> 10) & 0x1F;
-    uint32_t fraction = half & 0x3FF;
-    uint32_t bits;
-    float number;
-
-    if (exponent == 0) { /* zero, or below the least normal number */
-        number = (float)fraction * 0x1p-24F;
-        return sign != 0 ? -number : number;
-    }
-    exponent = exponent == 0x1F ? 0xFF : exponent + 127 - 15;
-    bits = sign | exponent << 23 | fraction << 13;
-    memcpy(&number, &bits, sizeof number);
-    return number;
-}
-
-/* The nearest half; of two the even one. */
-static uint16_t half_of(float number)
-{
-    uint32_t bits;
-    uint32_t sign;
-    uint32_t rest;
-    uint32_t half;
-    unsigned shift = 13;
-
-    memcpy(&bits, &number, sizeof bits);
-    sign = bits >> 16 & 0x8000;
-    bits &= 0x7FFFFFFF;
-    if (bits > 0x7F800000)
-        return 0x7E00;      /* no number */
-    if (bits >= 0x477FF000) /* rounds to more than the largest half */
-        return (uint16_t)(sign | 0x7C00);
-    if (bits < 0x33000000)
-        return (uint16_t)sign;
-    half = bits - ((127 - 15) << 23);
-    if (bits < 0x38800000) { /* below the least normal half */
-        shift = 126 - (bits >> 23);
-        half = (bits & 0x7FFFFF) | 0x800000;
-    }
-    rest = half & ((1U << shift) - 1);
-    half >>= shift;
-    if (rest > 1U << (shift - 1) || (rest == 1U << (shift - 1) && (half & 1) != 0))
-        half++;
-    return (uint16_t)(sign | half);
-}
-
 static void add_f16(void *restrict x_, const void *restrict d_, size_t count)
 {
     uint16_t *x = x_;
     const uint16_t *d = d_;
 
     for (size_t i = 0; i < count; i++)
-        x[i] = half_of(float_of(x[i]) + float_of(d[i]));
+        x[i] = mu__f16_of_f32(mu__f32_of_f16(x[i]) + mu__f32_of_f16(d[i]));
+}
+
+static void add_bf16(void *restrict x_, const void *restrict d_, size_t count)
+{
+    uint16_t *x = x_;
+    const uint16_t *d = d_;
+
+    for (size_t i = 0; i < count; i++)
+        x[i] = mu__bf16_of_f32(mu__f32_of_bf16(x[i]) + mu__f32_of_bf16(d[i]));
 }
 
 ADD(f32, float)
@@ -104,7 +65,7 @@ ADD(i64, uint64_t)
 static const block_fn adders[] = {
     [MU_F32] = add_f32, [MU_F64] = add_f64, [MU_I8] = add_i8,   [MU_I16] = add_i16,
     [MU_I32] = add_i32, [MU_I64] = add_i64, [MU_U8] = add_i8,   [MU_F16] = add_f16,
-    [MU_U16] = add_i16, [MU_U32] = add_i32, [MU_U64] = add_i64,
+    [MU_U16] = add_i16, [MU_U32] = add_i32, [MU_U64] = add_i64, [MU_BF16] = add_bf16,
 };
 
 static block_fn find_adder(int dtype)

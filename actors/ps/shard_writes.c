@@ -2,6 +2,7 @@
 #include "actors/ps/internal.h"
 #include "runtime/base/large_memory.h"
 
+#include "actors/ps/initial/initial.h"
 #include "actors/ps/optimizer.h"
 #include "actors/ps/rows/rows.h"
 
@@ -209,6 +210,16 @@ static int write_gradient(struct mu__variable_store *store, struct variable *v,
     return rv;
 }
 
+/* Once it has its content. */
+static int refuse_initial(struct mu__variable_store *store, struct variable *v,
+                          const struct mu__store_write *write, mu_error *ret_error)
+{
+    (void)store;
+    (void)write;
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "variable %s has its initial content already", v->name);
+}
+
 static int scatter_to_shard(struct mu__variable_store *store, struct variable *v,
                             const struct mu__store_write *write, mu_error *ret_error)
 {
@@ -244,6 +255,7 @@ static const struct write_kind {
     [MU__WRITE_ROWS_ASSIGN] = {mu__rows_assign, true, true},
     [MU__WRITE_ROWS_ADD] = {add_to_shard, true, true},
     [MU__WRITE_SCATTER_UPDATE] = {mu__rows_scatter_update, true, true},
+    [MU__WRITE_INITIAL] = {refuse_initial, true, true},
     [MU__WRITE_SCATTER_ADD] = {scatter_to_shard, true, true},
 };
 
@@ -260,6 +272,8 @@ static int check_write(const struct variable *v, const struct mu__store_write *w
         return 0;
     if (mu__rows_are_listed(write->operation))
         return mu__rows_check(v, write, ret_error);
+    if (write->operation == MU__WRITE_INITIAL)
+        return mu__initial_check_write(v, write, ret_error);
     if (write->data.size == 0 || !operations[write->operation].has_data ||
         write->offset % element_bytes != 0 || write->data.size % element_bytes != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -274,10 +288,11 @@ static int write_initial(struct mu__variable_store *store, struct variable *v,
                          const struct mu__store_write *write, mu_error *ret_error)
 {
     bool is_zero = write->operation == MU__WRITE_ZERO;
+    bool is_generated = write->operation == MU__WRITE_INITIAL;
     struct mu__shard_requester writer = {write->writer, write->transfer};
 
     if (v->stage != MAKING || !mu__opener_same_requester(&writer, &v->creator) ||
-        (write->operation != MU__WRITE_ASSIGN && !is_zero))
+        (write->operation != MU__WRITE_ASSIGN && !is_zero && !is_generated))
         return refuse_unready(v, ret_error);
     if (!is_zero && write->offset != v->received)
         return mu_error_set(ret_error, -MU_EABORTED,
@@ -287,8 +302,11 @@ static int write_initial(struct mu__variable_store *store, struct variable *v,
         memset(v->data, 0, (size_t)v->received);
         v->received = v->bytes;
     } else {
-        memcpy(v->data + write->offset, write->data.data, write->data.size);
-        v->received += write->data.size;
+        if (is_generated)
+            mu__initial_write(v, write);
+        else
+            memcpy(v->data + write->offset, write->data.data, write->data.size);
+        v->received += mu__write_bytes(write);
     }
     if (v->received == v->bytes && v->shard == 0)
         mu__shard_make_ready(store, v);
@@ -341,7 +359,7 @@ static void count_write(struct variable *v, const struct mu__store_write *write)
     v->bytes_written += write->data.size;
     if (mu__rows_are_written(write->operation))
         return;
-    if (write->data.size == 0 || write->offset + write->data.size == v->bytes)
+    if (write->data.size == 0 || write->offset + mu__write_bytes(write) == v->bytes)
         v->version++;
 }
 

@@ -5,6 +5,7 @@
 #include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
+#include "actors/ps/initial/initial.h"
 #include "actors/ps/variable_store.h"
 
 #include <assert.h>
@@ -274,6 +275,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
                       struct flight *flight)
 {
     const struct mu__variable_call *call = part->op->call;
+    uint8_t generated[MU__INITIAL_BYTES];
     struct mu__var_write body = {
         .token = flight->token,
         .variable = is_open(part->op) ? call->ids[part->shard] : part->id,
@@ -292,9 +294,13 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
     if (!part->begun && !is_open(part->op))
         part->transfer = flight->token;
     body.transfer = part->transfer;
-    if (flight->size > 0)
+    if (part->write == MU__WRITE_INITIAL) {
+        mu__initial_pack(call->initial, flight->size, generated);
+        body.data = (struct mu__view){generated, sizeof generated};
+    } else if (flight->size > 0) {
         body.data = (struct mu__view){
             (const uint8_t *)call->source + part->offset + flight->offset, flight->size};
+    }
     return send_to_server(ctx, v, flight, MU__VAR_WRITE, &body, sizeof body);
 }
 

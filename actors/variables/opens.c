@@ -1,6 +1,7 @@
 /* How an open goes from phase to phase: see enum open_phase. */
 #include "actors/variables/actions.h"
 
+#include "actors/ps/initial/initial.h"
 #include "actors/ps/variable_store.h"
 
 bool mu__vars_requests_existing(const struct op_part *part)
@@ -48,14 +49,18 @@ static void open_part(struct variables *v, struct op_part *part, uint64_t replac
     part->replaces = replaces;
 }
 
-/* The initial content, or zeros. */
+/* The initial content, or zeros. What the servers generate counts as what they are
+ * sent. */
 static void fill_part(struct variables *v, struct op_part *part)
 {
-    bool zeros = part->op->call->source == NULL;
+    const struct mu__variable_call *call = part->op->call;
 
     begin_step(v, part, MOVING);
-    part->write = zeros ? MU__WRITE_ZERO : MU__WRITE_ASSIGN;
-    part->bytes = zeros ? 0 : part->shard_bytes;
+    if (call->initial != NULL)
+        part->write = MU__WRITE_INITIAL;
+    else
+        part->write = call->source == NULL ? MU__WRITE_ZERO : MU__WRITE_ASSIGN;
+    part->bytes = part->write == MU__WRITE_ZERO ? 0 : part->shard_bytes;
 }
 
 void mu__vars_begin_open(struct variables *v, struct operation *op, uint64_t replaces)

@@ -85,7 +85,8 @@ struct mu__snapshot_call {
     uint64_t windows_bytes;
 };
 
-struct mu__rows; /* row_actions.h */
+struct mu__initial; /* initial/initial.h */
+struct mu__rows;    /* row_actions.h */
 
 /* A call about a variable. Lent to the actor, with all that it points to, until it is
  * completed. The shape and the name have been checked. */
@@ -102,6 +103,8 @@ struct mu__variable_call {
     void *target;                /* READ: the whole variable, or its rows, go here */
     const void *source;          /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,
                                     APPLY: the whole, or the rows */
+    const struct mu__initial *initial; /* OPEN: not NULL: generated, `source` is not
+                                          looked at */
     struct mu__view rule;        /* APPLY: packed (actors/ps/rules/rules.h) */
     uint64_t version;            /* set by READ, VERSION and writes */
     uint32_t found_shards;       /* set by an OPEN that fails: the number of shards

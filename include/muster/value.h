@@ -46,7 +46,8 @@ enum mu_value_type {
     X(F16, 9, "float16", 2) \
     X(U16, 10, "uint16", 2) \
     X(U32, 11, "uint32", 4) \
-    X(U64, 12, "uint64", 8)
+    X(U64, 12, "uint64", 8) \
+    X(BF16, 13, "bfloat16", 2)
 
 enum mu_dtype {
 #define MU_DTYPE_NUMBER(name, number, words, bytes) MU_##name = number,

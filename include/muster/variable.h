@@ -37,6 +37,7 @@
 #ifndef MUSTER_VARIABLE_H
 #define MUSTER_VARIABLE_H
 
+#include "initializer.h"
 #include "node.h"
 #include "optimizer.h"
 #include "value.h"
@@ -70,6 +71,8 @@ typedef struct mu_variable_spec {
                              to 64 KiB one, for a larger one as many as servers */
     const void *initial;  /* the whole variable; NULL: zeros */
     unsigned flags;       /* enum mu_variable_flag, or 0 */
+    const mu_initializer *initializer; /* not NULL: in place of `initial`, which is not
+                                          looked at */
 } mu_variable_spec;
 
 /* Open a variable, creating it when there is none of that name: the first to open it sets
@@ -86,6 +89,13 @@ typedef struct mu_variable_spec {
 MU_EXPORT int mu_variable_open(mu_node *node, const mu_variable_spec *spec,
                                int64_t timeout_ms, mu_error *ret_error,
                                mu_variable **ret_variable);
+
+/* The initial values that a variable as in `spec` (its name, dtype and dims) gets by
+ * `initializer`: elements from index `first` on, as many as `bytes` of `out` have room
+ * for. -MU_EINVALID, -MU_ERANGE: it cannot have these. */
+MU_EXPORT int mu_initializer_values(const mu_initializer *initializer,
+                                    const mu_variable_spec *spec, uint64_t first,
+                                    void *out, size_t bytes, mu_error *ret_error);
 
 /* Free the handle; the variable stays on its servers. NULL is fine. */
 MU_EXPORT void mu_variable_close(mu_variable *variable);

@@ -2,6 +2,7 @@
  * in place. */
 #include "actors/ps/rows/rows.h"
 
+#include "actors/ps/initial/initial.h"
 #include "actors/ps/internal.h"
 #include "actors/ps/optimizer.h"
 #include "actors/ps/rows/row_list.h"
@@ -153,7 +154,7 @@ uint64_t mu__store_sample_write(const struct mu__variable_store *store,
 
     if (v == NULL || !mu__rows_are_listed(write->operation) ||
         mu__rows_check(v, write, NULL) != 0)
-        return mu__store_sample(store, write->id, write->offset, write->data.size);
+        return mu__store_sample(store, write->id, write->offset, mu__write_bytes(write));
     row = mu__row_number(write->data.data, 0) * mu__shape_row_bytes(&v->shape);
     return mu__store_sample(store, write->id, row, mu__shape_row_bytes(&v->shape));
 }
