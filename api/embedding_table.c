@@ -30,14 +30,17 @@ _Static_assert((int)MU_TABLE_NORMAL == (int)MU__INITIAL_NORMAL &&
 
 #define DEFAULT_RATE 0.01
 
-static struct mu__rule rule_of(const mu_optimizer *optimizer)
+/* -MU_EINVALID. */
+static int rule_of(const mu_optimizer *optimizer, mu_error *ret_error,
+                   struct mu__rule *ret_rule)
 {
-    bool has_momentum = optimizer->momentum > 0 || optimizer->momentum < 0;
-    struct mu__rule rule = {.kind = has_momentum ? MU__RULE_MOMENTUM : MU__RULE_SGD};
+    uint8_t bytes[MU__RULE_BYTES_MAX];
+    struct mu__view packed;
+    int rv = mu__optimizer_pack(optimizer, MU_F32, bytes, ret_error, &packed);
 
-    rule.numbers[MU__RATE] = optimizer->rate;
-    rule.numbers[MU__MOMENTUM] = optimizer->momentum;
-    return rule;
+    if (rv == 0)
+        (void)mu__rule_unpack(bytes, packed.size, ret_rule);
+    return rv;
 }
 
 /* ---- Calls ---- */
@@ -171,18 +174,20 @@ static int check_table_spec(const mu_node *node, const mu_table_spec *spec,
 static int make_form(const mu_table_spec *spec, uint64_t id, mu_error *ret_error,
                      struct mu__table_form *ret_form)
 {
-    const mu_optimizer plain = {.rate = DEFAULT_RATE};
+    const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, DEFAULT_RATE);
     struct mu__table_form form = {
         .dim = spec->dim,
         .initial = {.kind = (uint32_t)spec->initializer,
                     .a = spec->initial_a,
                     .b = spec->initial_b,
                     .seed = mu__mix64(spec->seed + id)},
-        .rule = rule_of(spec->optimizer == NULL ? &plain : spec->optimizer),
     };
     mu_error error;
-    int rv = mu__table_form_check(&form, &error);
+    int rv =
+        rule_of(spec->optimizer == NULL ? &plain : spec->optimizer, &error, &form.rule);
 
+    if (rv == 0)
+        rv = mu__table_form_check(&form, &error);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "table %s: %s", spec->name, error.message);
     *ret_form = form;
@@ -287,8 +292,7 @@ static int add_table_push(struct mu__effects *effects, const struct table_push *
                           mu_error *ret_error)
 {
     const mu_table *table = push->table;
-    const struct mu__rule rule =
-        push->optimizer == NULL ? table->form.rule : rule_of(push->optimizer);
+    struct mu__rule rule = table->form.rule;
     const struct mu__table_batch batch = {
         .table = table->id,
         .dim = push->gradients == NULL ? 0 : table->form.dim,
@@ -297,7 +301,7 @@ static int add_table_push(struct mu__effects *effects, const struct table_push *
         .gradients = push->gradients,
         .count = (uint32_t)push->count,
     };
-    int rv = mu__rule_check(&rule, MU_F32, ret_error);
+    int rv = push->optimizer == NULL ? 0 : rule_of(push->optimizer, ret_error, &rule);
 
     return rv == 0 ? mu__effects_add_table(effects, &batch) : rv;
 }

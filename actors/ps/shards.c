@@ -7,6 +7,8 @@
 
 #include "actors/partitions.h"
 
+#include "actors/partitions.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -45,11 +45,10 @@ static mu_table *open_emb(mu_node *node, unsigned flags)
     return table;
 }
 
-static const mu_optimizer plain = {.rate = 1};
-
 static int push_ones(mu_run *run, void *user)
 {
     struct fixture *f = user;
+    const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
 
     return mu_run_table_apply(run, f->pushed, f->ids, f->ones, IDS, &plain);
 }
@@ -112,6 +111,7 @@ static void assert_pushes(struct fixture *f, int pushes)
 
 static void push_now(struct fixture *f)
 {
+    const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
     mu_error error = {0};
 
     check(mu_table_apply(f->table, f->ids, f->ones, IDS, &plain, SOON_MS, &error),
@@ -168,7 +168,7 @@ TEST_ON(test_what_is_refused, struct fixture *f, set_up, tear_down)
          -MU_ENOTFOUND,
          "there is none"},
     };
-    const mu_optimizer heavy = {.rate = 1, .momentum = 0.5};
+    const mu_optimizer heavy = mu_optimizer_make(MU_OPTIMIZER_MOMENTUM, 1);
     mu_error error = {0};
     mu_table *table = NULL;
 
