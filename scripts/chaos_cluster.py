@@ -370,6 +370,8 @@ class Cluster:
         return []
 
     def kinds(self):
+        if self.options.backups and self.options.servers_only:
+            return [self.harm_server]
         if self.options.backups:
             return ([self.kill_worker, self.harm_server] * 3 +
                     [lambda: self.stop_one(self.workers),

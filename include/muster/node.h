@@ -340,9 +340,9 @@ typedef void (*mu_cluster_change_fn)(mu_node *node, const mu_cluster_change *cha
  * still be running. Earlier changes are not reported. Any thread.
  *
  * Changes that a node accepts: workers, clients and the evaluator may be added, removed
- * and moved; parameter servers added and moved, if there was one before; the chief only
- * moved. Other changes are refused with a line in the log, and not reported. The link to a
- * removed task is closed, and its connections are refused until it is listed again; a
+ * and moved; parameter servers added, if there was one before, and moved; the chief only
+ * moved. Other changes are refused with a line in the log, and not reported. The link to
+ * a removed task is closed, and its connections are refused until it is listed again; a
  * worker that finds itself removed finishes its closures, and then its job is done. */
 MU_EXPORT void mu_node_on_cluster_change(mu_node *node, mu_cluster_change_fn callback,
                                          void *user);

@@ -36,6 +36,7 @@ static const char *const reached_words[REACHED] = {
     [TWINS_TOLD] = "second processes told to end",
     [TOOK_OVER] = "tasks taken over",
     [SERVERS_KILLED] = "servers killed",
+    [SERVERS_ADDED] = "servers added",
     [RELEASED] = "released",
     [CANCELLED] = "cancelled one by one",
     [DRAINED] = "workers that left",
@@ -339,7 +340,7 @@ static struct cluster_task *choose_doubled(struct cluster_twins *twins)
     return cluster->workers[sim_between(&twins->random, 0, cluster->options.workers - 1)];
 }
 
-/* Servers that die, if their partitions have backups. */
+/* Servers that die, come and go, if their partitions have backups. */
 static void begin_losses(struct run *run, uint64_t seed)
 {
     run->losses = (struct cluster_losses){
@@ -347,6 +348,7 @@ static void begin_losses(struct run *run, uint64_t seed)
         .random = sim_stream(seed, 112),
         .until_ms = run->plan.chaos_ms,
         .servers = run->cluster->options.servers,
+        .resizing = &run->resizing,
     };
     if (run->cluster->options.node.backups > 0)
         cluster_losses_begin(&run->losses);
@@ -560,6 +562,7 @@ static void count_events(const struct run *run, struct verdict *verdict)
     verdict->reached[TWINS_TOLD] = run->twins.told;
     verdict->reached[TOOK_OVER] = run->twins.took_over;
     verdict->reached[SERVERS_KILLED] = run->losses.killed;
+    verdict->reached[SERVERS_ADDED] = run->resizing.added;
     verdict->reached[BACKUPS] = run->cluster->backups;
     verdict->reached[STUCK] = run->cluster->stuck;
     verdict->reached[WAITED] = run->cluster->waited;
@@ -597,6 +600,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
         fputs(sim_trace(sim), stdout);
     cluster_free(run.cluster);
     cluster_changing_free(&run.changing);
+    cluster_resizing_free(&run.resizing);
     sim_storage_free(run.journal);
     return verdict;
 }

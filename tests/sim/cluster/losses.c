@@ -6,7 +6,13 @@
 
 #include <stdlib.h>
 
-enum { PAUSE_MAX_MS = 400, BACK_MAX_MS = 2000, DRAIN_PERCENT = 15, CHIEF_PERCENT = 6 };
+enum {
+    PAUSE_MAX_MS = 400,
+    BACK_MAX_MS = 2000,
+    DRAIN_PERCENT = 15,
+    CHIEF_PERCENT = 6,
+    RESIZING_PERCENT = 40
+};
 
 struct backing {
     const struct cluster *cluster;
@@ -162,8 +168,23 @@ static void step_losses(struct sim *sim, void *arg)
            losses);
 }
 
+static void draw_resizing(struct cluster_losses *losses)
+{
+    struct cluster_resizing *resizing = losses->resizing;
+
+    if (resizing == NULL || !sim_chance(&losses->random, RESIZING_PERCENT))
+        return;
+    resizing->cluster = losses->cluster;
+    resizing->random = sim_stream(sim_draw(&losses->random), 1);
+    resizing->until_ms = losses->until_ms;
+    cluster_resizing_prepare(resizing);
+    cluster_resizing_begin(resizing);
+    losses->servers = resizing->servers;
+}
+
 void cluster_losses_begin(struct cluster_losses *losses)
 {
+    draw_resizing(losses);
     sim_at(losses->cluster->sim,
            sim_now_ms(losses->cluster->sim) +
                sim_between(&losses->random, 1, PAUSE_MAX_MS),

@@ -5,16 +5,17 @@
 #ifndef MU_TESTS_SIM_CLUSTER_LOSSES_H
 #define MU_TESTS_SIM_CLUSTER_LOSSES_H
 
-#include "tests/sim/cluster.h"
-#include "tests/sim/random.h"
+#include "tests/sim/cluster/resizing.h"
 
 struct cluster_losses {
     /* The test's, before it begins. It outlives the simulator's run. */
     struct cluster *cluster;
     struct sim_random random;
-    uint64_t until_ms; /* then no server is killed any more */
-    unsigned servers;  /* that may be killed: the first ones */
-    bool chief_dies;   /* what it records outlives it */
+    uint64_t until_ms;                 /* then no server is killed any more */
+    unsigned servers;                  /* that may be killed: the first ones */
+    bool chief_dies;                   /* what it records outlives it */
+    struct cluster_resizing *resizing; /* zeroed: in some runs servers come and go, too,
+                                          and are killed; NULL: that is the test's */
 
     unsigned killed;
     unsigned drained;

@@ -45,6 +45,7 @@ enum reached {
     TWINS_TOLD,     /* second processes that heard that they are */
     TOOK_OVER,      /* first ones that did: they had stood still */
     SERVERS_KILLED, /* whose partitions had backups */
+    SERVERS_ADDED,
     REACHED
 };
 
@@ -116,6 +117,7 @@ struct run {
     struct cluster_mending mending;
     struct cluster_twins twins;
     struct cluster_losses losses;
+    struct cluster_resizing resizing;
     uint64_t *reached; /* the verdict's */
 };
 

@@ -1,6 +1,7 @@
 #include "tests/sim/cluster/resizing.h"
 
 #include "actors/views/views.h"
+#include "tests/sim/chaos.h"
 #include "tests/sim/cluster/losses.h"
 
 #include <stdio.h>
@@ -153,6 +154,8 @@ void cluster_resizing_prepare(struct cluster_resizing *r)
 
         (void)snprintf(name, sizeof name, "ps/%u", r->servers);
         cluster->servers[r->servers] = cluster_add(cluster, "ps", r->servers, name);
+        sim_chaos_spare(cluster->servers[r->servers]->node, SIM_FAULT_CRASH);
+        sim_chaos_spare(cluster->servers[r->servers]->node, SIM_FAULT_CRASH_MIDWAY);
         r->servers++;
     }
 }

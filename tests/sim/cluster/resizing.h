@@ -23,8 +23,8 @@ struct cluster_resizing {
     unsigned gone; /* and with all that they had */
 };
 
-/* Add tasks that are not in the cluster, behind the other servers; before anything is
- * started. */
+/* Add tasks that are not in the cluster, behind the other servers. They are not started
+ * now, and chaos does not crash them. */
 void cluster_resizing_prepare(struct cluster_resizing *resizing);
 void cluster_resizing_begin(struct cluster_resizing *resizing);
 void cluster_resizing_free(struct cluster_resizing *resizing);
