@@ -1,5 +1,5 @@
 /* A backup that is filled again, and partitions that are moved, while training goes on:
- * variables on two parameter servers in other processes, and small adds by a thread. A
+ * variables on two parameter servers in other processes, and small adds by threads. A
  * server is killed, and a new process of it gets copies of all; or it is drained, and the
  * other one gets its half. The limit is the rate of the adds without that.
  *
