@@ -14,9 +14,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <uv.h>
 
-enum { KEEP = 5 };
+enum { KEEP = 5, WORK_NS = 2000000, REST_MS = 1 };
 
 /* A file ends with the variable that reaches it. */
 #define FILE_BYTES (UINT64_C(4) << 30)
@@ -98,10 +99,37 @@ static int declare_variables(struct mu__ckpt_writer *writer, mu_variable **sorte
     return rv;
 }
 
+struct saving {
+    struct mu__ckpt_writer *writer;
+    uint64_t since_ns; /* of the thread's processor time: when it has rested last */
+};
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+/* Training goes on meanwhile: it gets a third of a core that writing would take whole. */
+static void rest(struct saving *saving)
+{
+    if (thread_cpu_ns() - saving->since_ns < WORK_NS)
+        return;
+    uv_sleep(REST_MS);
+    saving->since_ns = thread_cpu_ns();
+}
+
 static int put_saved(void *owner, size_t variable, uint64_t offset, const void *data,
                      uint32_t size, mu_error *ret_error)
 {
-    return mu__ckpt_writer_write_at(owner, variable, offset, data, size, ret_error);
+    struct saving *saving = owner;
+    int rv =
+        mu__ckpt_writer_write_at(saving->writer, variable, offset, data, size, ret_error);
+
+    rest(saving);
+    return rv;
 }
 
 static int save_partitions(struct mu__ckpt_writer *writer,
@@ -121,7 +149,8 @@ static int save_partitions(struct mu__ckpt_writer *writer,
 static int save_variables(struct mu__ckpt_writer *writer, mu_variable **sorted,
                           size_t count, int64_t timeout_ms, mu_error *ret_error)
 {
-    const struct mu__snapshot_target target = {put_saved, writer,
+    struct saving saving = {writer, thread_cpu_ns()};
+    const struct mu__snapshot_target target = {put_saved, &saving,
                                                mu__ckpt_writer_crc(writer)};
     struct mu__snapshot_reader *reader;
     int rv =

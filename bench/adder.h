@@ -1,5 +1,6 @@
-/* A thread that adds to a small variable without end, as training does, and what it
- * notices: how many adds were answered, and how long one took at most. */
+/* Threads that add to a small variable without end, as training does, and what they
+ * notice: how many adds were answered, and how long one took at most. They are several,
+ * as the rate of one alone depends on which threads happen to share a core. */
 #ifndef MUSTER_BENCH_ADDER_H
 #define MUSTER_BENCH_ADDER_H
 
@@ -8,10 +9,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { ADDER_ELEMENTS_MAX = 512 };
+enum { ADDER_THREADS = 4, ADDER_ELEMENTS_MAX = 512 };
 
 struct adder {
-    pthread_t thread;
+    pthread_t threads[ADDER_THREADS];
     mu_variable *variable;
     size_t bytes;
     _Atomic bool stops;
@@ -61,14 +62,16 @@ static inline void adder_begin(struct adder *adder, mu_node *node, uint64_t elem
 {
     adder->variable = adder_open_floats(node, "small", elements, shards);
     adder->bytes = (size_t)elements * sizeof(float);
-    if (pthread_create(&adder->thread, NULL, adder_main, adder) != 0)
-        cluster_die("thread", "none is left");
+    for (int i = 0; i < ADDER_THREADS; i++)
+        if (pthread_create(&adder->threads[i], NULL, adder_main, adder) != 0)
+            cluster_die("thread", "none is left");
 }
 
 static inline void adder_end(struct adder *adder)
 {
     atomic_store(&adder->stops, true);
-    (void)pthread_join(adder->thread, NULL);
+    for (int i = 0; i < ADDER_THREADS; i++)
+        (void)pthread_join(adder->threads[i], NULL);
     mu_variable_close(adder->variable);
 }
 

@@ -1,5 +1,5 @@
 /* A checkpoint while training goes on: variables on two parameter servers in other
- * processes are saved, and small ones are added to by a thread. The limits are a file of
+ * processes are saved, and small ones are added to by threads. The limits are a file of
  * the same size that is written in the same directory and flushed, as by dd with
  * conv=fdatasync bs=1M, and the rate of the adds without a checkpoint. The directory is
  * TMPDIR, or /tmp. */
@@ -9,7 +9,13 @@
 
 #include <fcntl.h>
 
-enum { SERVERS = 2, VARIABLES = 8, SMALL_ELEMENTS = 256, BLOCK_BYTES = 1 << 20 };
+enum {
+    SERVERS = 2,
+    VARIABLES = 8,
+    SMALL_ELEMENTS = 256,
+    BLOCK_BYTES = 1 << 20,
+    ROUNDS = 5
+};
 
 static uint64_t count_large_bytes(void)
 {
@@ -100,7 +106,7 @@ static void write_plain_file(void *arg)
 static void wait_a_while(void *arg)
 {
     (void)arg;
-    cluster_pause_ms(bench_size(20, 3000));
+    cluster_pause_ms(bench_size(20, 1000));
 }
 
 static void report(const char *metric, double value, const char *unit, double limit)
@@ -115,22 +121,41 @@ static void report(const char *metric, double value, const char *unit, double li
     bench_report(&line);
 }
 
-static void measure(struct world *world)
+/* Three rates of adds, and two of bytes, of one round. */
+enum { IDLE, BESIDE_FILE, BESIDE_SAVE, FILE_RATE, SAVE_RATE, RATES };
+
+static void save_in_turn(struct world *world, uint64_t samples[RATES][ROUNDS],
+                         uint64_t round)
 {
     double mib = (double)count_large_bytes() / (1 << 20);
     double plain_s;
     double save_s;
-    double idle_s;
-    double idle_rate = adder_rate_beside(&world->adder, wait_a_while, world, &idle_s);
-    double rate_beside_file =
-        adder_rate_beside(&world->adder, write_plain_file, world, &plain_s);
-    double rate = adder_rate_beside(&world->adder, save_checkpoint, world, &save_s);
 
-    report("a plain file, flushed", mib / plain_s, "MiB/s", 0);
-    report("a checkpoint", mib / save_s, "MiB/s", mib / plain_s);
-    report("adds without a checkpoint", idle_rate, "1/s", 0);
-    report("adds beside the plain file", rate_beside_file, "1/s", 0);
-    report("adds beside the checkpoint", rate, "1/s", idle_rate);
+    samples[IDLE][round] =
+        (uint64_t)adder_rate_beside(&world->adder, wait_a_while, world, &plain_s);
+    samples[BESIDE_FILE][round] =
+        (uint64_t)adder_rate_beside(&world->adder, write_plain_file, world, &plain_s);
+    samples[BESIDE_SAVE][round] =
+        (uint64_t)adder_rate_beside(&world->adder, save_checkpoint, world, &save_s);
+    samples[FILE_RATE][round] = (uint64_t)(mib / plain_s);
+    samples[SAVE_RATE][round] = (uint64_t)(mib / save_s);
+}
+
+static void measure(struct world *world)
+{
+    uint64_t rounds = bench_size(1, ROUNDS);
+    uint64_t samples[RATES][ROUNDS];
+    double rates[RATES];
+
+    for (uint64_t i = 0; i < rounds; i++)
+        save_in_turn(world, samples, i);
+    for (int i = 0; i < RATES; i++)
+        rates[i] = (double)bench_median(samples[i], rounds);
+    report("a plain file, flushed", rates[FILE_RATE], "MiB/s", 0);
+    report("a checkpoint", rates[SAVE_RATE], "MiB/s", rates[FILE_RATE]);
+    report("adds without a checkpoint", rates[IDLE], "1/s", 0);
+    report("adds beside the plain file", rates[BESIDE_FILE], "1/s", 0);
+    report("adds beside the checkpoint", rates[BESIDE_SAVE], "1/s", rates[IDLE]);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
-/* How long writes pause when a parameter server of a cluster with backups is lost. One
- * thread writes all partitions again and again; the pause is the longest of its writes:
+/* How long writes pause when a parameter server of a cluster with backups is lost.
+ * Threads write all partitions again and again; the pause is the longest of these writes:
  * it lasts from before the signal until the last partition is served elsewhere. */
 #include "bench/adder.h"
 

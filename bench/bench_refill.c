@@ -1,5 +1,5 @@
 /* A backup that is filled again, and partitions that are moved, while training goes on:
- * variables on two parameter servers in other processes, and small adds by a thread. A
+ * variables on two parameter servers in other processes, and small adds by threads. A
  * server is killed, and a new process of it gets copies of all; or it is drained, and the
  * other one gets its half. The limit is the rate of the adds without that.
  *
@@ -156,9 +156,9 @@ static void measure_refill(void)
     for (uint64_t i = 0; i < rounds; i++) {
         before = adder_rate_beside(&world.adder, wait_a_while, NULL, &s);
         cluster_kill_server(&world.cluster, 1);
-        cluster_pause_ms(200);
+        cluster_await(world.node, cluster_is_degraded);
         cluster_restart_server(&world.cluster, 1);
-        cluster_await(world.node, cluster_is_filling);
+        cluster_await(world.node, cluster_is_refilled);
         note_filled(&filled, i, &world, (double)count_filled_bytes(), before,
                     await_copies);
         cluster_pause_ms(bench_size(20, 1000));

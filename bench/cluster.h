@@ -245,9 +245,15 @@ static inline bool cluster_is_whole(mu_node *chief)
            cluster_count_partitions(chief, "degraded") == 0;
 }
 
-static inline bool cluster_is_filling(mu_node *chief)
+static inline bool cluster_is_degraded(mu_node *chief)
 {
-    return cluster_count_partitions(chief, "filling") > 0;
+    return cluster_count_partitions(chief, "degraded") > 0;
+}
+
+/* Whether partitions that were degraded get copies, or have them. */
+static inline bool cluster_is_refilled(mu_node *chief)
+{
+    return cluster_count_partitions(chief, "filling") > 0 || cluster_is_whole(chief);
 }
 
 /* Until the partitions are as `is` says. */
