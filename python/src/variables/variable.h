@@ -33,4 +33,8 @@ int mupy_variable_array(const struct mupy_variable *variable, PyObject *value,
 PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args);
 PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args);
 
+/* initializers.c: of (kind, seed, a, b); None gives kind 0. -1 with an exception. */
+int mupy_initializer_of(PyObject *parameters, mu_initializer *ret_initializer);
+int mupy_initializers_init(PyObject *module);
+
 #endif
