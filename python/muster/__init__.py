@@ -17,7 +17,7 @@ from ._muster import VERSION as __version__
 from ._muster import (Node, PerWorkerValues, RemoteValue, Run, ShardedDataset,
                       current_run, read_variables)
 from ._pickling.plain import set_unpickle
-from ._rows import IndexedSlices
+from ._variable.rows import IndexedSlices
 from ._worker import Shard
 from .coordinator import ClusterCoordinator
 from .errors import InputError, MusterError, RemoteTraceback
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from . import distribute as distribute
     from . import executor as executor
     from . import futures as futures
+    from . import initializers as initializers
     from . import joblib as joblib
     from . import optimizers as optimizers
     from . import partitioners as partitioners
@@ -99,7 +100,8 @@ _LAZY = {
 
 # Modules that are imported on first use, too; those of other packages need these.
 _MODULES = ("checkpoint", "clock", "cluster", "cluster_spec", "coordination",
-            "distribute", "executor", "futures", "optimizers", "partitioners",
+             "distribute", "executor", "futures", "initializers", "optimizers",
+             "partitioners",
             "resolvers", "server", "strategy")
 _OF_OTHERS = ("joblib", "torch_store")
 

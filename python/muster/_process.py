@@ -11,7 +11,9 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 
 from . import _muster, _processes, _worker, errors
 from ._pickling import plain
-from ._rows import listed, ranged
+from ._variable.dtypes import dtype_of
+from ._variable.rows import listed, ranged
+from .initializers import Initializer
 from .variable import Variable as _BaseVariable
 
 _SOCKET = 3
@@ -195,7 +197,8 @@ class Variable(_BaseVariable):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         bound = inspect.signature(_BaseVariable.__init__).bind(self, *args, **kwargs)
         options = dict(list(bound.arguments.items())[1:])
-        if callable(options.get("initial_value")):
+        initial = options.get("initial_value")
+        if callable(initial) and not isinstance(initial, Initializer):
             options["initial_value"] = options["initial_value"]()
         if isinstance(options.get("node"), Node):
             del options["node"]
@@ -225,9 +228,7 @@ class Variable(_BaseVariable):
     @property
     def dtype(self) -> Any:
         """Its numpy.dtype."""
-        import numpy
-
-        return numpy.dtype(self._what[1])
+        return dtype_of(self._what[1])
 
     @property
     def shape(self) -> Tuple[int, ...]:

@@ -6,6 +6,7 @@ import threading
 from typing import Any, List, Optional
 
 from . import _muster
+from ._variable.dtypes import dtype_of
 
 _local = threading.local()
 _shared: List[Any] = []     # entered clusters, for all threads
@@ -65,4 +66,4 @@ def shards_for(initial: Any, shape: Any, dtype: Any) -> int:
     else:
         dims = [shape] if isinstance(shape, int) else list(shape)
     kind = dtype if dtype is not None or initial is None else np.asarray(initial).dtype
-    return int(choose(dims, np.dtype(np.float32 if kind is None else kind)))
+    return int(choose(dims, dtype_of("float32" if kind is None else kind)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Sequence
 
+from ._variable.dtypes import dtype_of
+
 __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner",
            "Partitioner"]
 
@@ -17,10 +19,8 @@ def _at_least_one(name: str, value: Any) -> int:
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
-    import numpy as np
-
-    kind = np.dtype(dtype)
-    return bytes_per_string if kind.kind in "OSU" else kind.itemsize
+    kind = dtype_of(dtype)
+    return bytes_per_string if kind.kind in "OSU" else int(kind.itemsize)
 
 
 class Partitioner:

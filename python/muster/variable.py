@@ -9,7 +9,10 @@ import weakref
 import zlib
 from typing import Any, Dict, Optional, Tuple
 
-from . import _muster, _rows, _scope
+from . import _muster, _scope
+from ._variable.dtypes import dtype_of, kind_of
+from ._variable.rows import Rows
+from .initializers import Initializer
 
 _numbers = itertools.count()
 
@@ -39,15 +42,17 @@ def _warn_of_another(variable: "Variable", initial: Any) -> None:
                       stacklevel=3)
 
 
-class Variable(_muster.BaseVariable, _rows.Rows):
+class Variable(_muster.BaseVariable, Rows):
     """A dense variable on the parameter servers of a cluster.
 
-    initial_value: an array, or a number together with shape; by default zeros.
+    initial_value: an array, or a number together with shape; by default zeros. Or, with
+    shape, one of muster.initializers, which the servers follow.
     name: 1 to 255 bytes; the same name is the same variable on all tasks: made once, a
     second Variable of that name has its content, and a UserWarning says so when it was
     given another initial value than before.
-    dtype: one of float16, float32, float64, int8 to int64, uint8 to uint64, and bool
-    (which cannot be added to). Only float32 and float64 take gradients.
+    dtype: one of float16, bfloat16 (with the package ml_dtypes), float32, float64, int8
+    to int64, uint8 to uint64, and bool (which cannot be added to). Only float32 and
+    float64 take gradients.
     shards: parts that it is cut into along its first dimension; 0: by its size.
     existing: wait until another task creates it; recreate: create it anew when servers
     have lost shards of it; same: it is for the content that its servers had when it was
@@ -76,7 +81,13 @@ class Variable(_muster.BaseVariable, _rows.Rows):
                  node: Any = None, timeout: Optional[float] = None,
                  same: bool = False) -> None:
         owner = _scope.current_node() if node is None else _scope.node_of(node)
-        if callable(initial_value):
+        parameters = None
+        if isinstance(initial_value, Initializer):
+            if shape is None:
+                raise TypeError("with an initializer, a variable has a shape")
+            dims = (shape,) if isinstance(shape, int) else tuple(shape)
+            parameters, initial_value = initial_value._parameters(dims), None
+        elif callable(initial_value):
             initial_value = initial_value()
         if shards == 0 and node is None:
             shards = _scope.shards_for(initial_value, shape, dtype)
@@ -84,7 +95,7 @@ class Variable(_muster.BaseVariable, _rows.Rows):
             number = next(_numbers)
             name = "Variable" if number == 0 else f"Variable_{number}"
         super().__init__(owner, name, initial_value, shape, dtype, shards, existing,
-                         recreate, same, timeout)
+                         recreate, same, timeout, parameters)
         if initial_value is not None and not existing and not recreate:
             _warn_of_another(self, initial_value)
         self.trainable = trainable is None or bool(trainable)
@@ -101,6 +112,8 @@ def _in_range(array: Any, wanted: Any) -> Any:
 
     if np.can_cast(array.dtype, wanted) or array.size == 0:
         return array.astype(wanted)
+    if kind_of(array.dtype) == "f" and array.dtype.kind != "f":
+        array = array.astype(np.float32)    # NumPy compares no bfloat16
     if array.dtype.kind in "iuO" and wanted.kind in "iub":
         info = np.iinfo(wanted) if wanted.kind != "b" else None
         low, high = (info.min, info.max) if info is not None else (0, 1)
@@ -111,14 +124,14 @@ def _in_range(array: Any, wanted: Any) -> Any:
             return array.astype(wanted)
     with np.errstate(over="ignore", invalid="ignore"):
         converted = array.astype(wanted)
-        if wanted.kind == "f":
+        if kind_of(wanted) == "f":
             wrong = np.isinf(converted) & ~np.isinf(array.astype(np.longdouble))
         else:
             wrong = array != converted
     if not wrong.any():
         return converted
     number = array[wrong].flat[0]
-    if wanted.kind != "f" and (not np.isfinite(number) or number != np.floor(number)):
+    if kind_of(wanted) != "f" and (not np.isfinite(number) or number != np.floor(number)):
         raise ValueError(f"{number} is no {wanted}")
     raise OverflowError(f"{number} is out of range")
 
@@ -128,7 +141,7 @@ def _converted(value: Any, dtype: str, name: str, initial: bool = False) -> Any:
     of another kind. Called by the extension."""
     import numpy as np
 
-    wanted = np.dtype(dtype)
+    wanted = dtype_of(dtype)
     if type(value) is np.ndarray and value.dtype == wanted:
         return value
     got = "a " + type(value).__qualname__
@@ -138,13 +151,14 @@ def _converted(value: Any, dtype: str, name: str, initial: bool = False) -> Any:
             whole = np.asarray(value, object)   # NumPy has no type for all of these
             if all(isinstance(number, int) for number in whole.flat):
                 array = whole
-        if array.dtype.kind not in _KINDS and array.dtype.kind != "O":
+        kind = kind_of(array.dtype)
+        if kind not in _KINDS and kind != "O":
             raise TypeError("expected numbers")
-        if initial or _KINDS.get(array.dtype.kind, 0) <= _KINDS[wanted.kind]:
+        if initial or _KINDS.get(kind, 0) <= _KINDS[kind_of(wanted)]:
             return _in_range(array, wanted)
         got = str(array.dtype)
         raise TypeError(f"it is not converted, astype({dtype!r}) would say so")
     except (TypeError, ValueError, OverflowError) as error:
-        kind = next(kind for kind in (TypeError, OverflowError, ValueError)
-                    if isinstance(error, kind))
-        raise kind(f"variable {name!r} is {dtype}, got {got}: {error}") from None
+        raised = next(kind for kind in (TypeError, OverflowError, ValueError)
+                      if isinstance(error, kind))
+        raise raised(f"variable {name!r} is {dtype}, got {got}: {error}") from None

@@ -145,6 +145,22 @@ struct mupy_array {
  * exception. */
 int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array);
 
+/* ---- values/dtypes.c ---- */
+
+#define MUPY_DTYPE_NAMES \
+    "float16 to float64, bfloat16, int8 to int64, uint8 to uint64 or bool"
+
+/* "<f4" for MU_F32; and back: MU_DTYPE_NONE for a type that muster does not have. */
+const char *mupy_typestr_of(int dtype);
+int mupy_dtype_of_typestr(PyObject *typestr);
+
+/* What NumPy converts to; None for MU_DTYPE_NONE. NULL with an exception. */
+PyObject *mupy_numpy_dtype(int dtype);
+
+/* An array that NumPy has made by mupy_typestr_of; takes it. It takes bfloat16 for two
+ * bytes without a type. */
+PyObject *mupy_view_as(PyObject *array, int dtype);
+
 /* The dtype of "float32", numpy.float32 and so on. -1 with an exception. */
 int mupy_dtype_of(PyObject *object);
 

@@ -509,7 +509,7 @@ static PyObject *shared_array(const struct place *place)
     if (mupy_import(&convert, "numpy", "asarray") != NULL)
         array = PyObject_CallFunctionObjArgs(convert, (PyObject *)memory, NULL);
     Py_DECREF(memory);
-    return array;
+    return array == NULL ? NULL : mupy_view_as(array, (int)place->dtype);
 }
 
 PyObject *mupy_frame_object(const mu_value *map)

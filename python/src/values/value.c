@@ -20,21 +20,6 @@ static PyObject *shape_name;
 static PyObject *data_name;
 static PyObject *strides_name;
 
-static const struct {
-    int dtype;
-    const char *typestr;
-    const char *name;
-} dtypes[] = {
-    {MU_F32, "<f4", "float32"}, {MU_F64, "<f8", "float64"}, {MU_I8, "|i1", "int8"},
-    {MU_I16, "<i2", "int16"},   {MU_I32, "<i4", "int32"},   {MU_I64, "<i8", "int64"},
-    {MU_U8, "|u1", "uint8"},    {MU_BOOL, "|b1", "bool"},   {MU_F16, "<f2", "float16"},
-    {MU_U16, "<u2", "uint16"},  {MU_U32, "<u4", "uint32"},  {MU_U64, "<u8", "uint64"},
-};
-
-enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
-
-#define DTYPE_NAMES "float16 to float64, int8 to int64, uint8 to uint64 or bool"
-
 /* ---- numpy ---- */
 
 static PyObject *get_numpy_attribute(const char *name)
@@ -64,67 +49,6 @@ static bool is_numpy_array(PyObject *object)
     return (PyObject *)Py_TYPE(object) == type;
 }
 
-static const char *typestr_of(int dtype)
-{
-    for (size_t i = 0; i < DTYPES; i++)
-        if (dtypes[i].dtype == dtype)
-            return dtypes[i].typestr;
-    return "|u1";
-}
-
-/* MU_DTYPE_NONE for a type that muster does not have. */
-static int dtype_of_typestr(PyObject *typestr)
-{
-    for (size_t i = 0; typestr != NULL && i < DTYPES; i++)
-        if (PyUnicode_CompareWithASCIIString(typestr, dtypes[i].typestr) == 0)
-            return dtypes[i].dtype;
-    return MU_DTYPE_NONE;
-}
-
-int mupy_dtype_of(PyObject *object)
-{
-    PyObject *make = get_numpy_attribute("dtype");
-    PyObject *dtype = make == NULL ? NULL : PyObject_CallFunction(make, "O", object);
-    PyObject *typestr = dtype == NULL ? NULL : PyObject_GetAttrString(dtype, "str");
-    int number = dtype_of_typestr(typestr);
-
-    if (typestr != NULL && number == MU_DTYPE_NONE)
-        PyErr_Format(PyExc_TypeError, "dtype is %S, expected " DTYPE_NAMES, dtype);
-    Py_XDECREF(make);
-    Py_XDECREF(dtype);
-    Py_XDECREF(typestr);
-    return number == MU_DTYPE_NONE ? -1 : number;
-}
-
-int mupy_shape_of(PyObject *object, uint64_t *ret_dims, unsigned *ret_rank)
-{
-    PyObject *shape =
-        PyLong_Check(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
-    Py_ssize_t rank = shape == NULL ? -1 : PyTuple_Size(shape);
-
-    if (rank > MU_TENSOR_RANK_MAX) {
-        PyErr_Format(PyExc_ValueError,
-                     "shape %R has %zd dimensions, at most %d are supported", shape, rank,
-                     (int)MU_TENSOR_RANK_MAX);
-        rank = -1;
-    }
-    for (Py_ssize_t i = 0; i < rank; i++) {
-        PyObject *item = PyTuple_GetItem(shape, i);
-        long long size = PyLong_AsLongLong(item);
-
-        if (size < 0 && !PyErr_Occurred())
-            PyErr_Format(PyExc_ValueError, "shape %R has a negative dimension", shape);
-        if (size < 0) {
-            rank = -1;
-            break;
-        }
-        ret_dims[i] = (uint64_t)size;
-    }
-    Py_XDECREF(shape);
-    *ret_rank = rank < 0 ? 0 : (unsigned)rank;
-    return rank < 0 ? -1 : 0;
-}
-
 /* Returns 0; 1: not in row-major order, or another dtype; -1 with an exception. */
 static int read_interface(PyObject *array, struct mupy_array *ret_array)
 {
@@ -139,7 +63,7 @@ static int read_interface(PyObject *array, struct mupy_array *ret_array)
     strides = PyDict_GetItem(interface, strides_name);
     shape = PyDict_GetItem(interface, shape_name);
     data = PyDict_GetItem(interface, data_name);
-    ret_array->dtype = dtype_of_typestr(PyDict_GetItem(interface, typestr_name));
+    ret_array->dtype = mupy_dtype_of_typestr(PyDict_GetItem(interface, typestr_name));
     if ((strides == NULL || strides == Py_None) && shape != NULL && data != NULL &&
         ret_array->dtype != MU_DTYPE_NONE && PyTuple_Size(shape) <= MU_TENSOR_RANK_MAX) {
         rv = mupy_shape_of(shape, ret_array->dims, &ret_array->rank);
@@ -155,6 +79,7 @@ static int read_interface(PyObject *array, struct mupy_array *ret_array)
 int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array)
 {
     PyObject *convert = NULL;
+    PyObject *wanted;
     int rv = 1;
 
     ret_array->keep = NULL;
@@ -170,21 +95,20 @@ int mupy_array_of(PyObject *object, int dtype, struct mupy_array *ret_array)
     if (rv <= 0)
         return rv;
     convert = get_numpy_attribute("require");
-    if (convert != NULL)
-        ret_array->keep =
-            PyObject_CallFunction(convert, "Ozs", object,
-                                  dtype == MU_DTYPE_NONE ? NULL : typestr_of(dtype),
-                                  "CAE");
+    wanted = mupy_numpy_dtype(dtype);
+    if (convert != NULL && wanted != NULL)
+        ret_array->keep = PyObject_CallFunction(convert, "OOs", object, wanted, "CAE");
     Py_XDECREF(convert);
+    Py_XDECREF(wanted);
     if (ret_array->keep == NULL)
         return -1;
     rv = read_interface(ret_array->keep, ret_array);
     if (rv == 1)
         PyErr_Format(
             PyExc_TypeError,
-            "an array of this dtype or rank cannot be converted: expected " DTYPE_NAMES
-            ", and at most %d dimensions",
-            (int)MU_TENSOR_RANK_MAX);
+            "an array of this dtype or rank cannot be converted: expected %s, and at "
+            "most %d dimensions",
+            MUPY_DTYPE_NAMES, (int)MU_TENSOR_RANK_MAX);
     if (rv != 0)
         Py_CLEAR(ret_array->keep);
     return rv == 0 ? 0 : -1;
@@ -278,7 +202,7 @@ PyObject *mupy_array_interface(int dtype, unsigned rank, const uint64_t *dims,
     if (shape == NULL)
         return NULL;
     return Py_BuildValue("{s:i,s:s,s:N,s:(NO)}", "version", 3, "typestr",
-                         typestr_of(dtype), "shape", shape, "data",
+                         mupy_typestr_of(dtype), "shape", shape, "data",
                          PyLong_FromVoidPtr((void *)(uintptr_t)data),
                          writable ? Py_False : Py_True);
 }
@@ -311,13 +235,16 @@ static PyObject *array_from(const mu_value *tensor, bool writable)
     static PyObject *convert;
     PyObject *owner = mupy_tensor_owner(tensor, writable);
     PyObject *array = NULL;
+    mu_tensor parts;
 
     if (owner == NULL)
         return NULL;
     if (mupy_import(&convert, "numpy", "asarray") != NULL)
         array = PyObject_CallFunctionObjArgs(convert, owner, NULL);
     Py_DECREF(owner);
-    return array;
+    if (array == NULL || mu_value_get_tensor(tensor, &parts) != 0)
+        return array;
+    return mupy_view_as(array, parts.dtype);
 }
 
 PyObject *mupy_array_new(int dtype, unsigned rank, const uint64_t *dims)

@@ -1,4 +1,4 @@
-/* Rows of variables: what muster._rows is made of, and the writes of runs. */
+/* Rows of variables: what muster._variable.rows is made of, and the writes of runs. */
 #include "variables/variable.h"
 
 #include <string.h>
@@ -184,7 +184,7 @@ static int write_prepared(mu_run *run, const struct mupy_variable *variable,
     return rv;
 }
 
-/* (variable, where, values=None): `prepare` is a function of muster._rows. */
+/* (variable, where, values=None): `prepare` is a function of muster._variable.rows. */
 static PyObject *write_run_rows(PyObject *object, PyObject *args, PyObject *prepare,
                                 write_rows_fn write)
 {
@@ -215,14 +215,14 @@ static PyObject *prepare_list(void)
 {
     static PyObject *listed;
 
-    return mupy_import(&listed, "muster._rows", "listed");
+    return mupy_import(&listed, "muster._variable.rows", "listed");
 }
 
 static PyObject *prepare_range(void)
 {
     static PyObject *ranged;
 
-    return mupy_import(&ranged, "muster._rows", "ranged");
+    return mupy_import(&ranged, "muster._variable.rows", "ranged");
 }
 
 PyObject *mupy_run_scatter_add(PyObject *object, PyObject *args)

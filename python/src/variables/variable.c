@@ -130,39 +130,47 @@ static void drop_opened_variable(struct mupy_call *call)
     mu_variable_close(call->made);
 }
 
-/* Allocate a spec, with its dimensions behind it. */
-static mu_variable_spec *spec_of(const struct mupy_variable *self, const char *name,
-                                 unsigned flags, const void *initial)
-{
-    mu_variable_spec *spec = malloc(sizeof *spec + sizeof self->dims);
-    uint64_t *dims = (uint64_t *)(void *)(spec + 1);
+/* A spec, and what it points to. */
+struct whole_spec {
+    mu_variable_spec spec; /* first */
+    uint64_t dims[MU_TENSOR_RANK_MAX];
+    mu_initializer initializer;
+};
 
-    if (spec == NULL) {
+static mu_variable_spec *spec_of(const struct mupy_variable *self, const char *name,
+                                 unsigned flags, const void *initial,
+                                 const mu_initializer *initializer)
+{
+    struct whole_spec *whole = malloc(sizeof *whole);
+
+    if (whole == NULL) {
         PyErr_NoMemory();
         return NULL;
     }
-    memcpy(dims, self->dims, sizeof self->dims);
-    *spec = (mu_variable_spec){
+    memcpy(whole->dims, self->dims, sizeof self->dims);
+    whole->initializer = *initializer;
+    whole->spec = (mu_variable_spec){
         .name = name,
         .dtype = self->dtype,
         .rank = self->rank,
-        .dims = dims,
+        .dims = whole->dims,
         .shards = self->shards,
         .initial = initial,
         .flags = flags,
+        .initializer = initializer->kind == 0 ? NULL : &whole->initializer,
     };
-    return spec;
+    return &whole->spec;
 }
 
 static int open_variable_object(struct mupy_variable *self, PyObject *node,
                                 unsigned flags, const struct mupy_array *initial,
-                                int64_t timeout_ms)
+                                const mu_initializer *initializer, int64_t timeout_ms)
 {
     const char *name = PyUnicode_AsUTF8AndSize(self->name, NULL);
     mu_variable_spec *spec =
-        name == NULL
-            ? NULL
-            : spec_of(self, name, flags, initial->keep == NULL ? NULL : initial->data);
+        name == NULL ? NULL
+                     : spec_of(self, name, flags,
+                               initial->keep == NULL ? NULL : initial->data, initializer);
     struct mupy_call *call = spec == NULL ? NULL : mupy_call_new(run_variable_open);
     int rv;
 
@@ -221,9 +229,9 @@ static int describe_variable(struct mupy_variable *self, PyObject *initial,
 
 static int variable_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"node",   "name",     "initial_value", "shape", "dtype",
-                            "shards", "existing", "recreate",      "same",  "timeout",
-                            NULL};
+    static char *names[] = {"node",  "name",    "initial_value", "shape",
+                            "dtype", "shards",  "existing",      "recreate",
+                            "same",  "timeout", "initializer",   NULL};
     struct mupy_variable *self = as_variable(object);
     PyObject *node;
     PyObject *name;
@@ -236,12 +244,15 @@ static int variable_init(PyObject *object, PyObject *args, PyObject *kwargs)
     int recreate = 0;
     int same = 0;
     struct mupy_array array = {NULL, NULL, 0, 0, {0}, 0};
+    PyObject *parameters = Py_None;
+    mu_initializer initializer;
     int64_t timeout_ms;
     int rv;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|OOOIpppO:Variable", names, &node,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|OOOIpppOO:Variable", names, &node,
                                      &name, &initial, &shape, &dtype, &shards, &existing,
-                                     &recreate, &same, &timeout) ||
+                                     &recreate, &same, &timeout, &parameters) ||
+        mupy_initializer_of(parameters, &initializer) != 0 ||
         mupy_timeout(timeout, &timeout_ms) != 0 || mupy_node_of(node) == NULL)
         return -1;
     if (self->variable != NULL) {
@@ -262,7 +273,7 @@ static int variable_init(PyObject *object, PyObject *args, PyObject *kwargs)
                                   (existing ? MU_VARIABLE_EXISTING : 0u) |
                                       (recreate ? MU_VARIABLE_RECREATE : 0u) |
                                       (same ? MU_VARIABLE_SAME : 0u),
-                                  &array, timeout_ms);
+                                  &array, &initializer, timeout_ms);
     Py_XDECREF(array.keep);
     return rv;
 }
@@ -540,7 +551,7 @@ static PyObject *get_dtype(PyObject *object, void *closure)
     static PyObject *make;
 
     (void)closure;
-    if (mupy_import(&make, "numpy", "dtype") == NULL)
+    if (mupy_import(&make, "muster._variable.dtypes", "dtype_of") == NULL)
         return NULL;
     return PyObject_CallFunction(make, "s", mu_dtype_name(as_variable(object)->dtype));
 }
@@ -634,8 +645,8 @@ int mupy_variable_init(PyObject *module)
          "and float64. Immediately,\nalso in a function: see Run.apply_gradient()."},
         {"version", MUPY_METHOD(variable_version), METH_VARARGS | METH_KEYWORDS,
          "version(timeout=None)\n--\n\nNumber of writes that were applied to it."},
-        {"_read_rows", mupy_variable_read_rows, METH_VARARGS, "See muster._rows."},
-        {"_write_rows", mupy_variable_write_rows, METH_VARARGS, "See muster._rows."},
+        {"_read_rows", mupy_variable_read_rows, METH_VARARGS, NULL},
+        {"_write_rows", mupy_variable_write_rows, METH_VARARGS, NULL},
         {"close", variable_close, METH_NOARGS,
          "close()\n--\n\nFree the handle; the variable stays on its servers."},
         {"__reduce__", variable_reduce, METH_NOARGS, "Opens it again, on a worker."},
@@ -673,5 +684,5 @@ int mupy_variable_init(PyObject *module)
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
 
     mupy_variable_type = mupy_add_type(module, &spec);
-    return mupy_variable_type == NULL ? -1 : 0;
+    return mupy_variable_type == NULL ? -1 : mupy_initializers_init(module);
 }

@@ -38,4 +38,8 @@ PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args);
  * an exception. */
 int mupy_optimizer(PyObject *rate, double momentum, mu_optimizer *ret_optimizer);
 
+/* initializers.c: of (kind, seed, a, b); None gives kind 0. -1 with an exception. */
+int mupy_initializer_of(PyObject *parameters, mu_initializer *ret_initializer);
+int mupy_initializers_init(PyObject *module);
+
 #endif

@@ -135,7 +135,11 @@ static const uint8_t dims_huge[16] = {0, 0, 0, 0, 0, 0, 0, 0x80, 4};
 
 /* The partition and the generation: as said by tell(). No record. */
 #define ROUTE 0, 0, 0, 0
-#define ROUTE_OF_READ 0, 0
+#define ROUTE_OF_READ \
+    0, 0,             \
+    {                 \
+        NULL, 0       \
+    } /* and no list of rows */
 #define ROUTE_OF_WRITE 0, 0, 0, ROUTE
 #define NAME(text)               \
     {                            \
@@ -188,6 +192,9 @@ TEST_ON(test_bad_opens, struct var_net *f, var_set_up, var_tear_down)
     }
 }
 
+/* Two rows that are there, and one that is not. */
+static const uint8_t rows_3_0[24] = {[0] = 3, [16] = 4};
+
 /* Ids are filled in: 0 stands for the variable's own. */
 static const struct bad_read {
     struct mu__var_read body;
@@ -200,6 +207,11 @@ static const struct bad_read {
     {{5, 0, UINT64_MAX, 16, ROUTE_OF_READ}, MU_ERANGE},
     {{6, 1, 0, 16, ROUTE_OF_READ}, MU_ENOTFOUND},
     {{7, UINT64_MAX, 0, 16, ROUTE_OF_READ}, MU_ENOTFOUND},
+    {{8, 0, 0, 8, 0, 0, {rows_3_0, 16}}, 0},
+    {{9, 0, 0, 12, 0, 0, {rows_3_0, 24}}, MU_ERANGE},
+    {{10, 0, 0, 8, 0, 0, {rows_3_0, 15}}, MU_EINVALID},
+    {{11, 0, 0, 16, 0, 0, {rows_3_0, 16}}, MU_EINVALID},
+    {{12, 1, 0, 8, 0, 0, {rows_3_0, 16}}, MU_ENOTFOUND},
 };
 
 static const struct bad_write {

@@ -31,7 +31,7 @@ def _contents(variable: Any, count: int, values: Any) -> Any:
     """Values for so many rows, in the variable's dtype; what is broadcast is one row, or
     one number."""
     import numpy as np
-    from .variable import _converted
+    from ..variable import _converted
 
     if not variable.shape:
         raise ValueError(f"variable {variable.name!r} is a number, and has no rows")

@@ -141,6 +141,23 @@ def test_rows_of_a_closure_count_once_although_workers_are_killed(own_cluster, r
     assert (variable.read() == expected).all()
 
 
+def test_rows_count_once_although_a_server_is_killed(own_cluster, request):
+    """Scatters go on while a server dies, and its partitions have another primary."""
+    with own_cluster(workers=1, ps=2, backups=1) as cluster:
+        variable = muster.Variable(np.zeros((1000, 64)), name=request.node.name,
+                                   shards=8, node=cluster, timeout=60)
+        expected = np.zeros((1000, 64))
+        random = np.random.default_rng(1)
+        for i in range(60):
+            numbers = random.integers(0, 1000, 300)
+            variable.scatter_add(numbers, np.ones((300, 64)), timeout=60)
+            np.add.at(expected, numbers, 1)
+            if i == 20:
+                cluster.kill("ps", 1)
+        assert (variable.read(timeout=60) == expected).all()
+        assert (variable.gather(numbers) == expected[numbers]).all()
+
+
 def test_a_closure_replaces_rows(coordinator, variable):
     def replace():
         run = muster.current_run()

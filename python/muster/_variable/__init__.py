@@ -1,0 +1,1 @@
+"""What variables are made of: their rows and their dtypes."""
