@@ -5,6 +5,7 @@
 #include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
+#include "actors/ps/slots/slots.h"
 #include "actors/ps/variable_store.h"
 
 #include <assert.h>
@@ -20,6 +21,10 @@ static const struct rule rules[] = {
     [MU__VARIABLE_ASSIGN] = {"assign", MU__WRITE_ASSIGN, false},
     [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, true},
     [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_GRADIENT, true},
+    [MU__VARIABLE_SLOT] = {"slot", MU__WRITE_SLOT, false},
+    [MU__VARIABLE_SLOT + 1] = {"slot", MU__WRITE_SLOT + 1, false},
+    [MU__VARIABLE_SLOT + 2] = {"slot", MU__WRITE_SLOT + 2, false},
+    [MU__VARIABLE_STEP] = {"step", MU__WRITE_STEP, false},
     [MU__VARIABLE_SNAPSHOT] = {"snapshot", 0, false},
     [MU__VARIABLE_SNAPSHOT_READ] = {"read of a snapshot", 0, false},
     [MU__VARIABLE_WINDOWS_PUT] = {"restoring what was applied", 0, false},

@@ -41,6 +41,7 @@
 #define MU_ACTORS_VARIABLES_H
 
 #include "actors/call.h"
+#include "actors/ps/rules/rules.h"
 #include "actors/ps/shape.h"
 #include "muster/variable.h"
 #include "runtime/kernel/kernel.h"
@@ -53,6 +54,8 @@ enum mu__variable_operation {
     MU__VARIABLE_ASSIGN,
     MU__VARIABLE_ADD,
     MU__VARIABLE_APPLY,
+    MU__VARIABLE_SLOT, /* restore slot 0, and the next ones the others and the step */
+    MU__VARIABLE_STEP = MU__VARIABLE_SLOT + MU__RULE_SLOTS_MAX,
     MU__VARIABLE_SNAPSHOT, /* this and below: with a struct mu__snapshot_call */
     MU__VARIABLE_SNAPSHOT_READ,
     MU__VARIABLE_WINDOWS_PUT,
@@ -75,6 +78,8 @@ struct mu__snapshot_call {
     uint64_t record;       /* this and below are set by SNAPSHOT */
     uint64_t sum;
     uint64_t windows_bytes;
+    uint8_t *slots; /* SNAPSHOT, room for what each id has (store_snapshots.h); NULL: no
+                       slots are wanted */
 };
 
 /* A call about a variable. Lent to the actor, with all that it points to, until it is
@@ -91,7 +96,7 @@ struct mu__variable_call {
     void *target;           /* READ: the whole variable goes here */
     const void *source;     /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,
                                APPLY: the whole */
-    struct mu__view rule;   /* APPLY: packed (actors/ps/rules/rules.h) */
+    struct mu__view rule;   /* APPLY, SLOT, STEP: packed (actors/ps/rules/rules.h) */
     uint64_t version;       /* set by READ, VERSION and writes */
     uint32_t found_shards;  /* set by an OPEN that fails: the number of shards
                                there are, if only that differs; else 0 */

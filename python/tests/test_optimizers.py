@@ -189,3 +189,22 @@ def test_an_optimizer_counts_and_is_pickled():
     again = pickle.loads(pickle.dumps(adam))
     assert again.learning_rate == 0.25 and again.rule(step=1)["rate"] == 0.5
     assert again.rule(step=1)["step"] == 2
+
+
+def test_a_restored_optimizer_goes_on_bit_by_bit(shared_cluster, name, tmp_path):
+    variable = muster.Variable(np.zeros((50, 3), "f4"), name=name, node=shared_cluster,
+                               shards=2)
+    gradients = np.random.default_rng(1).normal(size=(6, 50, 3)).astype("f4")
+    optimizer = optimizers.Adam(amsgrad=True)
+    checkpoint = muster.Checkpoint(variable=variable)
+
+    def train(numbers):
+        for number in numbers:
+            optimizer.apply_gradients([(gradients[number], variable)])
+        return variable.read()
+
+    train(range(3))
+    path = checkpoint.save(tmp_path / "model")
+    expected = train(range(3, 6))
+    checkpoint.restore(path)
+    assert (train(range(3, 6)) == expected).all()
