@@ -19,6 +19,7 @@ struct mu__effect {
                                            reopened when its server has lost it */
     uint32_t shard;                     /* of `opened` */
     struct mu__view rule; /* of a gradient, packed: behind the data, once it is added */
+    uint32_t piece;       /* bytes of a piece, at most; 0: MU__PIECE_BYTES_MAX */
     uint64_t size;
     unsigned char data[];
 };

@@ -279,7 +279,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
 
     if (part->numbered.first != 0) {
         body.origin = mu__vars_need_origin(ctx, v);
-        body.effect = part->numbered.first + flight->offset / MU__PIECE_BYTES_MAX;
+        body.effect = part->numbered.first + flight->offset / part->piece;
         body.effects_done = mu__vars_settled(v, flight->partition);
     }
     if (!part->begun && !is_open(part->op))
@@ -313,8 +313,7 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
     flight->part = part;
     part->op->flights++;
     flight->offset = part->sent;
-    mu__vars_note_sent(v, flight,
-                       left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX);
+    mu__vars_note_sent(v, flight, left < part->piece ? (uint32_t)left : part->piece);
     if (part->step == OPENING)
         rv = send_open(ctx, v, part, flight);
     else if (part->op->call->snapshot != NULL)

@@ -1,5 +1,4 @@
 /* What the client of the parameter servers is made of (actions.h: what is called of it):
- *
  *     variables.c          the actor: calls are planned, answered, completed
  *     opens.c              how an open goes from phase to phase
  *     batches.c            what a run writes: its list, its batches, their pieces
@@ -97,6 +96,7 @@ struct op_part {
     uint32_t write;  /* while MOVING: what is written, 0 for a read */
     uint64_t offset; /* of the shard in the variable */
     uint64_t shard_bytes;
+    uint32_t piece;    /* bytes of a piece, at most */
     uint64_t bytes;    /* to move in this step, */
     uint64_t sent;     /* of these: requested or sent, */
     uint64_t done;     /* and answered */

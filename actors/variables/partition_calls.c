@@ -17,6 +17,7 @@ void mu__vars_plan_snapshot(struct operation *op)
     part->op = op;
     part->partition = op->call->snapshot->partition;
     part->step = MOVING;
+    part->piece = MU__PIECE_BYTES_MAX;
     if (op->call->call.operation == MU__VARIABLE_SNAPSHOT_READ)
         part->bytes = part->shard_bytes = op->call->snapshot->size;
 }

@@ -105,6 +105,7 @@ static void plan_part(struct variables *v, struct operation *op, uint32_t shard)
     part->op = op;
     part->shard = shard;
     part->partition = mu__partition_of(mu__view_str(call->name), shard);
+    part->piece = mu__slots_piece_bytes(call->rule, call->shape);
     mu__shape_shard(call->shape, shard, &part->offset, &part->shard_bytes);
     if (is_open(op))
         return;
@@ -115,7 +116,7 @@ static void plan_part(struct variables *v, struct operation *op, uint32_t shard)
         part->bytes = part->shard_bytes;
     if (op->rule->counts)
         mu__vars_number(v, part->partition, &part->numbered,
-                        (part->bytes + MU__PIECE_BYTES_MAX - 1) / MU__PIECE_BYTES_MAX);
+                        (part->bytes + part->piece - 1) / part->piece);
 }
 
 static struct operation *operation_new(struct variables *v,
@@ -245,7 +246,7 @@ static void advance(struct mu__ctx *ctx, struct variables *v, const struct fligh
     struct op_part *part = flight->part;
 
     part->done += flight->size;
-    part->numbered.settled = part->numbered.first + part->done / MU__PIECE_BYTES_MAX;
+    part->numbered.settled = part->numbered.first + part->done / part->piece;
     if (part->done < part->bytes || mu__vars_fail_if_replaced(ctx, v, part))
         return;
     part->version = version;

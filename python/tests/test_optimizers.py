@@ -84,6 +84,21 @@ def test_one_accumulator_for_a_row(shared_cluster, name):
                                          [0, -2 ** 0.5]])
 
 
+def test_rows_that_are_sent_in_pieces(coordinator, shared_cluster, name):
+    rows = muster.Variable(np.zeros((1000, 999), "f4"), name=name, node=shared_cluster,
+                           shards=2)
+    optimizer = optimizers.RowwiseAdagrad(learning_rate=1.0)
+    gradient = np.arange(1, 1001, dtype="f4")[:, None] * np.ones(999, "f4")
+    optimizer.apply_gradients([(gradient, rows)])
+    assert np.allclose(rows.read(), -1)
+
+    def step():
+        optimizer.apply_gradients([(gradient, rows)])
+
+    coordinator.schedule(step, effect_once=True).fetch(30)
+    assert np.allclose(rows.read(), -1 - 0.5 ** 0.5)
+
+
 def test_slots_of_another_optimizer(shared_cluster, name):
     variable = muster.Variable(np.zeros(2), name=name, node=shared_cluster)
     optimizers.Adam().apply_gradients([([1.0, 1.0], variable)])

@@ -1,5 +1,6 @@
 #include "actors/ps/slots/slots.h"
 
+#include "actors/messages/limits.h"
 #include "actors/ps/internal.h"
 
 #include <assert.h>
@@ -21,6 +22,17 @@ uint64_t mu__slots_bytes(uint32_t kind, const struct mu__shape *shape,
     const struct mu__rule_kind *row = mu__rule_kind(kind);
 
     return shard_bytes * row->slots + shard_bytes / row_elements(shape) * row->row_slots;
+}
+
+uint32_t mu__slots_piece_bytes(struct mu__view rule, const struct mu__shape *shape)
+{
+    uint64_t row = row_elements(shape) * mu_dtype_bytes((int)shape->dtype);
+    struct mu__rule unpacked;
+
+    if (!mu__rule_unpack(rule.data, rule.size, &unpacked) ||
+        mu__rule_kind(unpacked.kind)->row_slots == 0 || row > MU__PIECE_BYTES_MAX)
+        return MU__PIECE_BYTES_MAX;
+    return MU__PIECE_BYTES_MAX - (uint32_t)(MU__PIECE_BYTES_MAX % row);
 }
 
 int mu__slots_make(struct mu__variable_store *store, struct variable *v, uint32_t kind,

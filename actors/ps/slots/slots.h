@@ -28,6 +28,10 @@ bool mu__slots_shape(uint32_t kind, unsigned k, const struct mu__shape *shape,
 uint64_t mu__slots_bytes(uint32_t kind, const struct mu__shape *shape,
                          uint64_t shard_bytes);
 
+/* Of how many bytes the pieces of a write to such a variable are: at most
+ * MU__PIECE_BYTES_MAX, and whole rows if the write's rule needs them. */
+uint32_t mu__slots_piece_bytes(struct mu__view rule, const struct mu__shape *shape);
+
 /* Get memory for a kind's slots, of zeros. The shard has none. */
 int mu__slots_make(struct mu__variable_store *store, struct variable *v, uint32_t kind,
                    mu_error *ret_error);
