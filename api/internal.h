@@ -151,4 +151,10 @@ int mu__optimizer_pack(const mu_optimizer *optimizer, int dtype, uint8_t *bytes,
 int mu__variable_rule(const mu_variable *variable, const mu_optimizer *optimizer,
                       uint8_t *bytes, mu_error *ret_error, struct mu__view *ret_rule);
 
+/* Restore a slot, or the steps, of an optimizer: MU__VARIABLE_SLOT and so on. `shape` is
+ * that of the slot, cut like the variable. */
+int mu__variable_write_slot(mu_variable *variable, int operation,
+                            const struct mu__shape *shape, struct mu__view rule,
+                            const void *content, int64_t timeout_ms, mu_error *ret_error);
+
 #endif

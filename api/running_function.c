@@ -1,6 +1,7 @@
 /* What functions call while they run: iterators, objects of a worker that give one
  * element at a time; and writes of variables, checked, then copied and cut into shards,
  * which the variables actor sends when the function has returned 0. */
+#include "actors/ps/slots/slots.h"
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"
@@ -141,6 +142,7 @@ static int add_shard(mu_run *run, const mu_variable *variable,
     effect.partition = mu__partition_of(mu__view_str(opened->name), shard);
     effect.opened = opened;
     effect.shard = shard;
+    effect.piece = mu__slots_piece_bytes(write->rule, &opened->shape);
     effect.variable = atomic_load_explicit(&opened->ids[shard], memory_order_relaxed);
     mu__shape_shard(&opened->shape, shard, &offset, &effect.size);
     return mu__effects_add(&run->effects, &effect, (const char *)buffer + offset);

@@ -1,84 +1,11 @@
-#include "api/snapshot_reader.h"
+#include "api/snapshot_state.h"
 
-#include "actors/ps/store_snapshots.h"
-#include "actors/variables/variables.h"
 #include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* What is under way is little: what a program writes meanwhile waits behind it. */
-enum {
-    PIECE_BYTES = 128 << 10,
-    PARTITION_SLOTS = 2, /* under way of one partition, and of each server on average */
-    SLOTS_MAX = 64,
-    ATTEMPTS_MAX = 64, /* snapshots of one partition, of which none could be read */
-    SHARDS_FIRST = 16
-};
-
-/* A shard in its partition. */
-struct reader_shard {
-    size_t variable;
-    uint32_t shard;
-    uint64_t offset; /* in the variable */
-    uint64_t bytes;
-    uint64_t id;
-    uint32_t sum;
-};
-
-enum reader_state { CLOSED, OPENING, OPENED };
-
-struct reader_partition {
-    struct reader_shard *shards; /* and behind them the windows */
-    size_t shards_count;
-    size_t shards_room;
-    enum reader_state state;
-    uint32_t attempt;
-    uint64_t number;
-    uint64_t record;
-    uint64_t sum;
-    uint8_t *windows;
-    uint64_t windows_bytes;
-    uint8_t *ids;
-    size_t shard;    /* of the next piece; behind the windows: all is asked for */
-    uint64_t offset; /* in it */
-    uint32_t under_way;
-    uint64_t left; /* bytes that are to come; CLOSED, OPENING: not known */
-};
-
-/* A call under way. */
-struct reader_slot {
-    struct mu__list_node node; /* of those that are free, or have ended */
-    struct mu__pending pending;
-    struct mu__variable_call call;
-    struct mu__snapshot_call snapshot;
-    struct mu__snapshot_reader *reader;
-    struct reader_partition *partition;
-    uint32_t attempt;
-    size_t shard;
-    uint64_t offset;
-    uint8_t data[PIECE_BYTES];
-};
-
-struct mu__snapshot_reader {
-    mu_node *node;
-    mu_variable *const *variables;
-    size_t variables_count;
-    uint64_t deadline_ns;
-    struct mu__snapshot_target target;
-    struct reader_partition partitions[MU__PARTITIONS];
-    uint32_t next; /* where the next piece is looked for */
-    uint32_t slots_count;
-    uint32_t under_way;
-    struct reader_slot *slots;
-    struct mu__list free_slots;
-    uv_sem_t ended;
-    uv_mutex_t lock;
-    struct mu__list ended_slots; /* with the lock */
-    mu_error error;              /* code 0: all is well */
-};
 
 static int no_memory_for_snapshot(mu_error *ret_error)
 {
@@ -104,8 +31,10 @@ static int add_reader_shard(struct mu__snapshot_reader *reader, size_t variable,
     if (!MU__ARRAY_RESERVE(&p->shards, &p->shards_room, p->shards_count, SHARDS_FIRST))
         return -MU_ENOMEM;
     added = &p->shards[p->shards_count++];
-    *added = (struct reader_shard){.variable = variable, .shard = shard};
-    mu__shape_shard(&opened->shape, shard, &added->offset, &added->bytes);
+    *added =
+        (struct reader_shard){.variable = variable, .shard = shard, .regions_count = 1};
+    mu__shape_shard(&opened->shape, shard, &added->regions[0].offset,
+                    &added->regions[0].bytes);
     return 0;
 }
 
@@ -127,7 +56,9 @@ static int sort_by_partition(struct mu__snapshot_reader *reader, mu_error *ret_e
         if (p->shards_count == 0)
             continue;
         p->ids = malloc(p->shards_count * MU__SNAPSHOT_ID_BYTES);
-        if (p->ids == NULL)
+        if (reader->target.begin != NULL)
+            p->slots = malloc(p->shards_count * MU__SNAPSHOT_SLOTS_BYTES);
+        if (p->ids == NULL || (reader->target.begin != NULL && p->slots == NULL))
             return no_memory_for_snapshot(ret_error);
     }
     return 0;
@@ -158,7 +89,8 @@ static int find_reader_ids(const struct mu__snapshot_reader *reader,
         if (rv != 0)
             return rv;
         shard->id = ids[shard->shard];
-        shard->sum = 0;
+        for (unsigned k = 0; k < REGIONS_MAX; k++)
+            shard->regions[k].sum = 0;
         at = mu__snapshot_id_put(at, shard->id);
         free(ids);
     }
@@ -238,34 +170,51 @@ static void post_open(struct reader_slot *slot, struct reader_partition *p)
     p->state = OPENING;
     slot->partition = p;
     slot->snapshot = (struct mu__snapshot_call){
-        .bytes = {p->ids, (uint32_t)(p->shards_count * MU__SNAPSHOT_ID_BYTES)}};
+        .bytes = {p->ids, (uint32_t)(p->shards_count * MU__SNAPSHOT_ID_BYTES)},
+        .slots = p->slots};
     post_reader_slot(slot, MU__VARIABLE_SNAPSHOT);
+}
+
+static void move_behind_region(struct reader_partition *p,
+                               const struct reader_shard *shard)
+{
+    p->offset = 0;
+    p->region++;
+    if (shard != NULL && p->region < shard->regions_count)
+        return;
+    p->region = 0;
+    p->shard++;
 }
 
 /* The piece of a partition that is the next one; the windows come last. */
 static void post_piece(struct reader_slot *slot, struct reader_partition *p)
 {
-    bool is_shard = p->shard < p->shards_count;
-    uint64_t bytes = is_shard ? p->shards[p->shard].bytes : p->windows_bytes;
+    const struct reader_shard *shard =
+        p->shard < p->shards_count ? &p->shards[p->shard] : NULL;
+    uint64_t bytes = shard == NULL ? p->windows_bytes : shard->regions[p->region].bytes;
     uint64_t left = bytes - p->offset;
     uint32_t size = left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES;
 
     slot->partition = p;
     slot->shard = p->shard;
+    slot->region = p->region;
     slot->offset = p->offset;
     slot->snapshot = (struct mu__snapshot_call){
-        .id = is_shard ? p->shards[p->shard].id : 0, .offset = p->offset, .size = size};
+        .id = shard == NULL ? 0 : shard->id,
+        .offset =
+            p->offset + (shard == NULL ? 0 : mu__reader_bytes_before(shard, p->region)),
+        .size = size};
     p->offset += size;
-    if (p->offset == bytes) {
-        p->offset = 0;
-        p->shard++;
-    }
+    if (p->offset == bytes)
+        move_behind_region(p, shard);
     post_reader_slot(slot, MU__VARIABLE_SNAPSHOT_READ);
 }
 
-static bool has_next_piece(const struct reader_partition *p)
+static bool has_next_piece(const struct mu__snapshot_reader *reader,
+                           const struct reader_partition *p)
 {
-    if (p->state != OPENED || p->under_way >= PARTITION_SLOTS)
+    if (p->state != OPENED || p->under_way >= PARTITION_SLOTS ||
+        (reader->target.begin != NULL && reader->rules == NULL))
         return false;
     return p->shard < p->shards_count + (p->windows_bytes > 0);
 }
@@ -280,7 +229,7 @@ static struct reader_partition *next_partition(struct mu__snapshot_reader *reade
             return &reader->partitions[i];
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         reader->next = (reader->next + 1) % MU__PARTITIONS;
-        if (has_next_piece(&reader->partitions[reader->next]))
+        if (has_next_piece(reader, &reader->partitions[reader->next]))
             return &reader->partitions[reader->next];
     }
     return NULL;
@@ -326,7 +275,7 @@ static void close_partition(struct mu__snapshot_reader *reader,
     struct mu__snapshot_call snapshot = {.id = 0};
     struct mu__variable_call call;
 
-    if (p->state != OPENED || p->left == 0)
+    if (p->state != OPENED || (p->left == 0 && !p->has_unread))
         return;
     call = reader_call(reader, p, MU__VARIABLE_SNAPSHOT_CLOSE, &snapshot);
     (void)mu__node_call(reader->node, MU__VARIABLES, &call.call, NULL);
@@ -346,11 +295,28 @@ static void begin_anew(struct mu__snapshot_reader *reader, struct reader_partiti
     close_partition(reader, p);
     p->state = CLOSED;
     p->shard = 0;
+    p->region = 0;
     p->offset = 0;
     free(p->windows);
     p->windows = NULL;
     if (error->code == -MU_ENOTFOUND && reopen_variables(reader, p, &reopening) != 0)
         fail_reader(reader, &reopening);
+}
+
+static void take_shard_slots(struct mu__snapshot_reader *reader,
+                             struct reader_shard *shard, struct mu__snapshot_slots slots)
+{
+    mu_error error;
+
+    shard->slots = slots;
+    mu__reader_plan_regions(reader, shard);
+    if (reader->rules == NULL || shard->regions_count == 1 ||
+        slots.rule == reader->rules[shard->variable])
+        return;
+    (void)mu_error_set(&error, -MU_EABORTED,
+                       "variable %s got slots of another rule while it was read",
+                       reader->variables[shard->variable]->opened->name);
+    fail_reader(reader, &error);
 }
 
 static void take_opened_snapshot(struct mu__snapshot_reader *reader,
@@ -363,9 +329,10 @@ static void take_opened_snapshot(struct mu__snapshot_reader *reader,
     p->number = call->number;
     p->record = call->record;
     p->sum = call->sum;
-    p->windows_bytes = p->left = call->windows_bytes;
-    for (size_t i = 0; i < p->shards_count; i++)
-        p->left += p->shards[i].bytes;
+    p->windows_bytes = call->windows_bytes;
+    for (size_t i = 0; i < p->shards_count && p->slots != NULL; i++)
+        take_shard_slots(reader, &p->shards[i], mu__snapshot_slots_at(p->slots, i));
+    mu__reader_count_left(p);
     p->windows = malloc((size_t)p->windows_bytes + 1);
     if (p->windows != NULL)
         return;
@@ -379,7 +346,7 @@ static void take_snapshot_piece(struct mu__snapshot_reader *reader,
 {
     uint32_t size = slot->snapshot.size;
     const struct mu__snapshot_target *target = &reader->target;
-    struct reader_shard *shard;
+    struct reader_region *region;
     mu_error error;
 
     p->left -= size;
@@ -387,13 +354,13 @@ static void take_snapshot_piece(struct mu__snapshot_reader *reader,
         memcpy(p->windows + slot->offset, slot->data, size);
         return;
     }
-    shard = &p->shards[slot->shard];
-    if (target->put(target->owner, shard->variable, shard->offset + slot->offset,
-                    slot->data, size, &error) != 0)
+    region = &p->shards[slot->shard].regions[slot->region];
+    if (target->put(target->owner, p->shards[slot->shard].variable, slot->region,
+                    region->offset + slot->offset, slot->data, size, &error) != 0)
         fail_reader(reader, &error);
     if (target->crc != NULL)
-        shard->sum ^= mu__crc32c_shift(mu__crc32c_add(target->crc, 0, slot->data, size),
-                                       shard->bytes - slot->offset - size);
+        region->sum ^= mu__crc32c_shift(mu__crc32c_add(target->crc, 0, slot->data, size),
+                                        region->bytes - slot->offset - size);
 }
 
 static void take_ended(struct mu__snapshot_reader *reader, const struct reader_slot *slot)
@@ -434,17 +401,47 @@ static void close_all_partitions(struct mu__snapshot_reader *reader)
         close_partition(reader, &reader->partitions[i]);
 }
 
+static bool is_all_opened(const struct mu__snapshot_reader *reader)
+{
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        if (reader->partitions[i].shards_count > 0 &&
+            reader->partitions[i].state != OPENED)
+            return false;
+    return true;
+}
+
+/* Once all are open: from then on it is settled which slots are read. */
+static void begin_target(struct mu__snapshot_reader *reader)
+{
+    uint32_t *rules;
+    mu_error error;
+
+    if (reader->target.begin == NULL || reader->rules != NULL ||
+        reader->error.code != 0 || !is_all_opened(reader))
+        return;
+    rules = calloc(reader->variables_count, sizeof *rules);
+    if (rules == NULL) {
+        (void)no_memory_for_snapshot(&error);
+        fail_reader(reader, &error);
+        return;
+    }
+    mu__reader_settle_rules(reader, rules);
+    if (reader->target.begin(reader->target.owner, reader, &error) != 0)
+        fail_reader(reader, &error);
+}
+
 static int read_all_partitions(struct mu__snapshot_reader *reader, mu_error *ret_error)
 {
     post_all(reader);
     while (reader->under_way > 0) {
         await_ended(reader);
+        begin_target(reader);
         post_all(reader);
     }
+    close_all_partitions(reader);
     if (reader->error.code == 0)
         return 0;
     mu__node_note_error(reader->node, &reader->error);
-    close_all_partitions(reader);
     if (ret_error != NULL)
         *ret_error = reader->error;
     return reader->error.code;
@@ -523,36 +520,6 @@ int mu__snapshot_read_all(mu_variable *const *variables, size_t count, int64_t t
     return rv;
 }
 
-uint32_t mu__snapshot_sum(const struct mu__snapshot_reader *reader, size_t variable)
-{
-    const struct mu__shape *shape = &reader->variables[variable]->opened->shape;
-    uint64_t bytes = mu__shape_bytes(shape);
-    uint32_t sum = 0;
-
-    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
-        const struct reader_partition *p = &reader->partitions[i];
-
-        for (size_t k = 0; k < p->shards_count; k++)
-            if (p->shards[k].variable == variable)
-                sum ^= mu__crc32c_shift(p->shards[k].sum,
-                                        bytes - p->shards[k].offset - p->shards[k].bytes);
-    }
-    return sum;
-}
-
-bool mu__snapshot_partition_at(const struct mu__snapshot_reader *reader,
-                               uint32_t partition,
-                               struct mu__snapshot_partition *ret_partition)
-{
-    const struct reader_partition *p = &reader->partitions[partition];
-
-    if (p->shards_count == 0)
-        return false;
-    *ret_partition = (struct mu__snapshot_partition){partition, p->record, p->sum,
-                                                     p->windows, p->windows_bytes};
-    return true;
-}
-
 void mu__snapshot_reader_free(struct mu__snapshot_reader *reader)
 {
     if (reader == NULL)
@@ -561,7 +528,9 @@ void mu__snapshot_reader_free(struct mu__snapshot_reader *reader)
         free(reader->partitions[i].shards);
         free(reader->partitions[i].windows);
         free(reader->partitions[i].ids);
+        free(reader->partitions[i].slots);
     }
+    free(reader->rules);
     if (reader->node != NULL)
         mu__node_unref(reader->node);
     uv_mutex_destroy(&reader->lock);

@@ -8,12 +8,20 @@
 #include "runtime/base/crc32c.h"
 
 /* Where the contents go. Called on the thread that reads. */
+struct mu__snapshot_reader;
+
 struct mu__snapshot_target {
-    /* Bytes of the i-th variable. They may come in any order, and again. */
-    int (*put)(void *owner, size_t variable, uint64_t offset, const void *data,
-               uint32_t size, mu_error *ret_error);
+    /* Bytes of the i-th variable: of its content, region 0, or of slot k, region k + 1.
+     * They may come in any order, and again. */
+    int (*put)(void *owner, size_t variable, unsigned region, uint64_t offset,
+               const void *data, uint32_t size, mu_error *ret_error);
     void *owner;
     const struct mu__crc32c *crc; /* NULL: no sums are needed */
+
+    /* All partitions are open, and what slots there are is known; nothing was put yet.
+     * NULL: no slots are wanted. */
+    int (*begin)(void *owner, const struct mu__snapshot_reader *reader,
+                 mu_error *ret_error);
 };
 
 /* What was read of a partition. */
@@ -25,16 +33,21 @@ struct mu__snapshot_partition {
     uint64_t windows_bytes;
 };
 
-struct mu__snapshot_reader;
-
 /* Read all of the variables, which are of one node. Errors are those of mu_variable_read;
  * -MU_EEXHAUSTED: a server had no memory to keep what was written meanwhile. */
 int mu__snapshot_read_all(mu_variable *const *variables, size_t count, int64_t timeout_ms,
                           const struct mu__snapshot_target *target, mu_error *ret_error,
                           struct mu__snapshot_reader **ret_reader);
 
-/* The sum of a variable's content. */
-uint32_t mu__snapshot_sum(const struct mu__snapshot_reader *reader, size_t variable);
+/* The sum of a region of a variable. */
+uint32_t mu__snapshot_sum(const struct mu__snapshot_reader *reader, size_t variable,
+                          unsigned region);
+
+/* The kind of rule of which all its shards have slots; 0: they have none, or of several
+ * kinds, which are not read. And how many updates a shard's have seen. */
+uint32_t mu__snapshot_rule(const struct mu__snapshot_reader *reader, size_t variable);
+uint64_t mu__snapshot_step(const struct mu__snapshot_reader *reader, size_t variable,
+                           uint32_t shard);
 
 /* What was read of the partition with this number; false: nothing. */
 bool mu__snapshot_partition_at(const struct mu__snapshot_reader *reader,

@@ -5,11 +5,12 @@
 
 #include <string.h>
 
-static int put_into_buffer(void *owner, size_t variable, uint64_t offset,
+static int put_into_buffer(void *owner, size_t variable, unsigned region, uint64_t offset,
                            const void *data, uint32_t size, mu_error *ret_error)
 {
     void *const *buffers = owner;
 
+    (void)region;
     (void)ret_error;
     memcpy((uint8_t *)buffers[variable] + offset, data, size);
     return 0;

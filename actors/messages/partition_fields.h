@@ -61,11 +61,14 @@
  * SNAPSHOT_OPEN begins one of the shards with these ids, 8 bytes each, the lowest first;
  * its number is the token. It has also the windows of what was applied, of `windows`
  * bytes (actors/ps/windows.h). VAR_DATA answers SNAPSHOT_READ; `variable` 0: the windows.
+ * `with_slots`: behind its content a shard has its slots; SNAPSHOT_OPENED says for each
+ * id what these are (store_snapshots.h).
  * Each byte is read once; with the last one the snapshot ends, as with SNAPSHOT_CLOSE,
  * the end of the client's link or of the generation. */
 #define MU__SNAPSHOT_OPEN_FIELDS(F, S)               \
     F(S, REQUIRED, u64, token, 0)                    \
     F(S, REQUIRED, bytes, ids, MU__WINDOW_BYTES_MAX) \
+    F(S, OPTIONAL, flag, with_slots, 0)              \
     MU__PARTITION_FIELDS(F, S)
 #define MU__SNAPSHOT_OPENED_FIELDS(F, S)             \
     F(S, REQUIRED, u64, token, 0)                    \
@@ -73,7 +76,8 @@
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX) \
     F(S, OPTIONAL, u64, record, 0)                   \
     F(S, OPTIONAL, u64, sum, 0)                      \
-    F(S, OPTIONAL, u64, windows, 0)
+    F(S, OPTIONAL, u64, windows, 0)                  \
+    F(S, OPTIONAL, bytes, slots, 2 * MU__WINDOW_BYTES_MAX)
 #define MU__SNAPSHOT_READ_FIELDS(F, S)             \
     F(S, REQUIRED, u64, token, 0)                  \
     F(S, REQUIRED, u64, snapshot, 0)               \

@@ -378,6 +378,15 @@ static int apply_write(struct mu__variable_store *store, struct variable *v,
     return rv;
 }
 
+static int restore_slots(struct mu__variable_store *store, struct variable *v,
+                         const struct mu__store_write *write, mu_error *ret_error)
+{
+    if (v->stage != READY)
+        return refuse_unready(v, ret_error);
+    mu__shard_will_change(store, v);
+    return mu__slots_write(store, v, write, ret_error);
+}
+
 int mu__store_write(struct mu__variable_store *store, const struct mu__store_write *write,
                     mu_error *ret_error, uint64_t *ret_version)
 {
@@ -391,8 +400,9 @@ int mu__store_write(struct mu__variable_store *store, const struct mu__store_wri
     v = mu__shard_find_by_id(store, write->id, ret_error);
     if (v == NULL)
         return -MU_ENOTFOUND;
-    rv = check_write(v, write, ret_error);
-    if (rv == 0)
+    rv = mu__slots_is_write(write->operation) ? restore_slots(store, v, write, ret_error)
+                                              : check_write(v, write, ret_error);
+    if (rv == 0 && !mu__slots_is_write(write->operation))
         rv = apply_write(store, v, write, ret_error);
     if (rv == 0)
         *ret_version = v->version;

@@ -8,6 +8,8 @@
 
 #include "actors/keep.h"
 
+#include <stdlib.h>
+
 static struct mu__snapshot_key key_of(const struct mu__msg *msg, uint64_t number)
 {
     return (struct mu__snapshot_key){msg->from, number};
@@ -26,7 +28,8 @@ static int open_snapshot(struct partition *p, const struct mu__msg *msg,
         return mu_error_set(error, -MU_ENOMEM, "the server is out of memory");
     opened->record = p->record;
     opened->sum = p->sum;
-    return mu__snapshot_open(p->store, &key, body->ids, windows, opened->windows, error);
+    return mu__snapshot_open(p->store, &key, body->ids, body->with_slots, windows,
+                             opened->windows, error);
 }
 
 static void watch_snapshots(struct mu__ctx *ctx, struct ps *ps)
@@ -40,6 +43,7 @@ bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 {
     const struct mu__snapshot_open *body = (const void *)msg->body;
     struct mu__snapshot_opened reply = {.token = body->token};
+    uint8_t *slots = NULL;
     mu_error error;
     int rv;
 
@@ -47,9 +51,14 @@ bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         return false;
     rv = open_snapshot(p, msg, &reply, &error);
     watch_snapshots(ctx, ps);
+    if (rv == 0 && body->with_slots) {
+        slots = mu__snapshot_slots_pack(p->store, body->ids, &reply.slots.size);
+        reply.slots.data = slots; /* without memory for it: as if there were none */
+    }
     reply.code = mu__ps_code(rv);
     reply.message = mu__ps_message_of(rv, error.message);
     mu__ps_answer(ctx, p, msg->from, MU__SNAPSHOT_OPENED, &reply, sizeof reply);
+    free(slots);
     return true;
 }
 

@@ -8,10 +8,12 @@
 
 struct snapshot_shard {
     uint64_t id;
-    uint64_t bytes;
-    uint64_t left;       /* to be read */
-    const uint8_t *live; /* NULL: it is a copy */
-    uint8_t *copy;       /* NULL: it did not change since, or was read */
+    uint64_t bytes;       /* of the content, */
+    uint64_t slots_bytes; /* and of the slots behind it */
+    uint64_t left;        /* to be read */
+    const uint8_t *live;  /* NULL: it is a copy */
+    const uint8_t *live_slots;
+    uint8_t *copy; /* NULL: it did not change since, or was read */
 };
 
 struct snapshot {
@@ -56,7 +58,7 @@ static void free_copy(struct mu__variable_store *store, struct snapshot_shard *s
 {
     if (shard->copy == NULL)
         return;
-    usage_of(store)->copied -= shard->bytes;
+    usage_of(store)->copied -= shard->bytes + shard->slots_bytes;
     free(shard->copy);
     shard->copy = NULL;
 }
@@ -102,8 +104,38 @@ static int compare_shard_ids(const void *a, const void *b)
     return one < two ? -1 : one > two;
 }
 
+uint8_t *mu__snapshot_slots_pack(const struct mu__variable_store *store,
+                                 struct mu__view ids, uint32_t *ret_size)
+{
+    uint32_t count = ids.size / MU__SNAPSHOT_ID_BYTES;
+    uint8_t *slots = malloc((size_t)count * MU__SNAPSHOT_SLOTS_BYTES + 1);
+
+    for (uint32_t i = 0; slots != NULL && i < count; i++) {
+        const struct variable *v = mu__map_get(&store->by_id, id_at(ids, i));
+        uint32_t rule = v == NULL ? 0 : v->slots.kind;
+        uint64_t step = v == NULL ? 0 : v->slots.step;
+
+        memcpy(slots + (size_t)i * MU__SNAPSHOT_SLOTS_BYTES, &rule, sizeof rule);
+        memcpy(slots + (size_t)i * MU__SNAPSHOT_SLOTS_BYTES + sizeof rule, &step,
+               sizeof step);
+    }
+    *ret_size = count * MU__SNAPSHOT_SLOTS_BYTES;
+    return slots;
+}
+
+struct mu__snapshot_slots mu__snapshot_slots_at(const uint8_t *slots, size_t i)
+{
+    const uint8_t *at = slots + i * MU__SNAPSHOT_SLOTS_BYTES;
+    struct mu__snapshot_slots found;
+
+    memcpy(&found.rule, at, sizeof found.rule);
+    memcpy(&found.step, at + sizeof found.rule, sizeof found.step);
+    return found;
+}
+
 static int add_to_snapshot(const struct mu__variable_store *store,
-                           struct snapshot *snapshot, uint64_t id, mu_error *ret_error)
+                           struct snapshot *snapshot, uint64_t id, bool with_slots,
+                           mu_error *ret_error)
 {
     const struct variable *v = mu__shard_find_by_id(store, id, ret_error);
 
@@ -112,8 +144,13 @@ static int add_to_snapshot(const struct mu__variable_store *store,
     if (v->stage != READY)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "variable %s has no initial content yet", v->name);
-    snapshot->shards[snapshot->count++] = (struct snapshot_shard){
-        .id = id, .bytes = v->bytes, .left = v->bytes, .live = v->data};
+    snapshot->shards[snapshot->count++] =
+        (struct snapshot_shard){.id = id,
+                                .bytes = v->bytes,
+                                .slots_bytes = with_slots ? v->slots.bytes : 0,
+                                .left = v->bytes + (with_slots ? v->slots.bytes : 0),
+                                .live = v->data,
+                                .live_slots = v->slots.data};
     return 0;
 }
 
@@ -141,8 +178,8 @@ static int check_snapshots_count(struct mu__variable_store *store, mu_error *ret
 
 /* Takes `extra` when it returns 0. */
 static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snapshot,
-                         struct mu__view ids, uint8_t *extra, uint64_t extra_bytes,
-                         mu_error *ret_error)
+                         struct mu__view ids, bool with_slots, uint8_t *extra,
+                         uint64_t extra_bytes, mu_error *ret_error)
 {
     uint32_t count = ids.size / MU__SNAPSHOT_ID_BYTES;
     int rv = check_snapshots_count(store, ret_error);
@@ -151,7 +188,7 @@ static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snap
         snapshot->shards[snapshot->count++] =
             (struct snapshot_shard){.bytes = extra_bytes, .left = extra_bytes};
     for (uint32_t i = 0; rv == 0 && i < count; i++)
-        rv = add_to_snapshot(store, snapshot, id_at(ids, i), ret_error);
+        rv = add_to_snapshot(store, snapshot, id_at(ids, i), with_slots, ret_error);
     if (rv == 0)
         rv = sort_shards(snapshot, ret_error);
     if (rv == 0 && !charge_copy(store, extra_bytes))
@@ -165,14 +202,16 @@ static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snap
 
 int mu__snapshot_open(struct mu__variable_store *store,
                       const struct mu__snapshot_key *key, struct mu__view ids,
-                      uint8_t *extra, uint64_t extra_bytes, mu_error *ret_error)
+                      bool with_slots, uint8_t *extra, uint64_t extra_bytes,
+                      mu_error *ret_error)
 {
     uint32_t count = ids.size / MU__SNAPSHOT_ID_BYTES + 1;
     struct snapshot *snapshot =
         calloc(1, sizeof *snapshot + count * sizeof snapshot->shards[0]);
     int rv = snapshot == NULL
                  ? mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory")
-                 : fill_snapshot(store, snapshot, ids, extra, extra_bytes, ret_error);
+                 : fill_snapshot(store, snapshot, ids, with_slots, extra, extra_bytes,
+                                 ret_error);
 
     if (rv != 0 || extra_bytes == 0)
         free(extra);
@@ -207,17 +246,21 @@ static void fail_snapshot(struct mu__variable_store *store, struct snapshot *sna
 static void copy_shard_for(struct mu__variable_store *store, struct snapshot *snapshot,
                            struct snapshot_shard *shard)
 {
-    if (!charge_copy(store, shard->bytes)) {
-        fail_snapshot(store, snapshot, shard->bytes);
+    uint64_t bytes = shard->bytes + shard->slots_bytes;
+
+    if (!charge_copy(store, bytes)) {
+        fail_snapshot(store, snapshot, bytes);
         return;
     }
-    shard->copy = shard->bytes > SIZE_MAX ? NULL : malloc((size_t)shard->bytes);
+    shard->copy = bytes > SIZE_MAX ? NULL : malloc((size_t)bytes);
     if (shard->copy == NULL) {
-        usage_of(store)->copied -= shard->bytes;
-        fail_snapshot(store, snapshot, shard->bytes);
+        usage_of(store)->copied -= bytes;
+        fail_snapshot(store, snapshot, bytes);
         return;
     }
     memcpy(shard->copy, shard->live, (size_t)shard->bytes);
+    if (shard->slots_bytes > 0)
+        memcpy(shard->copy + shard->bytes, shard->live_slots, (size_t)shard->slots_bytes);
     shard->live = NULL;
 }
 
@@ -245,6 +288,22 @@ static struct snapshot *find_snapshot(const struct mu__variable_store *store,
     return at;
 }
 
+/* The bytes of the content, or of the slots behind it, from an offset on; and how many
+ * there are. */
+static const uint8_t *find_snapshot_bytes(const struct snapshot_shard *shard,
+                                          uint64_t offset, uint64_t *ret_room)
+{
+    bool is_content = offset < shard->bytes;
+    uint64_t all = shard->bytes + shard->slots_bytes;
+
+    *ret_room = is_content ? shard->bytes - offset : offset < all ? all - offset : 0;
+    if (shard->live == NULL)
+        return shard->copy + (offset < all ? offset : 0);
+    if (is_content)
+        return shard->live + offset;
+    return offset < all ? shard->live_slots + (offset - shard->bytes) : shard->live;
+}
+
 int mu__snapshot_read(struct mu__variable_store *store,
                       const struct mu__snapshot_key *key,
                       const struct mu__store_read *request, mu_error *ret_error,
@@ -252,6 +311,8 @@ int mu__snapshot_read(struct mu__variable_store *store,
 {
     struct snapshot *snapshot = find_snapshot(store, key);
     const struct snapshot_shard *shard;
+    const uint8_t *from;
+    uint64_t room;
 
     if (snapshot == NULL)
         return mu_error_set(ret_error, -MU_EABORTED,
@@ -266,13 +327,12 @@ int mu__snapshot_read(struct mu__variable_store *store,
     if (shard == NULL || request->size == 0 || request->size > shard->left)
         return mu_error_set(ret_error, -MU_EABORTED,
                             "the shard is not in the snapshot, or was read");
-    if (request->offset > shard->bytes || request->size > shard->bytes - request->offset)
+    from = find_snapshot_bytes(shard, request->offset, &room);
+    if (request->size > room)
         return mu_error_set(ret_error, -MU_ERANGE,
                             "%" PRIu32 " bytes at %" PRIu64 " of a shard of %" PRIu64,
                             request->size, request->offset, shard->bytes);
-    *ret_data = (struct mu__view){(shard->live == NULL ? shard->copy : shard->live) +
-                                      request->offset,
-                                  request->size};
+    *ret_data = (struct mu__view){from, request->size};
     return 0;
 }
 

@@ -19,15 +19,29 @@ struct mu__snapshot_key {
     uint64_t number;
 };
 
-enum { MU__SNAPSHOT_ID_BYTES = 8 };
+/* With `slots`: for each id in turn a kind of rule, 4 bytes, and a step, 8 bytes, in host
+ * order. */
+enum { MU__SNAPSHOT_ID_BYTES = 8, MU__SNAPSHOT_SLOTS_BYTES = 4 + 8 };
+
+struct mu__snapshot_slots {
+    uint32_t rule; /* 0: there are none */
+    uint64_t step;
+};
+
+/* What the shards have now, as it travels; in the order of `ids`. NULL: out of memory. */
+uint8_t *mu__snapshot_slots_pack(const struct mu__variable_store *store,
+                                 struct mu__view ids, uint32_t *ret_size);
+struct mu__snapshot_slots mu__snapshot_slots_at(const uint8_t *slots, size_t i);
 
 /* Open one of the shards whose ids are in `ids`, in the byte order of this machine's
  * messages (mu__snapshot_id_put). It has `extra_bytes` besides, under the id 0, which it
- * takes in any case. -MU_ENOTFOUND (id), -MU_EPRECONDITION (no content yet),
+ * takes in any case; `with_slots`: behind the content of each shard its slots.
+ * -MU_ENOTFOUND (id), -MU_EPRECONDITION (no content yet),
  * -MU_EINVALID, -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__snapshot_open(struct mu__variable_store *store,
                       const struct mu__snapshot_key *key, struct mu__view ids,
-                      uint8_t *extra, uint64_t extra_bytes, mu_error *ret_error);
+                      bool with_slots, uint8_t *extra, uint64_t extra_bytes,
+                      mu_error *ret_error);
 
 uint8_t *mu__snapshot_id_put(uint8_t *at, uint64_t id);
 

@@ -102,6 +102,11 @@ static int need_batch(struct variables *v, struct operation *op, uint32_t partit
     return 0;
 }
 
+static uint32_t piece_max(const struct mu__effect *write)
+{
+    return write->piece == 0 ? MU__PIECE_BYTES_MAX : write->piece;
+}
+
 static void plan_write(struct write_batch *batch, struct mu__effect *write)
 {
     if (batch->first == NULL)
@@ -110,7 +115,7 @@ static void plan_write(struct write_batch *batch, struct mu__effect *write)
         batch->last->next = write;
     batch->last = write;
     batch->writes_count++;
-    if (batch->writes_count > 1 || write->size > MU__PIECE_BYTES_MAX)
+    if (batch->writes_count > 1 || write->size > piece_max(write))
         batch->queue = LARGES;
 }
 
@@ -164,8 +169,9 @@ void mu__vars_rewind_batch(struct variables *v, struct write_batch *batch)
 static uint32_t piece_size(const struct write_batch *batch)
 {
     uint64_t left = batch->at->size - batch->offset;
+    uint32_t most = piece_max(batch->at);
 
-    return left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX;
+    return left < most ? (uint32_t)left : most;
 }
 
 /* A run has a number for the job, by which its closure counts once; or its batches have

@@ -21,6 +21,7 @@ struct mu__effect {
     uint32_t shard;                     /* of `opened` */
     struct mu__view rule; /* of a gradient, packed: behind the data, once it is added */
     uint64_t offset;      /* in the shard: of ROWS_... */
+    uint32_t piece;       /* bytes of a piece, at most; 0: MU__PIECE_BYTES_MAX */
     uint64_t size;
     unsigned char data[];
 };

@@ -1,5 +1,4 @@
 /* What the client of the parameter servers is made of (actions.h: what is called of it):
- *
  *     variables.c          the actor: calls are planned, answered, completed
  *     opens.c              how an open goes from phase to phase
  *     row_calls.c          the parts of calls about rows

@@ -6,6 +6,9 @@
 #include "actors/variables/actions.h"
 
 #include "actors/keep.h"
+#include "actors/ps/store_snapshots.h"
+
+#include <string.h>
 
 void mu__vars_plan_snapshot(struct operation *op)
 {
@@ -38,6 +41,7 @@ static int send_snapshot_open(struct mu__ctx *ctx, const struct variables *v,
     const struct mu__snapshot_open body = {
         .token = flight->token,
         .ids = call->bytes,
+        .with_slots = call->slots != NULL,
         .partition = flight->partition,
         .generation = v->placements[flight->partition].generation,
     };
@@ -103,6 +107,14 @@ static void take_snapshot(struct mu__ctx *ctx, struct variables *v, struct op_pa
     call->record = body->record;
     call->sum = body->sum;
     call->windows_bytes = body->windows;
+    if (call->slots != NULL) {
+        uint32_t size =
+            call->bytes.size / MU__SNAPSHOT_ID_BYTES * MU__SNAPSHOT_SLOTS_BYTES;
+
+        memset(call->slots, 0, size);
+        if (body->slots.size == size && size > 0)
+            memcpy(call->slots, body->slots.data, size);
+    }
     mu__vars_rest(ctx, v, part);
 }
 

@@ -6,6 +6,8 @@
 
 #include "actors/keep.h"
 #include "actors/ps/rows/rows.h"
+#include "actors/ps/slots/slots.h"
+#include "actors/ps/variable_store.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -25,6 +27,10 @@ static const struct rule rules[] = {
     [MU__VARIABLE_GATHER] = {"gather", 0, false},
     [MU__VARIABLE_SCATTER_UPDATE] = {"scatter update", MU__WRITE_SCATTER_UPDATE, true},
     [MU__VARIABLE_SCATTER_ADD] = {"scatter add", MU__WRITE_SCATTER_ADD, true},
+    [MU__VARIABLE_SLOT] = {"slot", MU__WRITE_SLOT, false},
+    [MU__VARIABLE_SLOT + 1] = {"slot", MU__WRITE_SLOT + 1, false},
+    [MU__VARIABLE_SLOT + 2] = {"slot", MU__WRITE_SLOT + 2, false},
+    [MU__VARIABLE_STEP] = {"step", MU__WRITE_STEP, false},
     [MU__VARIABLE_SNAPSHOT] = {"snapshot", 0, false},
     [MU__VARIABLE_SNAPSHOT_READ] = {"read of a snapshot", 0, false},
     [MU__VARIABLE_WINDOWS_PUT] = {"restoring what was applied", 0, false},
@@ -114,7 +120,7 @@ static void plan_part(struct variables *v, struct operation *op, uint32_t i)
 
     part->op = op;
     part->shard = shard;
-    part->rows.piece_bytes = MU__PIECE_BYTES_MAX;
+    part->rows.piece_bytes = mu__slots_piece_bytes(call->rule, call->shape);
     part->partition = mu__partition_of(mu__view_str(call->name), shard);
     mu__shape_shard(call->shape, shard, &part->offset, &part->shard_bytes);
     if (is_open(op))

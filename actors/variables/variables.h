@@ -41,6 +41,7 @@
 #define MU_ACTORS_VARIABLES_H
 
 #include "actors/call.h"
+#include "actors/ps/rules/rules.h"
 #include "actors/ps/shape.h"
 #include "muster/variable.h"
 #include "runtime/kernel/kernel.h"
@@ -59,6 +60,8 @@ enum mu__variable_operation {
     MU__VARIABLE_GATHER, /* or a list */
     MU__VARIABLE_SCATTER_UPDATE,
     MU__VARIABLE_SCATTER_ADD,
+    MU__VARIABLE_SLOT, /* restore slot 0, and the next ones the others and the step */
+    MU__VARIABLE_STEP = MU__VARIABLE_SLOT + MU__RULE_SLOTS_MAX,
     MU__VARIABLE_SNAPSHOT, /* this and below: with a struct mu__snapshot_call */
     MU__VARIABLE_SNAPSHOT_READ,
     MU__VARIABLE_WINDOWS_PUT,
@@ -83,6 +86,8 @@ struct mu__snapshot_call {
     uint64_t record;       /* this and below are set by SNAPSHOT */
     uint64_t sum;
     uint64_t windows_bytes;
+    uint8_t *slots; /* SNAPSHOT, room for what each id has (store_snapshots.h); NULL: no
+                       slots are wanted */
 };
 
 struct mu__initial; /* initial/initial.h */

@@ -13,6 +13,11 @@
  *   values.safetensors            values that JSON cannot hold, such as tensors, packed
  *   windows.safetensors           which writes of closures and programs are in it
  *
+ * What optimizers keep (optimizer.h) are tensors beside the variable, and come back with
+ * it: "w#adam.momentum", "w#adam.velocity", and "w#adam.step", the updates so far, for
+ * "w" and Adam. A restored optimizer goes on bit by bit. A variable whose shards have not
+ * all slots of the same kind is saved without any.
+ *
  * Dtypes are those of the variables: MU_F32 is "F32". The reader of torch's distributed
  * checkpoints takes BOOL, U16, U32 and U64 for floats.
  *

@@ -84,6 +84,21 @@ def test_one_accumulator_for_a_row(shared_cluster, name):
                                          [0, -2 ** 0.5]])
 
 
+def test_rows_that_are_sent_in_pieces(coordinator, shared_cluster, name):
+    rows = muster.Variable(np.zeros((1000, 999), "f4"), name=name, node=shared_cluster,
+                           shards=2)
+    optimizer = optimizers.RowwiseAdagrad(learning_rate=1.0)
+    gradient = np.arange(1, 1001, dtype="f4")[:, None] * np.ones(999, "f4")
+    optimizer.apply_gradients([(gradient, rows)])
+    assert np.allclose(rows.read(), -1)
+
+    def step():
+        optimizer.apply_gradients([(gradient, rows)])
+
+    coordinator.schedule(step, effect_once=True).fetch(30)
+    assert np.allclose(rows.read(), -1 - 0.5 ** 0.5)
+
+
 def test_slots_of_another_optimizer(shared_cluster, name):
     variable = muster.Variable(np.zeros(2), name=name, node=shared_cluster)
     optimizers.Adam().apply_gradients([([1.0, 1.0], variable)])
@@ -189,3 +204,22 @@ def test_an_optimizer_counts_and_is_pickled():
     again = pickle.loads(pickle.dumps(adam))
     assert again.learning_rate == 0.25 and again.rule(step=1)["rate"] == 0.5
     assert again.rule(step=1)["step"] == 2
+
+
+def test_a_restored_optimizer_goes_on_bit_by_bit(shared_cluster, name, tmp_path):
+    variable = muster.Variable(np.zeros((50, 3), "f4"), name=name, node=shared_cluster,
+                               shards=2)
+    gradients = np.random.default_rng(1).normal(size=(6, 50, 3)).astype("f4")
+    optimizer = optimizers.Adam(amsgrad=True)
+    checkpoint = muster.Checkpoint(variable=variable)
+
+    def train(numbers):
+        for number in numbers:
+            optimizer.apply_gradients([(gradients[number], variable)])
+        return variable.read()
+
+    train(range(3))
+    path = checkpoint.save(tmp_path / "model")
+    expected = train(range(3, 6))
+    checkpoint.restore(path)
+    assert (train(range(3, 6)) == expected).all()

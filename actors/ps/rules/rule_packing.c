@@ -39,12 +39,13 @@ size_t mu__rule_pack(const struct mu__rule *rule, uint8_t *to)
 
 bool mu__rule_unpack(const uint8_t *bytes, size_t size, struct mu__rule *ret_rule)
 {
-    const uint8_t *end = bytes + size;
     struct mu__rule rule = {0};
     const struct mu__rule_kind *kind;
+    const uint8_t *end;
 
     if (size < 10)
         return false;
+    end = bytes + size;
     rule.kind = *bytes++;
     rule.flags = *bytes++;
     bytes = take_u64(bytes, &rule.step);

@@ -1,8 +1,10 @@
 #include "actors/ps/slots/slots.h"
 
+#include "actors/messages/limits.h"
 #include "actors/ps/internal.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* Elements of a row of the variable, whose first dimension counts its rows. */
 static uint64_t row_elements(const struct mu__shape *shape)
@@ -20,6 +22,17 @@ uint64_t mu__slots_bytes(uint32_t kind, const struct mu__shape *shape,
     const struct mu__rule_kind *row = mu__rule_kind(kind);
 
     return shard_bytes * row->slots + shard_bytes / row_elements(shape) * row->row_slots;
+}
+
+uint32_t mu__slots_piece_bytes(struct mu__view rule, const struct mu__shape *shape)
+{
+    uint64_t row = row_elements(shape) * mu_dtype_bytes((int)shape->dtype);
+    struct mu__rule unpacked;
+
+    if (!mu__rule_unpack(rule.data, rule.size, &unpacked) ||
+        mu__rule_kind(unpacked.kind)->row_slots == 0 || row > MU__PIECE_BYTES_MAX)
+        return MU__PIECE_BYTES_MAX;
+    return MU__PIECE_BYTES_MAX - (uint32_t)(MU__PIECE_BYTES_MAX % row);
 }
 
 int mu__slots_make(struct mu__variable_store *store, struct variable *v, uint32_t kind,
@@ -42,6 +55,64 @@ void mu__slots_drop(struct mu__variable_store *store, struct variable *v)
 {
     mu__shard_give_memory(store, v->slots.data, v->slots.bytes);
     v->slots = (struct mu__slots){.kind = 0};
+}
+
+/* ---- Restoring ---- */
+
+bool mu__slots_shape(uint32_t kind, unsigned k, const struct mu__shape *shape,
+                     struct mu__shape *ret_shape)
+{
+    const struct mu__rule_kind *row = mu__rule_kind(kind);
+
+    if (row == NULL || k >= row->slots + row->row_slots)
+        return false;
+    *ret_shape = *shape;
+    if (k >= row->slots && shape->rank > 1)
+        ret_shape->rank = 1;
+    return true;
+}
+
+/* Where slot k of the shard is, or its step. */
+static uint8_t *find_slot(struct variable *v, unsigned k, uint64_t *ret_bytes)
+{
+    struct mu__shape shape;
+    uint64_t offset;
+
+    if (k == MU__RULE_SLOTS_MAX) {
+        *ret_bytes = v->slots.kind == 0 ? 0 : sizeof v->slots.step;
+        return (uint8_t *)&v->slots.step;
+    }
+    *ret_bytes = 0;
+    if (mu__slots_shape(v->slots.kind, k, &v->shape, &shape))
+        mu__shape_shard(&shape, v->shard, &offset, ret_bytes);
+    return v->slots.data + v->bytes * k;
+}
+
+int mu__slots_write(struct mu__variable_store *store, struct variable *v,
+                    const struct mu__store_write *write, mu_error *ret_error)
+{
+    struct mu__rule rule;
+    uint64_t bytes;
+    uint8_t *to;
+    int rv = 0;
+
+    if (!mu__rule_unpack(write->rule.data, write->rule.size, &rule))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "slots of variable %s without a rule", v->name);
+    if (v->slots.kind != rule.kind) {
+        mu__slots_drop(store, v);
+        rv = mu__slots_make(store, v, rule.kind, ret_error);
+    }
+    if (rv != 0 || v->slots.kind == 0)
+        return rv;
+    to = find_slot(v, write->operation - MU__WRITE_SLOT, &bytes);
+    if (write->offset > bytes || write->data.size > bytes - write->offset)
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "%u bytes at %llu of a slot of variable %s, of %llu",
+                            (unsigned)write->data.size, (unsigned long long)write->offset,
+                            v->name, (unsigned long long)bytes);
+    memcpy(to + write->offset, write->data.data, write->data.size);
+    return 0;
 }
 
 /* ---- Gradients ---- */

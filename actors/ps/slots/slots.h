@@ -19,14 +19,36 @@ struct mu__slots {
     uint8_t *data;
 };
 
+/* What slot k of a kind is beside a variable of this shape, cut like it; false: the kind
+ * has no slot k. */
+bool mu__slots_shape(uint32_t kind, unsigned k, const struct mu__shape *shape,
+                     struct mu__shape *ret_shape);
+
 /* Bytes of the slots of a kind beside a shard of a variable. */
 uint64_t mu__slots_bytes(uint32_t kind, const struct mu__shape *shape,
                          uint64_t shard_bytes);
+
+/* Of how many bytes the pieces of a write to such a variable are: at most
+ * MU__PIECE_BYTES_MAX, and whole rows if the write's rule needs them. */
+uint32_t mu__slots_piece_bytes(struct mu__view rule, const struct mu__shape *shape);
 
 /* Get memory for a kind's slots, of zeros. The shard has none. */
 int mu__slots_make(struct mu__variable_store *store, struct variable *v, uint32_t kind,
                    mu_error *ret_error);
 void mu__slots_drop(struct mu__variable_store *store, struct variable *v);
+
+/* Writes of a restore: bytes of slot k, by operation MU__WRITE_SLOT + k, or the count of
+ * updates, 8 bytes in host order, by MU__WRITE_STEP. The rule of the write is a kind: if
+ * the shard has slots of another kind, these are dropped, and zeros made. */
+enum { MU__WRITE_SLOT = 16, MU__WRITE_STEP = MU__WRITE_SLOT + MU__RULE_SLOTS_MAX };
+
+static inline bool mu__slots_is_write(uint32_t operation)
+{
+    return operation >= MU__WRITE_SLOT && operation <= MU__WRITE_STEP;
+}
+
+int mu__slots_write(struct mu__variable_store *store, struct variable *v,
+                    const struct mu__store_write *write, mu_error *ret_error);
 
 /* Whether a gradient could be applied now; changes nothing else. -MU_EINVALID: no rule, a
  * number out of its range, the dtype, parts of rows, an element that is NaN or infinite

@@ -5,6 +5,7 @@
 #include "actors/packing.h"
 #include "actors/ps/windows.h"
 #include "actors/variables/variables.h"
+#include "api/checkpoint/checkpoint_slots.h"
 #include "api/internal.h"
 #include "api/snapshot_reader.h"
 #include "node/deadline.h"
@@ -72,24 +73,35 @@ static int sort_variables(mu_variable *const *variables, size_t count,
     return 0;
 }
 
-/* Whole variables, in files of some FILE_BYTES. */
-static int declare_variables(struct mu__ckpt_writer *writer, mu_variable **sorted,
-                             size_t count, mu_error *ret_error)
+/* A checkpoint that is being written. */
+struct save {
+    struct mu__ckpt_writer *writer;
+    mu_variable **variables; /* by name */
+    size_t count;
+    struct mu__saved_tensors tensors; /* once the snapshots are open */
+    uint64_t since_ns; /* of the thread's processor time: when it has rested last */
+};
+
+/* Whole tensors, in files of some FILE_BYTES. */
+static int declare_tensors(void *owner, const struct mu__snapshot_reader *reader,
+                           mu_error *ret_error)
 {
+    struct save *save = owner;
     uint64_t bytes = 0;
     uint32_t file = 0;
-    int rv = 0;
+    int rv = mu__saved_tensors_init(&save->tensors, save->variables, save->count, reader,
+                                    ret_error);
 
-    for (size_t i = 0; rv == 0 && i < count; i++) {
-        const struct mu__shape *shape = &sorted[i]->opened->shape;
+    for (size_t i = 0; rv == 0 && i < save->tensors.count; i++) {
+        const struct mu__shape *shape = &save->tensors.tensors[i].shape;
         const struct mu__ckpt_part part = {
             .file = file,
-            .name = sorted[i]->opened->name,
+            .name = save->tensors.tensors[i].name,
             .shape = shape,
             .end_row = shape->rank == 0 ? 1 : shape->dims[0],
         };
 
-        rv = mu__ckpt_writer_declare(writer, &part, ret_error);
+        rv = mu__ckpt_writer_declare(save->writer, &part, ret_error);
         bytes += mu__shape_bytes(shape);
         if (bytes >= FILE_BYTES) {
             bytes = 0;
@@ -98,11 +110,6 @@ static int declare_variables(struct mu__ckpt_writer *writer, mu_variable **sorte
     }
     return rv;
 }
-
-struct saving {
-    struct mu__ckpt_writer *writer;
-    uint64_t since_ns; /* of the thread's processor time: when it has rested last */
-};
 
 static uint64_t thread_cpu_ns(void)
 {
@@ -113,22 +120,58 @@ static uint64_t thread_cpu_ns(void)
 }
 
 /* Training goes on meanwhile: it gets a third of a core that writing would take whole. */
-static void rest(struct saving *saving)
+static void rest(struct save *save)
 {
-    if (thread_cpu_ns() - saving->since_ns < WORK_NS)
+    if (thread_cpu_ns() - save->since_ns < WORK_NS)
         return;
     uv_sleep(REST_MS);
-    saving->since_ns = thread_cpu_ns();
+    save->since_ns = thread_cpu_ns();
 }
 
-static int put_saved(void *owner, size_t variable, uint64_t offset, const void *data,
-                     uint32_t size, mu_error *ret_error)
+static int put_saved(void *owner, size_t variable, unsigned region, uint64_t offset,
+                     const void *data, uint32_t size, mu_error *ret_error)
 {
-    struct saving *saving = owner;
-    int rv =
-        mu__ckpt_writer_write_at(saving->writer, variable, offset, data, size, ret_error);
+    struct save *save = owner;
+    int rv = mu__ckpt_writer_write_at(save->writer,
+                                      save->tensors.indices[variable][region], offset,
+                                      data, size, ret_error);
 
-    rest(saving);
+    rest(save);
+    return rv;
+}
+
+/* How many updates each shard's slots had seen. */
+static int save_steps(struct save *save, const struct mu__snapshot_reader *reader,
+                      size_t i, mu_error *ret_error)
+{
+    const struct mu__saved_tensor *tensor = &save->tensors.tensors[i];
+    uint64_t *steps = calloc(tensor->shape.shards, sizeof *steps);
+    int rv;
+
+    if (steps == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to save a checkpoint");
+    for (uint32_t k = 0; k < tensor->shape.shards; k++)
+        steps[k] = mu__snapshot_step(reader, tensor->variable, k);
+    rv = mu__ckpt_writer_write(save->writer, i, steps, ret_error);
+    free(steps);
+    return rv;
+}
+
+static int end_tensors(struct save *save, const struct mu__snapshot_reader *reader,
+                       mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < save->tensors.count; i++) {
+        const struct mu__saved_tensor *tensor = &save->tensors.tensors[i];
+
+        if (tensor->region == MU__SAVED_STEP)
+            rv = save_steps(save, reader, i, ret_error);
+        else
+            mu__ckpt_writer_end_part(save->writer, i,
+                                     mu__snapshot_sum(reader, tensor->variable,
+                                                      tensor->region));
+    }
     return rv;
 }
 
@@ -146,21 +189,21 @@ static int save_partitions(struct mu__ckpt_writer *writer,
     return mu__ckpt_writer_write_partitions(writer, partitions, count, ret_error);
 }
 
-static int save_variables(struct mu__ckpt_writer *writer, mu_variable **sorted,
-                          size_t count, int64_t timeout_ms, mu_error *ret_error)
+static int save_variables(struct save *save, int64_t timeout_ms, mu_error *ret_error)
 {
-    struct saving saving = {writer, thread_cpu_ns()};
-    const struct mu__snapshot_target target = {put_saved, &saving,
-                                               mu__ckpt_writer_crc(writer)};
+    const struct mu__snapshot_target target = {.put = put_saved,
+                                               .owner = save,
+                                               .crc = mu__ckpt_writer_crc(save->writer),
+                                               .begin = declare_tensors};
     struct mu__snapshot_reader *reader;
-    int rv =
-        mu__snapshot_read_all(sorted, count, timeout_ms, &target, ret_error, &reader);
+    int rv = mu__snapshot_read_all(save->variables, save->count, timeout_ms, &target,
+                                   ret_error, &reader);
 
     if (rv != 0)
         return rv;
-    for (size_t i = 0; i < count; i++)
-        mu__ckpt_writer_end_part(writer, i, mu__snapshot_sum(reader, i));
-    rv = save_partitions(writer, reader, ret_error);
+    rv = end_tensors(save, reader, ret_error);
+    if (rv == 0)
+        rv = save_partitions(save->writer, reader, ret_error);
     mu__snapshot_reader_free(reader);
     return rv;
 }
@@ -168,12 +211,17 @@ static int save_variables(struct mu__ckpt_writer *writer, mu_variable **sorted,
 static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size_t count,
                       const mu_value *values, int64_t timeout_ms, mu_error *ret_error)
 {
-    int rv = declare_variables(writer, sorted, count, ret_error);
+    struct save save = {.writer = writer,
+                        .variables = sorted,
+                        .count = count,
+                        .since_ns = thread_cpu_ns()};
+    int rv = 0;
 
-    if (rv == 0 && values != NULL)
+    if (values != NULL)
         rv = mu__ckpt_writer_write_value(writer, values, ret_error);
     if (rv == 0)
-        rv = save_variables(writer, sorted, count, timeout_ms, ret_error);
+        rv = save_variables(&save, timeout_ms, ret_error);
+    mu__saved_tensors_done(&save.tensors);
     return rv == 0 ? mu__ckpt_writer_finish(writer, ret_error) : rv;
 }
 
@@ -373,7 +421,8 @@ static mu_value *describe_all_saved(const struct mu__ckpt_reader *reader)
     int rv = list == NULL ? -MU_ENOMEM : 0;
 
     for (size_t i = 0; rv == 0 && i < reader->manifest.variables_count; i++)
-        rv = mu_value_append(list, describe_saved(&reader->manifest.variables[i]));
+        if (!mu__ckpt_is_slot(reader, &reader->manifest.variables[i]))
+            rv = mu_value_append(list, describe_saved(&reader->manifest.variables[i]));
     if (rv == 0)
         return list;
     mu_value_free(list);
@@ -474,6 +523,8 @@ static int restore_variable(mu_node *node, const struct mu__ckpt_reader *reader,
     if (rv == 0)
         rv = mu_variable_assign(variable, content, (size_t)mu__shape_bytes(&shape),
                                 mu__deadline_left_ms(deadline_ns), ret_error);
+    if (rv == 0 && reader->has_sums)
+        rv = mu__ckpt_restore_slots(variable, reader, saved, deadline_ns, ret_error);
     if (rv == 0 && variable->opened->shape.shards != saved->shards)
         *is_same = false;
     mu_variable_close(variable);
@@ -568,8 +619,9 @@ static int restore_all_variables(mu_node *node, const struct mu__ckpt_reader *re
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < reader->manifest.variables_count; i++)
-        rv = restore_variable(node, reader, &reader->manifest.variables[i], deadline_ns,
-                              ret_error, &is_same);
+        if (!mu__ckpt_is_slot(reader, &reader->manifest.variables[i]))
+            rv = restore_variable(node, reader, &reader->manifest.variables[i],
+                                  deadline_ns, ret_error, &is_same);
     for (size_t i = 0; rv == 0 && is_same && i < reader->manifest.partitions_count; i++)
         rv = restore_windows_of(node, reader, i, deadline_ns, ret_error);
     return rv;
