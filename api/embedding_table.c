@@ -22,7 +22,7 @@ struct mu_table {
     char name[];
 };
 
-_Static_assert((int)MU_TABLE_NORMAL == (int)MU__INITIAL_NORMAL &&
+_Static_assert((int)MU_TABLE_NORMAL == (int)MU__ROW_INITIAL_NORMAL &&
                    (int)MU_TABLE_DIM_MAX == (int)MU__TABLE_DIM_MAX,
                "the same numbers here and there");
 

@@ -208,12 +208,13 @@ int mu__variable_write_slot(mu_variable *variable, int operation,
                             const struct mu__shape *shape, struct mu__view rule,
                             const void *content, int64_t timeout_ms, mu_error *ret_error)
 {
-    struct mu__variable_call call = make_variable_call(variable, operation, timeout_ms);
+    struct mu__variable_call call =
+        mu__variable_make_call(variable, operation, timeout_ms);
 
     call.shape = shape;
     call.rule = rule;
     call.source = content;
-    return run_variable_call(variable, &call, ret_error);
+    return mu__variable_run_call(variable, &call, ret_error);
 }
 
 /* Checks `buffer` for the call's operation. */

@@ -121,9 +121,9 @@ enum mu__write_operation {
                                0) an open that waits; no answer */
     MU__WRITE_COMMIT = 7,   /* the creator's: shard 0 has its content too; no data, and
                                not counted as a write */
-    MU__WRITE_TABLE_OPEN = 32, /* these: of tables (tables/table_writes.h), in batches */
-    MU__WRITE_TABLE_PUSH = 33,
-    MU__WRITE_TABLE_DELETE = 34
+    MU__WRITE_TABLE_OPEN = 48, /* these: of tables (tables/table_writes.h), in batches */
+    MU__WRITE_TABLE_PUSH = 49,
+    MU__WRITE_TABLE_DELETE = 50
 };
 
 static inline bool mu__write_is_of_table(uint32_t operation)

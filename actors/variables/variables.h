@@ -110,11 +110,11 @@ struct mu__variable_call {
                                     APPLY: the whole, or the rows */
     const struct mu__initial *initial; /* OPEN: not NULL: generated, `source` is not
                                           looked at */
-    struct mu__view rule;        /* APPLY: packed (actors/ps/rules/rules.h) */
-    uint64_t version;            /* set by READ, VERSION and writes */
-    uint32_t found_shards;       /* set by an OPEN that fails: the number of shards
-                                    there are, if only that differs; else 0 */
-    bool reopened;               /* set by all but OPEN: the ids are other ones now */
+    struct mu__view rule;              /* APPLY: packed (actors/ps/rules/rules.h) */
+    uint64_t version;                  /* set by READ, VERSION and writes */
+    uint32_t found_shards;             /* set by an OPEN that fails: the number of shards
+                                          there are, if only that differs; else 0 */
+    bool reopened; /* set by all but OPEN: the ids are other ones now */
     struct mu__snapshot_call *snapshot; /* else NULL; without ids, and with a shape that
                                            is not looked at */
 };

@@ -132,9 +132,9 @@ static int put_saved(void *owner, size_t variable, unsigned region, uint64_t off
                      const void *data, uint32_t size, mu_error *ret_error)
 {
     struct save *save = owner;
-    int rv = mu__ckpt_writer_write_at(save->writer,
-                                      save->tensors.indices[variable][region], offset,
-                                      data, size, ret_error);
+    int rv =
+        mu__ckpt_writer_write_at(save->writer, save->tensors.indices[variable][region],
+                                 offset, data, size, ret_error);
 
     rest(save);
     return rv;

@@ -9,28 +9,25 @@
 
 #include <stdint.h>
 
-enum mu__initial_kind {
-    MU__INITIAL_ZEROS,
-    MU__INITIAL_CONSTANT, /* `a` */
-    MU__INITIAL_UNIFORM,  /* from `a` to below `b` */
-    MU__INITIAL_NORMAL    /* mean `a`, standard deviation `b` */
+enum mu__row_initial_kind {
+    MU__ROW_INITIAL_ZEROS,
+    MU__ROW_INITIAL_CONSTANT, /* `a` */
+    MU__ROW_INITIAL_UNIFORM,  /* from `a` to below `b` */
+    MU__ROW_INITIAL_NORMAL    /* mean `a`, standard deviation `b` */
 };
 
-struct mu__initial {
-    uint32_t kind; /* enum mu__initial_kind */
+struct mu__row_initial {
+    uint32_t kind; /* enum mu__row_initial_kind */
     float a;
     float b;
     uint64_t seed; /* of the table */
 };
 
 /* Whether it can be computed; else -MU_EINVALID. */
-int mu__initial_check(const struct mu__initial *initial, mu_error *ret_error);
+int mu__row_initial_check(const struct mu__row_initial *initial, mu_error *ret_error);
 
 /* `row` has `dim` numbers, not aligned. */
-void mu__initial_row(const struct mu__initial *initial, uint64_t id, uint32_t dim,
+void mu__initial_row(const struct mu__row_initial *initial, uint64_t id, uint32_t dim,
                      void *row);
-
-/* Four random words of a counter and a key. */
-void mu__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret_words[4]);
 
 #endif

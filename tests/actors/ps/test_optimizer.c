@@ -10,10 +10,11 @@ static const struct ability {
     int dtype;
     bool adds;
 } abilities[] = {
-    {MU_F32, true},         {MU_F64, true}, {MU_I8, true},  {MU_I16, true},
-    {MU_I32, true},         {MU_I64, true}, {MU_U8, true},  {MU_BOOL, false},
-    {MU_DTYPE_NONE, false}, {MU_F16, true}, {MU_U16, true}, {MU_U32, true},
-    {MU_U64, true},         {-1, false},    {MU_BF16, true}, {14, false},    {255, false},
+    {MU_F32, true},         {MU_F64, true}, {MU_I8, true},   {MU_I16, true},
+    {MU_I32, true},         {MU_I64, true}, {MU_U8, true},   {MU_BOOL, false},
+    {MU_DTYPE_NONE, false}, {MU_F16, true}, {MU_U16, true},  {MU_U32, true},
+    {MU_U64, true},         {-1, false},    {MU_BF16, true}, {14, false},
+    {255, false},
 };
 
 TEST(test_abilities)

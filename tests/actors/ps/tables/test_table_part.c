@@ -173,31 +173,7 @@ TEST(test_forms_that_are_refused)
 
 /* ---- Initial rows ---- */
 
-/* The published answers of Random123. */
-TEST(test_philox_gives_the_published_words)
-{
-    static const struct {
-        uint32_t counter[4];
-        uint32_t key[2];
-        uint32_t words[4];
-    } rows[] = {
-        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
-         {0xffffffff, 0xffffffff},
-         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
-         {0xa4093822, 0x299f31d0},
-         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
-    };
-    uint32_t words[4];
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        mu__philox(rows[i].counter, rows[i].key, words);
-        assert_memory_equal(words, rows[i].words, sizeof words);
-    }
-}
-
-static void moments(const struct mu__initial *initial, double *ret_mean,
+static void moments(const struct mu__row_initial *initial, double *ret_mean,
                     double *ret_deviation)
 {
     enum { COLUMNS = 10, IDS = 10000 };
@@ -219,14 +195,14 @@ static void moments(const struct mu__initial *initial, double *ret_mean,
 TEST(test_initial_rows_have_their_distribution)
 {
     static const struct {
-        struct mu__initial initial;
+        struct mu__row_initial initial;
         double mean;
         double deviation;
     } rows[] = {
-        {{MU__INITIAL_ZEROS, 0, 0, 1}, 0, 0},
-        {{MU__INITIAL_CONSTANT, 1.5F, 0, 1}, 1.5, 0},
-        {{MU__INITIAL_UNIFORM, -1, 1, 1}, 0, 0.57735},
-        {{MU__INITIAL_NORMAL, 2, 0.5F, 1}, 2, 0.5},
+        {{MU__ROW_INITIAL_ZEROS, 0, 0, 1}, 0, 0},
+        {{MU__ROW_INITIAL_CONSTANT, 1.5F, 0, 1}, 1.5, 0},
+        {{MU__ROW_INITIAL_UNIFORM, -1, 1, 1}, 0, 0.57735},
+        {{MU__ROW_INITIAL_NORMAL, 2, 0.5F, 1}, 2, 0.5},
     };
     double mean;
     double deviation;
@@ -241,7 +217,7 @@ TEST(test_initial_rows_have_their_distribution)
 /* A prefix of a row is that of a longer one; seed, id and column all count. */
 TEST(test_an_initial_number_is_of_seed_id_and_column)
 {
-    struct mu__initial initial = {MU__INITIAL_UNIFORM, 0, 1, 1};
+    struct mu__row_initial initial = {MU__ROW_INITIAL_UNIFORM, 0, 1, 1};
     float row[8];
     float other[8];
 
@@ -260,18 +236,18 @@ TEST(test_an_initial_number_is_of_seed_id_and_column)
 TEST(test_initializers_that_are_refused)
 {
     static const struct {
-        struct mu__initial initial;
+        struct mu__row_initial initial;
         const char *words;
     } rows[] = {
         {{9, 0, 0, 1}, "no initializer 9"},
-        {{MU__INITIAL_CONSTANT, INFINITY, 0, 1}, "not finite"},
-        {{MU__INITIAL_UNIFORM, 1, 0, 1}, "the lower one first"},
-        {{MU__INITIAL_NORMAL, 0, -1, 1}, "at least 0"},
+        {{MU__ROW_INITIAL_CONSTANT, INFINITY, 0, 1}, "not finite"},
+        {{MU__ROW_INITIAL_UNIFORM, 1, 0, 1}, "the lower one first"},
+        {{MU__ROW_INITIAL_NORMAL, 0, -1, 1}, "at least 0"},
     };
     mu_error error;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        assert_int_equal(mu__initial_check(&rows[i].initial, &error), -MU_EINVALID);
+        assert_int_equal(mu__row_initial_check(&rows[i].initial, &error), -MU_EINVALID);
         assert_non_null(strstr(error.message, rows[i].words));
     }
 }
