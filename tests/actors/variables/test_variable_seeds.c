@@ -1,12 +1,14 @@
 /* Sums on parameter servers under faults that follow from a seed: several tasks add ones
- * to one variable while links break, stand still and heal, and writers die. What was
- * acknowledged is in the sum, once; what failed without an answer may be in it, once; and
- * nothing else is. Servers crash where partitions have backups, one at a time, come back
- * and get their share; others are drained. The views of these are recorded in some runs,
- * by the chief itself or a worker, which may crash. Servers with journals crash at any
- * time if there are no backups, and their disks are full for a while.
+ * to one variable, to the whole of it or to all of its rows by number, while links break,
+ * stand still and heal, and writers die. What was acknowledged is in the sum, once; what
+ * failed without an answer may be in it, once; and nothing else is. Servers crash where
+ * partitions have backups, one at a time, come back and get their share; others are
+ * drained. The views of these are recorded in some runs, by the chief itself or a worker,
+ * which may crash. Servers with journals crash at any time if there are no backups, and
+ * their disks are full for a while.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
+#include "actors/variables/row_actions.h"
 #include "actors/views/view_table.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
@@ -57,6 +59,9 @@ struct run {
     size_t items;
     int64_t *ones;
     int64_t *sums;
+    struct mu__row_list list; /* all rows, the last one first, */
+    struct mu__rows rows;
+    uint8_t *listed_ones; /* and ones for them */
     uint64_t acknowledged;
     uint64_t unknown; /* failed, and nobody knows whether it was added */
     struct writer writers[WRITERS_MAX];
@@ -73,7 +78,10 @@ static struct cluster_call *ask(struct writer *writer, int operation, int64_t ti
         .servers_count = run->cluster->options.servers,
         .ids = writer->ids,
         .target = run->sums,
-        .source = operation == MU__VARIABLE_ADD ? run->ones : NULL,
+        .source = operation == MU__VARIABLE_ADD           ? run->ones
+                  : operation == MU__VARIABLE_SCATTER_ADD ? (const void *)run->listed_ones
+                                                          : NULL,
+        .rows = operation == MU__VARIABLE_SCATTER_ADD ? &run->rows : NULL,
     };
 
     return cluster_variable(writer->task, &call);
@@ -115,7 +123,10 @@ static void step(struct sim *sim, void *arg)
         if (!writer->opened)
             writer->call = ask(writer, MU__VARIABLE_OPEN, TIMEOUT_MS);
         else if (writer->left > 0)
-            writer->call = ask(writer, MU__VARIABLE_ADD, TIMEOUT_MS);
+            writer->call =
+                ask(writer,
+                    writer->left % 2 == 0 ? MU__VARIABLE_ADD : MU__VARIABLE_SCATTER_ADD,
+                    TIMEOUT_MS);
         else
             writer->finished = true;
     }
@@ -163,6 +174,22 @@ static void make_items(struct run *run)
     assert_non_null(run->sums);
     for (size_t i = 0; i < run->items; i++)
         run->ones[i] = 1;
+}
+
+/* Once the shape is known. */
+static void list_items(struct run *run)
+{
+    int64_t *numbers = calloc(run->items, sizeof *numbers);
+
+    assert_non_null(numbers);
+    for (size_t i = 0; i < run->items; i++)
+        numbers[i] = (int64_t)(run->items - 1 - i);
+    assert_int_equal(
+        mu__row_list_init(&run->list, &run->shape, numbers, run->items, NULL), 0);
+    run->listed_ones = mu__row_list_pack(&run->list, &run->shape, run->ones);
+    assert_non_null(run->listed_ones);
+    run->rows = (struct mu__rows){.list = &run->list};
+    free(numbers);
 }
 
 static void begin_losses(struct run *run, uint64_t seed)
@@ -260,6 +287,7 @@ static void begin(struct run *run, uint64_t seed)
         .dims = {run->items},
         .shards = (uint32_t)sim_between(&random, 1, SHARDS_MAX),
     };
+    list_items(run);
     sim_settings_draw(cluster->sim);
     if (run->items > ITEMS_SLOW_MAX)
         sim_settings(cluster->sim)->bytes_per_ms = 0;
@@ -362,6 +390,8 @@ static struct verdict run_seed(uint64_t seed, bool show)
     for (unsigned i = 0; i < SERVERS_MAX; i++)
         if (run.journals[i] != NULL)
             sim_storage_free(run.journals[i]);
+    mu__row_list_done(&run.list);
+    free(run.listed_ones);
     free(run.ones);
     free(run.sums);
     return verdict;
