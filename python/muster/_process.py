@@ -3,17 +3,19 @@ thread. Requests of a function to its run go to the worker: see _processes.py.""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import signal
 import sys
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from . import _muster, _processes, _worker, errors
+from . import _muster, _processes, _scope, _worker, errors
 from ._pickling import plain
 from ._variable.dtypes import dtype_of
 from ._variable.rows import listed, ranged
 from .initializers import Initializer
+from .partitioners import shards_of
 from .variable import Variable as _BaseVariable
 
 _SOCKET = 3
@@ -200,6 +202,12 @@ class Variable(_BaseVariable):
         initial = options.get("initial_value")
         if callable(initial) and not isinstance(initial, Initializer):
             options["initial_value"] = options["initial_value"]()
+        if callable(options.get("shards")):
+            content = options.get("initial_value")
+            options["shards"] = _scope.shards_by(
+                functools.partial(shards_of, options["shards"]),
+                None if isinstance(content, Initializer) else content,
+                options.get("shape"), options.get("dtype"))
         if isinstance(options.get("node"), Node):
             del options["node"]
         self._what: Tuple[str, str, Tuple[int, ...], bool] = ask("open", **options)

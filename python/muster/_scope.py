@@ -51,19 +51,22 @@ def current_node() -> "_muster.Node":
     return node_of(owner)
 
 
-def shards_for(initial: Any, shape: Any, dtype: Any) -> int:
-    """The number of shards of a new variable, by the partitioner of the innermost
-    strategy; 0 without one."""
+def shards_by(choose: Any, initial: Any, shape: Any, dtype: Any) -> int:
+    """The number of shards that choose(dims, dtype) gives a new variable."""
     import numpy as np
 
-    with _lock:
-        owner = _shared[-1] if _shared else None
-    choose = getattr(owner, "_shards_for", None)
-    if choose is None:
-        return 0
     if shape is None:
         dims = list(np.shape(initial)) if initial is not None else []
     else:
         dims = [shape] if isinstance(shape, int) else list(shape)
     kind = dtype if dtype is not None or initial is None else np.asarray(initial).dtype
     return int(choose(dims, dtype_of("float32" if kind is None else kind)))
+
+
+def shards_for(initial: Any, shape: Any, dtype: Any) -> int:
+    """The number of shards of a new variable, by the partitioner of the innermost
+    strategy; 0 without one."""
+    with _lock:
+        owner = _shared[-1] if _shared else None
+    choose = getattr(owner, "_shards_for", None)
+    return 0 if choose is None else shards_by(choose, initial, shape, dtype)

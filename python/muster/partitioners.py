@@ -7,7 +7,7 @@ from typing import Any, List, Optional, Sequence
 from ._variable.dtypes import dtype_of
 
 __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner",
-           "Partitioner"]
+           "Partitioner", "shards_of"]
 
 
 def _at_least_one(name: str, value: Any) -> int:
@@ -21,6 +21,23 @@ def _at_least_one(name: str, value: Any) -> int:
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
     kind = dtype_of(dtype)
     return bytes_per_string if kind.kind in "OSU" else int(kind.itemsize)
+
+
+def shards_of(partitioner: Any, shape: List[int], dtype: Any) -> int:
+    """The number of shards of a variable, by a partitioner or a function of one's own
+    with the same arguments and result. 0 (by its size): None, or a number's shape.
+    ValueError: what it returned cuts no variable."""
+    if partitioner is None or not shape:
+        return 0
+    parts = partitioner(shape=shape, dtype=dtype)
+    parts = None if parts is None else list(parts)
+    if not parts or len(parts) != len(shape):
+        raise ValueError(f"the partitioner returned {parts!r} for shape {shape}, "
+                         "expected a list with an entry for each dimension")
+    if any(part != 1 for part in parts[1:]) or parts[0] < 1:
+        raise ValueError(f"the partitioner returned {parts!r}: only the first dimension "
+                         "can be cut, into at least 1 part")
+    return max(1, min(int(parts[0]), shape[0]))
 
 
 class Partitioner:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Generator, Iterable, List, Mapping, Opti
 
 from . import _muster, _scope
 from .cluster_spec import ClusterSpec
+from .partitioners import shards_of
 from .resolvers import ClusterResolver
 
 __all__ = ["ParameterServerStrategy", "ParameterServerStrategyV2"]
@@ -171,17 +172,7 @@ class ParameterServerStrategy:
 
     def _shards_for(self, shape: List[int], dtype: Any) -> int:
         """Number of shards of a variable that is created in scope(); 0: by its size."""
-        if self._partitioner is None or not shape:
-            return 0
-        parts = self._partitioner(shape=shape, dtype=dtype)
-        parts = None if parts is None else list(parts)
-        if not parts or len(parts) != len(shape):
-            raise ValueError(f"the partitioner returned {parts!r} for shape {shape}, "
-                             "expected a list with an entry for each dimension")
-        if any(part != 1 for part in parts[1:]) or parts[0] < 1:
-            raise ValueError(f"the partitioner returned {parts!r}: only the first "
-                             "dimension can be cut, into at least 1 part")
-        return max(1, min(int(parts[0]), shape[0]))
+        return shards_of(self._partitioner, shape, dtype)
 
 
 def _in_function(cls: Any, partitioner: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import warnings
@@ -13,6 +14,7 @@ from . import _muster, _scope
 from ._variable.dtypes import dtype_of, kind_of
 from ._variable.rows import Rows
 from .initializers import Initializer
+from .partitioners import shards_of
 
 _numbers = itertools.count()
 
@@ -53,7 +55,9 @@ class Variable(_muster.BaseVariable, Rows):
     dtype: one of float16, bfloat16 (with the package ml_dtypes), float32, float64, int8
     to int64, uint8 to uint64, and bool (which cannot be added to). Only float32 and
     float64 take gradients.
-    shards: parts that it is cut into along its first dimension; 0: by its size.
+    shards: parts that it is cut into along its first dimension; 0: by its size; or a
+    partitioner, one of muster.partitioners or a function of shape and dtype, which
+    returns a list of parts as these do.
     existing: wait until another task creates it; recreate: create it anew when servers
     have lost shards of it; same: it is for the content that its servers had when it was
     opened, so that no update computed from that is applied to another: once they have
@@ -77,7 +81,7 @@ class Variable(_muster.BaseVariable, Rows):
 
     def __init__(self, initial_value: Any = None, trainable: Optional[bool] = None,
                  name: Optional[str] = None, dtype: Any = None, shape: Any = None,
-                 shards: int = 0, existing: bool = False, recreate: bool = False,
+                 shards: Any = 0, existing: bool = False, recreate: bool = False,
                  node: Any = None, timeout: Optional[float] = None,
                  same: bool = False) -> None:
         owner = _scope.current_node() if node is None else _scope.node_of(node)
@@ -89,7 +93,10 @@ class Variable(_muster.BaseVariable, Rows):
             parameters, initial_value = initial_value._parameters(dims), None
         elif callable(initial_value):
             initial_value = initial_value()
-        if shards == 0 and node is None:
+        if callable(shards):
+            shards = _scope.shards_by(functools.partial(shards_of, shards),
+                                      initial_value, shape, dtype)
+        elif shards == 0 and node is None:
             shards = _scope.shards_for(initial_value, shape, dtype)
         if name is None:
             number = next(_numbers)

@@ -212,3 +212,24 @@ def test_a_program_with_servers_in_processes_of_their_own(tmp_path):
             if server.poll() is None:
                 server.kill()
                 server.communicate()
+
+
+@pytest.mark.parametrize("shards, expected", [
+    (FixedShardsPartitioner(4), 4),
+    (MinSizePartitioner(min_shard_bytes=16, max_shards=3), 3),
+    (MaxSizePartitioner(max_shard_bytes=16), 5),
+    (lambda shape, dtype: [shape[0] // 2, 1], 5),
+    (lambda shape, dtype: [100, 1], 10),
+])
+def test_a_variable_has_a_partitioner_of_its_own(shared_cluster, request, shards,
+                                                 expected):
+    variable = muster.Variable(np.ones((10, 2), "f4"), name=request.node.name,
+                               shards=shards, node=shared_cluster)
+    assert variable.shards == expected and (variable[3:] == 1).all()
+
+
+def test_a_function_that_cuts_nothing_is_a_value_error(shared_cluster):
+    for parts in (None, [1], [1, 2], [0, 1]):
+        with pytest.raises(ValueError, match="the partitioner returned"):
+            muster.Variable(np.ones((4, 2)), name="cut", node=shared_cluster,
+                            shards=lambda shape, dtype, parts=parts: parts)

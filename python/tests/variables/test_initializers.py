@@ -139,3 +139,19 @@ def test_a_function_creates_with_an_initializer(coordinator, request):
         return muster.Variable(initializers.Ones(), name=name, shape=(2, 2)).read()
 
     assert (coordinator.schedule(create).fetch(30) == np.ones((2, 2))).all()
+
+
+def test_an_executor_process_creates_with_both(own_cluster, request):
+    """An initializer, and a partitioner that is a function."""
+    name = request.node.name
+    with own_cluster(workers=1, ps=2, processes=1) as cluster, \
+            muster.ClusterCoordinator(cluster) as coordinator:
+
+        def create():
+            variable = muster.Variable(initializers.HeNormal(seed=4), name=name,
+                                       shape=SHAPE, shards=lambda shape, dtype: [7, 1])
+            return variable.shards, variable.read()
+
+        shards, values = coordinator.schedule(create).fetch(60)
+    assert shards == 7
+    assert (values == initializers.HeNormal(seed=4)(SHAPE, name=name)).all()

@@ -1,6 +1,6 @@
 /* Sums on parameter servers under faults that follow from a seed: several tasks add ones
- * to one variable while links break, stand still and heal, and writers die. What was
- * acknowledged is in the sum, once; what failed without an answer may be in it, once; and
+ * to one variable, to the whole of it or to all of its rows by number, while links break,
+ * stand still and heal, and writers die. What was acknowledged is in the sum, once; what failed without an answer may be in it, once; and
  * nothing else is. Servers crash where partitions have backups, one at a time, come back
  * and get their share; others are drained, added and removed. The views of these are
  * recorded in some runs, by the chief itself or a worker; with a journal, or by a worker
@@ -13,6 +13,7 @@
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
 #include "actors/coordination/store/store.h"
+#include "actors/variables/row_actions.h"
 #include "actors/views/view_table.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
@@ -73,6 +74,9 @@ struct run {
     size_t items;
     int64_t *ones;
     int64_t *sums;
+    struct mu__row_list list; /* all rows, the last one first, */
+    struct mu__rows rows;
+    uint8_t *listed_ones; /* and ones for them */
     struct writer writers[WRITERS_MAX];
     size_t writers_count;
 };
@@ -88,10 +92,14 @@ static struct cluster_call *ask(struct writer *writer, int operation, unsigned v
         .servers_count = run->cluster->options.servers,
         .ids = writer->ids[variable],
         .target = run->sums,
-        .source = operation == MU__VARIABLE_ADD ? run->ones : NULL,
+        .source = operation == MU__VARIABLE_ADD           ? run->ones
+                  : operation == MU__VARIABLE_SCATTER_ADD ? (const void *)run->listed_ones
+                                                          : NULL,
+        .rows = operation == MU__VARIABLE_SCATTER_ADD ? &run->rows : NULL,
     };
 
-    run->counts.counted[variable].begun += operation == MU__VARIABLE_ADD;
+    run->counts.counted[variable].begun +=
+        operation == MU__VARIABLE_ADD || operation == MU__VARIABLE_SCATTER_ADD;
     return cluster_variable(writer->task, &call);
 }
 
@@ -140,7 +148,10 @@ static void step(struct sim *sim, void *arg)
         if (writer->opened < writer->run->counts.count)
             writer->call = ask(writer, MU__VARIABLE_OPEN, writer->opened, TIMEOUT_MS);
         else if (writer->left > 0)
-            writer->call = ask(writer, MU__VARIABLE_ADD, writer->at, TIMEOUT_MS);
+            writer->call =
+                ask(writer,
+                    writer->left % 2 == 0 ? MU__VARIABLE_ADD : MU__VARIABLE_SCATTER_ADD,
+                    writer->at, TIMEOUT_MS);
         else
             writer->finished = true;
     }
@@ -244,6 +255,22 @@ static void make_items(struct run *run)
     assert_non_null(run->sums);
     for (size_t i = 0; i < run->items; i++)
         run->ones[i] = 1;
+}
+
+/* Once the shape is known. */
+static void list_items(struct run *run)
+{
+    int64_t *numbers = calloc(run->items, sizeof *numbers);
+
+    assert_non_null(numbers);
+    for (size_t i = 0; i < run->items; i++)
+        numbers[i] = (int64_t)(run->items - 1 - i);
+    assert_int_equal(
+        mu__row_list_init(&run->list, &run->counts.shape, numbers, run->items, NULL), 0);
+    run->listed_ones = mu__row_list_pack(&run->list, &run->counts.shape, run->ones);
+    assert_non_null(run->listed_ones);
+    run->rows = (struct mu__rows){.list = &run->list};
+    free(numbers);
 }
 
 /* ---- Servers that die, and a chief that does; servers that come and go ---- */
@@ -414,6 +441,7 @@ static void begin(struct run *run, uint64_t seed)
     run->cluster = cluster_new(seed, &options);
     make_items(run);
     set_counts(run, (uint32_t)sim_between(&random, 1, SHARDS_MAX));
+    list_items(run);
     sim_settings_draw(run->cluster->sim);
     if (run->items > ITEMS_SLOW_MAX)
         sim_settings(run->cluster->sim)->bytes_per_ms = 0;
@@ -556,6 +584,8 @@ static void free_run(struct run *run)
     if (run->store != NULL)
         sim_storage_free(run->store);
     free(run->snapshots);
+    mu__row_list_done(&run->list);
+    free(run->listed_ones);
     free(run->ones);
     free(run->sums);
 }

@@ -13,7 +13,7 @@ static const char plugin_text[] =
     "static int make(mu_node *node, const char *name, unsigned rank, unsigned shards)\n"
     "{\n"
     "    static const uint64_t dims[2] = {4, 3};\n"
-    "    mu_variable_spec spec = {name, MU_F32, rank, dims, shards, NULL, 0};\n"
+    "    mu_variable_spec spec = {name, MU_F32, rank, dims, shards, NULL, 0, NULL};\n"
     "    mu_variable *variable = NULL;\n"
     "    mu_error error;\n"
     "    int rv = mu_variable_open(node, &spec, 20000, &error, &variable);\n"

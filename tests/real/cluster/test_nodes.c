@@ -318,7 +318,7 @@ TEST_ON(test_variables_over_two_servers, struct fixture *f, setup, teardown)
 {
     const uint64_t dims[2] = {5, 2};
     const float ones[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    const mu_variable_spec spec = {"w", MU_F32, 2, dims, 2, ones, 0};
+    const mu_variable_spec spec = {"w", MU_F32, 2, dims, 2, ones, 0, NULL};
     const mu_optimizer optimizer = mu_optimizer_make(MU_OPTIMIZER_SGD, 0.5);
     mu_variable *variable = NULL;
     mu_error error = {0};

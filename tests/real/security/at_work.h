@@ -92,7 +92,7 @@ static const char at_work_plugin[] =
     "static int chief(mu_node *node, void *user)\n"
     "{\n"
     "    static const uint64_t dims[] = {16};\n"
-    "    mu_variable_spec spec = {\"touch\", MU_F32, 1, dims, 1, NULL, 0};\n"
+    "    mu_variable_spec spec = {\"touch\", MU_F32, 1, dims, 1, NULL, 0, NULL};\n"
     "    mu_variable *variable = NULL;\n"
     "    mu_coordinator *c = NULL;\n"
     "    mu_error error = {0};\n"
