@@ -166,15 +166,17 @@ LOOP(run_rmsprop_centered)
     }
 }
 
-/* n^p for the usual powers, and for any other. */
-static REAL scale_of_square(REAL square, double power)
+/* n^p; `is_root`: p is 0.5. */
+static inline REAL scale_of_square(REAL square, double power, bool is_root)
 {
-    if (power == 0.5)
-        return ROOT(square);
-    return (REAL)mu__rule_power((double)square, power);
+    return is_root ? ROOT(square) : (REAL)mu__rule_power((double)square, power);
 }
 
-LOOP(run_ftrl)
+/* Called with constants for `is_root`, so that there is vector code for the root. */
+static inline __attribute__((always_inline)) void step_ftrl(void *x_, void *const *slots,
+                                                            const void *g_, size_t n,
+                                                            const double *factors,
+                                                            bool is_root)
 {
     TARGET;
     SLOT(squares, 0);
@@ -186,18 +188,27 @@ LOOP(run_ftrl)
     const double power = factors[4];
 
     for (size_t i = 0; i < n; i++) {
-        REAL before = scale_of_square(squares[i], power);
-        REAL after;
-        REAL cut;
-        REAL slope;
+        REAL before = scale_of_square(squares[i], power, is_root);
+        REAL square = squares[i] + g[i] * g[i];
+        REAL after = scale_of_square(square, power, is_root);
+        REAL sum =
+            z[i] + (g[i] + shrinkage_twice * x[i] - (after - before) / rate * x[i]);
+        REAL cut = sum < -l1 ? -l1 : sum > l1 ? l1 : sum;
+        REAL slope = after / rate + l2_twice;
+        REAL step = (cut - sum) / slope;
 
-        squares[i] += g[i] * g[i];
-        after = scale_of_square(squares[i], power);
-        z[i] += g[i] + shrinkage_twice * x[i] - (after - before) / rate * x[i];
-        cut = z[i] < -l1 ? -l1 : z[i] > l1 ? l1 : z[i];
-        slope = after / rate + l2_twice;
-        x[i] = slope > 0 ? (cut - z[i]) / slope : 0;
+        squares[i] = square;
+        z[i] = sum;
+        x[i] = slope > 0 ? step : 0;
     }
+}
+
+LOOP(run_ftrl)
+{
+    if (factors[4] == 0.5)
+        step_ftrl(x_, slots, g_, n, factors, true);
+    else
+        step_ftrl(x_, slots, g_, n, factors, false);
 }
 
 LOOP(run_adadelta)

@@ -2,6 +2,7 @@
  * `server_lost_ms`, then all of them say at once that it is unavailable. */
 #include "actors/variables/effects.h"
 #include "actors/worker/function_run.h"
+#include "tests/support/packed_rule.h"
 #include "tests/support/test.h"
 #include "tests/support/var_net.h"
 #include "tests/support/writes_probe.h"
@@ -109,6 +110,7 @@ TEST_ON(test_every_call_says_that_the_server_is_lost, struct fixture *f, set_up,
     net_run_for(&f->net, 1000);
     for (size_t i = 0; i < ROWS; i++) {
         var_aim(&calls[i]);
+        calls[i].call.rule = packed_momentum(1, 0);
         post(f, &calls[i], rows[i].operation, VAR_NEVER);
     }
     net_run_for(&f->net, LOST_MS - 1001);
