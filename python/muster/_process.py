@@ -3,7 +3,6 @@ thread. Requests of a function to its run go to the worker: see _processes.py.""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 import signal
@@ -14,8 +13,6 @@ from . import _muster, _processes, _scope, _worker, errors
 from ._pickling import plain
 from ._variable.dtypes import dtype_of
 from ._variable.rows import listed, ranged
-from .initializers import Initializer
-from .partitioners import shards_of
 from .variable import Variable as _BaseVariable
 
 _SOCKET = 3
@@ -200,13 +197,12 @@ class Variable(_BaseVariable):
         bound = inspect.signature(_BaseVariable.__init__).bind(self, *args, **kwargs)
         options = dict(list(bound.arguments.items())[1:])
         initial = options.get("initial_value")
-        if callable(initial) and not isinstance(initial, Initializer):
+        by_name = hasattr(initial, "_parameters")   # an Initializer
+        if callable(initial) and not by_name:
             options["initial_value"] = options["initial_value"]()
         if callable(options.get("shards")):
-            content = options.get("initial_value")
-            options["shards"] = _scope.shards_by(
-                functools.partial(shards_of, options["shards"]),
-                None if isinstance(content, Initializer) else content,
+            options["shards"] = _scope.shards_of(
+                options["shards"], None if by_name else options.get("initial_value"),
                 options.get("shape"), options.get("dtype"))
         if isinstance(options.get("node"), Node):
             del options["node"]

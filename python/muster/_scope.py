@@ -51,7 +51,7 @@ def current_node() -> "_muster.Node":
     return node_of(owner)
 
 
-def shards_by(choose: Any, initial: Any, shape: Any, dtype: Any) -> int:
+def _shards_by(choose: Any, initial: Any, shape: Any, dtype: Any) -> int:
     """The number of shards that choose(dims, dtype) gives a new variable."""
     import numpy as np
 
@@ -63,10 +63,18 @@ def shards_by(choose: Any, initial: Any, shape: Any, dtype: Any) -> int:
     return int(choose(dims, dtype_of("float32" if kind is None else kind)))
 
 
+def shards_of(partitioner: Any, initial: Any, shape: Any, dtype: Any) -> int:
+    """The same by a partitioner."""
+    from . import partitioners
+
+    return _shards_by(lambda dims, kind: partitioners.shards_of(partitioner, dims, kind),
+                      initial, shape, dtype)
+
+
 def shards_for(initial: Any, shape: Any, dtype: Any) -> int:
     """The number of shards of a new variable, by the partitioner of the innermost
     strategy; 0 without one."""
     with _lock:
         owner = _shared[-1] if _shared else None
     choose = getattr(owner, "_shards_for", None)
-    return 0 if choose is None else shards_by(choose, initial, shape, dtype)
+    return 0 if choose is None else _shards_by(choose, initial, shape, dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
 import warnings
@@ -13,8 +12,6 @@ from typing import Any, Dict, Optional, Tuple
 from . import _muster, _scope
 from ._variable.dtypes import dtype_of, kind_of
 from ._variable.rows import Rows
-from .initializers import Initializer
-from .partitioners import shards_of
 
 _numbers = itertools.count()
 
@@ -85,17 +82,16 @@ class Variable(_muster.BaseVariable, Rows):
                  node: Any = None, timeout: Optional[float] = None,
                  same: bool = False) -> None:
         owner = _scope.current_node() if node is None else _scope.node_of(node)
-        parameters = None
-        if isinstance(initial_value, Initializer):
+        parameters = getattr(initial_value, "_parameters", None)    # an Initializer's
+        if parameters is not None:
             if shape is None:
                 raise TypeError("with an initializer, a variable has a shape")
             dims = (shape,) if isinstance(shape, int) else tuple(shape)
-            parameters, initial_value = initial_value._parameters(dims), None
+            parameters, initial_value = parameters(dims), None
         elif callable(initial_value):
             initial_value = initial_value()
         if callable(shards):
-            shards = _scope.shards_by(functools.partial(shards_of, shards),
-                                      initial_value, shape, dtype)
+            shards = _scope.shards_of(shards, initial_value, shape, dtype)
         elif shards == 0 and node is None:
             shards = _scope.shards_for(initial_value, shape, dtype)
         if name is None:
