@@ -45,6 +45,20 @@ static inline bool mu__replica_is(const struct mu__replica *replica, uint32_t ta
  * other. */
 uint32_t mu__partition_of(struct mu__view name, uint32_t shard);
 
+/* Changes every bit of a number with those of all others; 0 stays 0. */
+static inline uint64_t mu__mix64(uint64_t number)
+{
+    number = (number ^ (number >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    number = (number ^ (number >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return number ^ (number >> 31);
+}
+
+/* The partition of a table's id. Ids that are all multiples of a number are common. */
+static inline uint32_t mu__partition_of_id(uint64_t id)
+{
+    return (uint32_t)(mu__mix64(id) % MU__PARTITIONS);
+}
+
 /* Where a partition is placed first, in a cluster of so many servers, at least 1. */
 static inline uint32_t mu__partition_home(uint32_t partition, uint32_t servers)
 {

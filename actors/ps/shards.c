@@ -2,6 +2,8 @@
  * creation. */
 #include "actors/ps/internal.h"
 
+#include "actors/partitions.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,9 +14,7 @@
 /* A hash that is not 0. */
 static uint64_t hash_nonzero(uint64_t number)
 {
-    number = (number ^ (number >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    number = (number ^ (number >> 27)) * UINT64_C(0x94d049bb133111eb);
-    number ^= number >> 31;
+    number = mu__mix64(number);
     return number == 0 ? 1 : number;
 }
 

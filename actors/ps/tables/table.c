@@ -1,0 +1,449 @@
+#include "actors/ps/tables/table.h"
+
+#include "actors/partitions.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SLAB_BYTES = 16 << 10, /* at most, if a row has less */
+    INDEX_BITS_MIN = 4,
+    BATCH = 32 /* ids that are looked up together */
+};
+
+#define NONE UINT32_MAX
+#define ROWS_MAX (NONE - 1)
+
+static uint64_t id_at(const void *ids, uint32_t i)
+{
+    uint64_t id;
+
+    memcpy(&id, (const unsigned char *)ids + (size_t)i * sizeof id, sizeof id);
+    return id;
+}
+
+void mu__table_init(struct mu__table *table, const struct mu__table_form *form,
+                    const struct mu__table_memory *memory, uint64_t secret)
+{
+    *table = (struct mu__table){.form = *form, .memory = *memory, .secret = secret};
+    table->row_bytes = mu__table_row_bytes(form);
+    table->slab_rows = 1;
+    while (table->slab_rows * 2 * table->row_bytes <= SLAB_BYTES)
+        table->slab_rows *= 2;
+}
+
+static void count_bytes(struct mu__table *table, uint64_t bytes)
+{
+    table->bytes += bytes;
+    *table->memory.bytes_used += bytes;
+}
+
+static void discount_bytes(struct mu__table *table, uint64_t bytes)
+{
+    table->bytes -= bytes;
+    *table->memory.bytes_used -= bytes;
+}
+
+void mu__table_done(struct mu__table *table)
+{
+    for (uint32_t i = 0; i < table->slabs_count; i++)
+        free(table->slabs[i]);
+    free(table->slabs);
+    free(table->index);
+    discount_bytes(table, table->bytes);
+}
+
+/* ---- Rows ---- */
+
+static unsigned char *row_at(const struct mu__table *table, uint32_t row)
+{
+    return table->slabs[row / table->slab_rows] +
+           (size_t)(row & (table->slab_rows - 1)) * table->row_bytes;
+}
+
+const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t row)
+{
+    assert(row < table->rows);
+    return row_at(table, row);
+}
+
+static float *floats_of(unsigned char *row)
+{
+    return (float *)(void *)(row + MU__TABLE_ROW_HEAD);
+}
+
+/* ---- The index ---- */
+
+static uint64_t hash_in(const struct mu__table *table, uint64_t id)
+{
+    return (mu__mix64(id) ^ table->secret) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static uint32_t mask_of(const struct mu__table *table)
+{
+    return (UINT32_C(1) << table->index_bits) - 1;
+}
+
+static uint32_t slot_of(const struct mu__table *table, uint64_t hash)
+{
+    return (uint32_t)(hash >> (64 - table->index_bits));
+}
+
+static uint64_t entry_of(uint64_t hash, uint32_t row)
+{
+    return hash << 32 | (row + 1);
+}
+
+static bool is_tagged(uint64_t entry, uint64_t hash)
+{
+    return entry >> 32 == (hash & UINT32_MAX);
+}
+
+/* The slot of an id, or the empty one where it would be. The index is not full. */
+static uint32_t find_slot(const struct mu__table *table, uint64_t id, uint64_t hash)
+{
+    uint32_t slot = slot_of(table, hash);
+
+    while (table->index[slot] != 0) {
+        uint64_t entry = table->index[slot];
+
+        if (is_tagged(entry, hash) && id_at(row_at(table, (uint32_t)entry - 1), 0) == id)
+            break;
+        slot = (slot + 1) & mask_of(table);
+    }
+    return slot;
+}
+
+static uint32_t find_row(const struct mu__table *table, uint64_t id, uint64_t hash)
+{
+    if (table->index == NULL)
+        return NONE;
+    return (uint32_t)table->index[find_slot(table, id, hash)] - 1;
+}
+
+/* How many rows an index of so many bits may have. */
+static uint64_t index_room(uint32_t bits)
+{
+    return (UINT64_C(1) << bits) / 8 * 7;
+}
+
+static void fill_index(struct mu__table *table)
+{
+    for (uint32_t row = 0; row < table->rows; row++) {
+        uint64_t hash = hash_in(table, id_at(row_at(table, row), 0));
+        uint32_t slot = slot_of(table, hash);
+
+        while (table->index[slot] != 0)
+            slot = (slot + 1) & mask_of(table);
+        table->index[slot] = entry_of(hash, row);
+    }
+}
+
+/* Take a row's entry out, and move up those behind it that would not be found. */
+static void remove_entry(struct mu__table *table, uint32_t slot)
+{
+    uint32_t mask = mask_of(table);
+    uint32_t at = slot;
+
+    for (;;) {
+        uint64_t entry;
+        uint32_t wanted;
+
+        at = (at + 1) & mask;
+        entry = table->index[at];
+        if (entry == 0)
+            break;
+        wanted =
+            slot_of(table, hash_in(table, id_at(row_at(table, (uint32_t)entry - 1), 0)));
+        if (((at - wanted) & mask) < ((at - slot) & mask))
+            continue;
+        table->index[slot] = entry;
+        slot = at;
+    }
+    table->index[slot] = 0;
+}
+
+/* ---- Room ---- */
+
+static int refuse_memory(const struct mu__table *table, uint64_t bytes,
+                         mu_error *ret_error)
+{
+    if (bytes > table->memory.bytes_max - *table->memory.bytes_used)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%" PRIu64 " bytes more: the server holds %" PRIu64
+                            " of at most %" PRIu64,
+                            bytes, *table->memory.bytes_used, table->memory.bytes_max);
+    return mu_error_set(ret_error, -MU_ENOMEM,
+                        "the server is out of memory for %" PRIu64 " bytes", bytes);
+}
+
+/* NULL: there is none. */
+static void *get_bytes(struct mu__table *table, uint64_t bytes)
+{
+    void *memory;
+
+    if (bytes > table->memory.bytes_max - *table->memory.bytes_used)
+        return NULL;
+    memory = calloc((size_t)bytes, 1);
+    if (memory != NULL)
+        count_bytes(table, bytes);
+    return memory;
+}
+
+static int reserve_index(struct mu__table *table, uint64_t rows, mu_error *ret_error)
+{
+    uint32_t bits = table->index_bits == 0 ? INDEX_BITS_MIN : table->index_bits;
+    uint64_t former = table->index == NULL ? 0 : sizeof(uint64_t) << table->index_bits;
+    uint64_t *index;
+
+    if (table->index != NULL && rows <= index_room(bits))
+        return 0;
+    while (rows > index_room(bits))
+        bits++;
+    index = get_bytes(table, sizeof *index << bits);
+    if (index == NULL)
+        return refuse_memory(table, sizeof *index << bits, ret_error);
+    free(table->index);
+    discount_bytes(table, former);
+    table->index = index;
+    table->index_bits = bits;
+    fill_index(table);
+    return 0;
+}
+
+static int reserve_slab(struct mu__table *table, mu_error *ret_error)
+{
+    uint64_t bytes = (uint64_t)table->slab_rows * table->row_bytes;
+    unsigned char *slab;
+
+    if (table->slabs_count == table->slabs_room) {
+        uint32_t room = table->slabs_room == 0 ? 4 : table->slabs_room * 2;
+        unsigned char **slabs = realloc(table->slabs, room * sizeof *slabs);
+
+        if (slabs == NULL)
+            return refuse_memory(table, 0, ret_error);
+        count_bytes(table, (room - table->slabs_room) * sizeof *slabs);
+        table->slabs = slabs;
+        table->slabs_room = room;
+    }
+    slab = get_bytes(table, bytes);
+    if (slab == NULL)
+        return refuse_memory(table, bytes, ret_error);
+    table->slabs[table->slabs_count++] = slab;
+    return 0;
+}
+
+/* Memory that is got before a refusal stays, for later. */
+static int reserve_rows(struct mu__table *table, uint64_t rows, mu_error *ret_error)
+{
+    uint32_t rows_max = table->form.rows_max == 0 ? ROWS_MAX : table->form.rows_max;
+    int rv;
+
+    if (rows > rows_max)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%" PRIu64 " rows in a partition: at most %" PRIu32, rows,
+                            rows_max);
+    rv = reserve_index(table, rows, ret_error);
+    while (rv == 0 && (uint64_t)table->slabs_count * table->slab_rows < rows)
+        rv = reserve_slab(table, ret_error);
+    return rv;
+}
+
+int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
+                      mu_error *ret_error)
+{
+    uint64_t rows = table->rows;
+
+    for (uint32_t i = 0; i < count; i++)
+        rows += find_row(table, id_at(ids, i), hash_in(table, id_at(ids, i))) == NONE;
+    return rows == table->rows ? 0 : reserve_rows(table, rows, ret_error);
+}
+
+/* ---- Look-ups ---- */
+
+/* What is needed of each id is asked of memory before the first is looked at. */
+static void hash_batch(const struct mu__table *table, const void *ids, uint32_t count,
+                       uint64_t *ret_hashes)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        ret_hashes[i] = hash_in(table, id_at(ids, i));
+        __builtin_prefetch(&table->index[slot_of(table, ret_hashes[i])]);
+    }
+}
+
+/* The row that an id has most likely, and all of it asked for. */
+static void prefetch_row(const struct mu__table *table, uint64_t hash)
+{
+    uint32_t slot = slot_of(table, hash);
+    const unsigned char *row;
+
+    while (table->index[slot] != 0 && !is_tagged(table->index[slot], hash))
+        slot = (slot + 1) & mask_of(table);
+    if (table->index[slot] == 0)
+        return;
+    row = row_at(table, (uint32_t)table->index[slot] - 1);
+    for (uint32_t at = 0; at < table->row_bytes; at += 64)
+        __builtin_prefetch(row + at);
+}
+
+static void look_up_batch(const struct mu__table *table, const void *ids, uint32_t count,
+                          unsigned char *rows)
+{
+    size_t bytes = table->form.dim * sizeof(float);
+    uint64_t hashes[BATCH];
+
+    hash_batch(table, ids, count, hashes);
+    for (uint32_t i = 0; i < count; i++)
+        prefetch_row(table, hashes[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t row = find_row(table, id_at(ids, i), hashes[i]);
+
+        if (row == NONE)
+            mu__initial_row(&table->form.initial, id_at(ids, i), table->form.dim,
+                            rows + i * bytes);
+        else
+            memcpy(rows + i * bytes, row_at(table, row) + MU__TABLE_ROW_HEAD, bytes);
+    }
+}
+
+void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
+                      void *rows)
+{
+    size_t bytes = table->form.dim * sizeof(float);
+
+    for (uint32_t i = 0; i < count; i += BATCH) {
+        uint32_t some = count - i < BATCH ? count - i : BATCH;
+        const unsigned char *at = (const unsigned char *)ids + i * sizeof(uint64_t);
+        unsigned char *to = (unsigned char *)rows + i * bytes;
+
+        if (table->index != NULL)
+            look_up_batch(table, at, some, to);
+        for (uint32_t k = 0; table->index == NULL && k < some; k++)
+            mu__initial_row(&table->form.initial, id_at(at, k), table->form.dim,
+                            to + k * bytes);
+    }
+}
+
+/* ---- Changes ---- */
+
+/* There is room for it. */
+static uint32_t append_row(struct mu__table *table, uint64_t id, uint32_t slot,
+                           uint64_t hash)
+{
+    uint32_t row = table->rows++;
+
+    assert((uint64_t)row < (uint64_t)table->slabs_count * table->slab_rows);
+    memcpy(row_at(table, row), &id, sizeof id);
+    table->index[slot] = entry_of(hash, row);
+    return row;
+}
+
+static void start_row(const struct mu__table *table, uint64_t id, unsigned char *row)
+{
+    const struct mu__table_form *form = &table->form;
+    float *slots = floats_of(row) + form->dim;
+
+    memset(row + sizeof id, 0, MU__TABLE_ROW_HEAD - sizeof id);
+    mu__initial_row(&form->initial, id, form->dim, floats_of(row));
+    for (uint32_t i = 0; i < form->dim * form->slots; i++)
+        slots[i] = form->slot_start;
+}
+
+static unsigned char *need_row(struct mu__table *table, uint64_t id)
+{
+    uint64_t hash = hash_in(table, id);
+    uint32_t slot = find_slot(table, id, hash);
+    unsigned char *row;
+
+    if (table->index[slot] != 0)
+        return row_at(table, (uint32_t)table->index[slot] - 1);
+    row = row_at(table, append_row(table, id, slot, hash));
+    start_row(table, id, row);
+    return row;
+}
+
+/* The bits of what became of a row, in which each word counts by its place. */
+static uint64_t sample_row(const struct mu__table *table, const unsigned char *row)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t at = 0; at < table->row_bytes; at += sizeof(uint32_t)) {
+        uint32_t word;
+
+        memcpy(&word, row + at, sizeof word);
+        sum = sum * UINT64_C(0x9E3779B97F4A7C15) + word;
+    }
+    return sum;
+}
+
+static uint64_t push_row(struct mu__table *table, uint64_t id,
+                         const unsigned char *gradient, mu__table_rule_fn apply,
+                         const void *rule)
+{
+    float aligned[MU__TABLE_DIM_MAX];
+    unsigned char *row = need_row(table, id);
+    uint32_t pushes;
+
+    memcpy(aligned, gradient, table->form.dim * sizeof(float));
+    memcpy(&pushes, row + sizeof id, sizeof pushes);
+    pushes += pushes < UINT32_MAX;
+    memcpy(row + sizeof id, &pushes, sizeof pushes);
+    apply(rule, floats_of(row), floats_of(row) + table->form.dim, aligned,
+          table->form.dim, pushes);
+    return sample_row(table, row);
+}
+
+uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gradients,
+                        uint32_t count, mu__table_rule_fn apply, const void *rule)
+{
+    size_t bytes = table->form.dim * sizeof(float);
+    uint64_t hashes[BATCH];
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const unsigned char *batch = (const unsigned char *)ids + i * sizeof(uint64_t);
+        uint32_t some = count - i < BATCH ? count - i : BATCH;
+
+        if (i % BATCH == 0) {
+            hash_batch(table, batch, some, hashes);
+            for (uint32_t k = 0; k < some; k++)
+                prefetch_row(table, hashes[k]);
+        }
+        sum += push_row(table, id_at(ids, i),
+                        (const unsigned char *)gradients + i * bytes, apply, rule);
+    }
+    return sum;
+}
+
+bool mu__table_delete(struct mu__table *table, uint64_t id)
+{
+    uint64_t hash = hash_in(table, id);
+    uint32_t row = find_row(table, id, hash);
+    uint32_t last = table->rows - 1;
+    uint64_t last_id;
+
+    if (row == NONE)
+        return false;
+    remove_entry(table, find_slot(table, id, hash));
+    if (row != last) {
+        last_id = id_at(row_at(table, last), 0);
+        hash = hash_in(table, last_id);
+        table->index[find_slot(table, last_id, hash)] = entry_of(hash, row);
+        memcpy(row_at(table, row), row_at(table, last), table->row_bytes);
+    }
+    table->rows--;
+    return true;
+}
+
+int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
+                      mu_error *ret_error)
+{
+    uint64_t id = id_at(copy, 0);
+    int rv = mu__table_reserve(table, copy, 1, ret_error);
+
+    if (rv == 0)
+        memcpy(need_row(table, id), copy, table->row_bytes);
+    return rv;
+}

@@ -1,0 +1,99 @@
+/* One partition's part of an embedding table: rows of floats, by 64-bit ids. Plain data.
+ *
+ * A look-up reads: an id without a row has its initial row (initial_row.h), and none is
+ * made. The first push of an id makes its row. So what a part holds is a function of the
+ * pushes and deletes alone, in their order; so is the number of each row, whose order
+ * mu__table_row_at shows.
+ *
+ * Rows are in slabs of some KiB, which are never moved; an index of 8 bytes an entry, at
+ * most 7/8 full, is doubled when it is full. Lists of ids have 8 bytes for each, and
+ * lists of numbers 4, in host byte order and not aligned. */
+#ifndef MU_ACTORS_PS_TABLES_TABLE_H
+#define MU_ACTORS_PS_TABLES_TABLE_H
+
+#include "actors/ps/tables/initial_row.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { MU__TABLE_DIM_MAX = 4096 }; /* floats of a row */
+
+/* The memory of several parts together. A push beyond it is refused. */
+struct mu__table_memory {
+    uint64_t bytes_max;
+    uint64_t *bytes_used;
+};
+
+struct mu__table_form {
+    uint32_t dim;
+    uint32_t slots;    /* floats of the rule's state, for each of the row's */
+    uint32_t rows_max; /* of this part; 0: as many as there is memory for */
+    float slot_start;  /* what they are at first */
+    struct mu__initial initial;
+};
+
+struct mu__table {
+    struct mu__table_form form;
+    struct mu__table_memory memory;
+    uint64_t bytes;  /* of this part */
+    uint64_t secret; /* of the index: who chooses ids does not know it */
+    uint64_t *index; /* row + 1, and 32 bits of the hash above; 0: empty */
+    uint32_t index_bits;
+    uint32_t rows;
+    uint32_t row_bytes; /* in a slab: the id, the count of pushes, the row, the slots */
+    uint32_t slab_rows; /* a power of two */
+    unsigned char **slabs;
+    uint32_t slabs_count;
+    uint32_t slabs_room;
+};
+
+/* The form was checked. */
+void mu__table_init(struct mu__table *table, const struct mu__table_form *form,
+                    const struct mu__table_memory *memory, uint64_t secret);
+void mu__table_done(struct mu__table *table);
+
+/* Copy the rows of `count` ids to `rows`. */
+void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
+                      void *rows);
+
+/* Whether there is memory for the rows that these ids lack, and make it ready: then
+ * mu__table_push cannot fail. -MU_EEXHAUSTED, -MU_ENOMEM: nothing has changed. */
+int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
+                      mu_error *ret_error);
+
+/* What a push does to a row; `pushes` counts this one, too. */
+typedef void (*mu__table_rule_fn)(const void *rule, float *row, float *slots,
+                                  const float *gradient, uint32_t dim, uint32_t pushes);
+
+/* Apply gradients of ids that are in rising order, each once (mu__table_sum_duplicates);
+ * they were reserved. Returns a sum of what came of it. */
+uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gradients,
+                        uint32_t count, mu__table_rule_fn apply, const void *rule);
+
+/* Whether ids are in rising order, each once. */
+bool mu__table_is_sorted(const void *ids, uint32_t count);
+
+/* Sort `count` ids, and sum the gradients of those that are there several times, in the
+ * order in which they are. The results are the caller's memory. -MU_ENOMEM. */
+int mu__table_sum_duplicates(const void *ids, const void *gradients, uint32_t count,
+                             uint32_t dim, void *ret_ids, void *ret_gradients,
+                             uint32_t *ret_count);
+
+/* Delete a row; false: there is none. The last row takes its number. */
+bool mu__table_delete(struct mu__table *table, uint64_t id);
+
+/* A row as it is, for copies: the id, the count of pushes, then the row and the slots. */
+const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t row);
+
+/* Set a row to such a copy. -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
+                      mu_error *ret_error);
+
+enum { MU__TABLE_ROW_HEAD = 12 }; /* bytes of the id and the count */
+
+static inline uint32_t mu__table_row_bytes(const struct mu__table_form *form)
+{
+    return MU__TABLE_ROW_HEAD + form->dim * (1 + form->slots) * (uint32_t)sizeof(float);
+}
+
+#endif

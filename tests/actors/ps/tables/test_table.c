@@ -1,0 +1,401 @@
+/* One partition's part of a table, as plain data: what rows are, who makes them, and that
+ * a simple list behaves alike. */
+#include "actors/ps/tables/table.h"
+#include "tests/support/test.h"
+
+#include <math.h>
+
+enum { DIM = 3 };
+
+struct part {
+    struct mu__table table;
+    uint64_t used;
+};
+
+static const struct mu__table_form zeros_form = {.dim = DIM};
+
+static void part_init(struct part *part, const struct mu__table_form *form,
+                      uint64_t bytes_max)
+{
+    part->used = 0;
+    mu__table_init(&part->table, form, &(struct mu__table_memory){bytes_max, &part->used},
+                   0x5eed);
+}
+
+static int part_set_up(void **state)
+{
+    struct part *part = malloc(sizeof *part);
+
+    *state = part;
+    if (part != NULL)
+        part_init(part, &zeros_form, 1 << 30);
+    return part == NULL;
+}
+
+static int part_tear_down(void **state)
+{
+    struct part *part = *state;
+
+    mu__table_done(&part->table);
+    assert_int_equal(part->used, 0);
+    free(part);
+    return 0;
+}
+
+/* x = x - rate * gradient, as everybody writes it. */
+static void descend(const void *rule, float *row, float *slots, const float *gradient,
+                    uint32_t dim, uint32_t pushes)
+{
+    (void)slots;
+    (void)pushes;
+    for (uint32_t i = 0; i < dim; i++)
+        row[i] -= *(const float *)rule * gradient[i];
+}
+
+/* Push a gradient that is the same in each column. */
+static int push_one(struct part *part, uint64_t id, float gradient)
+{
+    const float rate = 1;
+    float gradients[DIM] = {gradient, gradient, gradient};
+    int rv = mu__table_reserve(&part->table, &id, 1, NULL);
+
+    if (rv == 0)
+        (void)mu__table_push(&part->table, &id, gradients, 1, descend, &rate);
+    return rv;
+}
+
+static float look_up_one(const struct part *part, uint64_t id, uint32_t column)
+{
+    float row[DIM];
+
+    mu__table_lookup(&part->table, &id, 1, row);
+    return row[column];
+}
+
+TEST_ON(test_a_lookup_makes_no_row, struct part *part, part_set_up, part_tear_down)
+{
+    assert_true(look_up_one(part, 7, 0) == 0);
+    assert_int_equal(part->table.rows, 0);
+    assert_int_equal(push_one(part, 7, 2), 0);
+    assert_true(look_up_one(part, 7, 0) == -2);
+    assert_true(look_up_one(part, 8, 0) == 0);
+    assert_int_equal(part->table.rows, 1);
+}
+
+TEST_ON(test_every_id_is_one, struct part *part, part_set_up, part_tear_down)
+{
+    static const uint64_t ids[] = {0, 1, UINT64_MAX, UINT64_C(1) << 63, 256, 512};
+
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        assert_int_equal(push_one(part, ids[i], (float)(i + 1)), 0);
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        assert_true(look_up_one(part, ids[i], DIM - 1) == -(float)(i + 1));
+    assert_int_equal(part->table.rows, 6);
+}
+
+TEST_ON(test_pushes_are_counted, struct part *part, part_set_up, part_tear_down)
+{
+    uint32_t pushes;
+
+    assert_int_equal(push_one(part, 9, 1), 0);
+    assert_int_equal(push_one(part, 9, 1), 0);
+    memcpy(&pushes, mu__table_row_at(&part->table, 0) + sizeof(uint64_t), sizeof pushes);
+    assert_int_equal(pushes, 2);
+}
+
+TEST_ON(test_a_deleted_row_begins_anew, struct part *part, part_set_up, part_tear_down)
+{
+    assert_false(mu__table_delete(&part->table, 1));
+    for (uint64_t id = 1; id <= 3; id++)
+        assert_int_equal(push_one(part, id, (float)id), 0);
+    assert_true(mu__table_delete(&part->table, 1));
+    assert_false(mu__table_delete(&part->table, 1));
+    assert_true(look_up_one(part, 1, 0) == 0);
+    assert_true(look_up_one(part, 3, 0) == -3);
+    assert_int_equal(*(const uint64_t *)(const void *)mu__table_row_at(&part->table, 0),
+                     3);
+    assert_int_equal(push_one(part, 1, 5), 0);
+    assert_true(look_up_one(part, 1, 0) == -5);
+}
+
+/* ---- Initial rows ---- */
+
+/* The published answers of Random123. */
+TEST(test_philox_gives_the_published_words)
+{
+    static const struct {
+        uint32_t counter[4];
+        uint32_t key[2];
+        uint32_t words[4];
+    } rows[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    uint32_t words[4];
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        mu__philox(rows[i].counter, rows[i].key, words);
+        assert_memory_equal(words, rows[i].words, sizeof words);
+    }
+}
+
+static void moments(const struct mu__initial *initial, double *ret_mean,
+                    double *ret_deviation)
+{
+    enum { COLUMNS = 10, IDS = 10000 };
+    float row[COLUMNS];
+    double sum = 0;
+    double squares = 0;
+
+    for (uint64_t id = 0; id < IDS; id++) {
+        mu__initial_row(initial, id, COLUMNS, row);
+        for (int i = 0; i < COLUMNS; i++) {
+            sum += (double)row[i];
+            squares += (double)row[i] * (double)row[i];
+        }
+    }
+    *ret_mean = sum / (COLUMNS * IDS);
+    *ret_deviation = sqrt(squares / (COLUMNS * IDS) - *ret_mean * *ret_mean);
+}
+
+TEST(test_initial_rows_have_their_distribution)
+{
+    static const struct {
+        struct mu__initial initial;
+        double mean;
+        double deviation;
+    } rows[] = {
+        {{MU__INITIAL_ZEROS, 0, 0, 1}, 0, 0},
+        {{MU__INITIAL_CONSTANT, 1.5F, 0, 1}, 1.5, 0},
+        {{MU__INITIAL_UNIFORM, -1, 1, 1}, 0, 0.57735},
+        {{MU__INITIAL_NORMAL, 2, 0.5F, 1}, 2, 0.5},
+    };
+    double mean;
+    double deviation;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        moments(&rows[i].initial, &mean, &deviation);
+        assert_true(fabs(mean - rows[i].mean) < 0.01);
+        assert_true(fabs(deviation - rows[i].deviation) < 0.01);
+    }
+}
+
+/* A prefix of a row is that of a longer one; seed, id and column all count. */
+TEST(test_an_initial_number_is_of_seed_id_and_column)
+{
+    struct mu__initial initial = {MU__INITIAL_UNIFORM, 0, 1, 1};
+    float row[8];
+    float other[8];
+
+    mu__initial_row(&initial, 5, 8, row);
+    mu__initial_row(&initial, 5, 3, other);
+    assert_memory_equal(row, other, 3 * sizeof row[0]);
+    for (int i = 1; i < 8; i++)
+        assert_true(row[i] > row[0] || row[i] < row[0]);
+    mu__initial_row(&initial, 6, 8, other);
+    assert_memory_not_equal(row, other, sizeof row);
+    initial.seed = 2;
+    mu__initial_row(&initial, 5, 8, other);
+    assert_memory_not_equal(row, other, sizeof row);
+}
+
+TEST(test_initializers_that_are_refused)
+{
+    static const struct {
+        struct mu__initial initial;
+        const char *words;
+    } rows[] = {
+        {{9, 0, 0, 1}, "no initializer 9"},
+        {{MU__INITIAL_CONSTANT, INFINITY, 0, 1}, "not finite"},
+        {{MU__INITIAL_UNIFORM, 1, 0, 1}, "the lower one first"},
+        {{MU__INITIAL_NORMAL, 0, -1, 1}, "at least 0"},
+    };
+    mu_error error;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(mu__initial_check(&rows[i].initial, &error), -MU_EINVALID);
+        assert_non_null(strstr(error.message, rows[i].words));
+    }
+}
+
+/* ---- Duplicates ---- */
+
+TEST(test_duplicates_are_summed_in_their_order)
+{
+    static const uint64_t ids[] = {5, 2, 5, 2, 9};
+    static const float gradients[] = {1, 2, 10, 20, 100, 200, 1000, 2000, 7, 8};
+    uint64_t sums_ids[5];
+    float sums[10];
+    uint32_t count;
+
+    assert_false(mu__table_is_sorted(ids, 5));
+    assert_int_equal(
+        mu__table_sum_duplicates(ids, gradients, 5, 2, sums_ids, sums, &count), 0);
+    assert_int_equal(count, 3);
+    assert_memory_equal(sums_ids, ((uint64_t[]){2, 5, 9}), 3 * sizeof ids[0]);
+    assert_memory_equal(sums, ((float[]){1010, 2020, 101, 202, 7, 8}),
+                        6 * sizeof sums[0]);
+    assert_true(mu__table_is_sorted(sums_ids, 3));
+}
+
+/* ---- Bounds ---- */
+
+TEST(test_a_push_beyond_a_bound_changes_nothing)
+{
+    static const struct {
+        uint32_t rows_max;
+        uint64_t bytes_max;
+        const char *words;
+    } rows[] = {
+        {2, 1 << 20, "3 rows in a partition: at most 2"},
+        {0, 100, "bytes more: the server holds 0 of at most 100"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct mu__table_form form = {.dim = DIM, .rows_max = rows[i].rows_max};
+        const uint64_t ids[] = {1, 2, 3};
+        struct part part;
+        mu_error error;
+
+        part_init(&part, &form, rows[i].bytes_max);
+        assert_int_equal(mu__table_reserve(&part.table, ids, 3, &error), -MU_EEXHAUSTED);
+        assert_non_null(strstr(error.message, rows[i].words));
+        assert_int_equal(part.table.rows, 0);
+        assert_true(part.used <= rows[i].bytes_max);
+        mu__table_done(&part.table);
+    }
+}
+
+/* The bound of memory: 1.15 times a row, its slots and 28 bytes. Two sizes of the index:
+ * as it was just doubled, and just before. */
+TEST(test_memory_has_its_bound)
+{
+    static const struct {
+        uint32_t dim;
+        uint32_t slots;
+    } shapes[] = {{1, 0}, {8, 0}, {16, 1}, {64, 2}};
+
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+        const struct mu__table_form form = {.dim = shapes[s].dim,
+                                            .slots = shapes[s].slots};
+        double limit = 28 + 4.0 * shapes[s].dim * (1 + shapes[s].slots);
+        struct part part;
+
+        part_init(&part, &form, 1 << 30);
+        for (uint64_t id = 1; id <= 60000; id++) {
+            assert_int_equal(mu__table_reserve(&part.table, &id, 1, NULL), 0);
+            (void)mu__table_push(&part.table, &id, (float[64]){0}, 1, descend,
+                                 &(float){1});
+            if (id > 20000)
+                assert_true((double)part.table.bytes < 1.15 * limit * (double)id);
+        }
+        mu__table_done(&part.table);
+    }
+}
+
+/* ---- A simple list does the same ---- */
+
+enum { MODEL_IDS = 400 };
+
+struct model {
+    bool there[MODEL_IDS];
+    float value[MODEL_IDS];
+};
+
+static uint64_t random_next(uint64_t *seed)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *seed >> 33;
+}
+
+static void check_model(const struct part *part, const struct model *model)
+{
+    uint64_t ids[MODEL_IDS];
+    float rows[MODEL_IDS * DIM];
+    uint32_t count = 0;
+
+    for (uint64_t i = 0; i < MODEL_IDS; i++)
+        ids[i] = i * 256;
+    mu__table_lookup(&part->table, ids, MODEL_IDS, rows);
+    for (int i = 0; i < MODEL_IDS; i++) {
+        assert_true(rows[i * DIM + 1] == (model->there[i] ? model->value[i] : 0));
+        count += model->there[i];
+    }
+    assert_int_equal(part->table.rows, count);
+}
+
+static void step_model(struct part *part, struct model *model, uint64_t *seed)
+{
+    uint64_t i = random_next(seed) % MODEL_IDS;
+    float gradient = (float)(random_next(seed) % 16);
+
+    if (random_next(seed) % 3 == 0) {
+        assert_int_equal(mu__table_delete(&part->table, i * 256), model->there[i]);
+        model->there[i] = false;
+        return;
+    }
+    assert_int_equal(push_one(part, i * 256, gradient), 0);
+    model->value[i] = (model->there[i] ? model->value[i] : 0) - gradient;
+    model->there[i] = true;
+}
+
+TEST_ON(test_a_simple_list_does_the_same, struct part *part, part_set_up, part_tear_down)
+{
+    struct model model = {.there = {false}};
+    uint64_t seed = 11;
+
+    for (int i = 0; i < 20000; i++) {
+        step_model(part, &model, &seed);
+        if (i % 500 == 0)
+            check_model(part, &model);
+    }
+    check_model(part, &model);
+}
+
+/* The secret of the index changes nothing but the index. */
+TEST(test_the_order_of_rows_is_that_of_the_operations)
+{
+    struct part parts[2];
+    struct model model = {.there = {false}};
+    uint64_t seeds[2] = {3, 3};
+
+    for (int p = 0; p < 2; p++) {
+        part_init(&parts[p], &zeros_form, 1 << 30);
+        parts[p].table.secret += (uint64_t)p;
+        for (int i = 0; i < 3000; i++)
+            step_model(&parts[p], &model, &seeds[p]);
+        memset(&model, 0, sizeof model);
+    }
+    assert_int_equal(parts[0].table.rows, parts[1].table.rows);
+    for (uint32_t i = 0; i < parts[0].table.rows; i++)
+        assert_memory_equal(mu__table_row_at(&parts[0].table, i),
+                            mu__table_row_at(&parts[1].table, i),
+                            parts[0].table.row_bytes);
+    mu__table_done(&parts[0].table);
+    mu__table_done(&parts[1].table);
+}
+
+/* A copy row by row, from the last one down, is the same. */
+TEST_ON(test_a_copy_of_rows, struct part *part, part_set_up, part_tear_down)
+{
+    struct part copy;
+
+    part_init(&copy, &zeros_form, 1 << 30);
+    for (uint64_t id = 0; id < 1000; id++)
+        assert_int_equal(push_one(part, id, (float)id), 0);
+    for (uint32_t i = part->table.rows; i > 0; i--)
+        assert_int_equal(mu__table_put_row(&copy.table,
+                                           mu__table_row_at(&part->table, i - 1), NULL),
+                         0);
+    for (uint64_t id = 0; id < 1000; id++)
+        assert_true(look_up_one(&copy, id, 2) == -(float)id);
+    assert_int_equal(copy.table.rows, 1000);
+    mu__table_done(&copy.table);
+}
+
+TEST_PROGRAM()
