@@ -9,7 +9,7 @@
 
 #include "actors/messages/closure_fields.h"
 #include "actors/messages/key_fields.h"
-#include "actors/messages/partition_fields.h"
+#include "actors/messages/table_fields.h"
 #include "actors/messages/task_fields.h"
 #include "actors/messages/variable_fields.h"
 
@@ -130,7 +130,11 @@
     M(198, CLOCK_STATE, clock_state, TASK, MU__CLOCK_STATE_FIELDS)                    \
     M(199, FILL_CLOCK, fill_clock, TASK, MU__FILL_CLOCK_FIELDS)                       \
     M(200, PS_BEGIN, ps_begin, STORED, MU__PS_BEGIN_FIELDS)                           \
-    M(201, PS_VIEW, ps_view, STORED, MU__PS_VIEW_FIELDS)
+    M(201, PS_VIEW, ps_view, STORED, MU__PS_VIEW_FIELDS)                              \
+    M(210, TABLE_LOOKUP, table_lookup, USE_READ, MU__TABLE_LOOKUP_FIELDS)             \
+    M(211, TABLE_ROWS, table_rows, TASK, MU__TABLE_ROWS_FIELDS)                       \
+    M(212, FILL_TABLE, fill_table, TASK, MU__FILL_TABLE_FIELDS)                       \
+    M(213, FILL_ROWS, fill_rows, TASK, MU__FILL_ROWS_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

@@ -42,7 +42,10 @@ enum {
     MU__DEVICES_MAX = 1 << 16,       /* the devices of a task's machine, packed */
     MU__CLUSTER_TEXT_MAX = 1 << 20,  /* a cluster spec as JSON */
     MU__PEERS_CONTENT_MAX = 1 << 24, /* the state of a node's links, packed */
-    MU__ADDRESS_MAX = 319            /* of a task, as a URL */
+    MU__TABLE_DIM_LIMIT = 4096,      /* floats of a row of a table */
+    MU__TABLE_OPEN_LIMIT = 512,      /* an open of a table, packed */
+    MU__LOOKUP_SPAN_BYTES = 16,
+    MU__ADDRESS_MAX = 319 /* of a task, as a URL */
 };
 
 /* In CLIENT_LOST, in the place of a node. */
@@ -107,5 +110,25 @@ enum mu__put_flag {
     MU__PUT_COMPARE = 2,   /* `revision` must be the key's */
     MU__PUT_LEASE = 4      /* the key is deleted when the task that puts it ends */
 };
+
+/* What a write does; the numbers are part of the wire format. */
+enum mu__write_operation {
+    MU__WRITE_ASSIGN = 1, /* replace; in pieces, in order, as one transfer */
+    MU__WRITE_ZERO = 2,   /* replace by zeros; no data */
+    MU__WRITE_ADD = 3,
+    MU__WRITE_GRADIENT = 4, /* by a rule (slots/slots.h) */
+    MU__WRITE_ABANDON = 6,  /* forget a transfer that was begun, a creation, or (variable
+                               0) an open that waits; no answer */
+    MU__WRITE_COMMIT = 7,   /* the creator's: shard 0 has its content too; no data, and
+                               not counted as a write */
+    MU__WRITE_TABLE_OPEN = 16, /* these: of tables (tables/table_writes.h), in batches */
+    MU__WRITE_TABLE_PUSH = 17,
+    MU__WRITE_TABLE_DELETE = 18
+};
+
+static inline bool mu__write_is_of_table(uint32_t operation)
+{
+    return operation >= MU__WRITE_TABLE_OPEN && operation <= MU__WRITE_TABLE_DELETE;
+}
 
 #endif

@@ -143,7 +143,7 @@ bool mu__fill_put_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *
             return false;
         node = node->prev;
     }
-    return mu__ps_put_clocks(ctx, ps, p, put);
+    return mu__ps_put_clocks(ctx, ps, p, put) && mu__ps_put_tables(ctx, ps, p, put);
 }
 
 bool mu__fill_put_shard(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -247,6 +247,18 @@ static bool send_bytes(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     return true;
 }
 
+/* Some rows of tables; false: there are none, or they could not be sent. */
+static bool send_rows(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    struct mu__fill_rows body;
+
+    if (!mu__ps_next_rows(p, &p->filling.rows, &body) ||
+        !send_fill(ctx, ps, p, MU__FILL_ROWS, &body, sizeof body))
+        return false;
+    note_fill_sent(ctx, ps, p, body.rows.size);
+    return true;
+}
+
 static void send_fill_end(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     const struct mu__fill_end body = {p->view.partition, p->view.number, p->record,
@@ -266,10 +278,12 @@ void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 
     while (filling->active && !filling->ended && has_fill_room(ps) &&
            !mu__is_behind(ctx, p->streams[TO_LEARNER].node)) {
-        if (!find_bytes(p, &shard))
-            send_fill_end(ctx, ps, p);
-        else if (!send_bytes(ctx, ps, p, &shard))
+        if (!find_bytes(p, &shard)) {
+            if (!send_rows(ctx, ps, p) && filling->active)
+                send_fill_end(ctx, ps, p);
+        } else if (!send_bytes(ctx, ps, p, &shard)) {
             return;
+        }
     }
     if (filling->active && !filling->ended)
         mu__stream_arm(ctx, ps);
@@ -425,6 +439,22 @@ static void take_fill_data(struct mu__ctx *ctx, struct ps *ps, struct partition 
     check_taken(ctx, ps, p, mu__store_put_bytes(p->store, &bytes, &error), &error);
 }
 
+static void take_fill_table(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__fill_table *body)
+{
+    mu_error error = {.code = 0};
+
+    check_taken(ctx, ps, p, mu__ps_take_fill_table(p, body, &error), &error);
+}
+
+static void take_fill_rows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                           const struct mu__fill_rows *body)
+{
+    mu_error error = {.code = 0};
+
+    check_taken(ctx, ps, p, mu__ps_take_fill_rows(p, body, &error), &error);
+}
+
 static void take_fill_end(struct ps *ps, struct partition *p,
                           const struct mu__fill_end *body)
 {
@@ -452,6 +482,10 @@ void mu__fill_take(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         take_fill_shard(ctx, ps, p, body);
     else if (msg->kind == MU__FILL_DATA)
         take_fill_data(ctx, ps, p, body);
+    else if (msg->kind == MU__FILL_TABLE)
+        take_fill_table(ctx, ps, p, body);
+    else if (msg->kind == MU__FILL_ROWS)
+        take_fill_rows(ctx, ps, p, body);
     else
         take_fill_end(ps, p, body);
 }
@@ -506,6 +540,28 @@ void mu__fill_on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     mu__fill_take(ctx, state, p, msg);
     send_taken(ctx, p, msg->from.node, body->data.size);
+}
+
+void mu__fill_on_table(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__fill_table *body = mu__body(msg);
+    struct partition *p =
+        learner_of(ctx, state, body->partition, body->view, msg->from.node);
+
+    if (p != NULL)
+        mu__fill_take(ctx, state, p, msg);
+}
+
+void mu__fill_on_rows(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__fill_rows *body = mu__body(msg);
+    struct partition *p =
+        learner_of(ctx, state, body->partition, body->view, msg->from.node);
+
+    if (p == NULL || !p->filling.active)
+        return;
+    mu__fill_take(ctx, state, p, msg);
+    send_taken(ctx, p, msg->from.node, body->rows.size);
 }
 
 void mu__fill_on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

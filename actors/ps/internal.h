@@ -12,6 +12,7 @@
 #define MU_ACTORS_PS_INTERNAL_H
 
 #include "actors/ps/slots/slots.h"
+#include "actors/ps/tables/table_set.h"
 #include "actors/ps/variable_store.h"
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
@@ -87,6 +88,7 @@ struct mu__variable_store {
     struct variable *visited; /* by mu__store_visit; NULL: none, or all were */
     bool visited_removed;     /* `visited` is the one behind it */
     struct mu__store_totals totals;
+    struct mu__table_set tables;
     struct mu__list snapshots; /* store_snapshots.c */
     uint64_t copied;           /* bytes, unless several stores count together */
 };

@@ -589,6 +589,7 @@ static void end_ps(struct mu__ctx *ctx, void *state)
 static const struct mu__handler handlers[] = {
     {MU__VAR_OPEN, on_mutation},
     {MU__VAR_READ, on_variable_read},
+    {MU__TABLE_LOOKUP, mu__ps_on_table_lookup},
     {MU__VAR_WRITE, on_mutation},
     {MU__EFFECT_WRITE, on_mutation},
     {MU__CLOCK_SET, on_mutation},
@@ -609,6 +610,8 @@ static const struct mu__handler handlers[] = {
     {MU__FILL_CLOCK, mu__ps_on_fill_clock},
     {MU__FILL_SHARD, mu__fill_on_shard},
     {MU__FILL_DATA, mu__fill_on_data},
+    {MU__FILL_TABLE, mu__fill_on_table},
+    {MU__FILL_ROWS, mu__fill_on_rows},
     {MU__FILL_END, mu__fill_on_end},
     {MU__FILL_TAKEN, mu__fill_on_taken},
     {MU__STATUS_GET, mu__ps_on_status_get},

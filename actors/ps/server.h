@@ -5,6 +5,7 @@
  *     stream.c      records to the other replicas, and answers that wait for them
  *     filling.c     a learner gets what a partition holds
  *     snapshots.c   clients read what a partition held at one record, and give it back
+ *     tables/           look-ups of rows; tables in copies of a partition
  *     clock_requests.c  clocks: requests, filling, members that are lost
  *     ps_status.c   what the status shows
  *     ps_journal.h  records to a file, and what is read of it at the start
@@ -35,6 +36,7 @@
 #include "actors/ps/journal/journal_state.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/staging.h"
+#include "actors/ps/tables/table_set.h"
 #include "actors/ps/variable_store.h"
 #include "actors/ps/writers.h"
 
@@ -74,13 +76,14 @@ struct held_message {
 
 /* A primary's side of a filling; of a learner's only what says so. */
 struct filling {
-    bool active;     /* a learner, too: it was begun */
-    bool slots;      /* the next bytes are those of the slots, */
-    uint64_t offset; /* from here, */
-    uint64_t id;     /* of this shard; 0: of the next one */
-    bool ended;      /* a learner, too: the last piece was sent, or has come */
-    uint64_t sent;   /* bytes, */
-    uint64_t taken;  /* and of these acknowledged */
+    bool active;                  /* a learner, too: it was begun */
+    bool slots;                   /* the next bytes are those of the slots, */
+    uint64_t offset;              /* from here, */
+    uint64_t id;                  /* of this shard; 0: of the next one */
+    struct mu__table_cursor rows; /* behind the last shard: */
+    bool ended;     /* a learner, too: the last piece was sent, or has come */
+    uint64_t sent;  /* bytes, */
+    uint64_t taken; /* and of these acknowledged */
 };
 
 /* The window of all fillings by this server. It grows while pieces are acknowledged soon,

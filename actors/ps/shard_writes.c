@@ -409,25 +409,69 @@ static int make_all_slots(struct mu__variable_store *store,
     return rv;
 }
 
+static int check_shard_write(struct mu__variable_store *store,
+                             const struct mu__store_write *write, mu_error *ret_error)
+{
+    struct variable *v = mu__shard_find_by_id(store, write->id, ret_error);
+    int rv;
+
+    if (v == NULL)
+        return -MU_ENOTFOUND;
+    rv = check_write(v, write, ret_error);
+    if (rv == 0 && v->stage != READY)
+        rv = refuse_unready(v, ret_error);
+    return rv == 0 ? check_fit(v, write, ret_error) : rv;
+}
+
+static struct mu__table_write table_write_of(const struct mu__store_write *write)
+{
+    return (struct mu__table_write){write->id, write->operation, write->data};
+}
+
+static int check_table_write(struct mu__variable_store *store,
+                             const struct mu__store_write *write, mu_error *ret_error)
+{
+    const struct mu__table_write of_table = table_write_of(write);
+
+    if (write->offset != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a write to a table is one piece: one at %" PRIu64
+                            " has come",
+                            write->offset);
+    return mu__tables_check(&store->tables, &of_table, ret_error);
+}
+
 int mu__store_check_batch(struct mu__variable_store *store,
                           const struct mu__store_write *first, mu_error *ret_error)
 {
-    for (const struct mu__store_write *write = first; write != NULL;
-         write = write->next) {
-        struct variable *v = mu__shard_find_by_id(store, write->id, ret_error);
-        int rv;
+    int rv = 0;
 
-        if (v == NULL)
-            return -MU_ENOTFOUND;
-        rv = check_write(v, write, ret_error);
-        if (rv == 0 && v->stage != READY)
-            rv = refuse_unready(v, ret_error);
-        if (rv == 0)
-            rv = check_fit(v, write, ret_error);
-        if (rv != 0)
-            return rv;
-    }
-    return make_all_slots(store, first, ret_error);
+    mu__tables_begin_batch(&store->tables);
+    for (const struct mu__store_write *write = first; write != NULL && rv == 0;
+         write = write->next)
+        rv = mu__write_is_of_table(write->operation)
+                 ? check_table_write(store, write, ret_error)
+                 : check_shard_write(store, write, ret_error);
+    return rv == 0 ? make_all_slots(store, first, ret_error) : rv;
+}
+
+static void apply_shard_write(struct mu__variable_store *store,
+                              const struct mu__store_write *write)
+{
+    struct variable *v = mu__map_get(&store->by_id, write->id);
+    int rv = 0;
+
+    assert(v != NULL && v->stage == READY);
+    mu__shard_will_change(store, v);
+    if (write->operation == MU__WRITE_ASSIGN)
+        memcpy(v->data + write->offset, write->data.data, write->data.size);
+    else if (write->operation == MU__WRITE_GRADIENT)
+        mu__gradient_apply(v, write);
+    else
+        rv = operations[write->operation].run(store, v, write, NULL);
+    assert(rv == 0);
+    (void)rv;
+    count_write(v, write);
 }
 
 void mu__store_apply_batch(struct mu__variable_store *store,
@@ -435,19 +479,11 @@ void mu__store_apply_batch(struct mu__variable_store *store,
 {
     for (const struct mu__store_write *write = first; write != NULL;
          write = write->next) {
-        struct variable *v = mu__map_get(&store->by_id, write->id);
-        int rv = 0;
+        const struct mu__table_write of_table = table_write_of(write);
 
-        assert(v != NULL && v->stage == READY);
-        mu__shard_will_change(store, v);
-        if (write->operation == MU__WRITE_ASSIGN)
-            memcpy(v->data + write->offset, write->data.data, write->data.size);
-        else if (write->operation == MU__WRITE_GRADIENT)
-            mu__gradient_apply(v, write);
+        if (mu__write_is_of_table(write->operation))
+            mu__tables_apply(&store->tables, &of_table);
         else
-            rv = operations[write->operation].run(store, v, write, NULL);
-        assert(rv == 0);
-        (void)rv;
-        count_write(v, write);
+            apply_shard_write(store, write);
     }
 }

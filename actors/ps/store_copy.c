@@ -167,7 +167,9 @@ uint64_t mu__store_sample(const struct mu__variable_store *store, uint64_t id,
     const struct variable *v = mu__map_get(&store->by_id, id);
     uint64_t sum;
 
-    if (v == NULL || offset > v->bytes || size > v->bytes - offset)
+    if (v == NULL)
+        return mu__tables_sample(&store->tables, id);
+    if (offset > v->bytes || size > v->bytes - offset)
         return 0;
     sum = v->version + 1 + (v->slots.step << 8) + v->slots.kind;
     if (size <= SAMPLE_BYTES)

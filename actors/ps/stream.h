@@ -153,6 +153,8 @@ void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__fill_on_table(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__fill_on_rows(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_taken(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
@@ -165,6 +167,21 @@ void mu__snapshot_on_close(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 /* Open the snapshot that a message asks for; false: that has to wait. */
 bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                         const struct mu__msg *msg);
+
+/* ---- table_requests.c ---- */
+
+void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* The tables of a partition, as a part of what a learner is filled with; then rows, piece
+ * by piece. False of the latter: there are no more. */
+bool mu__ps_put_tables(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       mu__fill_put_fn put);
+bool mu__ps_next_rows(const struct partition *p, struct mu__table_cursor *cursor,
+                      struct mu__fill_rows *ret_body);
+int mu__ps_take_fill_table(struct partition *p, const struct mu__fill_table *body,
+                           mu_error *ret_error);
+int mu__ps_take_fill_rows(struct partition *p, const struct mu__fill_rows *body,
+                          mu_error *ret_error);
 
 /* A mutation: WINDOWS_PUT. */
 void mu__snapshot_apply_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,

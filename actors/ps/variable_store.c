@@ -295,7 +295,18 @@ struct mu__variable_store *mu__store_new(const struct mu__store_limits *limits,
         return NULL;
     store->limits = *limits;
     store->incarnation = incarnation;
+    mu__tables_init(&store->tables,
+                    &(struct mu__table_memory){limits->bytes_max,
+                                               limits->bytes_used != NULL
+                                                   ? limits->bytes_used
+                                                   : &store->totals.bytes},
+                    incarnation);
     return store;
+}
+
+struct mu__table_set *mu__store_tables(struct mu__variable_store *store)
+{
+    return &store->tables;
 }
 
 void mu__store_free(struct mu__variable_store *store)
@@ -305,6 +316,7 @@ void mu__store_free(struct mu__variable_store *store)
     if (store == NULL)
         return;
     mu__snapshots_drop(store);
+    mu__tables_done(&store->tables);
     for (struct variable *v = oldest_shard(store); v != NULL; v = next) {
         next = next_shard(v);
         mu__shard_drop_transfers(store, v, 0);

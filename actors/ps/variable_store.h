@@ -14,20 +14,9 @@
 #ifndef MU_ACTORS_VARIABLE_STORE_H
 #define MU_ACTORS_VARIABLE_STORE_H
 
+#include "actors/messages/limits.h"
 #include "actors/ps/shape.h"
 #include "runtime/kernel/pid.h"
-
-/* What a write does; the numbers are part of the wire format. */
-enum mu__write_operation {
-    MU__WRITE_ASSIGN = 1, /* replace; in pieces, in order, as one transfer */
-    MU__WRITE_ZERO = 2,   /* replace by zeros; no data */
-    MU__WRITE_ADD = 3,
-    MU__WRITE_GRADIENT = 4, /* by a rule (slots/slots.h) */
-    MU__WRITE_ABANDON = 6,  /* forget a transfer that was begun, a creation, or (variable
-                               0) an open that waits; no answer */
-    MU__WRITE_COMMIT = 7    /* the creator's: shard 0 has its content too; no data, and
-                               not counted as a write */
-};
 
 /* Bounds. A request beyond one is refused with -MU_EEXHAUSTED, naming it. */
 struct mu__store_limits {
@@ -44,6 +33,7 @@ struct mu__store_limits {
 extern const struct mu__store_limits mu__store_limits_default;
 
 struct mu__variable_store;
+struct mu__table_set;
 
 /* `limits` is copied. `incarnation` is a random number of this life of the server: ids
  * follow from it, so that an id of a former life is unknown. NULL when out of memory. */
@@ -137,9 +127,12 @@ int mu__store_write(struct mu__variable_store *store,
                     const struct mu__store_write *request, mu_error *ret_error,
                     uint64_t *ret_version);
 
+/* The tables of this store. */
+struct mu__table_set *mu__store_tables(struct mu__variable_store *store);
+
 /* Whether all writes of a batch could be applied now: ASSIGN (of a part too, which
- * becomes visible at once), ADD, GRADIENT. Gets the memory that they need. Errors
- * are those of mu__store_write. */
+ * becomes visible at once), ADD, GRADIENT, TABLE_.... Gets the memory that they
+ * need. Errors are those of mu__store_write. */
 int mu__store_check_batch(struct mu__variable_store *store,
                           const struct mu__store_write *first, mu_error *ret_error);
 
@@ -156,7 +149,8 @@ bool mu__store_has_node(const struct mu__variable_store *store, uint32_t node);
 void mu__store_forget_nodes(struct mu__variable_store *store);
 
 /* Of the shard's version, its slots' step, and a few elements of the range, as they are
- * now; 0: there is no such shard or range. */
+ * now; or of what came of the last write to a table; 0: there is none, or no such
+ * range. */
 uint64_t mu__store_sample(const struct mu__variable_store *store, uint64_t id,
                           uint64_t offset, uint64_t size);
 

@@ -96,6 +96,19 @@ static inline void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         memcpy(answer->data, body->data.data, body->data.size);
 }
 
+static inline void on_rows(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__table_rows *body = mu__body(msg);
+    struct answer *answer = add_answer(msg->kind, body->token, body->code);
+
+    (void)ctx;
+    (void)state;
+    answer->size = body->rows.size;
+    assert_true(body->rows.size <= sizeof answer->data);
+    if (body->rows.size > 0)
+        memcpy(answer->data, body->rows.data, body->rows.size);
+}
+
 static inline void on_effect_written(struct mu__ctx *ctx, void *state,
                                      struct mu__msg *msg)
 {
@@ -125,7 +138,7 @@ static inline void on_serves(struct mu__ctx *ctx, void *state, struct mu__msg *m
 static const struct mu__handler client_handlers[] = {
     {MU__VAR_OPENED, on_opened},   {MU__VAR_DATA, on_data},
     {MU__VAR_WRITTEN, on_written}, {MU__EFFECT_WRITTEN, on_effect_written},
-    {MU__SERVES, on_serves},
+    {MU__TABLE_ROWS, on_rows},     {MU__SERVES, on_serves},
 };
 
 static const struct mu__behavior client_behavior = {

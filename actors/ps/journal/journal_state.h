@@ -3,6 +3,7 @@
 #define MU_ACTORS_PS_JOURNAL_STATE_H
 
 #include "actors/partitions.h"
+#include "actors/ps/tables/table_set.h"
 #include "muster/error.h"
 
 struct mu__journal;
@@ -17,8 +18,9 @@ struct ps_snapshot {
     uint32_t ids_count;
     uint32_t at; /* the next bytes are of this one */
     uint64_t offset;
-    bool slots;           /* or of the content */
-    uint64_t begun_ms;    /* the last one; 0: none was */
+    bool slots;                   /* or of the content */
+    struct mu__table_cursor rows; /* behind the last shard */
+    uint64_t begun_ms;            /* the last one; 0: none was */
     uint64_t spare_bytes; /* in which the file may be larger than twice the variables */
 };
 

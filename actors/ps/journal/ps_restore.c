@@ -150,6 +150,8 @@ static int restore_record(void *owner, struct mu__msg *msg)
     case MU__FILL_CLOCK:
     case MU__FILL_SHARD:
     case MU__FILL_DATA:
+    case MU__FILL_TABLE:
+    case MU__FILL_ROWS:
     case MU__FILL_END:
         return read_fill(r, msg);
     case MU__EFFECT_WRITE:

@@ -66,6 +66,7 @@ static void begin_snapshot_of(struct mu__ctx *ctx, struct ps *ps, struct partiti
         if (mu__store_shard(p->store, snapshot->ids[i], &shard))
             (void)mu__fill_put_shard(ctx, ps, p, &shard, put_snapshot);
     snapshot->at = 0;
+    snapshot->rows = (struct mu__table_cursor){.table = 0};
     snapshot->offset = 0;
     snapshot->slots = false;
 }
@@ -111,6 +112,17 @@ static bool describe_next_bytes(struct ps_snapshot *snapshot,
     return true;
 }
 
+/* Rows of tables, behind the shards. */
+static uint32_t put_next_rows(struct ps *ps, const struct partition *p)
+{
+    struct mu__fill_rows body;
+
+    if (!mu__ps_next_rows(p, &ps->journal.snapshot.rows, &body))
+        return 0;
+    (void)mu__ps_journal_put_new(ps, MU__FILL_ROWS, &body, sizeof body);
+    return body.rows.size;
+}
+
 /* Of the partition; returns how many. A shard that was removed meanwhile is left out. */
 static uint32_t put_next_bytes(struct ps *ps, const struct partition *p)
 {
@@ -127,7 +139,7 @@ static uint32_t put_next_bytes(struct ps *ps, const struct partition *p)
         snapshot->offset = 0;
         snapshot->slots = false;
     }
-    return 0;
+    return put_next_rows(ps, p);
 }
 
 /* ---- All of them ---- */

@@ -1,12 +1,12 @@
 /* Ids that are several times in one push. */
-#include "actors/ps/tables/table.h"
+#include "actors/ps/tables/table_part.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct pushed {
     uint64_t id;
-    uint32_t place;
+    uint32_t position;
 };
 
 static uint64_t pushed_id(const void *ids, uint32_t i)
@@ -32,7 +32,7 @@ static int compare_pushed(const void *a_, const void *b_)
 
     if (a->id != b->id)
         return a->id < b->id ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
+    return a->position < b->position ? -1 : a->position > b->position;
 }
 
 static void add_gradient(unsigned char *sum, const unsigned char *gradient, uint32_t dim)
@@ -65,7 +65,7 @@ int mu__table_sum_duplicates(const void *ids, const void *gradients, uint32_t co
     qsort(sorted, count, sizeof *sorted, compare_pushed);
     for (uint32_t i = 0; i < count; i++) {
         const unsigned char *gradient =
-            (const unsigned char *)gradients + sorted[i].place * bytes;
+            (const unsigned char *)gradients + sorted[i].position * bytes;
 
         if (i > 0 && sorted[i].id == sorted[i - 1].id) {
             add_gradient(to + (found - 1) * bytes, gradient, dim);

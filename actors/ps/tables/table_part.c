@@ -1,4 +1,4 @@
-#include "actors/ps/tables/table.h"
+#include "actors/ps/tables/table_part.h"
 
 #include "actors/partitions.h"
 
@@ -16,12 +16,43 @@ enum {
 #define NONE UINT32_MAX
 #define ROWS_MAX (NONE - 1)
 
-static uint64_t id_at(const void *ids, uint32_t i)
+static uint64_t row_id_at(const void *ids, uint32_t i)
 {
     uint64_t id;
 
     memcpy(&id, (const unsigned char *)ids + (size_t)i * sizeof id, sizeof id);
     return id;
+}
+
+/* Floats of the slots of a row. */
+static uint32_t slot_floats(const struct mu__table_form *form)
+{
+    const struct mu__rule_kind *kind = mu__rule_kind(form->rule.kind);
+
+    return kind->slots * form->dim + kind->row_slots;
+}
+
+uint32_t mu__table_row_bytes(const struct mu__table_form *form)
+{
+    return MU__TABLE_ROW_HEAD + (form->dim + slot_floats(form)) * (uint32_t)sizeof(float);
+}
+
+int mu__table_form_check(const struct mu__table_form *form, mu_error *ret_error)
+{
+    int rv = mu__initial_check(&form->initial, ret_error);
+
+    if (rv == 0)
+        rv = mu__rule_check(&form->rule, MU_F32, ret_error);
+    if (rv != 0)
+        return rv;
+    if (form->dim == 0 || form->dim > MU__TABLE_DIM_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "rows of %" PRIu32 " numbers: expected 1 to %d", form->dim,
+                            MU__TABLE_DIM_MAX);
+    if (mu__rule_kind(form->rule.kind)->dense_only)
+        return mu_error_set(ret_error, -MU_EINVALID, "%s is not for rows of tables",
+                            mu__rule_kind(form->rule.kind)->name);
+    return 0;
 }
 
 void mu__table_init(struct mu__table *table, const struct mu__table_form *form,
@@ -34,13 +65,13 @@ void mu__table_init(struct mu__table *table, const struct mu__table_form *form,
         table->slab_rows *= 2;
 }
 
-static void count_bytes(struct mu__table *table, uint64_t bytes)
+static void charge_bytes(struct mu__table *table, uint64_t bytes)
 {
     table->bytes += bytes;
     *table->memory.bytes_used += bytes;
 }
 
-static void discount_bytes(struct mu__table *table, uint64_t bytes)
+static void discharge_bytes(struct mu__table *table, uint64_t bytes)
 {
     table->bytes -= bytes;
     *table->memory.bytes_used -= bytes;
@@ -52,7 +83,7 @@ void mu__table_done(struct mu__table *table)
         free(table->slabs[i]);
     free(table->slabs);
     free(table->index);
-    discount_bytes(table, table->bytes);
+    discharge_bytes(table, table->bytes);
 }
 
 /* ---- Rows ---- */
@@ -109,14 +140,15 @@ static uint32_t find_slot(const struct mu__table *table, uint64_t id, uint64_t h
     while (table->index[slot] != 0) {
         uint64_t entry = table->index[slot];
 
-        if (is_tagged(entry, hash) && id_at(row_at(table, (uint32_t)entry - 1), 0) == id)
+        if (is_tagged(entry, hash) &&
+            row_id_at(row_at(table, (uint32_t)entry - 1), 0) == id)
             break;
         slot = (slot + 1) & mask_of(table);
     }
     return slot;
 }
 
-static uint32_t find_row(const struct mu__table *table, uint64_t id, uint64_t hash)
+static uint32_t find_id_row(const struct mu__table *table, uint64_t id, uint64_t hash)
 {
     if (table->index == NULL)
         return NONE;
@@ -132,7 +164,7 @@ static uint64_t index_room(uint32_t bits)
 static void fill_index(struct mu__table *table)
 {
     for (uint32_t row = 0; row < table->rows; row++) {
-        uint64_t hash = hash_in(table, id_at(row_at(table, row), 0));
+        uint64_t hash = hash_in(table, row_id_at(row_at(table, row), 0));
         uint32_t slot = slot_of(table, hash);
 
         while (table->index[slot] != 0)
@@ -149,15 +181,15 @@ static void remove_entry(struct mu__table *table, uint32_t slot)
 
     for (;;) {
         uint64_t entry;
-        uint32_t wanted;
+        uint32_t home;
 
         at = (at + 1) & mask;
         entry = table->index[at];
         if (entry == 0)
             break;
-        wanted =
-            slot_of(table, hash_in(table, id_at(row_at(table, (uint32_t)entry - 1), 0)));
-        if (((at - wanted) & mask) < ((at - slot) & mask))
+        home = slot_of(table,
+                       hash_in(table, row_id_at(row_at(table, (uint32_t)entry - 1), 0)));
+        if (((at - home) & mask) < ((at - slot) & mask))
             continue;
         table->index[slot] = entry;
         slot = at;
@@ -167,10 +199,16 @@ static void remove_entry(struct mu__table *table, uint32_t slot)
 
 /* ---- Room ---- */
 
+static bool has_memory(const struct mu__table *table, uint64_t bytes)
+{
+    return *table->memory.bytes_used <= table->memory.bytes_max &&
+           bytes <= table->memory.bytes_max - *table->memory.bytes_used;
+}
+
 static int refuse_memory(const struct mu__table *table, uint64_t bytes,
                          mu_error *ret_error)
 {
-    if (bytes > table->memory.bytes_max - *table->memory.bytes_used)
+    if (!has_memory(table, bytes))
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%" PRIu64 " bytes more: the server holds %" PRIu64
                             " of at most %" PRIu64,
@@ -184,11 +222,11 @@ static void *get_bytes(struct mu__table *table, uint64_t bytes)
 {
     void *memory;
 
-    if (bytes > table->memory.bytes_max - *table->memory.bytes_used)
+    if (!has_memory(table, bytes))
         return NULL;
     memory = calloc((size_t)bytes, 1);
     if (memory != NULL)
-        count_bytes(table, bytes);
+        charge_bytes(table, bytes);
     return memory;
 }
 
@@ -206,7 +244,7 @@ static int reserve_index(struct mu__table *table, uint64_t rows, mu_error *ret_e
     if (index == NULL)
         return refuse_memory(table, sizeof *index << bits, ret_error);
     free(table->index);
-    discount_bytes(table, former);
+    discharge_bytes(table, former);
     table->index = index;
     table->index_bits = bits;
     fill_index(table);
@@ -224,7 +262,7 @@ static int reserve_slab(struct mu__table *table, mu_error *ret_error)
 
         if (slabs == NULL)
             return refuse_memory(table, 0, ret_error);
-        count_bytes(table, (room - table->slabs_room) * sizeof *slabs);
+        charge_bytes(table, (room - table->slabs_room) * sizeof *slabs);
         table->slabs = slabs;
         table->slabs_room = room;
     }
@@ -254,11 +292,21 @@ static int reserve_rows(struct mu__table *table, uint64_t rows, mu_error *ret_er
 int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
                       mu_error *ret_error)
 {
-    uint64_t rows = table->rows;
+    uint64_t rows = table->rows + table->reserved;
+    int rv;
 
     for (uint32_t i = 0; i < count; i++)
-        rows += find_row(table, id_at(ids, i), hash_in(table, id_at(ids, i))) == NONE;
-    return rows == table->rows ? 0 : reserve_rows(table, rows, ret_error);
+        rows += find_id_row(table, row_id_at(ids, i),
+                            hash_in(table, row_id_at(ids, i))) == NONE;
+    rv = rows == table->rows ? 0 : reserve_rows(table, rows, ret_error);
+    if (rv == 0)
+        table->reserved = rows - table->rows;
+    return rv;
+}
+
+void mu__table_unreserve(struct mu__table *table)
+{
+    table->reserved = 0;
 }
 
 /* ---- Look-ups ---- */
@@ -268,7 +316,7 @@ static void hash_batch(const struct mu__table *table, const void *ids, uint32_t 
                        uint64_t *ret_hashes)
 {
     for (uint32_t i = 0; i < count; i++) {
-        ret_hashes[i] = hash_in(table, id_at(ids, i));
+        ret_hashes[i] = hash_in(table, row_id_at(ids, i));
         __builtin_prefetch(&table->index[slot_of(table, ret_hashes[i])]);
     }
 }
@@ -298,10 +346,10 @@ static void look_up_batch(const struct mu__table *table, const void *ids, uint32
     for (uint32_t i = 0; i < count; i++)
         prefetch_row(table, hashes[i]);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t row = find_row(table, id_at(ids, i), hashes[i]);
+        uint32_t row = find_id_row(table, row_id_at(ids, i), hashes[i]);
 
         if (row == NONE)
-            mu__initial_row(&table->form.initial, id_at(ids, i), table->form.dim,
+            mu__initial_row(&table->form.initial, row_id_at(ids, i), table->form.dim,
                             rows + i * bytes);
         else
             memcpy(rows + i * bytes, row_at(table, row) + MU__TABLE_ROW_HEAD, bytes);
@@ -321,7 +369,7 @@ void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t c
         if (table->index != NULL)
             look_up_batch(table, at, some, to);
         for (uint32_t k = 0; table->index == NULL && k < some; k++)
-            mu__initial_row(&table->form.initial, id_at(at, k), table->form.dim,
+            mu__initial_row(&table->form.initial, row_id_at(at, k), table->form.dim,
                             to + k * bytes);
     }
 }
@@ -340,15 +388,30 @@ static uint32_t append_row(struct mu__table *table, uint64_t id, uint32_t slot,
     return row;
 }
 
+/* Where the slots of a row begin. */
+static void find_slots(const struct mu__table *table, unsigned char *row,
+                       void *ret_slots[MU__RULE_SLOTS_MAX])
+{
+    const struct mu__rule_kind *kind = mu__rule_kind(table->form.rule.kind);
+    float *at = floats_of(row) + table->form.dim;
+
+    for (unsigned i = 0; i < MU__RULE_SLOTS_MAX; i++) {
+        ret_slots[i] = i < kind->slots + kind->row_slots ? at : NULL;
+        at += i < kind->slots ? table->form.dim : 1;
+    }
+}
+
 static void start_row(const struct mu__table *table, uint64_t id, unsigned char *row)
 {
     const struct mu__table_form *form = &table->form;
-    float *slots = floats_of(row) + form->dim;
+    void *slots[MU__RULE_SLOTS_MAX];
 
     memset(row + sizeof id, 0, MU__TABLE_ROW_HEAD - sizeof id);
     mu__initial_row(&form->initial, id, form->dim, floats_of(row));
-    for (uint32_t i = 0; i < form->dim * form->slots; i++)
-        slots[i] = form->slot_start;
+    find_slots(table, row, slots);
+    for (unsigned i = 0; i < MU__RULE_SLOTS_MAX && slots[i] != NULL; i++)
+        mu__rule_slot_fill(&form->rule, MU_F32, i, slots[i],
+                           i < mu__rule_kind(form->rule.kind)->slots ? form->dim : 1);
 }
 
 static unsigned char *need_row(struct mu__table *table, uint64_t id)
@@ -378,30 +441,59 @@ static uint64_t sample_row(const struct mu__table *table, const unsigned char *r
     return sum;
 }
 
-static uint64_t push_row(struct mu__table *table, uint64_t id,
-                         const unsigned char *gradient, mu__table_rule_fn apply,
-                         const void *rule)
+/* One more push of a row. */
+static uint32_t count_push(unsigned char *row)
 {
-    float aligned[MU__TABLE_DIM_MAX];
-    unsigned char *row = need_row(table, id);
     uint32_t pushes;
 
-    memcpy(aligned, gradient, table->form.dim * sizeof(float));
-    memcpy(&pushes, row + sizeof id, sizeof pushes);
+    memcpy(&pushes, row + sizeof(uint64_t), sizeof pushes);
     pushes += pushes < UINT32_MAX;
-    memcpy(row + sizeof id, &pushes, sizeof pushes);
-    apply(rule, floats_of(row), floats_of(row) + table->form.dim, aligned,
-          table->form.dim, pushes);
+    memcpy(row + sizeof(uint64_t), &pushes, sizeof pushes);
+    return pushes;
+}
+
+/* A rule at the step for which it was prepared last. */
+struct rule_at_step {
+    const struct mu__rule *rule;
+    bool is_by_row;
+    uint64_t step;
+    struct mu__rule_at at;
+};
+
+static void prepare_step(struct rule_at_step *rule, uint32_t pushes)
+{
+    if (!rule->is_by_row || rule->step == pushes)
+        return;
+    rule->step = pushes;
+    rule->at = mu__rule_prepare(rule->rule, MU_F32, pushes);
+}
+
+static uint64_t push_row(struct mu__table *table, uint64_t id, const void *gradient,
+                         struct rule_at_step *rule)
+{
+    unsigned char *row = need_row(table, id);
+    void *slots[MU__RULE_SLOTS_MAX];
+
+    prepare_step(rule, count_push(row));
+    find_slots(table, row, slots);
+    mu__rule_run(&rule->at, floats_of(row), slots, gradient, table->form.dim);
+    mu__rule_finish(&rule->at, floats_of(row), slots, table->form.dim);
     return sample_row(table, row);
 }
 
 uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gradients,
-                        uint32_t count, mu__table_rule_fn apply, const void *rule)
+                        uint32_t count, const struct mu__rule *rule)
 {
+    struct rule_at_step at = {
+        .rule = rule,
+        .is_by_row = rule->step == 0 && mu__rule_kind(rule->kind)->is_stepped,
+        .step = rule->step == 0 ? 1 : rule->step,
+    };
     size_t bytes = table->form.dim * sizeof(float);
     uint64_t hashes[BATCH];
     uint64_t sum = 0;
 
+    at.at = mu__rule_prepare(rule, MU_F32, at.step);
     for (uint32_t i = 0; i < count; i++) {
         const unsigned char *batch = (const unsigned char *)ids + i * sizeof(uint64_t);
         uint32_t some = count - i < BATCH ? count - i : BATCH;
@@ -411,8 +503,8 @@ uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gr
             for (uint32_t k = 0; k < some; k++)
                 prefetch_row(table, hashes[k]);
         }
-        sum += push_row(table, id_at(ids, i),
-                        (const unsigned char *)gradients + i * bytes, apply, rule);
+        sum += push_row(table, row_id_at(ids, i),
+                        (const unsigned char *)gradients + i * bytes, &at);
     }
     return sum;
 }
@@ -420,7 +512,7 @@ uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gr
 bool mu__table_delete(struct mu__table *table, uint64_t id)
 {
     uint64_t hash = hash_in(table, id);
-    uint32_t row = find_row(table, id, hash);
+    uint32_t row = find_id_row(table, id, hash);
     uint32_t last = table->rows - 1;
     uint64_t last_id;
 
@@ -428,7 +520,7 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
         return false;
     remove_entry(table, find_slot(table, id, hash));
     if (row != last) {
-        last_id = id_at(row_at(table, last), 0);
+        last_id = row_id_at(row_at(table, last), 0);
         hash = hash_in(table, last_id);
         table->index[find_slot(table, last_id, hash)] = entry_of(hash, row);
         memcpy(row_at(table, row), row_at(table, last), table->row_bytes);
@@ -440,8 +532,11 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
 int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
                       mu_error *ret_error)
 {
-    uint64_t id = id_at(copy, 0);
-    int rv = mu__table_reserve(table, copy, 1, ret_error);
+    uint64_t id = row_id_at(copy, 0);
+    int rv;
+
+    mu__table_unreserve(table);
+    rv = mu__table_reserve(table, copy, 1, ret_error);
 
     if (rv == 0)
         memcpy(need_row(table, id), copy, table->row_bytes);

@@ -1,18 +1,23 @@
 /* One partition's part of a table, as plain data: what rows are, who makes them, and that
  * a simple list behaves alike. */
-#include "actors/ps/tables/table.h"
+#include "actors/ps/tables/table_part.h"
 #include "tests/support/test.h"
 
 #include <math.h>
 
 enum { DIM = 3 };
 
+#define SGD_OF_RATE_1                                       \
+    {                                                       \
+        .kind = MU__RULE_SGD, .numbers = { [MU__RATE] = 1 } \
+    }
+
 struct part {
     struct mu__table table;
     uint64_t used;
 };
 
-static const struct mu__table_form zeros_form = {.dim = DIM};
+static const struct mu__table_form zeros_form = {.dim = DIM, .rule = SGD_OF_RATE_1};
 
 static void part_init(struct part *part, const struct mu__table_form *form,
                       uint64_t bytes_max)
@@ -42,25 +47,16 @@ static int part_tear_down(void **state)
     return 0;
 }
 
-/* x = x - rate * gradient, as everybody writes it. */
-static void descend(const void *rule, float *row, float *slots, const float *gradient,
-                    uint32_t dim, uint32_t pushes)
-{
-    (void)slots;
-    (void)pushes;
-    for (uint32_t i = 0; i < dim; i++)
-        row[i] -= *(const float *)rule * gradient[i];
-}
-
 /* Push a gradient that is the same in each column. */
 static int push_one(struct part *part, uint64_t id, float gradient)
 {
-    const float rate = 1;
     float gradients[DIM] = {gradient, gradient, gradient};
-    int rv = mu__table_reserve(&part->table, &id, 1, NULL);
+    int rv;
 
+    mu__table_unreserve(&part->table);
+    rv = mu__table_reserve(&part->table, &id, 1, NULL);
     if (rv == 0)
-        (void)mu__table_push(&part->table, &id, gradients, 1, descend, &rate);
+        (void)mu__table_push(&part->table, &id, gradients, 1, &part->table.form.rule);
     return rv;
 }
 
@@ -116,6 +112,63 @@ TEST_ON(test_a_deleted_row_begins_anew, struct part *part, part_set_up, part_tea
                      3);
     assert_int_equal(push_one(part, 1, 5), 0);
     assert_true(look_up_one(part, 1, 0) == -5);
+}
+
+/* ---- Rules ---- */
+
+/* A row that comes late has its own first step: Adam's is as large as the rate, whatever
+ * the gradient. */
+TEST(test_a_row_has_its_own_step)
+{
+    const struct mu__table_form form = {.dim = DIM,
+                                        .rule = mu__rule_defaults(MU__RULE_ADAM)};
+    struct part part;
+
+    part_init(&part, &form, 1 << 20);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(push_one(&part, 1, 3), 0);
+    assert_int_equal(push_one(&part, 2, 5), 0);
+    assert_true(fabs((double)look_up_one(&part, 2, 0) + 0.001) < 1e-8);
+    assert_true(fabs((double)look_up_one(&part, 1, 0) + 0.1) < 1e-6);
+    mu__table_done(&part.table);
+}
+
+TEST(test_slots_begin_as_the_rule_says)
+{
+    const struct mu__table_form form = {.dim = DIM,
+                                        .rule = mu__rule_defaults(MU__RULE_ADAGRAD)};
+    float slots[DIM];
+    struct part part;
+
+    part_init(&part, &form, 1 << 20);
+    assert_int_equal(push_one(&part, 1, 2), 0);
+    memcpy(slots, mu__table_row_at(&part.table, 0) + MU__TABLE_ROW_HEAD + sizeof slots,
+           sizeof slots);
+    for (int i = 0; i < DIM; i++)
+        assert_true(fabs((double)slots[i] - 4.1) < 1e-6);
+    mu__table_done(&part.table);
+}
+
+TEST(test_forms_that_are_refused)
+{
+    static const struct {
+        uint32_t dim;
+        uint32_t rule;
+        const char *words;
+    } rows[] = {
+        {0, MU__RULE_SGD, "rows of 0 numbers"},
+        {MU__TABLE_DIM_MAX + 1, MU__RULE_SGD, "expected 1 to 4096"},
+        {1, MU__RULE_LAMB, "lamb is not for rows of tables"},
+    };
+    mu_error error;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct mu__table_form form = {.dim = rows[i].dim,
+                                            .rule = mu__rule_defaults(rows[i].rule)};
+
+        assert_int_equal(mu__table_form_check(&form, &error), -MU_EINVALID);
+        assert_non_null(strstr(error.message, rows[i].words));
+    }
 }
 
 /* ---- Initial rows ---- */
@@ -257,7 +310,8 @@ TEST(test_a_push_beyond_a_bound_changes_nothing)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct mu__table_form form = {.dim = DIM, .rows_max = rows[i].rows_max};
+        const struct mu__table_form form = {
+            .dim = DIM, .rows_max = rows[i].rows_max, .rule = SGD_OF_RATE_1};
         const uint64_t ids[] = {1, 2, 3};
         struct part part;
         mu_error error;
@@ -277,20 +331,24 @@ TEST(test_memory_has_its_bound)
 {
     static const struct {
         uint32_t dim;
+        uint32_t rule;
         uint32_t slots;
-    } shapes[] = {{1, 0}, {8, 0}, {16, 1}, {64, 2}};
+    } shapes[] = {{1, MU__RULE_SGD, 0},
+                  {8, MU__RULE_SGD, 0},
+                  {16, MU__RULE_ADAGRAD, 1},
+                  {64, MU__RULE_ADAM, 2}};
 
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         const struct mu__table_form form = {.dim = shapes[s].dim,
-                                            .slots = shapes[s].slots};
+                                            .rule = mu__rule_defaults(shapes[s].rule)};
         double limit = 28 + 4.0 * shapes[s].dim * (1 + shapes[s].slots);
         struct part part;
 
         part_init(&part, &form, 1 << 30);
         for (uint64_t id = 1; id <= 60000; id++) {
+            mu__table_unreserve(&part.table);
             assert_int_equal(mu__table_reserve(&part.table, &id, 1, NULL), 0);
-            (void)mu__table_push(&part.table, &id, (float[64]){0}, 1, descend,
-                                 &(float){1});
+            (void)mu__table_push(&part.table, &id, (float[64]){0}, 1, &form.rule);
             if (id > 20000)
                 assert_true((double)part.table.bytes < 1.15 * limit * (double)id);
         }

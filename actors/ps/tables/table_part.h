@@ -11,12 +11,11 @@
 #ifndef MU_ACTORS_PS_TABLES_TABLE_H
 #define MU_ACTORS_PS_TABLES_TABLE_H
 
+#include "actors/messages/limits.h"
+#include "actors/ps/rules/rules.h"
 #include "actors/ps/tables/initial_row.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
-enum { MU__TABLE_DIM_MAX = 4096 }; /* floats of a row */
+enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };
 
 /* The memory of several parts together. A push beyond it is refused. */
 struct mu__table_memory {
@@ -24,13 +23,16 @@ struct mu__table_memory {
     uint64_t *bytes_used;
 };
 
+/* What all parts of a table have in common. */
 struct mu__table_form {
     uint32_t dim;
-    uint32_t slots;    /* floats of the rule's state, for each of the row's */
-    uint32_t rows_max; /* of this part; 0: as many as there is memory for */
-    float slot_start;  /* what they are at first */
+    uint32_t rows_max; /* of a part; 0: as many as there is memory for */
     struct mu__initial initial;
+    struct mu__rule rule; /* whose slots rows have */
 };
+
+/* -MU_EINVALID. */
+int mu__table_form_check(const struct mu__table_form *form, mu_error *ret_error);
 
 struct mu__table {
     struct mu__table_form form;
@@ -40,6 +42,7 @@ struct mu__table {
     uint64_t *index; /* row + 1, and 32 bits of the hash above; 0: empty */
     uint32_t index_bits;
     uint32_t rows;
+    uint64_t reserved;  /* more, for which there is memory */
     uint32_t row_bytes; /* in a slab: the id, the count of pushes, the row, the slots */
     uint32_t slab_rows; /* a power of two */
     unsigned char **slabs;
@@ -56,19 +59,19 @@ void mu__table_done(struct mu__table *table);
 void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
                       void *rows);
 
-/* Whether there is memory for the rows that these ids lack, and make it ready: then
- * mu__table_push cannot fail. -MU_EEXHAUSTED, -MU_ENOMEM: nothing has changed. */
+/* Whether there is memory for the rows that these ids lack, besides those that were
+ * reserved since mu__table_unreserve, and make it ready: then mu__table_push cannot fail.
+ * -MU_EEXHAUSTED, -MU_ENOMEM: nothing has changed. */
 int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
                       mu_error *ret_error);
-
-/* What a push does to a row; `pushes` counts this one, too. */
-typedef void (*mu__table_rule_fn)(const void *rule, float *row, float *slots,
-                                  const float *gradient, uint32_t dim, uint32_t pushes);
+void mu__table_unreserve(struct mu__table *table);
 
 /* Apply gradients of ids that are in rising order, each once (mu__table_sum_duplicates);
- * they were reserved. Returns a sum of what came of it. */
+ * they were reserved. The rule is of the kind of the table's; if it has no step, that of
+ * a row is the number of its pushes, this one included. Returns a sum of what came of
+ * it. */
 uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gradients,
-                        uint32_t count, mu__table_rule_fn apply, const void *rule);
+                        uint32_t count, const struct mu__rule *rule);
 
 /* Whether ids are in rising order, each once. */
 bool mu__table_is_sorted(const void *ids, uint32_t count);
@@ -82,7 +85,8 @@ int mu__table_sum_duplicates(const void *ids, const void *gradients, uint32_t co
 /* Delete a row; false: there is none. The last row takes its number. */
 bool mu__table_delete(struct mu__table *table, uint64_t id);
 
-/* A row as it is, for copies: the id, the count of pushes, then the row and the slots. */
+/* A row as it is, for copies: the id, the count of pushes, then the row and the slots.
+ * Those of one slab, `slab_rows` of them, follow each other. */
 const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t row);
 
 /* Set a row to such a copy. -MU_EEXHAUSTED, -MU_ENOMEM. */
@@ -91,9 +95,7 @@ int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
 
 enum { MU__TABLE_ROW_HEAD = 12 }; /* bytes of the id and the count */
 
-static inline uint32_t mu__table_row_bytes(const struct mu__table_form *form)
-{
-    return MU__TABLE_ROW_HEAD + form->dim * (1 + form->slots) * (uint32_t)sizeof(float);
-}
+/* Bytes of such a copy. */
+uint32_t mu__table_row_bytes(const struct mu__table_form *form);
 
 #endif

@@ -1,0 +1,40 @@
+/* Fields of the messages about tables: look-ups, and how a learner gets rows. Tables are
+ * opened and written to by EFFECT_WRITE (actors/ps/tables/table_writes.h). */
+#ifndef MU_ACTORS_MESSAGES_TABLE_FIELDS_H
+#define MU_ACTORS_MESSAGES_TABLE_FIELDS_H
+
+#include "actors/messages/partition_fields.h"
+
+/* The rows of ids, 8 bytes each in host byte order: those of a partition follow each
+ * other, as `spans` says (actors/ps/tables/lookup_spans.h). Several TABLE_ROWS answer,
+ * each for some ids: of spans whose partition is not served here in their generation,
+ * none. */
+#define MU__TABLE_LOOKUP_FIELDS(F, S)             \
+    F(S, REQUIRED, u64, token, 0)                 \
+    F(S, REQUIRED, u64, table, 0)                 \
+    F(S, REQUIRED, u32, dim, MU__TABLE_DIM_LIMIT) \
+    F(S, REQUIRED, raw, ids, MU__PIECE_BYTES_MAX) \
+    F(S, REQUIRED, bytes, spans, MU__PARTITIONS *MU__LOOKUP_SPAN_BYTES)
+
+/* Of `count` ids from number `first` on: the rows, or an error. MU_EAGAIN: they may be
+ * requested again. */
+#define MU__TABLE_ROWS_FIELDS(F, S)                \
+    F(S, REQUIRED, u64, token, 0)                  \
+    F(S, REQUIRED, u32, first, 0)                  \
+    F(S, REQUIRED, u32, count, 0)                  \
+    F(S, OPTIONAL, u32, code, 255)                 \
+    F(S, OPTIONAL, raw, rows, MU__PIECE_BYTES_MAX) \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* After FILL_BEGIN, a FILL_TABLE for each table: an open of it, packed. After the last
+ * FILL_DATA, FILL_ROWS, which the learner answers alike: rows as they are, with their
+ * slots. */
+#define MU__FILL_TABLE_FIELDS(F, S) \
+    MU__FILL_FIELDS(F, S)           \
+    F(S, REQUIRED, bytes, open, MU__TABLE_OPEN_LIMIT)
+#define MU__FILL_ROWS_FIELDS(F, S) \
+    MU__FILL_FIELDS(F, S)          \
+    F(S, REQUIRED, u64, table, 0)  \
+    F(S, REQUIRED, raw, rows, MU__PIECE_BYTES_MAX)
+
+#endif

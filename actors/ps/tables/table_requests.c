@@ -1,0 +1,214 @@
+/* Look-ups of rows, and tables in what a learner or a journal gets. */
+#include "actors/ps/stream.h"
+
+#include "actors/ps/tables/lookup_spans.h"
+#include "actors/ps/tables/table_set.h"
+
+#include "actors/keep.h"
+
+#include <stdlib.h>
+
+/* ---- Look-ups ---- */
+
+/* One that is being answered. Rows of spans whose records are acknowledged are sent
+ * together; others wait for theirs. */
+struct answering {
+    const struct mu__table_lookup *body;
+    mu__pid from;
+    uint8_t *rows;
+    uint32_t row_bytes;
+    uint32_t first; /* ids whose rows are to be sent together, */
+    uint32_t end;   /* up to this one */
+};
+
+static struct mu__table_rows rows_of(const struct answering *a, uint32_t first,
+                                     uint32_t count)
+{
+    return (struct mu__table_rows){
+        .token = a->body->token,
+        .first = first,
+        .count = count,
+        .rows = {a->rows + (size_t)first * a->row_bytes, count * a->row_bytes},
+    };
+}
+
+static void send_rows_together(struct mu__ctx *ctx, struct answering *a)
+{
+    const struct mu__table_rows body = rows_of(a, a->first, a->end - a->first);
+
+    if (a->end > a->first)
+        mu__ps_send(ctx, a->from, MU__TABLE_ROWS, &body, sizeof body);
+    a->first = a->end;
+}
+
+static void refuse_lookup(struct mu__ctx *ctx, const struct answering *a, uint32_t first,
+                          uint32_t count, int rv, const char *reason)
+{
+    const struct mu__table_rows body = {
+        .token = a->body->token,
+        .first = first,
+        .count = count,
+        .code = mu__ps_code(rv),
+        .message = mu__ps_message_of(rv, reason),
+    };
+
+    mu__ps_send(ctx, a->from, MU__TABLE_ROWS, &body, sizeof body);
+}
+
+/* Why a span cannot be looked up now; 0: it can. */
+static int check_span(const struct ps *ps, const struct partition *p,
+                      const struct answering *a, const struct mu__named_table **ret_table,
+                      const char **ret_reason)
+{
+    const struct mu__named_table *table =
+        mu__tables_find(mu__store_tables(p->store), a->body->table);
+
+    *ret_table = table;
+    *ret_reason = "";
+    if (p->ready || mu__ps_is_cut_off(ps, p))
+        return -MU_EAGAIN;
+    if (table == NULL) {
+        *ret_reason = "the server does not have the table";
+        return -MU_ENOTFOUND;
+    }
+    if (table->part.form.dim != a->body->dim) {
+        *ret_reason = "the table has rows of another size";
+        return -MU_EPRECONDITION;
+    }
+    return 0;
+}
+
+static void look_up_span(struct mu__ctx *ctx, struct partition *p, struct answering *a,
+                         const struct mu__named_table *table, uint32_t count)
+{
+    const uint8_t *ids = (const uint8_t *)a->body->ids.data + a->end * sizeof(uint64_t);
+    bool is_acked = mu__stream_acked(p) >= p->record;
+    struct mu__table_rows alone = rows_of(a, a->end, count);
+
+    mu__table_lookup(&table->part, ids, count, a->rows + (size_t)a->end * a->row_bytes);
+    if (!is_acked)
+        send_rows_together(ctx, a);
+    a->end += count;
+    if (is_acked)
+        return;
+    mu__ps_answer(ctx, p, a->from, MU__TABLE_ROWS, &alone, sizeof alone);
+    a->first = a->end;
+}
+
+static void answer_span(struct mu__ctx *ctx, const struct ps *ps, struct answering *a,
+                        const struct mu__lookup_span *span)
+{
+    struct partition *p = mu__ps_find_serving(ps, span->partition, span->generation);
+    const struct mu__named_table *table = NULL;
+    const char *reason;
+    int rv = p == NULL ? 0 : check_span(ps, p, a, &table, &reason);
+
+    if (p != NULL && rv == 0) {
+        look_up_span(ctx, p, a, table, span->count);
+        return;
+    }
+    send_rows_together(ctx, a);
+    if (rv != 0)
+        refuse_lookup(ctx, a, a->end, span->count, rv, reason);
+    a->end += span->count;
+    a->first = a->end;
+}
+
+/* The number of ids; -MU_EINVALID: the spans are not those of the ids, or their rows are
+ * too many for one answer. */
+static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
+{
+    uint32_t spans = mu__lookup_spans_count(body->spans);
+    uint64_t count = 0;
+    struct mu__lookup_span span;
+
+    for (uint32_t i = 0; i < spans; i++) {
+        if (!mu__lookup_spans_at(body->spans, i, &span))
+            return -MU_EINVALID;
+        count += span.count;
+    }
+    if (body->spans.size % MU__LOOKUP_SPAN_BYTES != 0 || count == 0 || body->dim == 0 ||
+        count * sizeof(uint64_t) != body->ids.size ||
+        count * body->dim * sizeof(float) > MU__PIECE_BYTES_MAX)
+        return -MU_EINVALID;
+    *ret_count = (uint32_t)count;
+    return 0;
+}
+
+void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__table_lookup *body = mu__body(msg);
+    struct answering a = {.body = body, .from = msg->from};
+    struct mu__lookup_span span;
+    uint32_t count = 0;
+
+    if (count_ids(body, &count) != 0) {
+        refuse_lookup(ctx, &a, 0, body->ids.size / sizeof(uint64_t), -MU_EINVALID,
+                      "the request's spans are not those of its ids");
+        return;
+    }
+    a.row_bytes = body->dim * (uint32_t)sizeof(float);
+    a.rows = malloc((size_t)count * a.row_bytes);
+    if (a.rows == NULL) {
+        refuse_lookup(ctx, &a, 0, count, -MU_ENOMEM, "the server is out of memory");
+        return;
+    }
+    for (uint32_t i = 0; i < mu__lookup_spans_count(body->spans); i++)
+        if (mu__lookup_spans_at(body->spans, i, &span))
+            answer_span(ctx, state, &a, &span);
+    send_rows_together(ctx, &a);
+    free(a.rows);
+}
+
+/* ---- Copies ---- */
+
+bool mu__ps_put_tables(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       mu__fill_put_fn put)
+{
+    const struct mu__table_set *set = mu__store_tables(p->store);
+
+    for (const struct mu__named_table *table = mu__tables_first(set); table != NULL;
+         table = mu__tables_next(table)) {
+        const struct mu__table_open open = {
+            .mode = MU__TABLE_RECREATE,
+            .sealed = table->sealed,
+            .form = table->part.form,
+            .name = {table->name, table->name_size},
+        };
+        uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
+        const struct mu__fill_table body = {
+            .partition = p->view.partition,
+            .view = p->view.number,
+            .open = {bytes, mu__table_open_pack(&open, bytes)},
+        };
+
+        if (!put(ctx, ps, p, MU__FILL_TABLE, &body, sizeof body))
+            return false;
+    }
+    return true;
+}
+
+bool mu__ps_next_rows(const struct partition *p, struct mu__table_cursor *cursor,
+                      struct mu__fill_rows *ret_body)
+{
+    *ret_body =
+        (struct mu__fill_rows){.partition = p->view.partition, .view = p->view.number};
+    return mu__tables_next_rows(mu__store_tables(p->store), cursor, &ret_body->table,
+                                &ret_body->rows);
+}
+
+int mu__ps_take_fill_table(struct partition *p, const struct mu__fill_table *body,
+                           mu_error *ret_error)
+{
+    struct mu__table_open open;
+    int rv = mu__table_open_unpack(body->open, &open, ret_error);
+
+    return rv == 0 ? mu__tables_put(mu__store_tables(p->store), &open, ret_error) : rv;
+}
+
+int mu__ps_take_fill_rows(struct partition *p, const struct mu__fill_rows *body,
+                          mu_error *ret_error)
+{
+    return mu__tables_put_rows(mu__store_tables(p->store), body->table, body->rows,
+                               ret_error);
+}

@@ -1,0 +1,159 @@
+#include "actors/ps/tables/table_writes.h"
+
+#include "actors/messages.h"
+#include "actors/ps/shape.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- Numbers in bytes ---- */
+
+static uint8_t *pack_number(uint8_t *to, uint64_t number, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        to[i] = (uint8_t)(number >> 8 * i);
+    return to + bytes;
+}
+
+/* Zeros behind the end; `at` then tells. */
+struct table_bytes {
+    const uint8_t *bytes;
+    uint32_t size;
+    uint32_t at;
+};
+
+static uint64_t unpack_number(struct table_bytes *from, unsigned bytes)
+{
+    uint64_t number = 0;
+
+    for (unsigned i = 0; i < bytes; i++, from->at++)
+        if (from->at < from->size)
+            number |= (uint64_t)from->bytes[from->at] << 8 * i;
+    return number;
+}
+
+static uint32_t bits_of(float number)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+static float take_float(struct table_bytes *from)
+{
+    uint32_t bits = (uint32_t)unpack_number(from, sizeof bits);
+    float number;
+
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+static uint8_t *put_rule(uint8_t *to, const struct mu__rule *rule)
+{
+    size_t size = mu__rule_pack(rule, to + 1);
+
+    *to = (uint8_t)size;
+    return to + 1 + size;
+}
+
+static bool take_rule(struct table_bytes *from, struct mu__rule *ret_rule)
+{
+    uint32_t size = (uint32_t)unpack_number(from, 1);
+    bool is_rule = from->at <= from->size && size <= from->size - from->at &&
+                   mu__rule_unpack(from->bytes + from->at, size, ret_rule);
+
+    from->at += size;
+    return is_rule;
+}
+
+/* ---- Opens ---- */
+
+uint32_t mu__table_open_pack(const struct mu__table_open *open,
+                             uint8_t to[MU__TABLE_OPEN_BYTES_MAX])
+{
+    uint8_t *at = to;
+
+    _Static_assert(32 + 1 + MU__RULE_BYTES_MAX + MU__VARIABLE_NAME_MAX <=
+                       MU__TABLE_OPEN_BYTES_MAX,
+                   "an open with the longest name");
+    assert(open->name.size <= MU__VARIABLE_NAME_MAX);
+    at = pack_number(at, open->mode, 1);
+    at = pack_number(at, open->sealed, 1);
+    at = pack_number(at, open->form.dim, 4);
+    at = pack_number(at, open->form.rows_max, 4);
+    at = pack_number(at, open->form.initial.kind, 1);
+    at = pack_number(at, bits_of(open->form.initial.a), 4);
+    at = pack_number(at, bits_of(open->form.initial.b), 4);
+    at = pack_number(at, open->form.initial.seed, 8);
+    at = put_rule(at, &open->form.rule);
+    memcpy(at, open->name.data, open->name.size);
+    return (uint32_t)(at - to) + open->name.size;
+}
+
+int mu__table_open_unpack(struct mu__view bytes, struct mu__table_open *ret_open,
+                          mu_error *ret_error)
+{
+    struct table_bytes from = {bytes.data, bytes.size, 0};
+    struct mu__table_open open;
+    int rv;
+
+    open.mode = (uint32_t)unpack_number(&from, 1);
+    open.sealed = unpack_number(&from, 1) != 0;
+    open.form.dim = (uint32_t)unpack_number(&from, 4);
+    open.form.rows_max = (uint32_t)unpack_number(&from, 4);
+    open.form.initial.kind = (uint32_t)unpack_number(&from, 1);
+    open.form.initial.a = take_float(&from);
+    open.form.initial.b = take_float(&from);
+    open.form.initial.seed = unpack_number(&from, 8);
+    if (!take_rule(&from, &open.form.rule) || from.at >= from.size ||
+        from.size - from.at > MU__VARIABLE_NAME_MAX || open.mode >= MU__TABLE_MODES)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%" PRIu32 " bytes are no open of a table", bytes.size);
+    open.name = (struct mu__view){from.bytes + from.at, from.size - from.at};
+    rv = mu__variable_name_check(open.name, ret_error);
+    if (rv == 0)
+        rv = mu__table_form_check(&open.form, ret_error);
+    if (rv == 0)
+        *ret_open = open;
+    return rv;
+}
+
+/* ---- Pushes ---- */
+
+uint32_t mu__table_push_pack_head(const struct mu__rule *rule, uint32_t count,
+                                  uint8_t to[MU__TABLE_PUSH_HEAD_MAX + 4])
+{
+    return (uint32_t)(pack_number(put_rule(to, rule), count, 4) - to);
+}
+
+int mu__table_push_unpack(struct mu__view bytes, uint32_t dim,
+                          struct mu__table_push *ret_push, mu_error *ret_error)
+{
+    struct table_bytes from = {bytes.data, bytes.size, 0};
+    struct mu__table_push push;
+    bool is_rule = take_rule(&from, &push.rule);
+    uint64_t each = sizeof(uint64_t) + dim * sizeof(float);
+
+    push.count = (uint32_t)unpack_number(&from, 4);
+    if (!is_rule || from.at > from.size || push.count == 0 ||
+        push.count * each != from.size - from.at)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%" PRIu32 " bytes are no push of rows of %" PRIu32
+                            " numbers",
+                            bytes.size, dim);
+    push.ids = from.bytes + from.at;
+    push.gradients = push.ids + push.count * sizeof(uint64_t);
+    if (!mu__table_is_sorted(push.ids, push.count))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "ids of a push are in rising order, each once");
+    *ret_push = push;
+    return 0;
+}
+
+/* Not 0. */
+uint64_t mu__table_id(struct mu__view name)
+{
+    return mu__mix64(mu__name_hash(name)) | 1;
+}
