@@ -88,11 +88,11 @@ static int need_batch(struct variables *v, struct operation *op, uint32_t partit
 
     if (placement->planned != NULL)
         return 0;
-    batch = first_write_batch(&v->spare_batches);
+    batch = first_write_batch(&v->spares.batches);
     if (batch == NULL)
         batch = malloc(sizeof *batch);
     else
-        (void)mu__list_pop(&v->spare_batches);
+        (void)mu__list_pop(&v->spares.batches);
     if (batch == NULL)
         return -MU_ENOMEM;
     *batch = (struct write_batch){

@@ -145,7 +145,10 @@ static void end_failed(struct mu__ctx *ctx, struct variables *v, struct operatio
 static void set_operation_error(const struct operation *op, int code, const char *reason,
                                 mu_error *ret_error)
 {
-    if (op->run != NULL)
+    if (op->writer.table != NULL)
+        (void)mu_error_set(ret_error, code, "table %s: %s", op->writer.table->name,
+                           reason);
+    else if (op->run != NULL)
         (void)mu_error_set(ret_error, code, "what the run wrote: %s", reason);
     else
         (void)mu_error_set(ret_error, code, "variable %s: %s: %s", op->call->name,
@@ -370,6 +373,7 @@ static void fail_slow(struct mu__ctx *ctx, struct variables *v, struct operation
 {
     const struct write_batch *batch = op->batches;
     const char *how = "has not answered";
+    uint64_t waited_ms = mu__now_ms(ctx) - op->began_ms;
     char text[96];
 
     while (batch->sibling != NULL)
@@ -380,10 +384,11 @@ static void fail_slow(struct mu__ctx *ctx, struct variables *v, struct operation
         how = "knows no supervisor and has refused it";
     else if (batch->rested)
         how = "has no room and has refused it";
-    (void)snprintf(text, sizeof text, " %s for %" PRIu32 ".%" PRIu32 " s", how,
-                   v->effect_wait_ms / 1000, v->effect_wait_ms % 1000 / 100);
+    (void)snprintf(text, sizeof text, " %s for %" PRIu64 ".%" PRIu64 " s", how,
+                   waited_ms / 1000, waited_ms % 1000 / 100);
     mu__vars_fail_at(ctx, v, op, server_of(v, batch->partition),
                      batch->rested && batch->refused != 0 ? batch->refused
+                     : op->writer.table != NULL           ? -MU_EDEADLINE
                                                           : -MU_EUNAVAILABLE,
                      "", text);
 }

@@ -414,6 +414,7 @@ void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v)
     for (uint32_t i = 0; i < v->servers_count; i++)
         pump_server(ctx, v, (v->pumped_first + i) % v->servers_count);
     mu__vars_pump_clocks(ctx, v);
+    mu__vars_pump_lookups(ctx, v);
 }
 
 void mu__vars_go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server)

@@ -9,7 +9,7 @@
  *     failures.c           how an operation fails, and whom its error names
  *     abandons.c           telling servers what was given up
  *     reopen.c             variables that a server has lost
- *     memberships.c        clocks of which this node has members
+ *     memberships.c        clocks of which this node has members; lookups.c: tables
  *
  * There are two kinds of operation. A call has one part for each shard; the writes of a
  * run are one batch for each partition. A part or a batch that has something to send
@@ -32,6 +32,7 @@
 #include "actors/messages.h"
 #include "actors/variables/clock_membership.h"
 #include "actors/variables/effects.h"
+#include "actors/variables/table_calls.h"
 #include "actors/variables/variables.h"
 #include "runtime/base/list.h"
 
@@ -112,10 +113,9 @@ struct op_part {
 struct operation {
     struct mu__list_node node;
     uint64_t began_ms;
-    uint32_t inners;        /* opens under way that reopen its variables */
-    struct mu_run *run;     /* NULL: a call. These three: of a run. */
-    struct mu__msg *answer; /* EFFECTS_SENT, in the memory of the EFFECTS_SEND */
-    mu__pid requester;
+    uint32_t inners;    /* opens under way that reopen its variables */
+    struct mu_run *run; /* NULL: a call. These three: of a run. */
+    struct effects_writer writer;
     struct write_batch *batches;        /* those that are not applied yet */
     struct mu__variable_call *call;     /* This and below: of a call. */
     struct operation *outer;            /* the operation that an inner one is for, */
@@ -196,11 +196,10 @@ struct variables {
     uint32_t opens_count;
     uint64_t token_last;
     uint64_t id_last;
-    struct mu__list calls;      /* operations, the latest first */
-    struct mu__list runs;       /* operations, by deadline */
-    struct mu__list resting;    /* batches that were refused, by time */
-    struct mu__list spare_runs; /* for the next ones; and spare batches */
-    struct mu__list spare_batches;
+    struct mu__list calls;   /* operations, the latest first */
+    struct mu__list runs;    /* operations, by deadline */
+    struct mu__list resting; /* batches that were refused, by time */
+    struct spare_writes spares;
     uint64_t timers[TIMERS];  /* 0: not set */
     struct mu__list abandons; /* of struct pending_abandon, the latest first */
     uint32_t abandons_count;
@@ -208,6 +207,7 @@ struct variables {
                               servers together were reached, or an open goes on */
     uint32_t pumped_first; /* where pump_all() began last: all come first in turn */
     struct mu__clock_memberships clocks;
+    struct mu__list lookups; /* struct lookup, the earliest first */
 };
 
 /* The first of `calls` or `runs`. */

@@ -71,6 +71,7 @@ static void recall_unserved(struct mu__ctx *ctx, struct variables *v)
         mu__vars_recall_batches(v, i);
     }
     mu__vars_recall_clocks(v);
+    mu__vars_recall_lookups(v);
     for (uint32_t i = 0; i < v->flights_size; i++)
         if (v->flights[i].token != 0 && !is_served(v, v->flights[i].partition))
             recall_flight(v, &v->flights[i]);

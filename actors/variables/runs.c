@@ -27,6 +27,24 @@ static void answer_worker(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
         mu__log(ctx, MU__LOG_ERROR, "the worker does not hear that a run's writes ended");
 }
 
+/* The call frees what it wrote. */
+static void complete_table_write(struct mu__ctx *ctx, struct operation *op)
+{
+    struct mu__table_call *table = op->writer.table;
+    struct mu_run *run = op->run;
+
+    mu__timer_cancel(ctx, table->call.timer);
+    op->writer.table = NULL;
+    op->id = 0;
+    if (run->code != 0 && run->failure == NULL)
+        (void)mu_error_set(&table->call.error, run->code, "table %s: %s", table->name,
+                           mu_strerror(run->code));
+    else if (run->code != 0)
+        table->call.error = *run->failure;
+    free(run->failure);
+    mu__call_complete(&table->call, run->code);
+}
+
 /* Its server is told of a batch of which a part is there; the answer to one that was sent
  * as a whole is ignored. */
 static void abandon_sent(struct mu__ctx *ctx, struct variables *v,
@@ -46,7 +64,7 @@ static void free_write_batch(struct variables *v, struct write_batch *batch)
 {
     mu__vars_rewind_batch(v, batch);
     mu__vars_settle(v, batch->partition, &batch->numbered);
-    mu__vars_put_batch_first(&v->spare_batches, batch);
+    mu__vars_put_batch_first(&v->spares.batches, batch);
 }
 
 static void free_run_operation(struct variables *v, struct operation *op)
@@ -58,7 +76,7 @@ static void free_run_operation(struct variables *v, struct operation *op)
         free_write_batch(v, batch);
     }
     mu__list_remove(&v->runs, &op->node);
-    mu__list_prepend(&v->spare_runs, &op->node);
+    mu__list_prepend(&v->spares.runs, &op->node);
 }
 
 /* Its writes were applied, or it has failed. */
@@ -66,7 +84,10 @@ static void finish_run(struct mu__ctx *ctx, struct variables *v, struct operatio
 {
     for (struct write_batch *batch = op->batches; batch != NULL; batch = batch->sibling)
         abandon_sent(ctx, v, batch);
-    answer_worker(ctx, op->requester, op->answer);
+    if (op->writer.table != NULL)
+        complete_table_write(ctx, op);
+    else
+        answer_worker(ctx, op->writer.worker, op->writer.answer);
     free_run_operation(v, op);
 }
 
@@ -108,12 +129,17 @@ void mu__vars_drop_runs(struct mu__ctx *ctx, struct variables *v)
 
     while ((op = first_operation(&v->runs)) != NULL) {
         mu__vars_drop_inners(ctx, v, op);
-        mu__msg_free(ctx, op->answer);
+        if (op->writer.table == NULL) {
+            mu__msg_free(ctx, op->writer.answer);
+        } else {
+            op->run->code = -MU_ECLOSED;
+            complete_table_write(ctx, op);
+        }
         free_run_operation(v, op);
     }
-    while ((node = mu__list_pop(&v->spare_runs)) != NULL)
+    while ((node = mu__list_pop(&v->spares.runs)) != NULL)
         free(MU__LIST_ENTRY(node, struct operation, node));
-    while ((node = mu__list_pop(&v->spare_batches)) != NULL)
+    while ((node = mu__list_pop(&v->spares.batches)) != NULL)
         free(MU__LIST_ENTRY(node, struct write_batch, node));
 }
 
@@ -138,10 +164,23 @@ static void begin_writes(struct mu__ctx *ctx, struct variables *v, struct operat
 /* What runs do not use of it is zero. NULL: out of memory. */
 static struct operation *new_run_operation(struct variables *v)
 {
-    struct mu__list_node *node = mu__list_pop(&v->spare_runs);
+    struct mu__list_node *node = mu__list_pop(&v->spares.runs);
 
     return node == NULL ? calloc(1, sizeof(struct operation))
                         : MU__LIST_ENTRY(node, struct operation, node);
+}
+
+static void begin_run_writes(struct mu__ctx *ctx, struct variables *v,
+                             struct operation *op, struct mu_run *run)
+{
+    op->run = run;
+    op->began_ms = mu__now_ms(ctx);
+    mu__list_append(&v->runs, &op->node);
+    run->code = mu__vars_plan_batches(ctx, v, op);
+    if (run->code != 0 || op->batches == NULL)
+        finish_run(ctx, v, op);
+    else
+        begin_writes(ctx, v, op);
 }
 
 void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -156,16 +195,49 @@ void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *
         answer_worker(ctx, requester, claim_answer(ctx));
         return;
     }
-    op->run = run;
-    op->requester = requester;
-    op->answer = claim_answer(ctx);
-    op->began_ms = mu__now_ms(ctx);
-    mu__list_append(&v->runs, &op->node);
-    run->code = mu__vars_plan_batches(ctx, v, op);
-    if (run->code != 0 || op->batches == NULL)
-        finish_run(ctx, v, op);
-    else
-        begin_writes(ctx, v, op);
+    op->writer.worker = requester;
+    op->writer.answer = claim_answer(ctx);
+    begin_run_writes(ctx, v, op, run);
+}
+
+static int plan_table_write(struct mu__ctx *ctx, struct variables *v,
+                            struct mu__table_call *call, struct operation **ret_op)
+{
+    struct mu__call *of_program = &call->call;
+    int rv = mu__vars_need_servers(ctx, v, call->servers_count);
+
+    if (rv != 0)
+        return rv;
+    of_program->timer = 0;
+    if (of_program->timeout_ms >= 0) {
+        of_program->timer =
+            mu__timer_set(ctx, (uint64_t)of_program->timeout_ms, v->id_last + 1);
+        if (of_program->timer == 0)
+            return -MU_EEXHAUSTED;
+    }
+    *ret_op = new_run_operation(v);
+    if (*ret_op == NULL) {
+        mu__timer_cancel(ctx, of_program->timer);
+        return -MU_ENOMEM;
+    }
+    (*ret_op)->id = ++v->id_last;
+    return 0;
+}
+
+void mu__vars_begin_table_write(struct mu__ctx *ctx, struct variables *v,
+                                struct mu__table_call *call)
+{
+    struct operation *op;
+    int rv = plan_table_write(ctx, v, call, &op);
+
+    if (rv != 0) {
+        (void)mu_error_set(&call->call.error, rv, "table %s: %s", call->name,
+                           mu_strerror(rv));
+        mu__call_complete(&call->call, rv);
+        return;
+    }
+    op->writer.table = call;
+    begin_run_writes(ctx, v, op, &call->run);
 }
 
 /* ---- Answers ---- */
@@ -241,12 +313,22 @@ void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg
 
 /* ---- Timers, and servers that go down ---- */
 
+/* The first of those that have no timeout of their own. */
+static struct operation *first_of_workers(const struct variables *v)
+{
+    struct operation *op = first_operation(&v->runs);
+
+    while (op != NULL && op->writer.table != NULL)
+        op = next_operation(op);
+    return op;
+}
+
 void mu__vars_check_timeouts(struct mu__ctx *ctx, struct variables *v)
 {
     uint64_t now_ms = mu__now_ms(ctx);
     struct operation *op;
 
-    while ((op = first_operation(&v->runs)) != NULL &&
+    while ((op = first_of_workers(v)) != NULL &&
            op->began_ms + v->effect_wait_ms <= now_ms)
         mu__vars_fail_by_timeout(ctx, v, op);
     if (op != NULL)

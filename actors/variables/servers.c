@@ -103,7 +103,8 @@ void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v)
     mu__timer_cancel(ctx, v->timers[LOST]);
     v->timers[LOST] = 0;
     if (next_ms != UINT64_MAX &&
-        !(mu__list_is_empty(&v->calls) && mu__list_is_empty(&v->runs)))
+        !(mu__list_is_empty(&v->calls) && mu__list_is_empty(&v->runs) &&
+          mu__list_is_empty(&v->lookups)))
         mu__vars_arm_at(ctx, v, LOST, next_ms);
 }
 
@@ -121,6 +122,7 @@ void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v)
 {
     end_lost(ctx, v, &v->calls);
     end_lost(ctx, v, &v->runs);
+    mu__vars_end_lost_lookups(ctx, v);
     mu__vars_watch_lost(ctx, v);
 }
 

@@ -195,6 +195,14 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__call_complete(&call->call, 0);
         return;
     }
+    if (call->call.operation == MU__TABLE_LOOKUP_CALL) {
+        mu__vars_begin_lookup(ctx, v, body->call);
+        return;
+    }
+    if (call->call.operation == MU__TABLE_WRITE_CALL) {
+        mu__vars_begin_table_write(ctx, v, body->call);
+        return;
+    }
     if (call->call.operation >= MU__CLOCK_OPEN) {
         mu__vars_on_clock_call(ctx, v, body->call);
         return;
@@ -341,6 +349,10 @@ static void on_call_timeout(struct mu__ctx *ctx, struct variables *v, uint64_t i
 
     while (op != NULL && op->id != id)
         op = next_operation(op);
+    if (op == NULL)
+        op = first_operation(&v->runs);
+    while (op != NULL && op->id != id)
+        op = next_operation(op);
     if (op != NULL)
         mu__vars_fail_by_timeout(ctx, v, op);
 }
@@ -360,7 +372,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (token < TIMERS) {
         v->timers[token] = 0;
         due[token](ctx, v);
-    } else if (!mu__vars_clock_tick(ctx, v, token)) {
+    } else if (!mu__vars_clock_tick(ctx, v, token) &&
+               !mu__vars_lookup_timeout(ctx, v, token)) {
         on_call_timeout(ctx, v, token);
     }
     mu__vars_pump_all(ctx, v);
@@ -404,6 +417,7 @@ static void done(struct mu__ctx *ctx, void *state)
 
     mu__vars_drop_runs(ctx, v);
     mu__vars_clocks_close(v);
+    mu__vars_close_lookups(ctx, v);
     while ((op = first_operation(&v->calls)) != NULL) {
         struct mu__variable_call *call = op->call;
 
@@ -425,6 +439,7 @@ static const struct mu__handler handlers[] = {
     {MU__SNAPSHOT_OPENED, mu__vars_on_snapshot_opened},
     {MU__CLOCK_PASSED, mu__vars_on_clock_passed},
     {MU__CLOCK_STATE, mu__vars_on_clock_state},
+    {MU__TABLE_ROWS, mu__vars_on_table_rows},
     {MU__SERVES, mu__vars_on_serves},
     {MU__TIMER, on_timer},
     {MU__NODE_UP, mu__vars_on_node_up},

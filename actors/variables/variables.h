@@ -63,7 +63,9 @@ enum mu__variable_operation {
     MU__CLOCK_OPEN,              /* these: a struct mu__clock_call */
     MU__CLOCK_TICK,
     MU__CLOCK_MINIMUM,
-    MU__CLOCK_CLOSE
+    MU__CLOCK_CLOSE,
+    MU__TABLE_LOOKUP_CALL, /* these: a struct mu__table_call (table_calls.h) */
+    MU__TABLE_WRITE_CALL
 };
 
 /* A call about a partition. A snapshot of it is there until all of it was read; when it
