@@ -47,6 +47,7 @@
 #include "muster/node_options.h"
 #include "muster/optimizer.h"
 #include "muster/resolver.h"
+#include "muster/table.h"
 #include "muster/value.h"
 #include "muster/variable.h"
 

@@ -20,14 +20,15 @@ HANDLES = {
     "struct mu_node": "node", "mu_per_worker": "per_worker", "mu_remote_value": "remote",
     "mu_resolver": "resolver", "mu_resolver_watch": "resolver_watch", "mu_run": "run",
     "mu_server": "server", "mu_session": "session", "mu_tpu": "tpu",
-    "mu_variable": "variable",
+    "mu_table": "table", "mu_variable": "variable",
 }
 FILLED = {
     "mu_barrier_options", "mu_checkpoint_options", "mu_closure_options",
     "mu_dataset_options", "mu_distribute_options", "mu_kv_request", "mu_kv_transaction",
     "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolution",
     "mu_resolver_kind",
-    "mu_server_options", "mu_session_options", "mu_task_options", "mu_variable_spec",
+    "mu_server_options", "mu_session_options", "mu_table_spec", "mu_task_options",
+    "mu_variable_spec",
 }
 CALLBACKS = {
     "mu_agent_error_fn": "null_on_error", "mu_barrier_done_fn": "null_on_barrier",
@@ -124,7 +125,7 @@ class Parameter:
             return f"env->{VALUES.get(function, usual)}"
         if base in FILLED:
             return f"&env->{base.removeprefix('mu_')}"
-        if base in ("void", "uint64_t"):
+        if base in ("float", "void", "uint64_t"):
             return f"(const {base} *)env->zeros"
         raise ValueError(f"what is a {self.type} {self.name}?")
 

@@ -26,6 +26,7 @@ struct null_env {
     mu_session *session;
     mu_tpu *tpu;
     mu_variable *variable;
+    mu_table *table;
     mu_clock *clock;
     mu_run *run;         /* while its function runs, and */
     mu_context *context; /* during its call */
@@ -53,6 +54,7 @@ struct null_env {
     mu_task_options task_options;
     mu_session_options session_options;
     mu_variable_spec variable_spec;
+    mu_table_spec table_spec;
     mu_error error; /* as an argument */
     const char *names[1];
     uint64_t zeros[8];

@@ -515,6 +515,7 @@ static void fill_options(struct nodes *nodes)
     env.session_options.timeout_ms = NULL_TIMEOUT_MS;
     env.variable_spec =
         (mu_variable_spec){.name = "v", .dtype = MU_F32, .rank = 1, .dims = dims};
+    env.table_spec = (mu_table_spec){.name = "t", .dim = 1};
     env.names[0] = "v";
 }
 
@@ -559,6 +560,7 @@ static void make_handles(void)
     must(mu_agent_register(env.node, 0, SOON_MS, &error), &error);
     must(mu_variable_open(env.node, &env.variable_spec, SOON_MS, &error, &env.variable),
          &error);
+    must(mu_table_open(env.node, &env.table_spec, SOON_MS, &error, &env.table), &error);
     must(mu_clock_open(env.node, "held", 0, SOON_MS, &error, &env.clock), &error);
     must(mu_dataset_open(env.coordinator, &env.dataset_options, &error, &env.dataset),
          &error);

@@ -1,0 +1,97 @@
+/* Embedding tables on the parameter servers: rows of 32-bit floats, by 64-bit ids.
+ *
+ * The ids of a table are spread over 256 partitions, which are on the servers as shards
+ * of variables are (variable.h): with the chief's option `backups` an acknowledged push
+ * survives the loss of any one server, and counts once. Any thread but a loop's may call.
+ *
+ * A look-up reads. An id that was never pushed to has its initial row, which is a
+ * function of the table's seed and name, the id and the column: the same on every server,
+ * before and after a loss. No row is made for it. The first push of an id makes its row,
+ * and the slots that the optimizer keeps beside it. Each row has its own step: the number
+ * of its pushes.
+ *
+ * A push is gradients of some ids, each in any number of copies; gradients of one id are
+ * summed first, then the optimizer's rule is applied once. A NaN or infinity is refused.
+ * What goes to one partition is applied as a whole, or not at all.
+ *
+ * Errors are those of variable.h. Of look-ups and pushes -MU_ENOTFOUND says that a server
+ * does not have its part of the table: it was restarted, and nobody had a copy. */
+#ifndef MUSTER_TABLE_H
+#define MUSTER_TABLE_H
+
+#include "node.h"
+#include "variable.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mu_table mu_table;
+
+enum mu_table_initializer {
+    MU_TABLE_ZEROS,
+    MU_TABLE_CONSTANT, /* `initial_a` */
+    MU_TABLE_UNIFORM,  /* from `initial_a` to below `initial_b` */
+    MU_TABLE_NORMAL    /* mean `initial_a`, standard deviation `initial_b` */
+};
+
+enum mu_table_flag {
+    MU_TABLE_EXISTING = 1, /* never create it: -MU_ENOTFOUND */
+    MU_TABLE_RECREATE = 2  /* parts that were lost begin anew, without rows; else
+                              -MU_EDATALOSS */
+};
+
+enum { MU_TABLE_DIM_MAX = 4096 };
+
+typedef struct mu_table_spec {
+    const char *name; /* 1 to 255 bytes of UTF-8 */
+    unsigned dim;     /* numbers of a row, 1 to MU_TABLE_DIM_MAX */
+    int initializer;  /* enum mu_table_initializer */
+    float initial_a;
+    float initial_b;
+    uint64_t seed;
+    const mu_optimizer *optimizer; /* of pushes that name none; its kind is that of all.
+                                      NULL: plain descent with a rate of 0.01 */
+    unsigned flags;                /* enum mu_table_flag, or 0 */
+} mu_table_spec;
+
+/* Open a table, creating it when there is none of that name. -MU_EPRECONDITION: it has
+ * rows of another size, another initializer or another kind of optimizer. -MU_EDATALOSS:
+ * a part of it was lost with its server. */
+MU_EXPORT int mu_table_open(mu_node *node, const mu_table_spec *spec, int64_t timeout_ms,
+                            mu_error *ret_error, mu_table **ret_table);
+
+/* Free the handle; the table stays on its servers. NULL is fine. */
+MU_EXPORT void mu_table_close(mu_table *table);
+
+MU_EXPORT unsigned mu_table_dim(const mu_table *table);
+
+/* Read the rows of `count` ids, at most 2^31, in their order, into `rows`: `count` times
+ * mu_table_dim() numbers. The same id may be there several times. */
+MU_EXPORT int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count,
+                              float *rows, int64_t timeout_ms, mu_error *ret_error);
+
+/* Push gradients, as many rows as ids. `optimizer` has the kind of the table's, NULL: it
+ * is the table's. -MU_EEXHAUSTED: more than 64 MiB in one call, or the servers have no
+ * room for the rows. After another error some partitions may have applied theirs. */
+MU_EXPORT int mu_table_apply(mu_table *table, const uint64_t *ids, const float *gradients,
+                             size_t count, const mu_optimizer *optimizer,
+                             int64_t timeout_ms, mu_error *ret_error);
+
+/* Delete rows: their ids are as if never pushed to. */
+MU_EXPORT int mu_table_delete(mu_table *table, const uint64_t *ids, size_t count,
+                              int64_t timeout_ms, mu_error *ret_error);
+
+/* The same as writes of a run: copied by the call, sent when its function has returned 0,
+ * and applied once for a closure with MU_CLOSURE_EFFECT_ONCE (variable.h). */
+MU_EXPORT int mu_run_table_apply(mu_run *run, mu_table *table, const uint64_t *ids,
+                                 const float *gradients, size_t count,
+                                 const mu_optimizer *optimizer);
+MU_EXPORT int mu_run_table_delete(mu_run *run, mu_table *table, const uint64_t *ids,
+                                  size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,194 @@
+/* A table on parameter servers with backups that are killed, one after the other, while
+ * the program pushes and looks up, and closures push: each push counts once, none fails.
+ * Servers are processes of their own: this very program. */
+#include "tests/real/tasks.h"
+
+#include <inttypes.h>
+
+enum { SERVERS = 3, DIM = 4, IDS = 500, ROUNDS = 6, CLOSURES = 20 };
+
+static void set_options(mu_node_options *options)
+{
+    options->backups = 1;
+    options->heartbeat_ms = 100;
+    options->silence_ms = 1000;
+}
+
+static int play(char **argv)
+{
+    mu_node_options options;
+
+    mu_node_options_init(&options);
+    set_options(&options);
+    return tasks_play(argv, &options, NULL, 0);
+}
+
+struct fixture {
+    struct nodes nodes;
+    mu_node *chief;
+    mu_node *worker;
+    mu_coordinator *coordinator;
+    pid_t servers[SERVERS];
+    mu_table *table;  /* of the chief, */
+    mu_table *pushed; /* and of the worker */
+    uint64_t ids[IDS];
+    float ones[IDS * DIM];
+};
+
+static mu_table *open_emb(mu_node *node, unsigned flags)
+{
+    const mu_table_spec spec = {.name = "emb", .dim = DIM, .flags = flags};
+    mu_table *table = NULL;
+    mu_error error = {0};
+
+    check(mu_table_open(node, &spec, SOON_MS, &error, &table), &error);
+    return table;
+}
+
+static int push_ones(mu_run *run, void *user)
+{
+    struct fixture *f = user;
+    const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
+
+    return mu_run_table_apply(run, f->pushed, f->ids, f->ones, IDS, &plain);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    mu_node_options options;
+
+    assert_non_null(f);
+    for (uint64_t i = 0; i < IDS; i++)
+        f->ids[i] = i * i * 256;
+    for (size_t i = 0; i < sizeof f->ones / sizeof f->ones[0]; i++)
+        f->ones[i] = 1;
+    nodes_init(&f->nodes, 1, SERVERS);
+    for (int i = 0; i < SERVERS; i++)
+        f->servers[i] = tasks_start("ps", i, f->nodes.json);
+    nodes_options(&f->nodes, "chief", 0, &options);
+    set_options(&options);
+    f->chief = nodes_open_with(&f->nodes, &options);
+    f->table = open_emb(f->chief, 0);
+    nodes_options(&f->nodes, "worker", 0, &options);
+    set_options(&options);
+    f->worker = nodes_open_with(&f->nodes, &options);
+    f->pushed = open_emb(f->worker, MU_TABLE_EXISTING);
+    assert_int_equal(mu_node_register_function(f->worker, "push_ones", push_ones, f, 0),
+                     0);
+    assert_int_equal(mu_node_serve(f->worker), 0);
+    f->coordinator = nodes_coordinator(f->chief);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    mu_coordinator_close(f->coordinator);
+    mu_table_close(f->table);
+    mu_table_close(f->pushed);
+    nodes_done(&f->nodes);
+    for (int i = 0; i < SERVERS; i++)
+        tasks_kill(&f->servers[i]);
+    free(f);
+    return 0;
+}
+
+/* Every row has been pushed to so often. */
+static void assert_pushes(struct fixture *f, int pushes)
+{
+    float *rows = malloc(sizeof f->ones);
+    mu_error error = {0};
+
+    assert_non_null(rows);
+    check(mu_table_lookup(f->table, f->ids, IDS, rows, SOON_MS, &error), &error);
+    for (size_t i = 0; i < IDS * DIM; i++)
+        assert_int_equal((int)-rows[i], pushes);
+    free(rows);
+}
+
+static void push_now(struct fixture *f)
+{
+    const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
+    mu_error error = {0};
+
+    check(mu_table_apply(f->table, f->ids, f->ones, IDS, &plain, SOON_MS, &error),
+          &error);
+}
+
+static void schedule_pushes(struct fixture *f)
+{
+    mu_closure_options options;
+    mu_error error = {0};
+
+    mu_closure_options_init(&options);
+    options.flags = MU_CLOSURE_EFFECT_ONCE;
+    for (int i = 0; i < CLOSURES; i++)
+        check(mu_coordinator_schedule_with(f->coordinator, "push_ones", NULL, &options,
+                                           SOON_MS, &error, NULL),
+              &error);
+}
+
+TEST_ON(test_each_push_counts_once, struct fixture *f, set_up, tear_down)
+{
+    int pushes = 0;
+    mu_error error = {0};
+
+    for (int round = 0; round < ROUNDS; round++) {
+        schedule_pushes(f);
+        push_now(f);
+        tasks_kill(&f->servers[round % SERVERS]);
+        for (int i = 0; i < 5; i++)
+            push_now(f);
+        check(mu_coordinator_join(f->coordinator, SOON_MS, &error), &error);
+        pushes += 6 + CLOSURES;
+        assert_pushes(f, pushes);
+        f->servers[round % SERVERS] = tasks_start("ps", round % SERVERS, f->nodes.json);
+        for (int i = 0; i < 1500; i++)
+            nodes_pause();
+    }
+}
+
+TEST_ON(test_what_is_refused, struct fixture *f, set_up, tear_down)
+{
+    static const struct {
+        mu_table_spec spec;
+        int code;
+        const char *words;
+    } rows[] = {
+        {{.name = "", .dim = 1}, -MU_EINVALID, "name"},
+        {{.name = "emb", .dim = 0}, -MU_EINVALID, "rows of 0 numbers"},
+        {{.name = "emb", .dim = DIM + 1}, -MU_EPRECONDITION, "rows of 4 numbers"},
+        {{.name = "emb", .dim = DIM, .seed = 1}, -MU_EPRECONDITION, "expected the same"},
+        {{.name = "emb", .dim = DIM, .initializer = 9}, -MU_EINVALID, "no initializer 9"},
+        {{.name = "emb", .dim = DIM, .flags = 8}, -MU_EINVALID, "flags 8"},
+        {{.name = "none", .dim = DIM, .flags = MU_TABLE_EXISTING},
+         -MU_ENOTFOUND,
+         "there is none"},
+    };
+    const mu_optimizer heavy = mu_optimizer_make(MU_OPTIMIZER_MOMENTUM, 1);
+    mu_error error = {0};
+    mu_table *table = NULL;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(mu_table_open(f->chief, &rows[i].spec, SOON_MS, &error, &table),
+                         rows[i].code);
+        if (strstr(error.message, rows[i].words) == NULL)
+            fail_msg("%s", error.message);
+    }
+    assert_int_equal(mu_table_apply(f->table, f->ids, f->ones, IDS, &heavy, SOON_MS,
+                                    &error),
+                     -MU_EPRECONDITION);
+    assert_pushes(f, 0);
+    push_now(f);
+    check(mu_table_delete(f->table, f->ids, IDS, SOON_MS, &error), &error);
+    assert_pushes(f, 0);
+    assert_int_equal(mu_table_dim(f->table), DIM);
+}
+
+int main(int argc, char **argv)
+{
+    return argc == 4 ? play(argv) : tests_run(NULL, NULL);
+}
