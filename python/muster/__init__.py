@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from . import resolvers as resolvers
     from . import server as server
     from . import strategy as strategy
+    from . import table as table
     from . import torch_store as torch_store
     from ._progress import progress
     from ._scatter import gather
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from .executor import Executor
     from .futures import Future, as_completed, future_of, wait
     from .strategy import ParameterServerStrategy
+    from .table import Table
     from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
                             KubernetesClusterResolver, NamedClusterResolver,
@@ -82,6 +84,7 @@ _LAZY = {
     "get_current_worker_context": "distribute",
     "run_distribute_coordinator": "distribute",
     "ParameterServerStrategy": "strategy",
+    "Table": "table",
     "Server": "server",
     "ServerConfig": "server",
     "ClusterResolver": "resolvers",
@@ -99,14 +102,14 @@ _LAZY = {
 # Modules that are imported on first use, too; those of other packages need these.
 _MODULES = ("checkpoint", "clock", "cluster", "cluster_spec", "coordination",
             "distribute", "executor", "futures", "optimizers", "partitioners",
-            "resolvers", "server", "strategy")
+            "resolvers", "server", "strategy", "table")
 _OF_OTHERS = ("joblib", "torch_store")
 
 __all__ = [
     "Checkpoint", "Clock", "ClusterCoordinator", "InputError", "LocalCluster",
     "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
-    "ShardedDataset", "Variable", "__version__", "current_run", "errors",
+    "ShardedDataset", "Table", "Variable", "__version__", "current_run", "errors",
     "latest_checkpoint", "program", "read_variables", "register",
     "CheckpointManager", "ClusterResolver", "ClusterSpec", "CoordinationService",
     "CoordinatorMode", "GCEClusterResolver", "KubernetesClusterResolver",

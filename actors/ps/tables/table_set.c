@@ -85,7 +85,7 @@ static int check_form(const struct mu__named_table *table,
 static int make_table(struct mu__table_set *set, const struct mu__table_open *open,
                       mu_error *ret_error)
 {
-    struct mu__named_table *table;
+    struct mu__named_table *table = NULL;
 
     if (set->count == MU__TABLES_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
@@ -197,7 +197,7 @@ static int check_gradients(const struct mu__named_table *table,
 static int check_push(struct mu__table_set *set, const struct mu__table_write *write,
                       mu_error *ret_error)
 {
-    struct mu__named_table *table;
+    struct mu__named_table *table = NULL;
     struct mu__table_push push;
     int rv = need_table(set, write->id, ret_error, &table);
 
@@ -215,7 +215,7 @@ static int check_push(struct mu__table_set *set, const struct mu__table_write *w
 static int check_delete(struct mu__table_set *set, const struct mu__table_write *write,
                         mu_error *ret_error)
 {
-    struct mu__named_table *table;
+    struct mu__named_table *table = NULL;
     struct mu__table_push push;
     int rv = need_table(set, write->id, ret_error, &table);
 
@@ -330,7 +330,7 @@ bool mu__tables_next_rows(const struct mu__table_set *set,
 int mu__tables_put_rows(struct mu__table_set *set, uint64_t id, struct mu__view rows,
                         mu_error *ret_error)
 {
-    struct mu__named_table *table;
+    struct mu__named_table *table = NULL;
     int rv = need_table(set, id, ret_error, &table);
 
     if (rv != 0)

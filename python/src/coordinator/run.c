@@ -460,6 +460,14 @@ static mu_run *run_of(PyObject *object)
     return run == current ? run : NULL;
 }
 
+mu_run *mupy_run_of(PyObject *object)
+{
+    if (run_type != NULL && PyObject_TypeCheck(object, run_type))
+        return run_of(object);
+    PyErr_SetString(PyExc_TypeError, "expected the run of a function");
+    return NULL;
+}
+
 static void run_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -549,6 +557,14 @@ static PyObject *mark_written(int rv, const struct mupy_variable *variable)
     if (rv != 0)
         return mupy_fail(rv, "the run cannot write to variable \"%.100s\": %s",
                          name == NULL ? "" : name, mu_strerror(rv));
+    has_written = true;
+    Py_RETURN_NONE;
+}
+
+PyObject *mupy_run_written(int rv, const char *what)
+{
+    if (rv != 0)
+        return mupy_fail(rv, "the run cannot write to a %s: %s", what, mu_strerror(rv));
     has_written = true;
     Py_RETURN_NONE;
 }

@@ -33,4 +33,14 @@ int mupy_variable_array(const struct mupy_variable *variable, PyObject *value,
  * an exception. */
 int mupy_optimizer(PyObject *rate, double momentum, mu_optimizer *ret_optimizer);
 
+/* ---- coordinator/run.c ---- */
+
+/* The run of a Run object, on the thread that runs its function. NULL with an
+ * exception. */
+mu_run *mupy_run_of(PyObject *object);
+
+/* What a write of that run returns: None, or NULL with an exception that says to
+ * `what`. */
+PyObject *mupy_run_written(int rv, const char *what);
+
 #endif

@@ -1,0 +1,93 @@
+"""Embedding tables from Python."""
+
+import numpy as np
+import pytest
+
+import muster
+from muster import errors
+
+
+@pytest.fixture
+def name(request):
+    return request.node.name
+
+
+def test_rows_are_made_by_gradients(shared_cluster, name):
+    with muster.Table(name, dim=3, optimizer=1.0, node=shared_cluster) as table:
+        ids = np.array([[5, -1], [5, 1 << 40]])
+        assert table.lookup(ids).shape == (2, 2, 3)
+        assert not table.lookup(ids).any()
+        table.apply_gradients(ids, np.ones((2, 2, 3), np.float32))
+        rows = table.lookup(ids)
+        assert rows.tolist() == [[[-2.0] * 3, [-1.0] * 3], [[-2.0] * 3, [-1.0] * 3]]
+        assert not table.lookup([7, 8]).any()
+        table.delete([5])
+        assert table.lookup([5, -1]).tolist() == [[0.0] * 3, [-1.0] * 3]
+        assert table.lookup([]).shape == (0, 3)
+    with pytest.raises(errors.MusterError, match="the table was closed"):
+        table.lookup([1])
+
+
+@pytest.mark.parametrize("initializer, low, high", [
+    ("zeros", 0, 0), ("ones", 1, 1), (0.5, 0.5, 0.5), ("uniform", -0.05, 0.05),
+    (("uniform", 2, 3), 2, 3), (("normal", 10, 0.1), 9, 11)])
+def test_initial_rows(shared_cluster, name, initializer, low, high):
+    table = muster.Table(name, dim=64, initializer=initializer, node=shared_cluster)
+    rows = table.lookup(np.arange(1000))
+    assert rows.min() >= low and rows.max() <= high
+    assert (rows == table.lookup(np.arange(1000))).all()
+    assert low == high or rows.min() < rows.max()
+
+
+def test_an_optimizer_of_keras_names(shared_cluster, name):
+    adagrad = muster.optimizers.Adagrad(learning_rate=0.1, initial_accumulator_value=0.1,
+                                        epsilon=1e-7)
+    table = muster.Table(name, dim=2, optimizer=adagrad, node=shared_cluster)
+    table.apply_gradients([3], [[1.0, 2.0]])
+    gradient = np.array([1.0, 2.0])
+    expected = -0.1 * gradient / np.sqrt(0.1 + gradient ** 2 + 1e-7)
+    assert np.allclose(table.lookup([3]), expected, rtol=1e-6)
+    with pytest.raises(errors.FailedPreconditionError, match="is trained with adagrad"):
+        table.apply_gradients([3], [[1.0, 2.0]],
+                              optimizer=muster.optimizers.Adam(learning_rate=0.1))
+
+
+def push_ones(table, ids):
+    rows = table.lookup(ids)
+    table.apply_gradients(ids, np.ones_like(rows))
+    return float(rows.sum())
+
+
+def test_a_function_pushes_once(coordinator, name):
+    table = muster.Table(name, dim=2, optimizer=1.0, node=coordinator)
+    ids = np.arange(100)
+    for _ in range(5):
+        coordinator.schedule(push_ones, (table, ids), effect_once=True)
+    coordinator.join()
+    assert (table.lookup(ids) == -5).all()
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda t: t.lookup([0.5]), TypeError, "ids are integers"),
+    (lambda t: t.apply_gradients([1, 2], [[1.0]]), ValueError, "rows of 2 for each"),
+    (lambda t: t.apply_gradients([1], [[float("nan"), 0]]), errors.InvalidArgumentError,
+     "the gradient of id 1 is NaN or infinite in column 0")])
+def test_what_is_refused(shared_cluster, name, call, error, words):
+    table = muster.Table(name, dim=2, node=shared_cluster)
+    with pytest.raises(error, match=words):
+        call(table)
+
+
+@pytest.mark.parametrize("options, error", [
+    ({"dim": 0}, errors.InvalidArgumentError), ({"initializer": "zero"}, ValueError),
+    ({"optimizer": muster.optimizers.Lion()}, errors.InvalidArgumentError),
+    ({"existing": True}, errors.NotFoundError)])
+def test_tables_that_are_refused(shared_cluster, name, options, error):
+    with pytest.raises(error):
+        muster.Table(name, **{"dim": 2, "node": shared_cluster, **options})
+
+
+def test_another_form_is_refused(shared_cluster, name):
+    muster.Table(name, dim=2, node=shared_cluster)
+    with pytest.raises(errors.FailedPreconditionError, match="rows of 2 numbers"):
+        muster.Table(name, dim=3, node=shared_cluster)
