@@ -1,0 +1,125 @@
+/* Tables of a server with a journal, over its restarts: what was answered is there, once,
+ * be it in records or in what was written anew. */
+#include "actors/ps/server.h"
+#include "actors/ps/tables/table_writes.h"
+#include "tests/sim/storage.h"
+#include "tests/support/replicas.h"
+
+enum { DIM = 4, IDS = 200 };
+
+static const struct mu__table_form emb = {
+    .dim = DIM,
+    .rule = {.kind = MU__RULE_ADAGRAD,
+             .numbers = {[MU__RATE] = 1, [MU__INITIAL] = 0.5, [MU__EPSILON] = 1e-7}}};
+
+static struct sim_storage *begin_journal(struct fixture *f, uint64_t spare_bytes)
+{
+    struct sim_storage *storage = sim_storage_new("server.journal", 5);
+
+    net_crash(f->servers[0]);
+    f->spare_bytes = spare_bytes;
+    f->servers[0]->arg = storage;
+    net_start(f->servers[0]);
+    net_settle(&f->net);
+    change_view(f, f->servers[0], NULL, NULL);
+    return storage;
+}
+
+static void restart(struct fixture *f, struct sim_storage *storage)
+{
+    net_crash(f->servers[0]);
+    sim_storage_crash(storage);
+    net_start(f->servers[0]);
+    net_settle(&f->net);
+    change_view(f, f->servers[0], NULL, NULL);
+}
+
+static void write_table(struct fixture *f, uint32_t operation, const uint8_t *bytes,
+                        uint32_t size, uint64_t effect)
+{
+    const struct mu__effect_write write = {.token = ++f->token,
+                                           .batch = f->token,
+                                           .variable = mu__table_id(mu__view_str("emb")),
+                                           .operation = operation,
+                                           .data = {bytes, size},
+                                           .last = true,
+                                           .own = true,
+                                           .origin = 5,
+                                           .effect = effect,
+                                           .partition = PARTITION,
+                                           .generation = f->generation};
+
+    f->answers_count = 0;
+    say(f->client, MU__VARIABLES, f->servers[0], MU__EFFECT_WRITE, &write);
+    net_run_for(&f->net, 10);
+    assert_int_equal(need_answer(f, write.token)->code, 0);
+}
+
+static void open_emb(struct fixture *f)
+{
+    const struct mu__table_open open = {
+        .mode = MU__TABLE_CREATE, .form = emb, .name = mu__view_str("emb")};
+    uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
+
+    write_table(f, MU__WRITE_TABLE_OPEN, bytes, mu__table_open_pack(&open, bytes),
+                ++f->effect);
+}
+
+static void push_all(struct fixture *f, uint64_t effect)
+{
+    uint8_t bytes[256 + IDS * (8 + 4 * DIM)];
+    uint32_t size = mu__table_push_pack_head(&emb.rule, IDS, bytes);
+    const float one = 1;
+
+    for (uint64_t id = 0; id < IDS; id++, size += sizeof id)
+        memcpy(bytes + size, &id, sizeof id);
+    for (int i = 0; i < IDS * DIM; i++, size += sizeof one)
+        memcpy(bytes + size, &one, sizeof one);
+    write_table(f, MU__WRITE_TABLE_PUSH, bytes, size, effect);
+}
+
+static const struct mu__table *emb_of(struct net_process *server)
+{
+    struct ps *ps = mu__actor_state(server->kernel, (mu__pid){0, MU__PS});
+
+    assert_non_null(ps->partitions[PARTITION]);
+    return &mu__tables_first(mu__store_tables(ps->partitions[PARTITION]->store))->part;
+}
+
+/* Pushes, restarts, and pushes sent again, beside a server that never stops. */
+static void compare(struct fixture *f, uint64_t spare_bytes, int rounds)
+{
+    struct sim_storage *storage = begin_journal(f, spare_bytes);
+    uint32_t pushes;
+
+    open_emb(f);
+    for (int i = 0; i < rounds; i++) {
+        push_all(f, ++f->effect);
+        net_run_for(&f->net, 2000); /* it may be written anew */
+        if (i % 3 == 2) {
+            restart(f, storage);
+            push_all(f, f->effect); /* again: it counts once */
+        }
+    }
+    assert_int_equal(emb_of(f->servers[0])->rows, IDS);
+    for (uint32_t i = 0; i < IDS; i++) {
+        memcpy(&pushes, mu__table_row_at(emb_of(f->servers[0]), i) + sizeof(uint64_t),
+               sizeof pushes);
+        assert_int_equal(pushes, rounds);
+    }
+    net_crash(f->servers[0]);
+    sim_storage_free(storage);
+}
+
+TEST_ON(test_tables_in_records, struct fixture *f, set_up, tear_down)
+{
+    compare(f, 1 << 30, 9);
+}
+
+TEST_ON(test_tables_in_a_journal_that_is_written_anew, struct fixture *f, set_up,
+        tear_down)
+{
+    compare(f, 1, 30);
+}
+
+TEST_PROGRAM()
