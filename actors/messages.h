@@ -134,7 +134,8 @@
     M(210, TABLE_LOOKUP, table_lookup, USE_READ, MU__TABLE_LOOKUP_FIELDS)             \
     M(211, TABLE_ROWS, table_rows, TASK, MU__TABLE_ROWS_FIELDS)                       \
     M(212, FILL_TABLE, fill_table, TASK, MU__FILL_TABLE_FIELDS)                       \
-    M(213, FILL_ROWS, fill_rows, TASK, MU__FILL_ROWS_FIELDS)
+    M(213, FILL_ROWS, fill_rows, TASK, MU__FILL_ROWS_FIELDS)                          \
+    M(214, OWN_WRITE, own_write, USE, MU__EFFECT_WRITE_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

@@ -1,5 +1,6 @@
 /* Fields of the messages about tables: look-ups, and how a learner gets rows. Tables are
- * opened and written to by EFFECT_WRITE (actors/ps/tables/table_writes.h). */
+ * opened and written to (actors/ps/tables/table_writes.h) by EFFECT_WRITE of runs, and
+ * by OWN_WRITE of programs, which is the same and has `own`. */
 #ifndef MU_ACTORS_MESSAGES_TABLE_FIELDS_H
 #define MU_ACTORS_MESSAGES_TABLE_FIELDS_H
 

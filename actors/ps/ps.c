@@ -318,6 +318,24 @@ static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partit
         answer_effect(ctx, p, from, body->token, &outcome);
 }
 
+/* Both messages have the same fields. A program that is no task has no part in the
+ * numbers of runs. */
+static void apply_own_write(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                            const struct mu__msg *msg, mu__pid from)
+{
+    const struct mu__own_write *body = (const void *)msg->body;
+    struct effect_outcome refused = {.is_none = false};
+
+    _Static_assert(sizeof(struct mu__own_write) == sizeof(struct mu__effect_write),
+                   "the same fields");
+    if (body->own) {
+        apply_effect_write(ctx, ps, p, msg, from);
+        return;
+    }
+    (void)mu_error_set(&refused.error, -MU_EINVALID, "it is not its sender's own");
+    answer_effect(ctx, p, from, body->token, &refused);
+}
+
 static void apply_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                         const struct mu__msg *msg, mu__pid from)
 {
@@ -362,6 +380,7 @@ static void apply_client_lost(struct mu__ctx *ctx, struct ps *ps, struct partiti
 
 static const struct mutation mutations[] = {
     MUTATION(EFFECT_WRITE, effect_write, apply_effect_write),
+    MUTATION(OWN_WRITE, own_write, apply_own_write),
     MUTATION(VAR_WRITE, var_write, apply_var_write),
     MUTATION(VAR_OPEN, var_open, apply_open),
     MUTATION(FENCED, fenced, apply_fence),
@@ -600,6 +619,7 @@ static const struct mu__handler handlers[] = {
     {MU__TABLE_LOOKUP, mu__ps_on_table_lookup},
     {MU__VAR_WRITE, on_mutation},
     {MU__EFFECT_WRITE, on_mutation},
+    {MU__OWN_WRITE, on_mutation},
     {MU__CLOCK_SET, on_mutation},
     {MU__CLOCK_GET, mu__ps_on_clock_get},
     {MU__FENCE, on_fence},

@@ -240,7 +240,8 @@ static struct flight *need_flight(struct variables *v, struct write_batch *batch
 static int send_piece_of(struct mu__ctx *ctx, struct variables *v,
                          struct write_batch *batch, const struct flight *flight)
 {
-    struct mu__msg *msg = flight == NULL ? NULL : mu__msg_new(ctx, MU__EFFECT_WRITE);
+    uint16_t kind = batch->op->writer.table != NULL ? MU__OWN_WRITE : MU__EFFECT_WRITE;
+    struct mu__msg *msg = flight == NULL ? NULL : mu__msg_new(ctx, kind);
     struct mu__effect_write *body;
 
     if (msg == NULL)

@@ -373,7 +373,6 @@ static void fail_slow(struct mu__ctx *ctx, struct variables *v, struct operation
 {
     const struct write_batch *batch = op->batches;
     const char *how = "has not answered";
-    uint64_t waited_ms = mu__now_ms(ctx) - op->began_ms;
     char text[96];
 
     while (batch->sibling != NULL)
@@ -384,11 +383,10 @@ static void fail_slow(struct mu__ctx *ctx, struct variables *v, struct operation
         how = "knows no supervisor and has refused it";
     else if (batch->rested)
         how = "has no room and has refused it";
-    (void)snprintf(text, sizeof text, " %s for %" PRIu64 ".%" PRIu64 " s", how,
-                   waited_ms / 1000, waited_ms % 1000 / 100);
+    (void)snprintf(text, sizeof text, " %s for %" PRIu32 ".%" PRIu32 " s", how,
+                   v->effect_wait_ms / 1000, v->effect_wait_ms % 1000 / 100);
     mu__vars_fail_at(ctx, v, op, server_of(v, batch->partition),
                      batch->rested && batch->refused != 0 ? batch->refused
-                     : op->writer.table != NULL           ? -MU_EDEADLINE
                                                           : -MU_EUNAVAILABLE,
                      "", text);
 }
@@ -398,7 +396,7 @@ static void fail_slow(struct mu__ctx *ctx, struct variables *v, struct operation
 void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
                               struct operation *op)
 {
-    bool is_run = op->run != NULL;
+    bool is_run = op->run != NULL && op->writer.table == NULL;
     struct line line = {.length = 0};
     uint32_t server = name_servers(ctx, v, op, is_run ? is_down : is_away, &line);
 

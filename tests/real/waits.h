@@ -81,6 +81,7 @@ struct waits_env {
     mu_dataset *dataset;
     mu_variable *variable;
     mu_clock *clock;
+    mu_table *table;
     mu_kv_watch *watch;
     mu_session *session;
     mu_server *server;
@@ -481,6 +482,7 @@ static inline void waits_free(struct waits_env *env)
     mu_per_worker_close(env->per_worker);
     mu_dataset_close(env->dataset);
     mu_clock_close(env->clock);
+    mu_table_close(env->table);
     mu_variable_close(env->variable);
     mu_kv_watch_close(env->watch);
     mu_session_close(env->session);

@@ -155,6 +155,7 @@ static int restore_record(void *owner, struct mu__msg *msg)
     case MU__FILL_END:
         return read_fill(r, msg);
     case MU__EFFECT_WRITE:
+    case MU__OWN_WRITE:
     case MU__VAR_WRITE:
     case MU__VAR_OPEN:
     case MU__FENCED:

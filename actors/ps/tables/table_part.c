@@ -321,8 +321,8 @@ static void hash_batch(const struct mu__table *table, const void *ids, uint32_t 
     }
 }
 
-/* The row that an id has most likely, and all of it asked for. */
-static void prefetch_row(const struct mu__table *table, uint64_t hash)
+/* The row that an id has most likely: its first bytes are asked for. */
+static void prefetch_row(const struct mu__table *table, uint64_t hash, uint32_t bytes)
 {
     uint32_t slot = slot_of(table, hash);
     const unsigned char *row;
@@ -332,7 +332,7 @@ static void prefetch_row(const struct mu__table *table, uint64_t hash)
     if (table->index[slot] == 0)
         return;
     row = row_at(table, (uint32_t)table->index[slot] - 1);
-    for (uint32_t at = 0; at < table->row_bytes; at += 64)
+    for (uint32_t at = 0; at < bytes; at += 64)
         __builtin_prefetch(row + at);
 }
 
@@ -344,7 +344,7 @@ static void look_up_batch(const struct mu__table *table, const void *ids, uint32
 
     hash_batch(table, ids, count, hashes);
     for (uint32_t i = 0; i < count; i++)
-        prefetch_row(table, hashes[i]);
+        prefetch_row(table, hashes[i], MU__TABLE_ROW_HEAD + (uint32_t)bytes);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t row = find_id_row(table, row_id_at(ids, i), hashes[i]);
 
@@ -501,7 +501,7 @@ uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gr
         if (i % BATCH == 0) {
             hash_batch(table, batch, some, hashes);
             for (uint32_t k = 0; k < some; k++)
-                prefetch_row(table, hashes[k]);
+                prefetch_row(table, hashes[k], table->row_bytes);
         }
         sum += push_row(table, row_id_at(ids, i),
                         (const unsigned char *)gradients + i * bytes, &at);

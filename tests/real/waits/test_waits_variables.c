@@ -187,6 +187,32 @@ static int minimum(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return mu_clock_minimum(env->clock, timeout_ms, error, &env->version);
 }
 
+static int open_table(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    const mu_table_spec spec = {.name = env->task, .dim = 4};
+
+    return mu_table_open(env->node, &spec, timeout_ms, error, &env->table);
+}
+
+static const uint64_t id = 7;
+
+static int look_up(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    float row[4];
+
+    return mu_table_lookup(env->table, &id, 1, row, timeout_ms, error);
+}
+
+static int push(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_table_apply(env->table, &id, ones, 1, NULL, timeout_ms, error);
+}
+
+static int delete_row(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_table_delete(env->table, &id, 1, timeout_ms, error);
+}
+
 static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     const struct own *own = env->scene->own;
@@ -237,6 +263,16 @@ static const struct waits_row rows[] = {
      0},
     {"mu_clock_tick", tick, open_clock, LIMITED, UNLIMITED, 0},
     {"mu_clock_minimum", minimum, open_clock, LIMITED, UNLIMITED, 0},
+    {"mu_table_open",
+     open_table,
+     reach,
+     {WAITS_LATE(SERVER "|not reached|refused"), GONE("|refused"),
+      WAITS_LATE(SERVER "|has not answered"), GONE("")},
+     {WAITS_OK, AWAY, AWAY, AWAY},
+     0},
+    {"mu_table_lookup", look_up, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_apply", push, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_delete", delete_row, open_table, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_save", save, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_restore", restore, have_checkpoint, LIMITED, UNLIMITED, 0},
 };

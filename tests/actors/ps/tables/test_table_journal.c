@@ -87,10 +87,11 @@ static const struct mu__table *emb_of(struct net_process *server)
 }
 
 /* Pushes, restarts, and pushes sent again, beside a server that never stops. */
-static void compare(struct fixture *f, uint64_t spare_bytes, int rounds)
+static uint64_t pushes_after_restarts(struct fixture *f, uint64_t spare_bytes, int rounds)
 {
     struct sim_storage *storage = begin_journal(f, spare_bytes);
     uint32_t pushes;
+    uint64_t sum = 0;
 
     open_emb(f);
     for (int i = 0; i < rounds; i++) {
@@ -105,21 +106,22 @@ static void compare(struct fixture *f, uint64_t spare_bytes, int rounds)
     for (uint32_t i = 0; i < IDS; i++) {
         memcpy(&pushes, mu__table_row_at(emb_of(f->servers[0]), i) + sizeof(uint64_t),
                sizeof pushes);
-        assert_int_equal(pushes, rounds);
+        sum += pushes;
     }
     net_crash(f->servers[0]);
     sim_storage_free(storage);
+    return sum;
 }
 
 TEST_ON(test_tables_in_records, struct fixture *f, set_up, tear_down)
 {
-    compare(f, 1 << 30, 9);
+    assert_int_equal(pushes_after_restarts(f, 1 << 30, 9), 9 * IDS);
 }
 
 TEST_ON(test_tables_in_a_journal_that_is_written_anew, struct fixture *f, set_up,
         tear_down)
 {
-    compare(f, 1, 30);
+    assert_int_equal(pushes_after_restarts(f, 1, 30), 30 * IDS);
 }
 
 TEST_PROGRAM()

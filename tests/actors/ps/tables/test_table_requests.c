@@ -318,6 +318,31 @@ TEST_ON(test_lookups_that_are_refused, struct fixture *f, set_up, tear_down)
     }
 }
 
+/* Numbers of runs are not for programs. */
+TEST_ON(test_an_own_write_has_its_own_number, struct fixture *f, set_up, tear_down)
+{
+    uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
+    const struct mu__table_open open = {
+        .mode = MU__TABLE_CREATE, .form = emb, .name = mu__view_str("emb")};
+    struct mu__own_write write = {.variable = emb_id(),
+                                  .operation = MU__WRITE_TABLE_OPEN,
+                                  .data = {bytes, mu__table_open_pack(&open, bytes)},
+                                  .last = true,
+                                  .origin = 5,
+                                  .effect = 1,
+                                  .partition = PARTITION};
+
+    change_view(f, f->servers[0], f->servers[1], NULL);
+    write.generation = f->generation;
+    for (int own = 0; own < 2; own++) {
+        write.own = own;
+        write.token = write.batch = ++f->token;
+        say(f->client, MU__VARIABLES, f->servers[0], MU__OWN_WRITE, &write);
+        net_settle(&f->net);
+        assert_int_equal(need_answer(f, write.token)->code, own ? 0 : MU_EINVALID);
+    }
+}
+
 TEST_ON(test_a_table_that_is_not_there, struct fixture *f, set_up, tear_down)
 {
     change_view(f, f->servers[0], NULL, NULL);
