@@ -56,9 +56,17 @@ static void start_server(struct sim *sim, void *arg)
         cluster_start(task);
 }
 
-static void add(struct cluster_resizing *r, struct cluster_task *task)
+/* The first one of those that are not in the cluster: a chief that begins with a cluster
+ * in which an index is missing would wait for that server. */
+static void add_next(struct cluster_resizing *r)
 {
+    unsigned next = 0;
     struct sim *sim = r->cluster->sim;
+    struct cluster_task *task;
+
+    while (cluster_changing_lists(&r->changing, r->cluster->servers[next]))
+        next++;
+    task = r->cluster->servers[next];
 
     sim_note(sim, MU__LOG_WARN, "%s is added", task->name);
     r->added++;
@@ -105,7 +113,7 @@ static void resize(struct cluster_resizing *r)
     struct cluster_task *task = r->cluster->servers[server];
 
     if (!cluster_changing_lists(&r->changing, task))
-        add(r, task);
+        add_next(r);
     else if (!is_there(r, server) && sim_chance(&r->random, BACK_PERCENT))
         cluster_start(task);
     else if (!is_there(r, server))
