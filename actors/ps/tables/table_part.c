@@ -133,7 +133,7 @@ static bool is_tagged(uint64_t entry, uint64_t hash)
 }
 
 /* The slot of an id, or the empty one where it would be. The index is not full. */
-static uint32_t find_slot(const struct mu__table *table, uint64_t id, uint64_t hash)
+static uint32_t find_entry(const struct mu__table *table, uint64_t id, uint64_t hash)
 {
     uint32_t slot = slot_of(table, hash);
 
@@ -152,7 +152,7 @@ static uint32_t find_id_row(const struct mu__table *table, uint64_t id, uint64_t
 {
     if (table->index == NULL)
         return NONE;
-    return (uint32_t)table->index[find_slot(table, id, hash)] - 1;
+    return (uint32_t)table->index[find_entry(table, id, hash)] - 1;
 }
 
 /* How many rows an index of so many bits may have. */
@@ -417,7 +417,7 @@ static void start_row(const struct mu__table *table, uint64_t id, unsigned char 
 static unsigned char *need_row(struct mu__table *table, uint64_t id)
 {
     uint64_t hash = hash_in(table, id);
-    uint32_t slot = find_slot(table, id, hash);
+    uint32_t slot = find_entry(table, id, hash);
     unsigned char *row;
 
     if (table->index[slot] != 0)
@@ -518,11 +518,11 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
 
     if (row == NONE)
         return false;
-    remove_entry(table, find_slot(table, id, hash));
+    remove_entry(table, find_entry(table, id, hash));
     if (row != last) {
         last_id = row_id_at(row_at(table, last), 0);
         hash = hash_in(table, last_id);
-        table->index[find_slot(table, last_id, hash)] = entry_of(hash, row);
+        table->index[find_entry(table, last_id, hash)] = entry_of(hash, row);
         memcpy(row_at(table, row), row_at(table, last), table->row_bytes);
     }
     table->rows--;
