@@ -3,7 +3,7 @@
 #ifndef MU_API_SNAPSHOT_STATE_H
 #define MU_API_SNAPSHOT_STATE_H
 
-#include "api/snapshot_reader.h"
+#include "api/checkpoint/snapshot_reader.h"
 
 #include "actors/ps/store_snapshots.h"
 #include "actors/variables/variables.h"

@@ -1,5 +1,5 @@
 /* Reading several variables at once. */
-#include "api/snapshot_reader.h"
+#include "api/checkpoint/snapshot_reader.h"
 
 #include "runtime/message/arguments.h"
 

@@ -124,12 +124,6 @@ struct partition {
     uint64_t journaled;  /* up to this record; UINT64_MAX: none is waited for */
 };
 
-/* Of all partitions. */
-struct open_snapshots {
-    struct mu__snapshot_usage usage;
-    uint64_t timer; /* 0: not set */
-};
-
 /* A node whose link is up. */
 struct ps_node {
     uint32_t node;
@@ -214,11 +208,6 @@ bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p);
 
 /* Let a partition know the fence that the server knows. */
 void mu__ps_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
-
-/* ---- rows/row_answers.c ---- */
-
-/* Answer a VAR_READ of rows by number. */
-void mu__rows_answer(struct mu__ctx *ctx, struct partition *p, const struct mu__msg *msg);
 
 /* ---- ps_status.c ---- */
 

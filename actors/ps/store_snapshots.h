@@ -13,6 +13,12 @@ struct mu__snapshot_usage {
     uint32_t count;
 };
 
+/* Those of all partitions of a server. */
+struct open_snapshots {
+    struct mu__snapshot_usage usage;
+    uint64_t timer; /* 0: not set */
+};
+
 /* The client that opened it, and its number there. */
 struct mu__snapshot_key {
     mu__pid client;

@@ -173,6 +173,11 @@ enum { SNAPSHOT_IDLE_MS = 300000 };
 
 void mu__snapshots_tick(struct mu__ctx *ctx, struct ps *ps);
 
+/* ---- rows/row_answers.c ---- */
+
+/* Answer a VAR_READ of rows by number. */
+void mu__rows_answer(struct mu__ctx *ctx, struct partition *p, const struct mu__msg *msg);
+
 /* ---- table_requests.c ---- */
 
 void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

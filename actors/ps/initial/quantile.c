@@ -46,9 +46,8 @@ static double polynomial(const double factors[8], double x)
     return sum;
 }
 
-/* The natural logarithm of a normal number above 0: 2 artanh of a number near 0, by its
- * series, and the exponent. */
-static double logarithm(double x)
+/* 2 artanh of a number near 0, by its series, and the exponent. */
+double mu__logarithm(double x)
 {
     const double log_2 = 0.693147180559945309417;
     uint64_t bits;
@@ -81,7 +80,7 @@ double mu__normal_quantile(double p)
         r = 0.180625 - q * q;
         return q * polynomial(middle_above, r) / polynomial(middle_below, r);
     }
-    r = sqrt(-logarithm(q < 0 ? p : 1 - p));
+    r = sqrt(-mu__logarithm(q < 0 ? p : 1 - p));
     if (r <= 5)
         r = polynomial(tail_above, r - 1.6) / polynomial(tail_below, r - 1.6);
     else

@@ -7,4 +7,7 @@
 
 double mu__normal_quantile(double p);
 
+/* The natural logarithm of a normal number above 0. */
+double mu__logarithm(double x);
+
 #endif

@@ -1,6 +1,6 @@
 /* Answers to reads of rows by number. */
 #include "actors/ps/rows/rows.h"
-#include "actors/ps/server.h"
+#include "actors/ps/stream.h"
 #include "runtime/message/block_pool.h"
 
 void mu__rows_answer(struct mu__ctx *ctx, struct partition *p, const struct mu__msg *msg)

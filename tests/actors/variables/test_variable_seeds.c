@@ -1,12 +1,13 @@
 /* Sums on parameter servers under faults that follow from a seed: several tasks add ones
  * to one variable, to the whole of it or to all of its rows by number, while links break,
- * stand still and heal, and writers die. What was acknowledged is in the sum, once; what failed without an answer may be in it, once; and
- * nothing else is. Servers crash where partitions have backups, one at a time, come back
- * and get their share; others are drained, added and removed. The views of these are
- * recorded in some runs, by the chief itself or a worker; with a journal, or by a worker
- * that lives, they outlive the chief, and it dies, too. Servers with journals crash at
- * any time if there are no backups, and their disks are full for a while. In some runs
- * there is a second variable, which follows the first one, and snapshots of both.
+ * stand still and heal, and writers die. What was acknowledged is in the sum, once; what
+ * failed without an answer may be in it, once; and nothing else is. Servers crash where
+ * partitions have backups, one at a time, come back and get their share; others are
+ * drained, added and removed. The views of these are recorded in some runs, by the chief
+ * itself or a worker; with a journal, or by a worker that lives, they outlive the chief,
+ * and it dies, too. Servers with journals crash at any time if there are no backups, and
+ * their disks are full for a while. In some runs there is a second variable, which
+ * follows the first one, and snapshots of both.
  *
  * What must be at any moment is in tests/sim/cluster/copies.h, what snapshots must be in
  * tests/sim/cluster/snapshots.h.

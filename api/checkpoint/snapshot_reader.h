@@ -1,8 +1,8 @@
 /* Reading variables as they were at one record of each partition, while work goes on:
  * snapshots of all partitions that hold them are opened, then read in pieces, several at
  * a time. A partition whose server has changed meanwhile is begun anew. */
-#ifndef MU_API_SNAPSHOT_READER_H
-#define MU_API_SNAPSHOT_READER_H
+#ifndef MU_API_CHECKPOINT_SNAPSHOT_READER_H
+#define MU_API_CHECKPOINT_SNAPSHOT_READER_H
 
 #include "api/internal.h"
 #include "runtime/base/crc32c.h"
