@@ -40,7 +40,7 @@ void mu__slots_drop(struct mu__variable_store *store, struct variable *v);
 /* Writes of a restore: bytes of slot k, by operation MU__WRITE_SLOT + k, or the count of
  * updates, 8 bytes in host order, by MU__WRITE_STEP. The rule of the write is a kind: if
  * the shard has slots of another kind, these are dropped, and zeros made. */
-enum { MU__WRITE_SLOT = 16, MU__WRITE_STEP = MU__WRITE_SLOT + MU__RULE_SLOTS_MAX };
+enum { MU__WRITE_SLOT = 24, MU__WRITE_STEP = MU__WRITE_SLOT + MU__RULE_SLOTS_MAX };
 
 static inline bool mu__slots_is_write(uint32_t operation)
 {

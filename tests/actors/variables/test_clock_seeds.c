@@ -212,7 +212,11 @@ static void begin_clock_run(struct clock_run *run, uint64_t seed)
         add_member(run, run->cluster->workers[i]);
     sim_at(run->cluster->sim, sim_between(&run->random, 100, 2000), step_kills, run);
     run->losses = (struct cluster_losses){
-        .cluster = run->cluster, .random = sim_stream(seed, 301), .until_ms = KILLS_MS};
+        .cluster = run->cluster,
+        .random = sim_stream(seed, 301),
+        .until_ms = KILLS_MS,
+        .servers = options.servers,
+    };
     cluster_losses_begin(&run->losses);
 }
 

@@ -62,14 +62,15 @@ TEST(test_round_trip)
 TEST(test_dtypes)
 {
     static const char *const names[] = {"F32", "F64",  "I8",  "I16", "I32", "I64",
-                                        "U8",  "BOOL", "F16", "U16", "U32", "U64"};
+                                        "U8",  "BOOL", "F16", "U16", "U32", "U64",
+                                        "BF16"};
 
-    for (uint32_t dtype = 1; dtype <= 12; dtype++) {
+    for (uint32_t dtype = 1; dtype <= 13; dtype++) {
         assert_string_equal(mu__safetensors_dtype_name(dtype), names[dtype - 1]);
         assert_int_equal(mu__safetensors_dtype(names[dtype - 1]), dtype);
     }
-    assert_null(mu__safetensors_dtype_name(13));
-    assert_int_equal(mu__safetensors_dtype("BF16"), MU_DTYPE_NONE);
+    assert_null(mu__safetensors_dtype_name(14));
+    assert_int_equal(mu__safetensors_dtype("F8_E4M3"), MU_DTYPE_NONE);
 }
 
 /* ---- Refused ---- */
@@ -195,10 +196,10 @@ TEST(test_other_dtype)
 {
     mu_error error = {0};
 
-    assert_int_equal(read_row("{\"a\":" ENTRY("\"BF16\"", "[4]", "[0,8]") "}", &error),
+    assert_int_equal(read_row("{\"a\":" ENTRY("\"F8_E4M3\"", "[8]", "[0,8]") "}", &error),
                      -MU_EUNIMPLEMENTED);
     assert_string_equal(error.message, "tensor \"a\": variables cannot have its dtype, "
-                                       "\"BF16\"");
+                                       "\"F8_E4M3\"");
 }
 
 TEST(test_long_name)

@@ -118,8 +118,8 @@ TEST(test_dtypes)
     assert_string_equal(mu_dtype_name(MU_F32), "float32");
     assert_string_equal(mu_dtype_name(MU_BOOL), "bool");
     for (int dtype = -3; dtype < 300; dtype++) {
-        assert_int_equal(mu_dtype_name(dtype) == NULL, dtype < 1 || dtype > 12);
-        assert_int_equal(mu_dtype_bytes(dtype) == 0, dtype < 1 || dtype > 12);
+        assert_int_equal(mu_dtype_name(dtype) == NULL, dtype < 1 || dtype > 13);
+        assert_int_equal(mu_dtype_bytes(dtype) == 0, dtype < 1 || dtype > 13);
     }
 }
 
@@ -169,7 +169,7 @@ struct shape_row {
 
 static const struct shape_row shapes[] = {
     {0, 1, {1}, 0},
-    {13, 1, {1}, 0},
+    {14, 1, {1}, 0},
     {-1, 1, {1}, 0},
     {MU_U8, 9, {1, 1, 1, 1, 1, 1, 1, 1, 1}, 0},
     {MU_U8, 8, {1, 1, 1, 1, 1, 1, 1, 2}, 2},

@@ -382,7 +382,7 @@ static const struct bad_row bad_rows[] = {
      "c75401 07 09 0000" DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 DIM3 AT0, "",
      "which fits no rank"},
     {"tensor of dtype 0", "c70c01 00 00 0000" AT0, "", "dtype 0 and rank 0 that cannot"},
-    {"tensor of dtype 13", "c70c01 0d 00 0000" AT0, "", "dtype 13"},
+    {"tensor of dtype 14", "c70c01 0e 00 0000" AT0, "", "dtype 14"},
     {"tensor with flags", "c71401 07 01 0100" DIM3 AT0, THREE, "that cannot be"},
     {"tensor that overflows",
      "c71c01 02 02 0000"
