@@ -61,9 +61,8 @@ TEST(test_round_trip)
 
 TEST(test_dtypes)
 {
-    static const char *const names[] = {"F32", "F64",  "I8",  "I16", "I32", "I64",
-                                        "U8",  "BOOL", "F16", "U16", "U32", "U64",
-                                        "BF16"};
+    static const char *const names[] = {"F32",  "F64", "I8",  "I16", "I32", "I64", "U8",
+                                        "BOOL", "F16", "U16", "U32", "U64", "BF16"};
 
     for (uint32_t dtype = 1; dtype <= 13; dtype++) {
         assert_string_equal(mu__safetensors_dtype_name(dtype), names[dtype - 1]);
