@@ -509,7 +509,8 @@ TEST_ON(test_no_variables, struct fixture *f, set_up, tear_down)
     } rows[] = {
         {"{\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[0,4]}}",
          -MU_EUNIMPLEMENTED,
-         "cannot be restored: tensor \"w\": variables cannot have its dtype, \"F8_E4M3\""},
+         "cannot be restored: tensor \"w\": variables cannot have its dtype, "
+         "\"F8_E4M3\""},
         {"{" U8_4("w", "0", "4") ",\"v\":{\"dtype\":\"U8\",\"shape\":[0],"
                                  "\"data_offsets\":[4,4]}}",
          -MU_EUNIMPLEMENTED, "variable \"v\": dimension 0 is 0"},
