@@ -97,8 +97,9 @@ enum mu__replica_fate {
     MU__REPLICA_LOST = 1, /* it cannot be reached */
     MU__REPLICA_LEVEL,    /* the learner has all: it may be the backup */
     MU__REPLICA_DIVERGED, /* its sum differs: it must be filled anew */
-    MU__REPLICA_READY     /* the backup has all, and nothing more will come: it may be
+    MU__REPLICA_READY,    /* the backup has all, and nothing more will come: it may be
                              the primary */
+    MU__REPLICA_SPARE     /* what the primary got in a handover is safe without it */
 };
 
 /* The room that a client lacks at the chief: bits. */

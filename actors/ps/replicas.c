@@ -77,11 +77,16 @@ static void report_serving_to_all(struct mu__ctx *ctx, struct ps *ps)
 }
 
 /* What became of one of the other replicas; 0: nothing. */
-static enum mu__replica_fate fate_of(const struct partition *p, int which)
+static enum mu__replica_fate fate_of(const struct ps *ps, const struct partition *p,
+                                     int which)
 {
-    return which == TO_BACKUP && p->ready && p->streams[which].fate == 0
-               ? MU__REPLICA_READY
-               : p->streams[which].fate;
+    if (which != TO_BACKUP || p->streams[which].fate != 0)
+        return p->streams[which].fate;
+    if (p->ready)
+        return MU__REPLICA_READY;
+    return p->handed_over && (ps->journal.file == NULL || p->is_journaled)
+               ? MU__REPLICA_SPARE
+               : 0;
 }
 
 static void report_fate(struct mu__ctx *ctx, const struct ps *ps, int which,
@@ -95,7 +100,7 @@ static void report_fate(struct mu__ctx *ctx, const struct ps *ps, int which,
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         const struct partition *p = ps->partitions[i];
 
-        if (p != NULL && p->role == SERVING && fate_of(p, which) == fate)
+        if (p != NULL && p->role == SERVING && fate_of(ps, p, which) == fate)
             at = mu__numbered_put(at, &(struct mu__numbered){i, p->view.number});
     }
     body.partitions = (struct mu__view){bytes, (uint32_t)(at - bytes)};
@@ -109,7 +114,7 @@ static void report_fates(struct mu__ctx *ctx, struct ps *ps)
 {
     ps->news_due = false;
     for (int which = 0; which < STREAMS; which++)
-        for (int fate = MU__REPLICA_LOST; fate <= MU__REPLICA_READY; fate++)
+        for (int fate = MU__REPLICA_LOST; fate <= MU__REPLICA_SPARE; fate++)
             report_fate(ctx, ps, which, (enum mu__replica_fate)fate);
 }
 
@@ -295,6 +300,7 @@ static void change_replicas(struct mu__ctx *ctx, struct ps *ps, struct partition
 
     p->view = *view;
     p->ready = false;
+    p->handed_over &= stays;
     mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_SAME);
     keep_stream(ps, p, is_raised, stays);
     if (is_anew)
@@ -307,6 +313,8 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 {
     p->view = *view;
     p->role = SERVING;
+    p->handed_over = view->backup.incarnation != 0;
+    ps->news_due |= p->handed_over;
     p->safe = p->record;
     p->filling = (struct filling){.active = false};
     ps->marks_due -= p->mark_due; /* nobody waits for it any more */
@@ -328,6 +336,7 @@ static void step_down(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     p->view = *view;
     p->role = BACKING;
     p->ready = false;
+    p->handed_over = false;
     p->is_journaled = p->is_in_snapshot = false;
     p->journaled = UINT64_MAX;
 }

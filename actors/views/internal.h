@@ -46,10 +46,11 @@ enum view_reporter { MU__PRIMARY_REPORTED = 1, MU__BACKUP_REPORTED = 2 };
 
 struct view_row {
     struct mu__partition_view view; /* number 0: never placed */
-    uint32_t reporters; /* enum view_reporter, of a view of an earlier chief */
-    bool is_newest;     /* this chief has decided the view, or the store has it */
-    bool is_decided;    /* by this chief, knowing all that may have been before */
-    bool is_new;        /* decided, or its number raised, and not recorded yet */
+    uint32_t reporters;  /* enum view_reporter, of a view of an earlier chief */
+    bool is_newest;      /* this chief has decided the view, or the store has it */
+    bool is_decided;     /* by this chief, knowing all that may have been before */
+    bool is_new;         /* decided, or its number raised, and not recorded yet */
+    bool is_handed_over; /* the primary may not have it in its journal yet */
     /* enum mu__replica_fate, in the newest view; 0: none */
     uint32_t backup_fate;
     uint32_t learner_fate;

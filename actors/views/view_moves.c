@@ -8,6 +8,8 @@
  * remembered but the views: a restarted chief goes on with them. */
 #include "actors/views/internal.h"
 
+#include "actors/messages/limits.h"
+
 enum {
     MOVES_MAX = 4,          /* under way, of each server */
     DRAINED_LOAD = 1 << 20, /* more than any server has */
@@ -94,7 +96,8 @@ static bool is_movable(const struct mu__view_table *table, const struct view_row
 {
     bool has_backup = row->view.backup.incarnation != 0;
 
-    return row->view.number != 0 && !is_moving_row(row) && row->backup_fate == 0 &&
+    return row->view.number != 0 && !is_moving_row(row) && !row->is_handed_over &&
+           (row->backup_fate == 0 || row->backup_fate == MU__REPLICA_SPARE) &&
            mu__views_is_known(table, row) && mu__views_is_up(table, &row->view.primary) &&
            (has_backup ? mu__views_is_up(table, &row->view.backup) : table->backups == 0);
 }
@@ -167,13 +170,15 @@ static bool hand_over(struct mu__view_table *table, struct view_row *row, bool i
     return true;
 }
 
-/* Without backups there is one only as long as a move lasts. */
+/* Without backups there is one only as long as a move lasts, which is until the primary
+ * has what it got in its journal. */
 static void drop_spare(struct mu__view_table *table, struct view_row *row)
 {
     const struct view_server *backup = mover_of(table, &row->view.backup);
 
-    if (table->backups > 0 || backup == NULL || is_moving_row(row) ||
-        !mu__views_is_known(table, row) || !mu__views_is_up(table, &row->view.primary) ||
+    if (table->backups > 0 || backup == NULL || row->is_handed_over ||
+        is_moving_row(row) || !mu__views_is_known(table, row) ||
+        !mu__views_is_up(table, &row->view.primary) ||
         needs_handover(mover_of(table, &row->view.primary), backup))
         return;
     (void)mu__views_decide(table, row, row->view.primary, (struct mu__replica){0},

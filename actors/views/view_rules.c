@@ -284,9 +284,11 @@ static bool end_handover(struct mu__view_table *table, struct view_row *row,
         return false;
     if (is_unreachable(table, &view->backup, now_ms))
         return mu__views_decide(table, row, view->primary, view->backup, no_replica);
-    return row->backup_fate == MU__REPLICA_READY &&
-           mu__views_is_up(table, &view->backup) &&
-           mu__views_decide(table, row, view->backup, view->primary, no_replica);
+    if (row->backup_fate != MU__REPLICA_READY || !mu__views_is_up(table, &view->backup))
+        return false;
+    (void)mu__views_decide(table, row, view->backup, view->primary, no_replica);
+    row->is_handed_over = true;
+    return true;
 }
 
 static bool add_learner(struct mu__view_table *table, struct view_row *row)

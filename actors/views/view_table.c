@@ -198,6 +198,8 @@ void mu__views_replace(struct mu__view_table *table, struct view_row *row,
 {
     count_role(table, &row->view.backup, -1);
     count_role(table, &row->view.learner, -1);
+    row->is_handed_over &= view->backup.incarnation != 0 &&
+                           view->primary.incarnation == row->view.primary.incarnation;
     row->view = *view;
     row->backup_fate = 0;
     row->learner_fate = 0;
@@ -518,7 +520,7 @@ int mu__view_table_news(struct mu__view_table *table, uint32_t node, uint32_t fa
 
     if (server == NULL)
         return -MU_ENOTFOUND;
-    if (fate < MU__REPLICA_LOST || fate > MU__REPLICA_READY)
+    if (fate < MU__REPLICA_LOST || fate > MU__REPLICA_SPARE)
         return -MU_EINVALID;
     for (uint32_t i = 0; i < mu__numbered_count(partitions); i++) {
         struct mu__numbered entry;
@@ -537,6 +539,7 @@ int mu__view_table_news(struct mu__view_table *table, uint32_t node, uint32_t fa
             row->learner_fate = fate;
         else
             row->backup_fate = fate;
+        row->is_handed_over &= fate != MU__REPLICA_SPARE;
     }
     return rv;
 }

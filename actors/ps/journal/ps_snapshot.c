@@ -194,6 +194,7 @@ static void note_snapshots(struct ps *ps, bool is_done)
         if (is_done && p->is_in_snapshot && !p->is_journaled) {
             p->is_journaled = true;
             p->journaled = 0;
+            ps->news_due |= p->handed_over;
         }
         p->is_in_snapshot = false;
     }

@@ -369,15 +369,13 @@ static void give_journal(struct run *run, unsigned server, struct sim_random *ra
                    task);
 }
 
-/* Of a stream of its own, as above. A server that gets a partition by a move, and that
- * dies before it is in its journal, would lose it if there are no backups. */
+/* Of a stream of its own, as above. */
 static void draw_journals(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 203);
     bool has_backups = run->cluster->options.node.backups > 0;
 
-    if (!sim_chance(&random, has_backups ? 25 : 60) ||
-        (!has_backups && run->resizing.servers > 0))
+    if (!sim_chance(&random, has_backups ? 25 : 60))
         return;
     for (unsigned i = 0; i < run->servers; i++)
         give_journal(run, i, &random);

@@ -83,6 +83,9 @@ static void say_news(struct view_model *model, uint32_t partition)
     else if (view->handover && model_is_up(model, &view->backup))
         assert_int_equal(
             model_news(model, view->primary.task, partition, MU__REPLICA_READY), 0);
+    else if (view->backup.incarnation != 0 && !view->handover)
+        assert_int_equal(
+            model_news(model, view->primary.task, partition, MU__REPLICA_SPARE), 0);
 }
 
 static uint64_t sum_of_numbers(const struct view_model *model)
@@ -328,6 +331,32 @@ TEST(test_a_copy_ends_with_its_target)
     assert_true(mu__replica_is(&view->backup, was.backup.task, 1));
     assert_int_equal(view->learner.incarnation, 0);
     assert_int_equal(count(&model).moving, 0);
+    model_done(&model);
+}
+
+/* What a server has got by a move may not be in its journal yet: until it is, who had it
+ * before keeps it. */
+TEST(test_who_handed_over_keeps_a_copy_for_a_while)
+{
+    struct view_model model;
+    const struct mu__partition_view *view;
+    uint32_t partition;
+
+    begin(&model, 0);
+    drain(&model, 0);
+    partition = find_move(&model, false)->partition;
+    view = mu__view_table_at(model.table, partition);
+    assert_int_equal(model_news(&model, 0, partition, MU__REPLICA_LEVEL), 0);
+    model_settle(&model);
+    assert_true(view->handover);
+    assert_int_equal(model_news(&model, 0, partition, MU__REPLICA_READY), 0);
+    model_settle(&model);
+    assert_int_not_equal(view->primary.task, 0);
+    assert_true(mu__replica_is(&view->backup, 0, 1));
+    assert_int_equal(model_news(&model, view->primary.task, partition, MU__REPLICA_SPARE),
+                     0);
+    model_settle(&model);
+    assert_int_equal(view->backup.incarnation, 0);
     model_done(&model);
 }
 

@@ -588,7 +588,7 @@ TEST(test_nodes_that_are_no_servers_are_refused)
                      -MU_ENOTFOUND);
     assert_int_equal(mu__view_table_news(model.table, model.node_last, 0, false, none),
                      -MU_EINVALID);
-    assert_int_equal(mu__view_table_news(model.table, model.node_last, 5, false, none),
+    assert_int_equal(mu__view_table_news(model.table, model.node_last, 6, false, none),
                      -MU_EINVALID);
     mu__view_table_down(model.table, 77, 0);
     mu__view_table_removed(model.table, 77);

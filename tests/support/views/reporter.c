@@ -78,7 +78,9 @@ static uint32_t news_of(const struct view_reporter *reporter,
         return 0;
     if (view->handover)
         return MU__REPLICA_READY;
-    return view->learner.incarnation != 0 ? MU__REPLICA_LEVEL : 0;
+    if (view->learner.incarnation != 0)
+        return MU__REPLICA_LEVEL;
+    return view->backup.incarnation != 0 ? MU__REPLICA_SPARE : 0;
 }
 
 static void say_news(struct mu__ctx *ctx, const struct view_reporter *reporter,
