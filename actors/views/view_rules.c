@@ -121,7 +121,7 @@ static const struct view_server *choose_primary(const struct mu__view_table *tab
 {
     uint32_t partition = row->view.partition;
     const struct view_server *home =
-        mu__views_server(table, mu__partition_home(partition, table->config.servers));
+        &table->servers[mu__partition_home(partition, table->config.servers)];
 
     if (mu__views_is_open(home))
         return home;

@@ -64,10 +64,12 @@ struct mu__view_table *mu__view_table_new(const struct mu__view_config *config,
     if (table == NULL)
         return NULL;
     table->config = *config;
+    table->config.tasks = NULL;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         table->rows[i].view.partition = i;
     for (uint32_t i = 0; i < config->servers; i++)
-        if (need_view_server(table, i, now_ms) == NULL) {
+        if (need_view_server(table, config->tasks == NULL ? i : config->tasks[i],
+                             now_ms) == NULL) {
             mu__view_table_free(table);
             return NULL;
         }

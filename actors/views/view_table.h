@@ -81,10 +81,11 @@ enum { MU__VIEW_GRACE_MS = 20, MU__VIEW_RECOVERY_MS = 10000 };
 enum { MU__VIEW_TABLE_BYTES = MU__PARTITIONS * MU__VIEW_BYTES };
 
 struct mu__view_config {
-    uint32_t servers;     /* tasks of the parameter servers, at least 1 */
-    uint32_t backups;     /* of each partition: 0 or 1, from two servers on */
-    uint32_t grace_ms;    /* a link that is down for less makes no difference */
-    uint32_t recovery_ms; /* for which unheard servers are waited for, see above */
+    uint32_t servers;      /* tasks of the parameter servers, at least 1 */
+    uint32_t backups;      /* of each partition: 0 or 1, from two servers on */
+    uint32_t grace_ms;     /* a link that is down for less makes no difference */
+    uint32_t recovery_ms;  /* for which unheard servers are waited for, see above */
+    const uint32_t *tasks; /* their indices; NULL: from 0 on. Not kept */
 };
 
 /* NULL: out of memory. */

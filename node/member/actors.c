@@ -205,19 +205,45 @@ static struct mu__supervisor_config supervisor_config(
     };
 }
 
+/* Indices of the parameter servers, which need not follow each other; one of 0 if there
+ * are none. NULL when out of memory. */
+static uint32_t *list_servers(const mu_cluster *cluster, uint32_t *ret_count)
+{
+    size_t room = mu_cluster_task_count(cluster, "ps");
+    uint32_t *tasks = calloc(room == 0 ? 1 : room, sizeof *tasks);
+    uint32_t count = 0;
+    const char *type;
+    const char *address;
+    int index;
+
+    for (size_t i = 0; tasks != NULL && count < room &&
+                       mu_cluster_task_at(cluster, i, &type, &index, &address) == 0;
+         i++)
+        if (strcmp(type, "ps") == 0)
+            tasks[count++] = (uint32_t)index;
+    *ret_count = room == 0 ? 1 : count;
+    return tasks;
+}
+
 static int spawn_views(struct mu__member *member, const struct mu__member_config *config)
 {
-    size_t servers = mu_cluster_task_count(member->cluster, "ps");
+    uint32_t servers;
+    uint32_t *tasks = list_servers(member->cluster, &servers);
     const struct mu__views_options views = {
-        .table = {.servers = servers == 0 ? 1 : (uint32_t)servers,
+        .table = {.servers = servers,
+                  .tasks = tasks,
                   .backups = config->options->backups,
                   .grace_ms = MU__VIEW_GRACE_MS,
                   .recovery_ms = MU__VIEW_RECOVERY_MS},
         .strict = config->options->strict != 0,
         .agent = member->hosts.count == 0 ? NULL : &member->agent,
     };
+    int rv;
 
-    return spawn_member_actor(member, &mu__views, MU__VIEWS, &views);
+    rv = tasks == NULL ? -MU_ENOMEM
+                       : spawn_member_actor(member, &mu__views, MU__VIEWS, &views);
+    free(tasks);
+    return rv;
 }
 
 int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config,

@@ -54,7 +54,7 @@ static void come(struct view_model *model, uint32_t task)
 
 static void begin(struct view_model *model, uint32_t backups)
 {
-    const struct mu__view_config config = {FIRST, backups, GRACE_MS, RECOVERY_MS};
+    const struct mu__view_config config = {FIRST, backups, GRACE_MS, RECOVERY_MS, NULL};
 
     model_init(model, &config, 1);
     for (uint32_t i = 0; i < FIRST; i++)
@@ -261,7 +261,7 @@ TEST(test_a_drained_server_that_comes_back)
 /* With nobody to take them, it keeps the copies, which are no reason to wait. */
 TEST(test_a_drained_server_keeps_what_nobody_takes)
 {
-    const struct mu__view_config config = {2, 1, GRACE_MS, RECOVERY_MS};
+    const struct mu__view_config config = {2, 1, GRACE_MS, RECOVERY_MS, NULL};
     struct view_model model;
 
     model_init(&model, &config, 1);

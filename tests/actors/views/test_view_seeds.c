@@ -331,21 +331,14 @@ static void say_ready(struct run *run, uint32_t task, uint32_t partition)
     assert_int_equal(model_news(&run->model, task, partition, MU__REPLICA_READY), 0);
 }
 
-/* What it got in a handover is in its journal, or it has none. */
-static void say_spare(struct run *run, uint32_t task, uint32_t partition)
+static void say_done(struct run *run, uint32_t task, uint32_t partition)
 {
     const struct mu__partition_view *view = view_as_primary(run, task, partition);
 
-    if (view != NULL && !view->handover && view->learner.incarnation == 0 &&
-        view->backup.incarnation != 0 && run->model.servers[task].has_reported)
-        assert_int_equal(model_news(&run->model, task, partition, MU__REPLICA_SPARE), 0);
-}
-
-static void say_done(struct run *run, uint32_t task, uint32_t partition)
-{
+    if (view != NULL && !view->handover && view->backup.incarnation != 0)
+        (void)model_news_of(&run->model, task, partition, MU__REPLICA_SPARE, false);
     say_level(run, task, partition);
     say_ready(run, task, partition);
-    say_spare(run, task, partition);
 }
 
 static void say_lost(struct run *run, uint32_t task, uint32_t partition)

@@ -9,7 +9,7 @@
 
 enum { GRACE_MS = 20, RECOVERY_MS = 1000 };
 
-static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS};
+static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS, NULL};
 
 /* Words that are separated by blanks, each with what it says of a server:
  *
@@ -341,7 +341,7 @@ TEST(test_stories)
 /* Its next process had none, and became primary in its turn. */
 TEST(test_a_journal_of_an_older_process_gives_nothing_back)
 {
-    const struct mu__view_config two = {2, 1, GRACE_MS, RECOVERY_MS};
+    const struct mu__view_config two = {2, 1, GRACE_MS, RECOVERY_MS, NULL};
     static const char *const before[] = {"+0", "+1", "x1",  "t20", "+1",
                                          "v0", "x0", "t20", "x1"};
     uint8_t stores[MU__NUMBERED_BYTES];
@@ -390,6 +390,26 @@ static uint32_t roles_for(const struct view_model *model, uint32_t primary, uint
                  other->task == task;
     }
     return count;
+}
+
+/* There is no ps:2. */
+TEST(test_indices_need_not_follow_each_other)
+{
+    static const uint32_t tasks[] = {0, 1, 3};
+    struct mu__view_config config = three;
+    struct view_model model;
+    struct mu__view_roles roles;
+
+    config.tasks = tasks;
+    model_init(&model, &config, 7);
+    for (uint32_t i = 0; i < 3; i++)
+        come(&model, tasks[i]);
+    model_settle(&model);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(mu__view_table_roles_of(model.table, tasks[i], &roles));
+        assert_in_range(roles.primary, MU__PARTITIONS / 3, MU__PARTITIONS / 3 + 1);
+    }
+    model_done(&model);
 }
 
 TEST(test_backups_of_one_server_are_spread)
