@@ -448,7 +448,7 @@ int mupy_run_register(mu_node *node)
 
 /* ---- methods of a run ---- */
 
-mu_run *mupy_run_of(PyObject *object)
+static mu_run *run_of(PyObject *object)
 {
     mu_run *run = ((struct mupy_run *)object)->run;
 
@@ -568,7 +568,7 @@ static PyObject *mark_written(int rv, const struct mupy_variable *variable)
     Py_RETURN_NONE;
 }
 
-PyObject *mupy_run_written(int rv, const char *what)
+PyObject *mupy_run_wrote(int rv, const char *what)
 {
     if (rv != 0)
         return mupy_fail(rv, "the run cannot write to a %s: %s", what, mu_strerror(rv));

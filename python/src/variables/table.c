@@ -260,7 +260,7 @@ static PyObject *push_in_current_run(mu_run *run, PyObject *object,
     if (table != NULL)
         mupy_handle_end(&as_table(object)->handle);
     release_arrays(arrays);
-    return table == NULL ? NULL : mupy_run_written(rv, "table");
+    return table == NULL ? NULL : mupy_run_wrote(rv, "table");
 }
 
 /* apply(ids, gradients, optimizer, run, timeout): with None for gradients: a delete; for

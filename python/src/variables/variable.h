@@ -44,12 +44,8 @@ int mupy_initializers_init(PyObject *module);
 
 /* ---- coordinator/run.c ---- */
 
-/* The run of a Run object, on the thread that runs its function. NULL with an
- * exception. */
-mu_run *mupy_run_of(PyObject *object);
-
 /* What a write of that run returns: None, or NULL with an exception that says to
  * `what`. */
-PyObject *mupy_run_written(int rv, const char *what);
+PyObject *mupy_run_wrote(int rv, const char *what);
 
 #endif
