@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 
@@ -12,7 +13,7 @@ def dtype_of(name: Any) -> Any:
 
     if name == "bfloat16" and isinstance(name, str):
         try:
-            import ml_dtypes
+            ml_dtypes: Any = importlib.import_module("ml_dtypes")
         except ImportError:
             raise TypeError("dtype bfloat16 needs the package ml_dtypes, which is not "
                             "installed") from None

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, cast
 
 from .. import _muster
 from ..errors import FailedPreconditionError
@@ -90,21 +90,24 @@ class Optimizer:
     def rule(self, step: Optional[int] = None) -> Dict[str, Any]:
         """What travels with a gradient. step: updates before this one, for the rate and
         for the servers, which count themselves without it."""
-        rate = self._learning_rate
         seen = self.iterations if step is None else step
         rule = self._numbers()
-        rule["rate"] = float(rate(seen) if callable(rate) else rate)
+        rule["rate"] = float(self._rate_at(seen))
         rule["weight_decay"] = self.weight_decay or 0.0
         rule["step"] = 0 if step is None else step + 1
         rule["flags"] = ((_ANY_NUMBER if self.any_number else 0) |
                          (_REPLACE if self.replace_slots else 0))
         return rule
 
+    def _rate_at(self, step: int) -> Any:
+        rate = self._learning_rate
+        return cast(Any, rate)(step) if callable(rate) else rate
+
     @property
     def learning_rate(self) -> Any:
         """The rate; of a schedule what it is at the next step."""
-        rate = self._learning_rate
-        return float(rate(self.iterations)) if callable(rate) else rate
+        rate = self._rate_at(self.iterations)
+        return float(rate) if callable(self._learning_rate) else rate
 
     @learning_rate.setter
     def learning_rate(self, rate: Any) -> None:
@@ -273,7 +276,7 @@ class RMSprop(Optimizer):
         self.centered = centered
 
     def _numbers(self) -> Dict[str, Any]:
-        rule = {"kind": "rmsprop", "rho": self.rho, "epsilon": self.epsilon}
+        rule: Dict[str, Any] = {"kind": "rmsprop", "rho": self.rho, "epsilon": self.epsilon}
         if self.momentum != 0 or self.centered:
             rule["kind"] += "_centered" if self.centered else "_momentum"
             rule["momentum"] = self.momentum
