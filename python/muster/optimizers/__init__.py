@@ -276,7 +276,8 @@ class RMSprop(Optimizer):
         self.centered = centered
 
     def _numbers(self) -> Dict[str, Any]:
-        rule: Dict[str, Any] = {"kind": "rmsprop", "rho": self.rho, "epsilon": self.epsilon}
+        rule: Dict[str, Any] = {"kind": "rmsprop", "rho": self.rho,
+                                "epsilon": self.epsilon}
         if self.momentum != 0 or self.centered:
             rule["kind"] += "_centered" if self.centered else "_momentum"
             rule["momentum"] = self.momentum
