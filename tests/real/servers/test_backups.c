@@ -162,8 +162,8 @@ static void kill_two(struct fixture *f, int first)
                      "being copied\n");
     start_server(f, first);
     wait_whole(f, second);
-    start_server(f, second);
     expect_status(f, "256 partitions on 2 servers, each with a backup\n");
+    start_server(f, second); /* which gets its share at once */
     wait_adds(&f->writers);
 }
 
