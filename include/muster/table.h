@@ -1,8 +1,9 @@
 /* Embedding tables on the parameter servers: rows of 32-bit floats, by 64-bit ids.
  *
  * The ids of a table are spread over 256 partitions, which are on the servers as shards
- * of variables are (variable.h): with the chief's option `backups` an acknowledged push
- * survives the loss of any one server, and counts once. Any thread but a loop's may call.
+ * of variables are (variable.h): with two servers or more, unless the chief's option
+ * `backups` is 0, an acknowledged push survives the loss of any one, and counts once. Any
+ * thread but a loop's may call.
  *
  * A look-up reads. An id that was never pushed to has its initial row, which is a
  * function of the table's seed and name, the id and the column: the same on every server,

@@ -67,37 +67,51 @@ int mu__rows_assign(struct mu__variable_store *store, struct variable *v,
     return 0;
 }
 
-int mu__rows_scatter_update(struct mu__variable_store *store, struct variable *v,
-                            const struct mu__store_write *write, mu_error *ret_error)
+/* What is written to one row. */
+typedef void (*row_fn)(const struct variable *v, uint8_t *row, const uint8_t *content,
+                       size_t bytes);
+
+static void replace_row(const struct variable *v, uint8_t *row, const uint8_t *content,
+                        size_t bytes)
+{
+    (void)v;
+    memcpy(row, content, bytes);
+}
+
+static void add_to_row(const struct variable *v, uint8_t *row, const uint8_t *content,
+                       size_t bytes)
+{
+    mu__optimizer_add((int)v->shape.dtype, row, content, bytes);
+}
+
+static int scatter_to_rows(struct variable *v, const struct mu__store_write *write,
+                           row_fn put)
 {
     uint64_t row_bytes = mu__shape_row_bytes(&v->shape);
     uint64_t count = rows_of_write(v, write);
     const uint8_t *numbers = write->data.data;
     const uint8_t *content = numbers + count * MU__ROW_NUMBER_BYTES;
 
+    for (uint64_t i = 0; i < count; i++, content += row_bytes)
+        put(v, v->data + mu__row_number(numbers, i) * row_bytes, content,
+            (size_t)row_bytes);
+    return 0;
+}
+
+int mu__rows_scatter_update(struct mu__variable_store *store, struct variable *v,
+                            const struct mu__store_write *write, mu_error *ret_error)
+{
     (void)store;
     (void)ret_error;
-    for (uint64_t i = 0; i < count; i++, content += row_bytes)
-        memcpy(v->data + mu__row_number(numbers, i) * row_bytes, content,
-               (size_t)row_bytes);
-    return 0;
+    return scatter_to_rows(v, write, replace_row);
 }
 
 int mu__rows_scatter_add(struct mu__variable_store *store, struct variable *v,
                          const struct mu__store_write *write, mu_error *ret_error)
 {
-    uint64_t row_bytes = mu__shape_row_bytes(&v->shape);
-    uint64_t count = rows_of_write(v, write);
-    const uint8_t *numbers = write->data.data;
-    const uint8_t *content = numbers + count * MU__ROW_NUMBER_BYTES;
-
     (void)store;
     (void)ret_error;
-    for (uint64_t i = 0; i < count; i++, content += row_bytes)
-        mu__optimizer_add((int)v->shape.dtype,
-                          v->data + mu__row_number(numbers, i) * row_bytes, content,
-                          (size_t)row_bytes);
-    return 0;
+    return scatter_to_rows(v, write, add_to_row);
 }
 
 /* ---- Reading ---- */

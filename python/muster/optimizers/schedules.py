@@ -33,7 +33,22 @@ def _positive(name: str, number: Any) -> Any:
     return number
 
 
-class ExponentialDecay(LearningRateSchedule):
+class _Decay(LearningRateSchedule):
+    """What decays by a quotient of steps."""
+
+    def __init__(self, initial_learning_rate: float, decay_steps: int,
+                 decay_rate: float, staircase: bool = False) -> None:
+        self.initial_learning_rate = initial_learning_rate
+        self.decay_steps = _positive("decay_steps", decay_steps)
+        self.decay_rate = decay_rate
+        self.staircase = staircase
+
+    def _part(self, step: int) -> float:
+        part = float(step / self.decay_steps)
+        return math.floor(part) if self.staircase else part
+
+
+class ExponentialDecay(_Decay):
     """initial_learning_rate * decay_rate ** (step / decay_steps); staircase: with the
     quotient's whole part.
 
@@ -41,21 +56,11 @@ class ExponentialDecay(LearningRateSchedule):
     0.025
     """
 
-    def __init__(self, initial_learning_rate: float, decay_steps: int,
-                 decay_rate: float, staircase: bool = False) -> None:
-        self.initial_learning_rate = initial_learning_rate
-        self.decay_steps = _positive("decay_steps", decay_steps)
-        self.decay_rate = decay_rate
-        self.staircase = staircase
-
     def __call__(self, step: int) -> float:
-        part = step / self.decay_steps
-        if self.staircase:
-            part = math.floor(part)
-        return float(self.initial_learning_rate * self.decay_rate ** part)
+        return float(self.initial_learning_rate * self.decay_rate ** self._part(step))
 
 
-class InverseTimeDecay(LearningRateSchedule):
+class InverseTimeDecay(_Decay):
     """initial_learning_rate / (1 + decay_rate * step / decay_steps); staircase: with the
     quotient's whole part.
 
@@ -63,18 +68,9 @@ class InverseTimeDecay(LearningRateSchedule):
     0.05
     """
 
-    def __init__(self, initial_learning_rate: float, decay_steps: int,
-                 decay_rate: float, staircase: bool = False) -> None:
-        self.initial_learning_rate = initial_learning_rate
-        self.decay_steps = _positive("decay_steps", decay_steps)
-        self.decay_rate = decay_rate
-        self.staircase = staircase
-
     def __call__(self, step: int) -> float:
-        part = step / self.decay_steps
-        if self.staircase:
-            part = math.floor(part)
-        return float(self.initial_learning_rate / (1 + self.decay_rate * part))
+        return float(self.initial_learning_rate /
+                     (1 + self.decay_rate * self._part(step)))
 
 
 class PiecewiseConstantDecay(LearningRateSchedule):
