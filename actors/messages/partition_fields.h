@@ -17,18 +17,21 @@
  * server that has heard a newer view to one that sends it records. */
 #define MU__REPLICA_VIEW_FIELDS(F, S) F(S, REQUIRED, bytes, view, MU__VIEW_BYTES)
 
-/* From the chief to a server: report what you hold, once more. */
-#define MU__VIEWS_GET_FIELDS(F, S) F(S, OPTIONAL, u64, token, 0)
+/* From the chief to a server: report what you hold, once more. `draining`: from now on,
+ * as a restarted chief does not know it otherwise. */
+#define MU__VIEWS_GET_FIELDS(F, S) F(S, OPTIONAL, flag, draining, 0)
 
 /* From a server to a chief whose link came up, or that asks: the newest views that it has
  * heard, also those in which it has no part. `known`: there are some. `restored`:
  * partitions that it has from a journal, with their store_id; `former`: incarnations (8
- * bytes each, little-endian) of the processes of its task that wrote that. */
+ * bytes each, little-endian) of the processes of its task that wrote that. `draining`: a
+ * chief has said so. */
 #define MU__VIEWS_HELD_FIELDS(F, S)                                     \
     F(S, REQUIRED, bytes, views, MU__PARTITIONS *MU__VIEW_BYTES)        \
     F(S, OPTIONAL, flag, known, 0)                                      \
     F(S, OPTIONAL, bytes, restored, MU__PARTITIONS *MU__NUMBERED_BYTES) \
-    F(S, OPTIONAL, bytes, former, 8 * MU__FORMER_MAX)
+    F(S, OPTIONAL, bytes, former, 8 * MU__FORMER_MAX)                   \
+    F(S, OPTIONAL, flag, draining, 0)
 
 /* From a primary to the chief, what has become of another replica in a view: of the
  * `learner`, or the backup. */

@@ -133,7 +133,7 @@ static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
     uint8_t *at = bytes;
     struct mu__ps_restored restored;
-    struct mu__views_held body = {.known = false};
+    struct mu__views_held body = {.draining = ps->orders.draining};
 
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (ps->newest[i].number != 0)
@@ -147,8 +147,13 @@ static void report_held_views(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
 
 void mu__ps_on_views_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    if (mu__ps_is_chief(state, msg->from.node))
-        report_held_views(ctx, state, msg->from.node);
+    struct ps *ps = state;
+    const struct mu__views_get *body = mu__body(msg);
+
+    if (!mu__ps_is_chief(ps, msg->from.node))
+        return;
+    ps->orders.draining |= body->draining;
+    report_held_views(ctx, ps, msg->from.node);
 }
 
 /* ---- Partitions ---- */
@@ -195,7 +200,7 @@ struct partition *mu__ps_partition_new(
     }
     p->role = role;
     p->view = *view;
-    p->strict = ps->strict;
+    p->strict = ps->orders.strict;
     p->journaled = UINT64_MAX;
     mu__staging_init(&p->staging, &mu__staging_limits_default);
     p->staging.used = &ps->staged_used;
@@ -450,7 +455,7 @@ static void log_refused_view(struct mu__ctx *ctx, uint32_t partition, uint32_t n
 
 static void take_strictness(struct mu__ctx *ctx, struct ps *ps, bool strict)
 {
-    ps->strict = strict;
+    ps->orders.strict = strict;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct partition *p = ps->partitions[i];
 
@@ -470,7 +475,7 @@ static void log_waiting_writes(struct mu__ctx *ctx, const struct ps *ps)
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         count += ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING &&
                  ps->partitions[i]->view.backup.incarnation == 0;
-    if (count > 0 && ps->strict)
+    if (count > 0 && ps->orders.strict)
         mu__log(ctx, MU__LOG_WARN,
                 "%" PRIu32 " partitions have no backup: writes to them wait until they "
                 "have one (option strict)",
@@ -484,7 +489,7 @@ void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     bool by_chief = mu__ps_is_chief(ps, msg->from.node);
     struct mu__partition_view view;
 
-    if (by_chief && ps->strict != body->strict)
+    if (by_chief && ps->orders.strict != body->strict)
         take_strictness(ctx, ps, body->strict);
     for (uint32_t i = 0; i < mu__views_count(body->views); i++) {
         if (!mu__views_at(body->views, i, &view))

@@ -18,9 +18,8 @@
  *
  * Requests under way belong to a generation. A new one begins when a backup becomes
  * primary, and when a learner begins to be filled: then pieces, openers and creators of
- * the generation before are forgotten, and clients begin their requests anew. So this
- * state of the moment is never copied. A backup that stays forgets them with the first
- * record of the new generation.
+ * the generation before are forgotten, by a backup that stays with the first record of
+ * the new one, and clients begin their requests anew. So these are never copied.
  *
  * A primary that hands over takes no requests any more once the view says so. When the
  * backup has all, it tells the chief, and waits for another view: so it has the same as
@@ -134,6 +133,12 @@ struct ps_node {
     uint64_t incarnation;
 };
 
+/* What a chief has said. */
+struct ps_orders {
+    bool strict;   /* partitions without a backup take no writes */
+    bool draining; /* this server gives away all that it has */
+};
+
 struct ps {
     uint32_t index;       /* of this task, */
     uint64_t incarnation; /* and of its process */
@@ -150,9 +155,9 @@ struct ps {
     bool fenced;
     struct mu__fence fence; /* the last one of a chief */
     uint32_t marks_due;     /* partitions whose mark is due; */
-    bool strict;            /* as the chief says */
-    bool news_due;          /* some partition has a `fate`; */
-    bool serves_due;        /* clients are to hear of all that is served; */
+    struct ps_orders orders;
+    bool news_due;   /* some partition has a `fate`; */
+    bool serves_due; /* clients are to hear of all that is served; */
     struct fill_window fill_window;
     uint64_t retry_timer; /* 0: not set */
     uint64_t retry_due_ms;
@@ -210,12 +215,9 @@ bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p);
 /* Let a partition know the fence that the server knows. */
 void mu__ps_fence(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 
-/* ---- ps_status.c ---- */
+/* ---- ps_status.c, replicas.c ---- */
 
 void mu__ps_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-/* ---- replicas.c ---- */
-
 void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__ps_on_views_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__ps_on_replica_view(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

@@ -25,8 +25,7 @@ struct view_server {
     uint64_t incarnation; /* of its newest process; 0: none has come */
     uint64_t reported;    /* of the last process that has reported; 0: none */
     bool is_linked;
-    bool is_up; /* linked, and has reported since */
-    bool is_removed;
+    bool is_up;                    /* linked, and has reported since */
     bool is_draining;              /* gets nothing more, and gives away what it has */
     bool is_requested;             /* it is to report once more */
     uint64_t down_ms;              /* since when it is not linked */

@@ -72,7 +72,7 @@ bool mu__views_may_restore(const struct mu__view_table *table, const struct view
 {
     const struct view_server *server = mu__views_server(table, row->view.primary.task);
 
-    return server != NULL && !server->is_removed &&
+    return server != NULL &&
            (server->reported != server->incarnation || has_restored(server, row));
 }
 
@@ -96,7 +96,7 @@ bool mu__view_table_next_awaited(struct mu__view_table *table, uint64_t now_ms,
     for (uint32_t i = 0; i < table->servers_count; i++) {
         struct view_server *server = &table->servers[i];
 
-        if (server->restored == NULL || server->is_linked || server->is_removed ||
+        if (server->restored == NULL || server->is_linked ||
             server->awaited == server->closed ||
             now_ms < server->down_ms + table->config.grace_ms)
             continue;

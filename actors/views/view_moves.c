@@ -239,7 +239,7 @@ static void copy_all(struct mu__view_table *table, load_fn load, bool of_drained
 static bool is_expected_back(const struct mu__view_table *table,
                              const struct view_server *server, uint64_t now_ms)
 {
-    return !server->is_up && !server->is_removed &&
+    return !server->is_up &&
            (server->is_linked || now_ms < server->down_ms + table->config.recovery_ms);
 }
 

@@ -45,8 +45,7 @@ static bool is_dead(const struct mu__view_table *table, const struct mu__replica
 
     if (!is_replica(replica) || server == NULL)
         return false;
-    return server->is_removed ||
-           (server->incarnation != 0 && server->incarnation != replica->incarnation);
+    return server->incarnation != 0 && server->incarnation != replica->incarnation;
 }
 
 static bool is_unreachable(const struct mu__view_table *table,
@@ -70,7 +69,7 @@ static struct mu__replica process_of(const struct view_server *server)
 
 bool mu__views_is_open(const struct view_server *server)
 {
-    return server->is_up && !server->is_removed && !server->is_draining;
+    return server->is_up && !server->is_draining;
 }
 
 /* Of those that take more and are not `primary`, the one with the least roles; of equals
@@ -114,8 +113,8 @@ static const struct view_server *choose_substitute(const struct mu__view_table *
     return drained;
 }
 
-/* Its home. Others take its place when it is removed or drained; and for a lost partition
- * when its link is down. NULL: nobody yet. */
+/* Its home. Others take its place when it is drained; and for a lost partition when its
+ * link is down. NULL: nobody yet. */
 static const struct view_server *choose_primary(const struct mu__view_table *table,
                                                 const struct view_row *row)
 {
@@ -125,8 +124,7 @@ static const struct view_server *choose_primary(const struct mu__view_table *tab
 
     if (mu__views_is_open(home))
         return home;
-    if (!home->is_draining &&
-        (home->is_linked || (row->view.number == 0 && !home->is_removed)))
+    if (!home->is_draining && (home->is_linked || row->view.number == 0))
         return NULL;
     return choose_substitute(table, partition);
 }
@@ -308,7 +306,7 @@ static bool add_learner(struct mu__view_table *table, struct view_row *row)
 static bool have_all_reported(const struct mu__view_table *table)
 {
     for (uint32_t i = 0; i < table->servers_count; i++)
-        if (table->servers[i].reported == 0 && !table->servers[i].is_removed)
+        if (table->servers[i].reported == 0)
             return false;
     return true;
 }

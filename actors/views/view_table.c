@@ -31,11 +31,7 @@ struct view_server *mu__views_linked(const struct mu__view_table *table, uint32_
 
 static void set_backups(struct mu__view_table *table)
 {
-    uint32_t servers = 0;
-
-    for (uint32_t i = 0; i < table->servers_count; i++)
-        servers += !table->servers[i].is_removed;
-    table->backups = servers < 2 ? 0 : table->config.backups;
+    table->backups = table->servers_count < 2 ? 0 : table->config.backups;
 }
 
 /* Makes one that is not linked. NULL: out of memory, or of numbers. */
@@ -157,13 +153,15 @@ void mu__view_table_sent(struct mu__view_table *table, uint32_t server)
 }
 
 bool mu__view_table_next_requested(const struct mu__view_table *table, uint32_t *at,
-                                   uint32_t *ret_server, uint32_t *ret_node)
+                                   uint32_t *ret_server, uint32_t *ret_node,
+                                   bool *ret_draining)
 {
     while (*at < table->servers_count && !table->servers[*at].is_requested)
         ++*at;
     if (*at >= table->servers_count)
         return false;
     *ret_server = *at;
+    *ret_draining = table->servers[*at].is_draining;
     *ret_node = table->servers[(*at)++].node;
     return true;
 }
@@ -241,8 +239,6 @@ int mu__view_table_up(struct mu__view_table *table, uint32_t node,
 
     if (server == NULL)
         return -MU_ENOMEM;
-    if (server->is_removed)
-        return 0;
     server->is_draining &= server->incarnation == process->incarnation;
     server->node = node;
     server->incarnation = process->incarnation;
@@ -277,33 +273,29 @@ void mu__view_table_down(struct mu__view_table *table, uint32_t node, uint64_t n
 
 int mu__view_table_added(struct mu__view_table *table, uint32_t task, uint64_t now_ms)
 {
-    struct view_server *server = need_view_server(table, task, now_ms);
-
-    if (server == NULL)
-        return -MU_ENOMEM;
-    server->is_removed = false;
-    set_backups(table);
-    return 0;
-}
-
-void mu__view_table_removed(struct mu__view_table *table, uint32_t task)
-{
-    struct view_server *server = mu__views_server(table, task);
-
-    if (server == NULL)
-        return;
-    unlink_server(table, server, server->down_ms);
-    server->is_removed = true;
-    set_backups(table);
+    return need_view_server(table, task, now_ms) == NULL ? -MU_ENOMEM : 0;
 }
 
 bool mu__view_table_drain(struct mu__view_table *table, uint32_t task)
 {
     struct view_server *server = mu__views_server(table, task);
 
-    if (server != NULL)
-        server->is_draining = true;
-    return server != NULL;
+    if (server == NULL)
+        return false;
+    server->is_draining = true;
+    server->is_requested = server->is_up;
+    return true;
+}
+
+void mu__view_table_note_draining(struct mu__view_table *table, uint32_t node,
+                                  bool draining)
+{
+    struct view_server *server = mu__views_linked(table, node);
+
+    if (server == NULL)
+        return;
+    server->is_requested |= server->is_draining && !draining;
+    server->is_draining |= draining;
 }
 
 /* ---- Reports ---- */
@@ -647,8 +639,7 @@ bool mu__view_table_has_drained(const struct mu__view_table *table, uint32_t tas
     uint32_t others = 0;
 
     for (uint32_t i = 0; i < table->servers_count; i++)
-        others += table->servers[i].task != task && !table->servers[i].is_removed &&
-                  !table->servers[i].is_draining;
+        others += table->servers[i].task != task && !table->servers[i].is_draining;
     (void)mu__view_table_roles_of(table, task, &roles);
     return roles.primary + roles.learner == 0 && (roles.backup == 0 || others < 2);
 }

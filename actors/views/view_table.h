@@ -1,18 +1,18 @@
 /* Who holds each partition of the parameter servers: the chief's table of views, and the
  * rules by which they change. Pure: it knows the time it is given, and sends nothing.
  *
- * An event (a server comes, goes, reports, is listed or not) is noted by one call. Then
+ * An event (a server comes, goes, reports) is noted by one call. Then
  * mu__view_table_decide() decides what has become due, and mu__view_table_next_owed()
  * says what is to be told to whom. Between the two the caller records what was decided
  * (recording.h).
  *
  * A server is up when its link is, and its report came over it. Its process is dead for
- * sure when another process of its task has come, or its task is not listed any more. It
- * is gone when it is dead, or its link has been down for `grace_ms`.
+ * sure when another process of its task has come. It is gone when it is dead, or its link
+ * has been down for `grace_ms`.
  *
- * - A partition is placed once its home is up, or, if it was removed, another server. If
- *   there are to be backups, all servers are waited for before, for `recovery_ms`: so the
- *   backups of each are spread, and what an earlier chief has decided is heard first.
+ * - A partition is placed once its home is up. If there are to be backups, all servers
+ * are waited for before, for `recovery_ms`: so the backups of each are spread, and what
+ * an earlier chief has decided is heard first.
  * - The primary is gone: the backup becomes primary, if it is up, and has reported since
  *   the primary's link went down; servers are asked for reports then. If there is none,
  * or it is dead, a dead primary means that the partition is lost: it is placed anew,
@@ -106,13 +106,16 @@ int mu__view_table_up(struct mu__view_table *table, uint32_t node,
 /* A link went down; nodes that are no servers are fine. */
 void mu__view_table_down(struct mu__view_table *table, uint32_t node, uint64_t now_ms);
 
-/* A task was added to the cluster, or removed. -MU_ENOMEM. */
+/* A task was added to the cluster. -MU_ENOMEM. */
 int mu__view_table_added(struct mu__view_table *table, uint32_t task, uint64_t now_ms);
-void mu__view_table_removed(struct mu__view_table *table, uint32_t task);
 
 /* A server is to give away all that it has, until another process of its task comes.
  * False: there is none of this task. */
 bool mu__view_table_drain(struct mu__view_table *table, uint32_t task);
+
+/* Whether a server that reports is drained: it was told, maybe by a former chief. */
+void mu__view_table_note_draining(struct mu__view_table *table, uint32_t node,
+                                  bool draining);
 
 /* Whether it has nothing any more, or copies alone that no other server can take. */
 bool mu__view_table_has_drained(const struct mu__view_table *table, uint32_t task);
@@ -143,10 +146,11 @@ struct mu__views_owed {
 };
 
 /* The next server, from number *at on (0 at first), that is to report once more
- * (VIEWS_GET): its number for mu__view_table_requested(), and its node. False: there are
- * no more. */
+ * (VIEWS_GET): its number for mu__view_table_requested(), its node, and whether it is
+ * drained. False: there are no more. */
 bool mu__view_table_next_requested(const struct mu__view_table *table, uint32_t *at,
-                                   uint32_t *ret_server, uint32_t *ret_node);
+                                   uint32_t *ret_server, uint32_t *ret_node,
+                                   bool *ret_draining);
 void mu__view_table_requested(struct mu__view_table *table, uint32_t server);
 
 bool mu__view_table_next_owed(const struct mu__view_table *table, uint32_t *at,

@@ -62,16 +62,6 @@ static void on_server_added(struct mu__ctx *ctx, void *state, struct mu__msg *ms
                           mu__view_table_added(v->table, body->index, mu__now_ms(ctx)));
 }
 
-static void on_server_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    struct views *v = state;
-    const struct mu__cluster_change *body = mu__body(msg);
-
-    (void)ctx;
-    if (is_server_type(body->type))
-        mu__view_table_removed(v->table, body->index);
-}
-
 static void log_ignored(struct mu__ctx *ctx, const struct mu__msg *msg, const char *what,
                         int rv)
 {
@@ -92,6 +82,7 @@ static void on_views_held(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     log_table_failure(ctx, "a journal is not noted",
                       mu__views_note_restored(v->table, msg->from.node, body->former,
                                               body->restored));
+    mu__view_table_note_draining(v->table, msg->from.node, body->draining);
     log_ignored(ctx, msg, "views",
                 mu__view_table_held(v->table, msg->from.node, body->views, body->known,
                                     mu__now_ms(ctx)));
@@ -167,13 +158,13 @@ static bool send_views(struct mu__ctx *ctx, const struct views *v,
 /* False: some are to be asked later. */
 static bool request_reports(struct mu__ctx *ctx, struct views *v)
 {
-    const struct mu__views_get body = {.token = 0};
+    struct mu__views_get body = {.draining = false};
     uint32_t at = 0;
     uint32_t server;
     uint32_t node;
     bool all = true;
 
-    while (mu__view_table_next_requested(v->table, &at, &server, &node))
+    while (mu__view_table_next_requested(v->table, &at, &server, &node, &body.draining))
         if (mu__send_body(ctx, (mu__pid){node, MU__PS}, MU__VIEWS_GET, &body,
                           sizeof body) == 0)
             mu__view_table_requested(v->table, server);
@@ -298,15 +289,10 @@ static void end_views(struct mu__ctx *ctx, void *state)
 }
 
 static const struct mu__handler handlers[] = {
-    {MU__VIEWS_HELD, on_views_held},
-    {MU__REPLICA_NEWS, on_replica_news},
-    {MU__NODE_UP, on_server_up},
-    {MU__NODE_DOWN, on_server_down},
-    {MU__NODE_TROUBLE, mu__ignore},
-    {MU__CLUSTER_ADDED, on_server_added},
-    {MU__CLUSTER_REMOVED, on_server_removed},
-    {MU__VIEWS_ANSWERED, mu__ignore},
-    {MU__SERVER_DRAIN, on_server_drain},
+    {MU__VIEWS_HELD, on_views_held},  {MU__REPLICA_NEWS, on_replica_news},
+    {MU__NODE_UP, on_server_up},      {MU__NODE_DOWN, on_server_down},
+    {MU__NODE_TROUBLE, mu__ignore},   {MU__CLUSTER_ADDED, on_server_added},
+    {MU__VIEWS_ANSWERED, mu__ignore}, {MU__SERVER_DRAIN, on_server_drain},
     {MU__TIMER, on_views_timer},
 };
 

@@ -2,9 +2,10 @@
  * views (view_table.h), which says by what rules they change.
  *
  * Hears:  VIEWS_HELD from a server whose link came up; REPLICA_NEWS from primaries; node
- *         news; CLUSTER_ADDED and CLUSTER_REMOVED; VIEWS_ANSWERED; SERVER_DRAIN
+ *         news; CLUSTER_ADDED; VIEWS_ANSWERED; SERVER_DRAIN
  * Says:   VIEWS_SET to the servers that have, or had, a part in a changed view: one for
  *         all changes of a batch; before, KEY_SUBMIT to the node's agent (recording.h);
+ *         VIEWS_GET to servers that are to report again, or are drained;
  *         SERVER_DRAINED to the supervisor
  * Owns:   the table
  * Fails:  never by itself. Without an answer of the coordination service views wait */

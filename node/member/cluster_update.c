@@ -33,7 +33,7 @@ static const struct {
     {MU__VARIABLES, MU__CHANGE_MOVED},    {MU__JOB, MU__CHANGE_REMOVED},
     {MU__COORDINATION, MU__CHANGE_ADDED}, {MU__COORDINATION, MU__CHANGE_REMOVED},
     {MU__AGENT, MU__CHANGE_ADDED},        {MU__AGENT, MU__CHANGE_MOVED},
-    {MU__VIEWS, MU__CHANGE_ADDED},        {MU__VIEWS, MU__CHANGE_REMOVED},
+    {MU__VIEWS, MU__CHANGE_ADDED},
 };
 
 static bool has_actor(const struct mu__member *member, uint32_t actor)

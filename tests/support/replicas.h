@@ -44,7 +44,8 @@ struct fixture {
     uint64_t news_number;
     size_t held;          /* views in the last VIEWS_HELD, */
     uint32_t restored;    /* and partitions from a journal, */
-    uint32_t former;      /* of so many processes */
+    uint32_t former;      /* of so many processes, */
+    bool draining;        /* and whether some server knows that it is drained */
     const char *run;      /* of servers that are started, as are */
     uint64_t spare_bytes; /* these two */
     const struct mu__store_limits *limits;
@@ -156,6 +157,7 @@ static inline void on_held(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     fixture->held += mu__views_count(body->views);
     fixture->restored = mu__numbered_count(body->restored);
     fixture->former = body->former.size / 8;
+    fixture->draining |= body->draining;
 }
 
 static inline void on_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

@@ -320,4 +320,23 @@ TEST_ON(test_another_chief_hears_what_is_held, struct fixture *f, set_up, tear_d
     assert_int_equal(f->held, 2);
 }
 
+/* Only a chief says so, and another one hears it. */
+TEST_ON(test_another_chief_hears_who_is_drained, struct fixture *f, set_up, tear_down)
+{
+    const struct mu__views_get body = {.draining = true};
+
+    begin_two(f);
+    say(f->client, MU__VIEWS, f->servers[1], MU__VIEWS_GET, &body);
+    say(f->chief, MU__VIEWS, f->servers[1], MU__VIEWS_GET, &(struct mu__views_get){0});
+    net_settle(&f->net);
+    assert_false(f->draining);
+    say(f->chief, MU__VIEWS, f->servers[1], MU__VIEWS_GET, &body);
+    net_settle(&f->net);
+    assert_true(f->draining);
+    f->draining = false;
+    net_restart(f->chief);
+    net_settle(&f->net);
+    assert_true(f->draining);
+}
+
 TEST_PROGRAM()

@@ -238,6 +238,22 @@ TEST(test_a_drained_server_gets_nothing)
     model_done(&model);
 }
 
+/* A server that is not up is told when it is. */
+TEST(test_a_server_without_a_link_is_drained)
+{
+    struct view_model model;
+
+    begin(&model, 1);
+    model_unlink(&model, 0);
+    drain(&model, 0);
+    assert_false(model.servers[0].draining);
+    model_link(&model, 0);
+    assert_int_equal(model_report(&model, 0), 0);
+    model_settle(&model);
+    assert_true(model.servers[0].draining);
+    model_done(&model);
+}
+
 /* A new process of a drained server is like any other. */
 TEST(test_a_drained_server_that_comes_back)
 {
@@ -448,7 +464,7 @@ TEST(test_a_handover_ends_with_the_primary)
     model_done(&model);
 }
 
-/* Also one whose store has kept nothing. */
+/* Also one whose store has kept nothing: it hears of the drain from the server. */
 TEST(test_another_chief_goes_on)
 {
     for (int has_store = 0; has_store < 2; has_store++) {
@@ -466,7 +482,7 @@ TEST(test_another_chief_goes_on)
         }
         assert_true(find_move(&model, true)->handover);
         finish_whole(&model);
-        assert_balanced(&model, 0, 3);
+        assert_balanced(&model, 1, 2);
         model_done(&model);
     }
 }

@@ -61,10 +61,9 @@ struct run {
     struct sim_random random;
     uint32_t servers;
     uint32_t chiefs;
-    bool crashes, cuts, restarts, news, removals, drains;
+    bool crashes, cuts, restarts, news, drains;
     bool has_store;
     bool journals;
-    bool removed[MODEL_SERVERS];
     bool draining[MODEL_SERVERS];
     bool show;
     uint64_t digest;
@@ -389,11 +388,12 @@ static void turn_server(struct run *run, uint32_t task)
 {
     struct model_server *server = &run->model.servers[task];
 
+    if (!server->runs)
+        run->draining[task] = false;
     if (!server->runs && run->journals && server->incarnation > 0) {
         restore_server(run, task);
     } else if (!server->runs) {
         model_start(&run->model, task);
-        run->draining[task] = false;
         for (uint32_t i = 0; i < WATCHED; i++)
             run->partitions[i].stores[task] = (struct store){0};
     } else if (run->crashes && chance(run, 30)) {
@@ -405,7 +405,7 @@ static void turn_link(struct run *run, uint32_t task)
 {
     struct model_server *server = &run->model.servers[task];
 
-    if (run->model.table == NULL || !server->runs || run->removed[task])
+    if (run->model.table == NULL || !server->runs)
         return;
     if (server->node == 0)
         model_link(&run->model, task);
@@ -423,7 +423,8 @@ static void turn_chief(struct run *run)
         if (!run->has_store)
             model_store_lost(&run->model);
         model_chief_start(&run->model);
-        memset(run->draining, 0, sizeof run->draining);
+        for (uint32_t i = 0; i < run->servers; i++)
+            run->draining[i] = run->model.servers[i].draining;
         return;
     }
     run->model.told = (unsigned)draw(run, 0, MODEL_TO_ALL);
@@ -441,22 +442,6 @@ static void turn_deaf(struct run *run, uint32_t task)
     model_pass(&run->model, draw(run, 0, 30));
     run->model.told = MODEL_TO_ALL;
     model_unlink(&run->model, task);
-}
-
-/* It ends with its task, which may be added again; there is another one left, at least.
- */
-static void turn_removal(struct run *run, uint32_t task)
-{
-    if (run->model.table == NULL || task == 0)
-        return;
-    if (run->removed[task]) {
-        assert_int_equal(mu__view_table_added(run->model.table, task, run->model.now_ms),
-                         0);
-    } else {
-        model_crash(&run->model, task);
-        mu__view_table_removed(run->model.table, task);
-    }
-    run->removed[task] = !run->removed[task];
 }
 
 static void turn_drain(struct run *run, uint32_t task)
@@ -482,8 +467,6 @@ static void act(struct run *run)
         turn_deaf(run, task);
     else if (run->model.table == NULL ? what < 60 : what < 47 && run->restarts)
         turn_chief(run);
-    else if (what < 48 && run->removals)
-        turn_removal(run, task);
     else if (what < 50 && run->drains)
         turn_drain(run, task);
     else if (what >= 60 && what < 65 && run->news)
@@ -523,8 +506,6 @@ static void heal(struct run *run)
     if (run->model.table == NULL)
         turn_chief(run);
     for (uint32_t task = 0; task < run->servers; task++) {
-        if (run->removed[task])
-            continue;
         if (!run->model.servers[task].runs)
             turn_server(run, task);
         if (run->model.servers[task].node == 0)
@@ -557,7 +538,7 @@ static void check_spread(struct run *run)
     struct mu__view_roles roles;
 
     for (uint32_t i = 0; mu__view_table_roles(run->model.table, i, &roles); i++) {
-        if (!run->removed[roles.task] && !run->draining[roles.task]) {
+        if (!run->draining[roles.task]) {
             add_to_range(&primaries, roles.primary);
             add_to_range(&backups, roles.backup);
         } else if (roles.primary + roles.backup + roles.learner > 0)
@@ -602,7 +583,7 @@ static uint32_t count_open(const struct run *run)
     uint32_t count = 0;
 
     for (uint32_t task = 0; task < run->servers; task++)
-        count += !run->removed[task] && !run->draining[task];
+        count += !run->draining[task];
     return count;
 }
 
@@ -643,7 +624,6 @@ static void begin(struct run *run, uint64_t seed)
     run->crashes = chance(run, 80);
     run->cuts = chance(run, 70);
     run->restarts = chance(run, 60);
-    run->removals = !run->restarts && chance(run, 30);
     run->news = chance(run, 60);
     run->has_store = chance(run, 50);
     run->drains = chance(run, 30);

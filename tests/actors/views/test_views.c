@@ -192,32 +192,6 @@ TEST_ON(test_a_full_link_is_no_loss, struct views_net *f, set_up, tear_down)
     assert_all_heard(f);
 }
 
-static void change_cluster(struct views_net *f, uint16_t kind, uint32_t task)
-{
-    struct mu__msg *msg = mu__msg_heap(kind, sizeof(struct mu__cluster_change));
-    struct mu__cluster_change *body;
-
-    assert_non_null(msg);
-    body = mu__body(msg);
-    body->type = mu__view_str("ps");
-    body->index = task;
-    msg->to.actor = MU__VIEWS;
-    net_deliver(f->chief, msg);
-}
-
-TEST_ON(test_a_removed_server_is_not_waited_for, struct views_net *f, set_up, tear_down)
-{
-    change_cluster(f, MU__CLUSTER_REMOVED, 0);
-    net_crash(f->servers[0]);
-    net_settle(&f->net);
-    assert_int_equal(totals_of(f).without_primary, 0);
-    change_cluster(f, MU__CLUSTER_ADDED, 0);
-    net_start(f->servers[0]);
-    net_settle(&f->net);
-    assert_int_equal(totals_of(f).lost, 0);
-    assert_all_heard(f);
-}
-
 /* ---- Draining ---- */
 
 /* In the supervisor's place, who has asked for it. */
@@ -309,6 +283,44 @@ TEST_ON(test_no_server_to_drain, struct views_net *f, set_up, tear_down)
 
     drain_server(f, 9, 5);
     assert_int_equal(asker->code, -MU_ENOTFOUND);
+}
+
+static void add_server(struct views_net *f, uint32_t task)
+{
+    struct mu__msg *msg =
+        mu__msg_heap(MU__CLUSTER_ADDED, sizeof(struct mu__cluster_change));
+    struct mu__cluster_change *body;
+
+    assert_non_null(msg);
+    body = mu__body(msg);
+    body->type = mu__view_str("ps");
+    body->index = task;
+    msg->to.actor = MU__VIEWS;
+    net_deliver(f->chief, msg);
+}
+
+TEST_ON(test_an_added_server_is_known, struct views_net *f, set_up, tear_down)
+{
+    const struct asker *asker = begin_asker(f, SERVERS);
+
+    add_server(f, 9);
+    drain_server(f, 9, 5);
+    assert_int_equal(asker->answers, 1);
+    assert_int_equal(asker->code, 0);
+}
+
+/* A restarted chief hears of it from the server. */
+TEST_ON(test_a_drain_outlives_the_chief, struct views_net *f, set_up, tear_down)
+{
+    (void)begin_asker(f, SERVERS);
+    drain_server(f, 1, 5);
+    assert_true(server_at(f, 1)->draining);
+    assert_false(server_at(f, 0)->draining);
+    net_restart(f->chief);
+    net_run_for(&f->net, RECOVERY_MS);
+    assert_true(roles_at(f, 1).is_draining);
+    assert_int_equal(roles_at(f, 1).primary + roles_at(f, 1).backup, 0);
+    assert_int_equal(totals_of(f).degraded, 0);
 }
 
 /* The latest are kept. */

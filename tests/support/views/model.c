@@ -61,6 +61,7 @@ void model_restore(struct view_model *model, uint32_t task)
         server->journal = server->incarnation;
     server->incarnation++;
     server->runs = true;
+    server->draining = false;
 }
 
 void model_crash(struct view_model *model, uint32_t task)
@@ -151,6 +152,7 @@ int model_report(struct view_model *model, uint32_t task)
             end = mu__views_put(end, &server->views[i]);
     server->has_reported = true;
     report_restored(model, task);
+    mu__view_table_note_draining(model->table, server->node, server->draining);
     return mu__view_table_held(model->table, server->node,
                                (struct mu__view){bytes, (uint32_t)(end - bytes)},
                                server->known, model->now_ms);
@@ -226,12 +228,15 @@ static void report_requested(struct view_model *model)
     uint32_t at = 0;
     uint32_t server;
     uint32_t node;
+    bool draining;
 
-    while (mu__view_table_next_requested(model->table, &at, &server, &node)) {
+    while (mu__view_table_next_requested(model->table, &at, &server, &node, &draining)) {
         mu__view_table_requested(model->table, server);
         for (uint32_t i = 0; i < MODEL_SERVERS; i++)
-            if (model->servers[i].has_reported && model->servers[i].node == node)
+            if (model->servers[i].has_reported && model->servers[i].node == node) {
+                model->servers[i].draining |= draining;
                 assert_int_equal(model_report(model, i), 0);
+            }
     }
 }
 

@@ -15,6 +15,7 @@ struct model_server {
     bool runs;
     bool has_reported; /* over the link that it has */
     bool known;
+    bool draining; /* a chief has said so */
     uint32_t node; /* what the chief calls it; 0: there is no link */
     struct mu__partition_view views[MU__PARTITIONS]; /* number 0: none was heard */
 };

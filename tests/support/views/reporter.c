@@ -7,7 +7,8 @@ static void report_views(struct mu__ctx *ctx, struct view_reporter *reporter)
 {
     uint8_t bytes[MU__PARTITIONS * MU__VIEW_BYTES];
     uint8_t *end = bytes;
-    struct mu__views_held body = {.views = {.data = bytes}};
+    struct mu__views_held body = {.views = {.data = bytes},
+                                  .draining = reporter->draining};
 
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (reporter->views[i].number != 0)
@@ -35,8 +36,10 @@ static void on_chief_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void on_views_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct view_reporter *reporter = state;
+    const struct mu__views_get *body = mu__body(msg);
 
     reporter->chief = msg->from.node;
+    reporter->draining |= body->draining;
     report_views(ctx, reporter);
 }
 

@@ -11,6 +11,7 @@ struct view_reporter {
     uint32_t sets;                                   /* VIEWS_SET that came */
     uint32_t chief;                                  /* node; 0: there is none */
     uint32_t task;
+    bool draining; /* a chief has said so */
     bool is_ready; /* it says at once that a learner is level, or a handover ready */
     uint32_t nodes[NET_PROCESSES_MAX]; /* of the other servers, by their tasks */
 };
