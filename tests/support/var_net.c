@@ -44,7 +44,7 @@ struct net_process *var_start(struct net *net, bool backups)
 
 /* ---- The fixture ---- */
 
-int var_set_up(void **state)
+static int set_up_var_net(void **state, bool backups)
 {
     struct var_net *f = calloc(1, sizeof *f);
 
@@ -55,9 +55,19 @@ int var_set_up(void **state)
         f->servers[i] = net_add(&f->net, "ps", i, var_spawn_server);
     f->alice = net_add(&f->net, "worker", 0, var_spawn_program);
     f->bob = net_add(&f->net, "worker", 1, var_spawn_program);
-    f->chief = var_start(&f->net, false);
+    f->chief = var_start(&f->net, backups);
     *state = f;
     return 0;
+}
+
+int var_set_up(void **state)
+{
+    return set_up_var_net(state, false);
+}
+
+int var_set_up_copies(void **state)
+{
+    return set_up_var_net(state, true);
 }
 
 int var_tear_down(void **state)

@@ -17,8 +17,10 @@ struct var_net {
     struct net_process *chief;
 };
 
-/* Of cmocka; all processes run, and are linked. */
+/* Of cmocka; all processes run, and are linked. With copies each partition has a
+ * backup. */
 int var_set_up(void **state);
+int var_set_up_copies(void **state);
 int var_tear_down(void **state);
 
 /* The actors of a server; those of a program that asks for variables. */

@@ -6,71 +6,37 @@
 #include "tests/support/test.h"
 #include "tests/support/var_net.h"
 
-/* ---- The fixture: each partition has a backup ---- */
-
-struct fixture {
-    struct net net;
-    struct net_process *servers[3];
-    struct net_process *alice;
-    struct net_process *bob;
-};
-
-static int set_up(void **state)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-
-    if (f == NULL)
-        return -1;
-    net_init(&f->net, 1);
-    for (uint32_t i = 0; i < 3; i++)
-        f->servers[i] = net_add(&f->net, "ps", i, var_spawn_server);
-    f->alice = net_add(&f->net, "worker", 0, var_spawn_program);
-    f->bob = net_add(&f->net, "worker", 1, var_spawn_program);
-    (void)var_start(&f->net, true);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-
-    net_done(&f->net);
-    free(f);
-    return 0;
-}
-
 /* ---- Calls while partitions move ---- */
 
 enum { GRACE_MS = 100 }; /* until the chief has given up a server that is gone */
 
 /* What happens to server 0, on which shard 0 is, and the backup of another shard. */
-static void crash(struct fixture *f)
+static void crash(struct var_net *f)
 {
     net_crash(f->servers[0]);
 }
 
-static void restart(struct fixture *f)
+static void restart(struct var_net *f)
 {
     net_crash(f->servers[0]);
     net_start(f->servers[0]);
 }
 
-static void cut(struct fixture *f)
+static void cut(struct var_net *f)
 {
     net_link_down(f->alice, f->servers[0]);
     net_link_up(f->alice, f->servers[0]);
 }
 
 /* It was gone before, and is filled: its primaries begin another generation. */
-static void come_back(struct fixture *f)
+static void come_back(struct var_net *f)
 {
     net_start(f->servers[0]);
 }
 
 static const struct fate {
-    void (*before)(struct fixture *f);
-    void (*happens)(struct fixture *f);
+    void (*before)(struct var_net *f);
+    void (*happens)(struct var_net *f);
 } fates[] = {{NULL, crash}, {NULL, restart}, {NULL, cut}, {crash, come_back}};
 
 static const int operations[] = {MU__VARIABLE_OPEN, MU__VARIABLE_READ,
@@ -92,7 +58,7 @@ static const float *expected_of(const struct contents *c, int operation)
     return operation == MU__VARIABLE_READ ? c->first : c->written;
 }
 
-static void begin(struct fixture *f, struct var_request *r, int operation,
+static void begin(struct var_net *f, struct var_request *r, int operation,
                   const struct contents *c)
 {
     if (operation == MU__VARIABLE_OPEN)
@@ -111,11 +77,11 @@ static bool check_call(const struct contents *c, const struct fate *fate, int op
                        int events)
 {
     struct var_request r;
-    struct fixture *f;
+    struct var_net *f;
     void *state;
     bool in_time;
 
-    assert_int_equal(set_up(&state), 0);
+    assert_int_equal(var_set_up_copies(&state), 0);
     f = state;
     if (fate->before != NULL)
         fate->before(f);
@@ -132,7 +98,7 @@ static bool check_call(const struct contents *c, const struct fate *fate, int op
     if (operation == MU__VARIABLE_READ)
         assert_memory_equal(c->read, c->first, VAR_LARGE_COUNT * sizeof *c->read);
     var_assert_reads(f->alice, &r, expected_of(c, operation));
-    assert_int_equal(tear_down(&state), 0);
+    assert_int_equal(var_tear_down(&state), 0);
     return in_time;
 }
 
@@ -178,7 +144,7 @@ static void say_serves(struct net_process *from, uint32_t actor, struct net_proc
     net_deliver(to, msg);
 }
 
-static int read_code(struct fixture *f, struct var_request *r, int64_t timeout_ms)
+static int read_code(struct var_net *f, struct var_request *r, int64_t timeout_ms)
 {
     float data[4];
 
@@ -186,7 +152,7 @@ static int read_code(struct fixture *f, struct var_request *r, int64_t timeout_m
     return var_ask(f->alice, r, MU__VARIABLE_READ, timeout_ms);
 }
 
-TEST_ON(test_who_is_not_believed, struct fixture *f, set_up, tear_down)
+TEST_ON(test_who_is_not_believed, struct var_net *f, var_set_up_copies, var_tear_down)
 {
     struct var_request r = var_opened(f->alice, "v", var_four, var_ones);
 
@@ -209,7 +175,7 @@ TEST_ON(test_who_is_not_believed, struct fixture *f, set_up, tear_down)
 }
 
 /* What is told again, and of a link that was down: the same generation will do. */
-TEST_ON(test_told_again, struct fixture *f, set_up, tear_down)
+TEST_ON(test_told_again, struct var_net *f, var_set_up_copies, var_tear_down)
 {
     struct var_request r = var_opened(f->alice, "v", var_four, var_ones);
     uint64_t reads = f->net.counts[MU__VAR_READ];
@@ -231,7 +197,7 @@ TEST_ON(test_told_again, struct fixture *f, set_up, tear_down)
 
 /* ---- Partitions that nobody serves ---- */
 
-static void stop_all(struct fixture *f)
+static void stop_all(struct var_net *f)
 {
     for (size_t i = 0; i < f->net.processes_count; i++)
         if (f->net.processes[i].kernel != NULL)
@@ -239,7 +205,7 @@ static void stop_all(struct fixture *f)
 }
 
 /* There is no chief, and a server is there. */
-TEST_ON(test_not_placed, struct fixture *f, set_up, tear_down)
+TEST_ON(test_not_placed, struct var_net *f, var_set_up_copies, var_tear_down)
 {
     struct var_request r = var_request_of(&f->net, "v", var_four);
 
@@ -256,7 +222,7 @@ TEST_ON(test_not_placed, struct fixture *f, set_up, tear_down)
 }
 
 /* It was served, and its server has come back empty while there is no chief. */
-TEST_ON(test_not_served_any_more, struct fixture *f, set_up, tear_down)
+TEST_ON(test_not_served_any_more, struct var_net *f, var_set_up_copies, var_tear_down)
 {
     struct var_request r = var_opened(f->alice, "v", var_four, var_ones);
 
@@ -274,7 +240,7 @@ TEST_ON(test_not_served_any_more, struct fixture *f, set_up, tear_down)
 
 /* The snapshot has gone with the life of its client, or of its server: nobody is told
  * that it is not needed. */
-TEST_ON(test_closed_without_a_server, struct fixture *f, set_up, tear_down)
+TEST_ON(test_closed_without_a_server, struct var_net *f, var_set_up_copies, var_tear_down)
 {
     struct var_request r = var_request_of(&f->net, "v", var_four);
     struct mu__snapshot_call snapshot = {

@@ -4,37 +4,6 @@
 
 #include "actors/variables/row_actions.h"
 
-struct fixture {
-    struct net net;
-    struct net_process *servers[3];
-    struct net_process *alice;
-};
-
-/* Each partition has a backup. */
-static int set_up(void **state)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-
-    if (f == NULL)
-        return -1;
-    net_init(&f->net, 1);
-    for (uint32_t i = 0; i < 3; i++)
-        f->servers[i] = net_add(&f->net, "ps", i, var_spawn_server);
-    f->alice = net_add(&f->net, "worker", 0, var_spawn_program);
-    (void)var_start(&f->net, true);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-
-    net_done(&f->net);
-    free(f);
-    return 0;
-}
-
 /* Rows of 4 KiB in three shards; a list of all of them, some twice, is two pieces for
  * each shard. */
 enum { ROWS = 900, COLUMNS = 1024, LISTED = 1200, COUNT = ROWS * COLUMNS };
@@ -89,11 +58,11 @@ static void end_story(struct story *s)
 static bool check_loss(const struct story *s, int operation, int events)
 {
     struct var_request r;
-    struct fixture *f;
+    struct var_net *f;
     void *state = NULL;
     bool in_time;
 
-    assert_int_equal(set_up(&state), 0);
+    assert_int_equal(var_set_up_copies(&state), 0);
     f = state;
     r = var_opened(f->alice, "v", shape, s->content);
     var_aim(&r);
@@ -111,7 +80,7 @@ static bool check_loss(const struct story *s, int operation, int events)
     assert_int_equal(r.call.call.code, 0);
     r.call.rows = NULL;
     var_assert_reads(f->alice, &r, s->expected);
-    assert_int_equal(tear_down(&state), 0);
+    assert_int_equal(var_tear_down(&state), 0);
     return in_time;
 }
 
