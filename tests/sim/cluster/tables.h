@@ -14,8 +14,8 @@
 
 enum {
     CLUSTER_TABLE_PROGRAMS_MAX = 8,
-    CLUSTER_TABLE_OWN = 5,   /* rows of a program at a time */
-    CLUSTER_TABLE_BATCH = 8, /* rows of a push */
+    CLUSTER_TABLE_OWN = 10,   /* rows of a program at a time */
+    CLUSTER_TABLE_BATCH = 12, /* rows of a push, most */
     CLUSTER_TABLE_LOOKED = CLUSTER_TABLE_SHARED + 2 * CLUSTER_TABLE_OWN
 };
 
