@@ -15,6 +15,7 @@
 #include "actors/job/job.h"
 #include "actors/supervisor/supervisor.h"
 #include "actors/variables/effects.h"
+#include "actors/variables/table_calls.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/worker.h"
 #include "node/member/member.h"
@@ -243,6 +244,7 @@ struct cluster_call {
         struct mu__metric_call metric;
         struct mu__variable_call variable;
         struct mu__clock_call clock;
+        struct mu__table_call table;
         struct mu__function_call function;
         struct mu__agent_call agent;
         struct mu__peers_call peers;
@@ -252,6 +254,7 @@ struct cluster_call {
     struct cluster_task *task;
     unsigned life; /* of the task's node when it was posted */
     bool asks;     /* `of.client` has a request, until it is sent */
+    bool writes;   /* `of.table` has effects, which are freed with it */
     bool done;     /* completed; or its process has died (-MU_ECLOSED) */
     uint64_t done_ms;
 };
@@ -345,6 +348,10 @@ struct cluster_call *cluster_variable(struct cluster_task *task,
 
 struct cluster_call *cluster_clock(struct cluster_task *task,
                                    const struct mu__clock_call *call);
+
+/* `ids` and `rows` of a look-up are the test's, effects of a write the call's. */
+struct cluster_call *cluster_table(struct cluster_task *task,
+                                   const struct mu__table_call *call);
 
 /* To the task's agent. Strings and the watch are the test's until it is completed, what
  * it brings is the test's then. */

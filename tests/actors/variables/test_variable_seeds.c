@@ -7,10 +7,10 @@
  * itself or a worker; with a journal, or by a worker that lives, they outlive the chief,
  * and it dies, too. Servers with journals crash at any time if there are no backups, and
  * their disks are full for a while. In some runs there is a second variable, which
- * follows the first one, and snapshots of both.
+ * follows the first one, and snapshots of both; in some there are tables.
  *
- * What must be at any moment is in tests/sim/cluster/copies.h, what snapshots must be in
- * tests/sim/cluster/snapshots.h.
+ * What must be at any moment is in copies.h of tests/sim/cluster, what of snapshots in
+ * snapshots.h, of tables in tables.h.
  *
  * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
 #include "actors/coordination/store/store.h"
@@ -19,9 +19,11 @@
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/cluster/copies.h"
+#include "tests/sim/cluster/lasting.h"
 #include "tests/sim/cluster/losses.h"
 #include "tests/sim/cluster/resizing.h"
 #include "tests/sim/cluster/snapshots.h"
+#include "tests/sim/cluster/tables.h"
 #include "tests/sim/random.h"
 #include "tests/sim/storage.h"
 #include "tests/support/seeds.h"
@@ -68,7 +70,8 @@ struct run {
     struct cluster_resizing resizing; /* no servers: none are added or removed */
     struct cluster_copies copies;
     struct cluster_counts counts;
-    struct cluster_snapshots *snapshots;       /* NULL: there are none */
+    struct cluster_snapshots *snapshots; /* NULL: there are none */
+    struct cluster_tables *tables;
     unsigned servers;                          /* all that may be there */
     struct sim_storage *store;                 /* of the views; NULL: in memory */
     struct sim_storage *journals[SERVERS_MAX]; /* NULL: there are none */
@@ -248,6 +251,29 @@ static void begin_copies(struct run *run, uint64_t seed)
     cluster_copies_begin(&run->copies);
 }
 
+/* A partition that moves without backups is in no journal for a while: who crashes then
+ * may lose one, and tables have rows in all of them. */
+static bool may_lose_partitions(const struct run *run)
+{
+    return run->resizing.servers > 0 && run->cluster->options.node.backups == 0 &&
+           run->journals[0] != NULL;
+}
+
+static void draw_tables(struct run *run, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 208);
+
+    if (may_lose_partitions(run) || !sim_chance(&random, 50))
+        return;
+    run->tables = calloc(1, sizeof *run->tables);
+    assert_non_null(run->tables);
+    run->tables->cluster = run->cluster;
+    run->tables->copies = &run->copies;
+    run->tables->random = random;
+    run->tables->until_ms = CHAOS_MS + REST_MS;
+    cluster_tables_begin(run->tables);
+}
+
 static void make_items(struct run *run)
 {
     run->ones = calloc(run->items, sizeof *run->ones);
@@ -276,16 +302,6 @@ static void list_items(struct run *run)
 
 /* ---- Servers that die, and a chief that does; servers that come and go ---- */
 
-static void storage_dies(struct mu__storage *storage)
-{
-    sim_storage_die_after((struct sim_storage *)storage, 0);
-}
-
-static void storage_is_gone(struct mu__storage *storage)
-{
-    sim_storage_crash((struct sim_storage *)storage);
-}
-
 static void spare(const struct cluster_task *task)
 {
     sim_chaos_spare(task->node, SIM_FAULT_CRASH);
@@ -304,8 +320,7 @@ static void let_chief_die(struct run *run, struct sim_random *random)
         return;
     }
     run->store = sim_storage_new("store", sim_draw(random));
-    cluster->chief->store = (struct cluster_journal){&run->store->base, storage_dies,
-                                                     storage_is_gone, NULL, NULL};
+    cluster->chief->store = lasting_journal(run->store);
     cluster->options.coordination.store = &mu__store_journal;
     cluster->options.coordination.store_location = "store";
 }
@@ -341,34 +356,6 @@ static void draw_resizing(struct run *run, uint64_t seed)
 
 /* ---- Journals of servers ---- */
 
-/* Of a server that runs: one that starts would refuse. */
-static void fill_disk(struct sim *sim, void *arg)
-{
-    struct cluster_task *task = arg;
-    struct sim_storage *journal = (struct sim_storage *)task->journal.storage;
-
-    if (!sim_alive(task->node))
-        return;
-    sim_note(sim, MU__LOG_WARN, "the disk of %s is full", task->name);
-    sim_storage_fail(journal, SIM_STORAGE_FLUSH, 5, -MU_EEXHAUSTED);
-    sim_storage_fail(journal, SIM_STORAGE_APPEND, 5, -MU_EEXHAUSTED);
-}
-
-static void give_journal(struct run *run, unsigned server, struct sim_random *random)
-{
-    struct cluster_task *task = run->cluster->servers[server];
-    struct sim_storage *journal = sim_storage_new("server.journal", sim_draw(random));
-
-    run->journals[server] = journal;
-    task->journal = (struct cluster_journal){&journal->base, storage_dies,
-                                             storage_is_gone, NULL, NULL};
-    task->journal_spare_bytes = sim_between(random, 1 << 10, 1 << 16);
-    for (int i = 0; i < 2; i++)
-        if (sim_chance(random, 30))
-            sim_at(run->cluster->sim, sim_between(random, 500, CHAOS_MS), fill_disk,
-                   task);
-}
-
 /* Of a stream of its own, as above. */
 static void draw_journals(struct run *run, uint64_t seed)
 {
@@ -378,7 +365,8 @@ static void draw_journals(struct run *run, uint64_t seed)
     if (!sim_chance(&random, has_backups ? 25 : 60))
         return;
     for (unsigned i = 0; i < run->servers; i++)
-        give_journal(run, i, &random);
+        run->journals[i] =
+            lasting_server_journal(run->cluster->servers[i], &random, CHAOS_MS);
 }
 
 /* It loses all that nobody else has. */
@@ -413,6 +401,7 @@ static void begin_faults(struct run *run, uint64_t seed)
         cluster_resizing_begin(&run->resizing);
     begin_copies(run, seed);
     draw_snapshots(run, seed);
+    draw_tables(run, seed);
 }
 
 static void add_writers(struct run *run, struct sim_random *random)
@@ -462,6 +451,8 @@ static bool is_over(void *arg)
     for (size_t i = 0; i < run->writers_count; i++)
         if (!run->writers[i].finished)
             return false;
+    if (run->tables != NULL && !cluster_tables_are_over(run->tables))
+        return false;
     return sim_alive(run->cluster->chief->node);
 }
 
@@ -491,6 +482,8 @@ static void check_sums(struct run *run)
 {
     for (unsigned i = 0; i < run->counts.count; i++)
         check_variable(run, i);
+    if (run->tables != NULL)
+        cluster_tables_check(run->tables);
 }
 
 /* Servers are not waited for any more when moves begin. */
@@ -520,6 +513,10 @@ enum reached {
     ABORTED,
     LOOKED,
     COMPARED,
+    PUSHED,
+    DELETED,
+    LOOK_UPS,
+    TABLES_COMPARED,
     REACHED
 };
 
@@ -538,6 +535,10 @@ static const char *const reached_words[REACHED] = {
     [ABORTED] = "snapshots given up",
     [LOOKED] = "looks at members",
     [COMPARED] = "of two that were alike",
+    [PUSHED] = "pushes acknowledged",
+    [DELETED] = "deletes",
+    [LOOK_UPS] = "look-ups",
+    [TABLES_COMPARED] = "tables compared",
 };
 
 struct verdict {
@@ -571,6 +572,13 @@ static void count_reached(const struct run *run, uint64_t reached[REACHED])
     reached[ABORTED] = run->snapshots != NULL ? run->snapshots->aborted : 0;
     reached[LOOKED] = run->copies.looked;
     reached[COMPARED] = run->copies.compared;
+    if (run->tables == NULL)
+        return;
+    reached[PUSHED] = run->tables->pushed;
+    reached[DELETED] = run->tables->deleted;
+    reached[LOOK_UPS] = run->tables->looked;
+    reached[UNKNOWN] += run->tables->unknown;
+    reached[TABLES_COMPARED] = run->tables->compared;
 }
 
 static void free_run(struct run *run)
@@ -582,6 +590,9 @@ static void free_run(struct run *run)
             sim_storage_free(run->journals[i]);
     if (run->store != NULL)
         sim_storage_free(run->store);
+    if (run->tables != NULL)
+        cluster_tables_free(run->tables);
+    free(run->tables);
     free(run->snapshots);
     mu__row_list_done(&run->list);
     free(run->listed_ones);

@@ -161,6 +161,19 @@ struct cluster_call *cluster_clock(struct cluster_task *task,
     return cluster__post(call, MU__VARIABLES);
 }
 
+struct cluster_call *cluster_table(struct cluster_task *task,
+                                   const struct mu__table_call *wanted)
+{
+    struct cluster_call *call =
+        cluster__call_new(task, wanted->call.operation, wanted->call.timeout_ms);
+    struct mu__call begun = call->of.call;
+
+    call->of.table = *wanted;
+    call->of.call = begun;
+    call->writes = wanted->call.operation == MU__TABLE_WRITE_CALL;
+    return cluster__post(call, MU__VARIABLES);
+}
+
 struct cluster_call *cluster_agent(struct cluster_task *task,
                                    const struct mu__agent_call *wanted)
 {

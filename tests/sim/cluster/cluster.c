@@ -388,6 +388,8 @@ void cluster_free(struct cluster *cluster)
 
         if (cluster->calls->asks)
             free(cluster->calls->of.client.request);
+        if (cluster->calls->writes)
+            mu__effects_clear(&cluster->calls->of.table.run.effects);
         free(cluster->calls);
         cluster->calls = next;
     }

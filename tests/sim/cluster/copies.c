@@ -137,37 +137,59 @@ static void check_items(struct cluster_copies *c, const struct partition *p,
 }
 
 /* One that is being filled, or that has only its journal, is not counted on. */
+static const struct partition *counted_member(
+    const struct cluster_copies *c, uint32_t partition, const struct mu__replica *replica)
+{
+    const struct partition *p = find_member(c, partition, replica);
+
+    return p != NULL && (p->role == SERVING || p->role == BACKING) ? p : NULL;
+}
+
+struct cluster_members cluster_members_of(const struct cluster_copies *c,
+                                          uint32_t partition)
+{
+    struct mu__partition_view newest = newest_view(c, partition);
+    struct cluster_members members = {
+        .newest = newest,
+        .primary = counted_member(c, partition, &newest.primary),
+        .backup = counted_member(c, partition, &newest.backup),
+    };
+    const struct partition *primary = members.primary;
+    const struct partition *backup = members.backup;
+
+    members.are_alike = primary != NULL && backup != NULL && primary->role == SERVING &&
+                        backup->role == BACKING &&
+                        primary->view.number == backup->view.number &&
+                        primary->record == backup->record;
+    return members;
+}
+
 static void check_member(struct cluster_copies *c, const struct partition *p,
                          uint32_t shard, const char *who)
 {
-    if (p == NULL || (p->role != SERVING && p->role != BACKING))
+    if (p == NULL)
         return;
     c->looked++;
     for (unsigned i = 0; i < c->counts->count; i++)
         check_items(c, p, shard, &c->counts->counted[i], who);
 }
 
-static void check_alike(struct cluster_copies *c, const struct partition *primary,
-                        const struct partition *backup)
+static void check_alike(struct cluster_copies *c, const struct cluster_members *members)
 {
-    if (primary == NULL || backup == NULL || primary->role != SERVING ||
-        backup->role != BACKING || primary->view.number != backup->view.number ||
-        primary->record != backup->record)
+    if (!members->are_alike)
         return;
     c->compared++;
-    if (primary->sum != backup->sum)
+    if (members->primary->sum != members->backup->sum)
         cluster_break(c->counts->cluster,
                       "primary and backup of partition %" PRIu32
                       " have other sums of record %" PRIu64,
-                      primary->view.partition, primary->record);
+                      members->newest.partition, members->primary->record);
 }
 
 static void check_shard(struct cluster_copies *c, uint32_t shard)
 {
     uint32_t partition = cluster_counts_partition(c->counts, shard);
-    struct mu__partition_view newest = newest_view(c, partition);
-    const struct partition *primary = find_member(c, partition, &newest.primary);
-    const struct partition *backup = find_member(c, partition, &newest.backup);
+    struct cluster_members members = cluster_members_of(c, partition);
 
     for (unsigned i = 0; i < c->servers; i++) {
         const struct ps *ps = server_state(c->counts->cluster->servers[i]);
@@ -175,12 +197,12 @@ static void check_shard(struct cluster_copies *c, uint32_t shard)
         if (ps != NULL)
             check_heard(c, shard, &ps->newest[partition]);
     }
-    if (newest.number == 0)
+    if (members.newest.number == 0)
         return;
-    check_alone(c, &newest);
-    check_member(c, primary, shard, "the primary");
-    check_member(c, backup, shard, "the backup");
-    check_alike(c, primary, backup);
+    check_alone(c, &members.newest);
+    check_member(c, members.primary, shard, "the primary");
+    check_member(c, members.backup, shard, "the backup");
+    check_alike(c, &members);
 }
 
 static void step_copies(struct sim *sim, void *arg)

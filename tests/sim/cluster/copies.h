@@ -27,4 +27,16 @@ struct cluster_copies {
 
 void cluster_copies_begin(struct cluster_copies *copies);
 
+/* The members of a partition in the newest view; NULL: its process is gone, or has not
+ * heard of it yet, or it is not counted on, as one that is being filled. */
+struct cluster_members {
+    struct mu__partition_view newest;
+    const struct partition *primary;
+    const struct partition *backup;
+    bool are_alike; /* they have applied the same record in the same view */
+};
+
+struct cluster_members cluster_members_of(const struct cluster_copies *copies,
+                                          uint32_t partition);
+
 #endif

@@ -13,6 +13,12 @@ static void store_is_gone(struct mu__storage *storage)
     sim_storage_crash((struct sim_storage *)storage);
 }
 
+struct cluster_journal lasting_journal(struct sim_storage *storage)
+{
+    return (struct cluster_journal){&storage->base, store_dies, store_is_gone, NULL,
+                                    NULL};
+}
+
 struct lasting lasting_new(uint64_t seed, unsigned workers, bool is_shared)
 {
     const struct cluster_options options = {
@@ -33,8 +39,7 @@ struct lasting lasting_new(uint64_t seed, unsigned workers, bool is_shared)
         lasting.cluster->etcd = lasting.etcd;
     } else {
         lasting.storage = sim_storage_new("store", seed);
-        lasting.cluster->chief->store = (struct cluster_journal){
-            &lasting.storage->base, store_dies, store_is_gone, NULL, NULL};
+        lasting.cluster->chief->store = lasting_journal(lasting.storage);
     }
     return lasting;
 }
@@ -45,4 +50,31 @@ void lasting_free(struct lasting *lasting)
     sim_etcd_free(lasting->etcd);
     if (lasting->storage != NULL)
         sim_storage_free(lasting->storage);
+}
+
+/* Of a server that runs: one that starts would refuse. */
+static void fill_disk(struct sim *sim, void *arg)
+{
+    struct cluster_task *task = arg;
+    struct sim_storage *journal = (struct sim_storage *)task->journal.storage;
+
+    if (!sim_alive(task->node))
+        return;
+    sim_note(sim, MU__LOG_WARN, "the disk of %s is full", task->name);
+    sim_storage_fail(journal, SIM_STORAGE_FLUSH, 5, -MU_EEXHAUSTED);
+    sim_storage_fail(journal, SIM_STORAGE_APPEND, 5, -MU_EEXHAUSTED);
+}
+
+struct sim_storage *lasting_server_journal(struct cluster_task *server,
+                                           struct sim_random *random, uint64_t until_ms)
+{
+    struct sim_storage *storage = sim_storage_new("server.journal", sim_draw(random));
+
+    server->journal = lasting_journal(storage);
+    server->journal_spare_bytes = sim_between(random, 1 << 10, 1 << 16);
+    for (int i = 0; i < 2; i++)
+        if (sim_chance(random, 30))
+            sim_at(server->cluster->sim, sim_between(random, 500, until_ms), fill_disk,
+                   server);
+    return storage;
 }

@@ -5,6 +5,7 @@
 
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
+#include "tests/sim/random.h"
 #include "tests/sim/storage.h"
 
 struct lasting {
@@ -17,5 +18,13 @@ struct lasting {
  * freed, by this too. */
 struct lasting lasting_new(uint64_t seed, unsigned workers, bool is_shared);
 void lasting_free(struct lasting *lasting);
+
+/* What a process has that writes to the storage. */
+struct cluster_journal lasting_journal(struct sim_storage *storage);
+
+/* Give a server a journal. Until then its disk may be full for a while, once or twice.
+ * The storage is the test's. */
+struct sim_storage *lasting_server_journal(struct cluster_task *server,
+                                           struct sim_random *random, uint64_t until_ms);
 
 #endif

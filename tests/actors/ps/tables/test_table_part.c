@@ -254,7 +254,7 @@ TEST(test_initializers_that_are_refused)
 
 /* ---- Duplicates ---- */
 
-TEST(test_duplicates_are_summed_in_their_order)
+TEST(test_duplicates_are_summed)
 {
     static const uint64_t ids[] = {5, 2, 5, 2, 9};
     static const float gradients[] = {1, 2, 10, 20, 100, 200, 1000, 2000, 7, 8};
@@ -270,6 +270,20 @@ TEST(test_duplicates_are_summed_in_their_order)
     assert_memory_equal(sums, ((float[]){1010, 2020, 101, 202, 7, 8}),
                         6 * sizeof sums[0]);
     assert_true(mu__table_is_sorted(sums_ids, 3));
+}
+
+TEST(test_sums_of_duplicates_are_rounded_in_their_order)
+{
+    static const uint64_t ids[] = {5, 5, 5};
+    static const float gradients[] = {1, 1e8F, -1e8F};
+    uint64_t sums_ids[3];
+    float sums[3];
+    uint32_t count;
+
+    assert_int_equal(
+        mu__table_sum_duplicates(ids, gradients, 3, 1, sums_ids, sums, &count), 0);
+    assert_int_equal(count, 1);
+    assert_true(sums[0] == 0);
 }
 
 /* ---- Bounds ---- */

@@ -3,6 +3,8 @@
 #include "actors/ps/tables/table_set.h"
 #include "tests/support/test.h"
 
+#include <math.h>
+
 enum { DIM = 3, ROUNDS = 200000 };
 
 struct fixture {
@@ -181,6 +183,78 @@ TEST_ON(test_a_copy_lacks_nothing, struct fixture *f, set_set_up, set_tear_down)
     for (uint32_t i = 0; i < mu__tables_first(&f->set)->part.rows; i++) {
         memcpy(&id, mu__table_row_at(&mu__tables_first(&f->set)->part, i), sizeof id);
         assert_true(seen[id]);
+    }
+}
+
+static bool has_row(const struct mu__table *part, uint64_t id)
+{
+    uint64_t found;
+
+    for (uint32_t i = 0; i < part->rows; i++) {
+        memcpy(&found, mu__table_row_at(part, i), sizeof found);
+        if (found == id)
+            return true;
+    }
+    return false;
+}
+
+/* More rows go than were copied: what is left of them is not in the copy. */
+TEST_ON(test_a_copy_has_no_deleted_row, struct fixture *f, set_set_up, set_tear_down)
+{
+    uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
+    struct mu__table_cursor cursor = {.table = 0};
+    struct mu__table *part;
+    struct mu__view rows;
+    uint64_t table;
+    uint64_t id;
+
+    assert_int_equal(check_and_apply(f, MU__WRITE_TABLE_OPEN, bytes,
+                                     pack_open(bytes, MU__TABLE_CREATE)),
+                     0);
+    part = &mu__tables_first(&f->set)->part;
+    part->slab_rows = 2;
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(
+            check_and_apply(f, MU__WRITE_TABLE_PUSH, bytes, pack_push(f, bytes)), 0);
+    assert_true(mu__tables_next_rows(&f->set, &cursor, &table, &rows));
+    while (part->rows > cursor.left - 1) {
+        memcpy(&id, mu__table_row_at(part, part->rows - 1), sizeof id);
+        assert_true(mu__table_delete(part, id));
+    }
+    while (mu__tables_next_rows(&f->set, &cursor, &table, &rows))
+        for (uint32_t at = 0; at < rows.size; at += part->row_bytes) {
+            memcpy(&id, (const uint8_t *)rows.data + at, sizeof id);
+            assert_true(has_row(part, id));
+        }
+}
+
+/* Of one gradient with NaN or infinity none is applied; unless its rule says so. */
+TEST_ON(test_numbers_that_are_none_are_refused, struct fixture *f, set_set_up,
+        set_tear_down)
+{
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
+
+    assert_int_equal(check_and_apply(f, MU__WRITE_TABLE_OPEN, bytes,
+                                     pack_open(bytes, MU__TABLE_CREATE)),
+                     0);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct mu__rule rule = mu__rule_defaults(MU__RULE_ADAM);
+        uint64_t ids[2] = {4, 5};
+        float gradients[2 * DIM] = {1, 1, 1, 1, bad[i], 1};
+
+        for (int any = 0; any < 2; any++) {
+            uint32_t size;
+
+            rule.flags = any ? MU__RULE_ANY_NUMBER : 0;
+            size = mu__table_push_pack_head(&rule, 2, bytes);
+            memcpy(bytes + size, ids, sizeof ids);
+            memcpy(bytes + size + sizeof ids, gradients, sizeof gradients);
+            size += sizeof ids + sizeof gradients;
+            assert_int_equal(check_and_apply(f, MU__WRITE_TABLE_PUSH, bytes, size),
+                             any ? 0 : -MU_EINVALID);
+            assert_int_equal(mu__tables_first(&f->set)->part.rows, any || i > 0 ? 2 : 0);
+        }
     }
 }
 
