@@ -231,7 +231,7 @@ TEST(test_a_new_primary_goes_on)
 static struct mu__table_policy large_of(struct mu__table_policy policy)
 {
     if (policy.candidates > 0)
-        policy.candidates = 50000;
+        policy.candidates = 8000;
     if (policy.capacity > 0)
         policy.capacity = 2000;
     if (policy.ttl > 0)
@@ -256,7 +256,7 @@ static int push_while_filling(struct fixture *f, uint32_t time)
 
     for (; f->news != MU__REPLICA_LEVEL && pushes < 20000; pushes++) {
         (void)post_random_push(f, time == 0 ? 0 : time + (uint32_t)pushes / 4, 20000);
-        if (pushes % 4 == 3)
+        if (pushes % 32 == 31)
             net_run_for(&f->net, 1);
     }
     net_settle(&f->net);
@@ -275,7 +275,7 @@ TEST(test_a_learner_gets_the_same_while_work_goes_on)
         open_with(f, &policy);
         push_many(f, 1500, rows[i].time, 20000);
         begin_learner(f);
-        assert_true(push_while_filling(f, rows[i].time) >= 4);
+        assert_true(push_while_filling(f, rows[i].time) >= 32);
 
         change_view(f, f->servers[0], f->servers[1], NULL);
         push_many(f, 400, rows[i].time == 0 ? 0 : rows[i].time + 400, 20000);

@@ -289,6 +289,24 @@ TEST(test_a_deleted_id_is_counted_anew)
     part_done(&part);
 }
 
+/* A learner makes no row while it does not know who has one. */
+TEST(test_a_bucket_that_has_not_come_counts_nothing)
+{
+    struct part part;
+
+    part_init(&part, &(struct mu__table_policy)ADMIT(2));
+    part.table.candidates.unfilled = part.table.candidates.count;
+    for (int i = 0; i < 3; i++)
+        push_id(&part, 0, 7);
+    assert_int_equal(part.table.rows, 0);
+    part.table.candidates.unfilled = 0;
+    push_id(&part, 0, 7);
+    assert_false(has_row(&part, 7));
+    push_id(&part, 0, 7);
+    assert_true(has_row(&part, 7));
+    part_done(&part);
+}
+
 /* Slots go with a row: what returns begins anew. */
 TEST(test_an_evicted_row_returns_as_new)
 {
