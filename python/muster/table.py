@@ -104,8 +104,8 @@ class Table(_muster.BaseTable):
                  unknown: str = "initial", ttl: int = 0, capacity: int = 0,
                  eviction: Optional[str] = None) -> None:
         if eviction not in _EVICTIONS or unknown not in ("initial", "zeros"):
-            raise ValueError(f"eviction {eviction!r}, unknown {unknown!r}: expected None, "
-                             "'lru' or 'lfu', and 'initial' or 'zeros'")
+            raise ValueError(f"eviction {eviction!r}, unknown {unknown!r}: expected "
+                             "None, 'lru' or 'lfu', and 'initial' or 'zeros'")
         if not admit_probability > 0:
             raise ValueError(f"admit_probability {admit_probability}: expected more than "
                              "0")

@@ -357,7 +357,8 @@ int mupy_table_init(PyObject *module)
         {Py_tp_methods, methods},
         {Py_tp_doc,
          "BaseTable(node, name, dim, initializer, seed, optimizer, flags, "
-         "timeout=None, policies=(0, 0, 0.0, 0, 0, 0))\n--\n\nAn embedding table on the parameter servers."},
+         "timeout=None, policies=(0, 0, 0.0, 0, 0, 0))\n--\n\nAn embedding table on the "
+         "parameter servers."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.BaseTable", sizeof(struct table), 0,
