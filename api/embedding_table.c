@@ -10,6 +10,7 @@
 
 #include "muster/table.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@ struct mu_table {
     char name[];
 };
 
+_Static_assert((int)MU_TABLE_EVICT_LFU == (int)MU__EVICT_LFU,
+               "the same numbers here and there");
 _Static_assert((int)MU_TABLE_NORMAL == (int)MU__ROW_INITIAL_NORMAL &&
                    (int)MU_TABLE_DIM_MAX == (int)MU__TABLE_DIM_MAX,
                "the same numbers here and there");
@@ -150,7 +153,7 @@ static int find_or_create(const mu_table *table, unsigned flags, uint64_t deadli
 static int check_table_spec(const mu_node *node, const mu_table_spec *spec,
                             mu_error *ret_error)
 {
-    const unsigned all = MU_TABLE_EXISTING | MU_TABLE_RECREATE;
+    const unsigned ways = MU_TABLE_EXISTING | MU_TABLE_RECREATE;
 
     if (spec->name == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "a table's name is NULL");
@@ -158,17 +161,79 @@ static int check_table_spec(const mu_node *node, const mu_table_spec *spec,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "table %.32s...: the name has %zu bytes: expected 1 to %d",
                             spec->name, strlen(spec->name), MU__VARIABLE_NAME_MAX);
-    if ((spec->flags & ~all) != 0 || spec->flags == all)
+    if ((spec->flags & ~(ways | MU_TABLE_UNKNOWN_ZEROS)) != 0 ||
+        (spec->flags & ways) == ways)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "table %s: flags %u: expected 0, MU_TABLE_EXISTING (%d) or "
-                            "MU_TABLE_RECREATE (%d)",
-                            spec->name, spec->flags, MU_TABLE_EXISTING,
-                            MU_TABLE_RECREATE);
+                            "MU_TABLE_RECREATE (%d), and MU_TABLE_UNKNOWN_ZEROS (%d)",
+                            spec->name, spec->flags, MU_TABLE_EXISTING, MU_TABLE_RECREATE,
+                            MU_TABLE_UNKNOWN_ZEROS);
     if (node->ps_count == 0)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "table %s: the cluster has no parameter server (ps)",
                             spec->name);
     return mu__variable_name_check(mu__view_str(spec->name), ret_error);
+}
+
+/* ---- Policies, as parts of tables have them ---- */
+
+enum { CANDIDATES_DEFAULT = 1 << 20 };
+
+/* What a partition has of so many; rounded up. */
+static uint64_t share_of(uint64_t count)
+{
+    return count / MU__PARTITIONS + (count % MU__PARTITIONS != 0);
+}
+
+static int check_spec_policies(const mu_table_spec *spec, mu_error *ret_error)
+{
+    if (!(spec->admit_probability >= 0 && spec->admit_probability <= 1))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a probability of %g: expected 0 to 1",
+                            spec->admit_probability);
+    if (spec->ttl > UINT32_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a time to live of %" PRIu64 ": expected less than 2^32",
+                            spec->ttl);
+    if (share_of(spec->capacity) > INT32_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a capacity of %" PRIu64 " rows: expected at most 2^39",
+                            spec->capacity);
+    if (share_of(spec->candidates) > MU__CANDIDATES_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%" PRIu64 " ids that are counted: expected at most %d",
+                            spec->candidates, MU__CANDIDATES_MAX * MU__PARTITIONS);
+    return 0;
+}
+
+/* In 2^32 cases. Each push, of a probability of 1: as without it. */
+static uint32_t chance_of(double probability)
+{
+    double cases = probability * 0x1p32;
+
+    if (!(probability > 0) || cases >= 0x1p32)
+        return 0;
+    return cases < 1 ? 1 : (uint32_t)cases;
+}
+
+static int make_table_policy(const mu_table_spec *spec, mu_error *ret_error,
+                             struct mu__table_policy *ret_policy)
+{
+    uint64_t candidates = spec->candidates == 0 ? CANDIDATES_DEFAULT : spec->candidates;
+    int rv = check_spec_policies(spec, ret_error);
+
+    if (rv != 0)
+        return rv;
+    *ret_policy = (struct mu__table_policy){
+        .admit_after = spec->admit_after,
+        .admit_chance = chance_of(spec->admit_probability),
+        .candidates = spec->admit_after > 1 ? (uint32_t)share_of(candidates) : 0,
+        .ttl = (uint32_t)spec->ttl,
+        .capacity = (uint32_t)share_of(spec->capacity),
+        .eviction = (uint32_t)spec->eviction,
+        .unknown_zeros = (spec->flags & MU_TABLE_UNKNOWN_ZEROS) != 0,
+    };
+    return 0;
 }
 
 static int make_form(const mu_table_spec *spec, uint64_t id, mu_error *ret_error,
@@ -186,6 +251,8 @@ static int make_form(const mu_table_spec *spec, uint64_t id, mu_error *ret_error
     int rv =
         rule_of(spec->optimizer == NULL ? &plain : spec->optimizer, &error, &form.rule);
 
+    if (rv == 0)
+        rv = make_table_policy(spec, &error, &form.policy);
     if (rv == 0)
         rv = mu__table_form_check(&form, &error);
     if (rv != 0)
@@ -285,7 +352,16 @@ struct table_push {
     const float *gradients; /* NULL: a delete */
     size_t count;
     const mu_optimizer *optimizer;
+    uint64_t time; /* 0: none is given */
 };
+
+static int check_time(uint64_t time, mu_error *ret_error)
+{
+    if (time <= UINT32_MAX)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "time %" PRIu64 ": expected less than 2^32", time);
+}
 
 /* Check it, and append it to what is written. */
 static int add_table_push(struct mu__effects *effects, const struct table_push *push,
@@ -297,12 +373,15 @@ static int add_table_push(struct mu__effects *effects, const struct table_push *
         .table = table->id,
         .dim = push->gradients == NULL ? 0 : table->form.dim,
         .rule = &rule,
+        .time = (uint32_t)push->time,
         .ids = push->ids,
         .gradients = push->gradients,
         .count = (uint32_t)push->count,
     };
     int rv = push->optimizer == NULL ? 0 : rule_of(push->optimizer, ret_error, &rule);
 
+    if (rv == 0)
+        rv = check_time(push->time, ret_error);
     return rv == 0 ? mu__effects_add_table(effects, &batch) : rv;
 }
 
@@ -329,9 +408,48 @@ int mu_table_apply(mu_table *table, const uint64_t *ids, const float *gradients,
 {
     MU__REQUIRE(ret_error, table, ids, gradients);
 
-    const struct table_push push = {table, ids, gradients, count, optimizer};
+    const struct table_push push = {table, ids, gradients, count, optimizer, 0};
 
     return push_now(&push, timeout_ms, ret_error);
+}
+
+int mu_table_apply_at(mu_table *table, uint64_t time, const uint64_t *ids,
+                      const float *gradients, size_t count, const mu_optimizer *optimizer,
+                      int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, table, ids, gradients);
+
+    const struct table_push push = {table, ids, gradients, count, optimizer, time};
+
+    return push_now(&push, timeout_ms, ret_error);
+}
+
+static int add_expire(struct mu__effects *effects, const mu_table *table, uint32_t before)
+{
+    uint8_t bytes[MU__TABLE_EXPIRE_BYTES];
+    struct mu__effect write = {
+        .operation = MU__WRITE_TABLE_EXPIRE, .variable = table->id, .size = sizeof bytes};
+    int rv = 0;
+
+    mu__table_expire_pack(before, bytes);
+    for (; write.partition < MU__PARTITIONS && rv == 0; write.partition++)
+        rv = mu__effects_add(effects, &write, bytes);
+    return rv;
+}
+
+int mu_table_expire(mu_table *table, uint64_t before, int64_t timeout_ms,
+                    mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, table);
+
+    struct mu__table_call call = make_table_call(table, MU__TABLE_WRITE_CALL, timeout_ms);
+    mu_error error;
+    int rv = check_time(before, &error);
+
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "table %s: %s", table->name, error.message);
+    return send_writes(table, &call,
+                       add_expire(&call.run.effects, table, (uint32_t)before), ret_error);
 }
 
 int mu_table_delete(mu_table *table, const uint64_t *ids, size_t count,
@@ -339,7 +457,7 @@ int mu_table_delete(mu_table *table, const uint64_t *ids, size_t count,
 {
     MU__REQUIRE(ret_error, table, ids);
 
-    const struct table_push push = {table, ids, NULL, count, NULL};
+    const struct table_push push = {table, ids, NULL, count, NULL, 0};
 
     return push_now(&push, timeout_ms, ret_error);
 }
@@ -388,7 +506,18 @@ int mu_run_table_apply(mu_run *run, mu_table *table, const uint64_t *ids,
 {
     MU__REQUIRE(NULL, run);
 
-    const struct table_push push = {table, ids, gradients, count, optimizer};
+    const struct table_push push = {table, ids, gradients, count, optimizer, 0};
+
+    return push_in_run(run, &push, gradients);
+}
+
+int mu_run_table_apply_at(mu_run *run, mu_table *table, uint64_t time,
+                          const uint64_t *ids, const float *gradients, size_t count,
+                          const mu_optimizer *optimizer)
+{
+    MU__REQUIRE(NULL, run);
+
+    const struct table_push push = {table, ids, gradients, count, optimizer, time};
 
     return push_in_run(run, &push, gradients);
 }
@@ -397,7 +526,7 @@ int mu_run_table_delete(mu_run *run, mu_table *table, const uint64_t *ids, size_
 {
     MU__REQUIRE(NULL, run);
 
-    const struct table_push push = {table, ids, NULL, count, NULL};
+    const struct table_push push = {table, ids, NULL, count, NULL, 0};
 
     return push_in_run(run, &push, ids);
 }

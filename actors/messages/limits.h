@@ -44,6 +44,7 @@ enum {
     MU__PEERS_CONTENT_MAX = 1 << 24, /* the state of a node's links, packed */
     MU__TABLE_DIM_LIMIT = 4096,      /* floats of a row of a table */
     MU__TABLE_OPEN_LIMIT = 512,      /* an open of a table, packed */
+    MU__TABLE_STATE_BYTES = 64,      /* what a part of a table knows besides rows */
     MU__LOOKUP_SPAN_BYTES = 16,
     MU__ADDRESS_MAX = 319 /* of a task, as a URL */
 };
@@ -124,12 +125,13 @@ enum mu__write_operation {
                                not counted as a write */
     MU__WRITE_TABLE_OPEN = 48, /* these: of tables (tables/table_writes.h), in batches */
     MU__WRITE_TABLE_PUSH = 49,
-    MU__WRITE_TABLE_DELETE = 50
+    MU__WRITE_TABLE_DELETE = 50,
+    MU__WRITE_TABLE_EXPIRE = 51
 };
 
 static inline bool mu__write_is_of_table(uint32_t operation)
 {
-    return operation >= MU__WRITE_TABLE_OPEN && operation <= MU__WRITE_TABLE_DELETE;
+    return operation >= MU__WRITE_TABLE_OPEN && operation <= MU__WRITE_TABLE_EXPIRE;
 }
 
 #endif

@@ -27,15 +27,27 @@
     F(S, OPTIONAL, raw, rows, MU__PIECE_BYTES_MAX) \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
-/* After FILL_BEGIN, a FILL_TABLE for each table: an open of it, packed. After the last
- * FILL_DATA, FILL_ROWS, which the learner answers alike: rows as they are, with their
- * slots. */
-#define MU__FILL_TABLE_FIELDS(F, S) \
-    MU__FILL_FIELDS(F, S)           \
-    F(S, REQUIRED, bytes, open, MU__TABLE_OPEN_LIMIT)
-#define MU__FILL_ROWS_FIELDS(F, S) \
-    MU__FILL_FIELDS(F, S)          \
-    F(S, REQUIRED, u64, table, 0)  \
-    F(S, REQUIRED, raw, rows, MU__PIECE_BYTES_MAX)
+/* After FILL_BEGIN, a FILL_TABLE for each table: an open of it, packed, and its state
+ * (actors/ps/tables/table_part.h). After the last FILL_DATA, FILL_ROWS, which the learner
+ * answers alike: rows as they are, with their slots, or what `piece` says
+ * (actors/ps/tables/table_set.h). */
+#define MU__FILL_TABLE_FIELDS(F, S)                   \
+    MU__FILL_FIELDS(F, S)                             \
+    F(S, REQUIRED, bytes, open, MU__TABLE_OPEN_LIMIT) \
+    F(S, OPTIONAL, raw, state, MU__TABLE_STATE_BYTES)
+#define MU__FILL_ROWS_FIELDS(F, S)                 \
+    MU__FILL_FIELDS(F, S)                          \
+    F(S, REQUIRED, u64, table, 0)                  \
+    F(S, REQUIRED, raw, rows, MU__PIECE_BYTES_MAX) \
+    F(S, OPTIONAL, u32, piece, 2)
+
+/* A record without a request: rows of a table are removed, as its primary has decided
+ * (actors/ps/tables/table_sweeps.h). */
+#define MU__TABLE_SWEEP_FIELDS(F, S) \
+    F(S, REQUIRED, u64, table, 0)    \
+    F(S, REQUIRED, u32, reason, 2)   \
+    F(S, OPTIONAL, u32, score, 0)    \
+    F(S, OPTIONAL, u64, id, 0)       \
+    MU__RECORD_FIELDS(F, S)
 
 #endif

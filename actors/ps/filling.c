@@ -255,10 +255,12 @@ static bool send_rows(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     struct mu__fill_rows body;
 
-    if (!mu__ps_next_rows(p, &p->filling.rows, &body) ||
-        !send_fill(ctx, ps, p, MU__FILL_ROWS, &body, sizeof body))
-        return false;
-    note_fill_sent(ctx, ps, p, body.rows.size);
+    do {
+        if (!mu__ps_next_rows(p, &p->filling.rows, &body) ||
+            !send_fill(ctx, ps, p, MU__FILL_ROWS, &body, sizeof body))
+            return false;
+        note_fill_sent(ctx, ps, p, body.rows.size);
+    } while (p->filling.rows.is_within);
     return true;
 }
 

@@ -386,6 +386,7 @@ static const struct mutation mutations[] = {
     MUTATION(FENCED, fenced, apply_fence),
     MUTATION(WINDOWS_PUT, windows_put, mu__snapshot_apply_windows),
     MUTATION(CLOCK_SET, clock_set, mu__ps_apply_clock_set),
+    MUTATION(TABLE_SWEEP, table_sweep, mu__ps_apply_table_sweep),
     MUTATION(CLIENT_LOST, client_lost, apply_client_lost),
 };
 
@@ -462,7 +463,15 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
     mutation->apply(ctx, ps, p, msg, msg->from);
     mu__stream_applied(p);
     mu__ps_journal_record(ctx, ps, p, mutation, msg);
+    if (mu__store_tables(p->store)->may_sweep)
+        mu__ps_sweep_tables(ctx, ps, p);
     return true;
+}
+
+/* Records without a request, which no client may send. */
+static bool is_of_primary(uint16_t kind)
+{
+    return kind == MU__CLIENT_LOST || kind == MU__FENCED || kind == MU__TABLE_SWEEP;
 }
 
 void mu__ps_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -494,7 +503,7 @@ static void on_mutation(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     p = mu__ps_find_serving(ps, partition, generation);
-    if (p != NULL && msg->kind != MU__CLIENT_LOST && msg->kind != MU__FENCED)
+    if (p != NULL && !is_of_primary(msg->kind))
         mu__ps_begin(ctx, ps, p, msg);
 }
 
@@ -625,6 +634,7 @@ static const struct mu__handler handlers[] = {
     {MU__FENCE, on_fence},
     {MU__FENCED, on_mutation},
     {MU__CLIENT_LOST, on_mutation},
+    {MU__TABLE_SWEEP, on_mutation},
     {MU__SNAPSHOT_OPEN, mu__snapshot_on_open},
     {MU__SNAPSHOT_READ, mu__snapshot_on_read},
     {MU__SNAPSHOT_CLOSE, mu__snapshot_on_close},

@@ -193,6 +193,16 @@ int mu__ps_take_fill_table(struct partition *p, const struct mu__fill_table *bod
 int mu__ps_take_fill_rows(struct partition *p, const struct mu__fill_rows *body,
                           mu_error *ret_error);
 
+/* ---- sweep_records.c ---- */
+
+/* The primary writes records of the sweeps that policies of tables ask for; of those for
+ * which none can be written now, after a later push. */
+void mu__ps_sweep_tables(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+
+/* A mutation: TABLE_SWEEP. */
+void mu__ps_apply_table_sweep(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                              const struct mu__msg *msg, mu__pid from);
+
 /* A mutation: WINDOWS_PUT. */
 void mu__snapshot_apply_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                                 const struct mu__msg *msg, mu__pid from);

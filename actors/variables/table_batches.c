@@ -72,7 +72,8 @@ static int add_push_piece(const struct table_gather *g, uint32_t partition,
                                .operation = g->batch->dim == 0 ? MU__WRITE_TABLE_DELETE
                                                                : MU__WRITE_TABLE_PUSH,
                                .variable = g->batch->table};
-    uint8_t *at = g->packed + mu__table_push_pack_head(g->batch->rule, count, g->packed);
+    uint8_t *at = g->packed + mu__table_push_pack_head_at(g->batch->rule, g->batch->time,
+                                                          count, g->packed);
 
     memcpy(at, g->summed_ids + first * sizeof(uint64_t), count * sizeof(uint64_t));
     at += count * sizeof(uint64_t);

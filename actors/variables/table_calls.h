@@ -54,6 +54,7 @@ struct mu__table_batch {
     uint64_t table;
     uint32_t dim; /* 0: a delete */
     const struct mu__rule *rule;
+    uint32_t time; /* 0: none was given */
     const uint64_t *ids;
     const void *gradients;
     uint32_t count;

@@ -8,8 +8,8 @@
  * A look-up reads. An id that was never pushed to has its initial row, which is a
  * function of the table's seed and name, the id and the column: the same on every server,
  * before and after a loss. No row is made for it. The first push of an id makes its row,
- * and the slots that the optimizer keeps beside it. Each row has its own step: the number
- * of its pushes.
+ * unless a policy says otherwise, and the slots that the optimizer keeps beside it. Each
+ * row has its own step: the number of its pushes.
  *
  * A push is gradients of some ids, each in any number of copies; gradients of one id are
  * summed first, then the optimizer's rule is applied once. A NaN or infinity is refused.
@@ -37,9 +37,18 @@ enum mu_table_initializer {
 };
 
 enum mu_table_flag {
-    MU_TABLE_EXISTING = 1, /* never create it: -MU_ENOTFOUND */
-    MU_TABLE_RECREATE = 2  /* parts that were lost begin anew, without rows; else
-                              -MU_EDATALOSS */
+    MU_TABLE_EXISTING = 1,     /* never create it: -MU_ENOTFOUND */
+    MU_TABLE_RECREATE = 2,     /* parts that were lost begin anew, without rows; else
+                                  -MU_EDATALOSS */
+    MU_TABLE_UNKNOWN_ZEROS = 4 /* look-ups of ids without a row give zeros, and not their
+                                  initial rows */
+};
+
+/* Which rows a table beyond its capacity removes. */
+enum mu_table_eviction {
+    MU_TABLE_EVICT_NONE, /* none: pushes that need more are refused, -MU_EEXHAUSTED */
+    MU_TABLE_EVICT_LRU,  /* those whose last push has the lowest time */
+    MU_TABLE_EVICT_LFU   /* those with the fewest pushes */
 };
 
 enum { MU_TABLE_DIM_MAX = 4096 };
@@ -54,7 +63,37 @@ typedef struct mu_table_spec {
     const mu_optimizer *optimizer; /* of pushes that name none; its kind is that of all.
                                       NULL: plain descent with a rate of 0.01 */
     unsigned flags;                /* enum mu_table_flag, or 0 */
+
+    /* Policies, in words below; 0: none. */
+    uint32_t admit_after;     /* the push of an id that makes its row, */
+    uint64_t candidates;      /* and how many ids are counted; 0: 2^20 */
+    double admit_probability; /* or the chance of each push to make it */
+    uint64_t ttl;             /* how long rows stay after their last push */
+    uint64_t capacity;        /* rows */
+    int eviction;             /* enum mu_table_eviction */
 } mu_table_spec;
+
+/* Policies are functions of what was pushed, so that backups agree: time is in the pushes
+ * (mu_table_apply_at), and chance is a hash of the seed, the id, and the number of the
+ * push. They are of each partition by itself: numbers of rows and of ids are divided by
+ * 256, rounded up.
+ *
+ * Admission. With `admit_after` n, an id's first n - 1 gradients are counted and dropped,
+ * and look-ups give its initial row. A partition that counts too many ids forgets that
+ * one of a few whose last push is longest ago: so a row may come late, and never early.
+ * With `admit_probability`, each gradient of an id without a row makes it with that
+ * chance, or is dropped.
+ *
+ * Time. A push at time 0 is one later than the latest push of its partition, so without
+ * times they are numbers of pushes. A row keeps the largest time of its pushes. Times are
+ * below 2^32: steps, or seconds.
+ *
+ * Time to live. Rows whose time is more than `ttl` below the largest one of a partition
+ * are removed, with their slots, when that has gone on by an eighth of `ttl`.
+ *
+ * Capacity. A partition with more rows than its part of `capacity` keeps the best 7/8 of
+ * that part (rounded up) by its eviction; of equal ones those with the largest ids. A row
+ * that was removed begins anew. */
 
 /* Open a table, creating it when there is none of that name. -MU_EPRECONDITION: it has
  * rows of another size, another initializer or another kind of optimizer. -MU_EDATALOSS:
@@ -79,6 +118,18 @@ MU_EXPORT int mu_table_apply(mu_table *table, const uint64_t *ids, const float *
                              size_t count, const mu_optimizer *optimizer,
                              int64_t timeout_ms, mu_error *ret_error);
 
+/* The same at a time that is not 0; -MU_EINVALID: it is 2^32 or more. */
+MU_EXPORT int mu_table_apply_at(mu_table *table, uint64_t time, const uint64_t *ids,
+                                const float *gradients, size_t count,
+                                const mu_optimizer *optimizer, int64_t timeout_ms,
+                                mu_error *ret_error);
+
+/* Remove rows whose last push was before a time; of a table with neither `ttl` nor
+ * MU_TABLE_EVICT_LRU, rows with fewer pushes than `before`. -MU_EPRECONDITION: it has no
+ * policy of either kind. */
+MU_EXPORT int mu_table_expire(mu_table *table, uint64_t before, int64_t timeout_ms,
+                              mu_error *ret_error);
+
 /* Delete rows: their ids are as if never pushed to. */
 MU_EXPORT int mu_table_delete(mu_table *table, const uint64_t *ids, size_t count,
                               int64_t timeout_ms, mu_error *ret_error);
@@ -88,6 +139,9 @@ MU_EXPORT int mu_table_delete(mu_table *table, const uint64_t *ids, size_t count
 MU_EXPORT int mu_run_table_apply(mu_run *run, mu_table *table, const uint64_t *ids,
                                  const float *gradients, size_t count,
                                  const mu_optimizer *optimizer);
+MU_EXPORT int mu_run_table_apply_at(mu_run *run, mu_table *table, uint64_t time,
+                                    const uint64_t *ids, const float *gradients,
+                                    size_t count, const mu_optimizer *optimizer);
 MU_EXPORT int mu_run_table_delete(mu_run *run, mu_table *table, const uint64_t *ids,
                                   size_t count);
 

@@ -12,6 +12,9 @@ from .errors import FailedPreconditionError
 
 _EXISTING = 1
 _RECREATE = 2
+_UNKNOWN_ZEROS = 4
+
+_EVICTIONS = {None: 0, "lru": 1, "lfu": 2}
 
 # Initializers by name, with the defaults of Keras 3.
 _KINDS: Dict[str, Tuple[int, float, float]] = {
@@ -80,6 +83,15 @@ class Table(_muster.BaseTable):
     node: a Node, LocalCluster, ClusterCoordinator or strategy; by default that of the
     innermost `with`, or of the run. timeout: seconds; None: no timeout.
 
+    Policies, by which all copies of the table decide alike (muster/table.h):
+    admit_after: a row is made at this push of its id; until then its gradients are
+    dropped. candidates: how many ids are counted for that, 2**20 by default.
+    admit_probability: or with this chance at each push.
+    unknown: what look-ups give for ids without a row, their "initial" rows or "zeros".
+    ttl: rows are removed whose last push is older, by the times that pushes have.
+    capacity: rows of the table. eviction: which of more are removed, "lru" or "lfu";
+    without it pushes that need more raise ResourceExhaustedError.
+
     It may be passed to closures: there it is opened on the worker's own node, gradients
     are sent when the function has returned, and count once with effect_once.
     """
@@ -87,13 +99,28 @@ class Table(_muster.BaseTable):
     def __init__(self, name: str, dim: int, initializer: Any = "zeros",
                  optimizer: Any = 0.01, seed: int = 0, existing: bool = False,
                  recreate: bool = False, node: Any = None,
-                 timeout: Optional[float] = None) -> None:
+                 timeout: Optional[float] = None, *, admit_after: int = 1,
+                 candidates: int = 0, admit_probability: float = 1.0,
+                 unknown: str = "initial", ttl: int = 0, capacity: int = 0,
+                 eviction: Optional[str] = None) -> None:
+        if eviction not in _EVICTIONS or unknown not in ("initial", "zeros"):
+            raise ValueError(f"eviction {eviction!r}, unknown {unknown!r}: expected "
+                             "None, 'lru' or 'lfu', and 'initial' or 'zeros'")
+        if not admit_probability > 0:
+            raise ValueError(f"admit_probability {admit_probability}: expected more than "
+                             "0")
         owner = _scope.current_node() if node is None else _scope.node_of(node)
         super().__init__(owner, name, dim, _initializer_of(initializer), seed, optimizer,
-                         _EXISTING * existing + _RECREATE * recreate, timeout)
+                         _EXISTING * existing + _RECREATE * recreate +
+                         _UNKNOWN_ZEROS * (unknown == "zeros"), timeout,
+                         (admit_after, candidates, admit_probability, ttl, capacity,
+                          _EVICTIONS[eviction]))
         self.name = name
         self.dim = dim
-        self._how = (name, dim, initializer, optimizer, seed)
+        self._how = (name, dim, initializer, optimizer, seed,
+                     {"admit_after": admit_after, "candidates": candidates,
+                      "admit_probability": admit_probability, "unknown": unknown,
+                      "ttl": ttl, "capacity": capacity, "eviction": eviction})
 
     def lookup(self, ids: Any, timeout: Optional[float] = None) -> Any:
         """The rows of ids, an array of any shape: one more dimension, of `dim`."""
@@ -106,19 +133,27 @@ class Table(_muster.BaseTable):
         return rows
 
     def apply_gradients(self, ids: Any, gradients: Any, optimizer: Any = None,
-                        timeout: Optional[float] = None) -> None:
+                        timeout: Optional[float] = None, time: int = 0) -> None:
         """Push a gradient for each id. optimizer: of the table's kind, with other
-        numbers; timeout: outside of a worker's function."""
-        self._push(_ids_of(ids), gradients, optimizer, timeout)
+        numbers; timeout: outside of a worker's function; time: a step, or seconds, for
+        policies by time; 0: one later than the latest."""
+        self._push(_ids_of(ids), gradients, optimizer, timeout, time)
 
     def delete(self, ids: Any, timeout: Optional[float] = None) -> None:
         """Delete rows: their ids are as if never pushed to."""
         self._push(_ids_of(ids), None, None, timeout)
 
+    def expire(self, before: int, timeout: Optional[float] = None) -> None:
+        """Remove rows whose last push was before a time, with eviction "lfu" and no ttl
+        those with fewer pushes."""
+        super().expire(before, timeout)
+
     def _push(self, ids: Any, gradients: Any, optimizer: Any,
-              timeout: Optional[float]) -> None:
+              timeout: Optional[float], time: int = 0) -> None:
+        if time < 0:
+            raise ValueError(f"time {time}: expected at least 0")
         if ids.size > 0:
-            self.apply(ids, gradients, optimizer, _current_run(), timeout)
+            self.apply(ids, gradients, optimizer, _current_run(), timeout, time)
 
     def __reduce__(self) -> Any:
         return _open_in_run, self._how
@@ -150,7 +185,7 @@ def _ids_of(ids: Any) -> Any:
 
 
 def _open_in_run(name: str, dim: int, initializer: Any, optimizer: Any,
-                 seed: int) -> Table:
+                 seed: int, policies: Dict[str, Any]) -> Table:
     """Unpickle a table: open it on the node that is current, and keep it for later."""
     node = _scope.current_node()
     with _lock:
@@ -161,7 +196,7 @@ def _open_in_run(name: str, dim: int, initializer: Any, optimizer: Any,
         if known is not None and known[1].dim == dim:
             return known[1]
     opened = Table(name, dim, initializer, optimizer, seed, existing=True, node=node,
-                   timeout=60.0)
+                   timeout=60.0, **policies)
     with _lock:
         _tables[id(node), name] = weakref.ref(node), opened
     return opened

@@ -162,6 +162,7 @@ static int restore_record(void *owner, struct mu__msg *msg)
     case MU__CLIENT_LOST:
     case MU__WINDOWS_PUT:
     case MU__CLOCK_SET:
+    case MU__TABLE_SWEEP:
         return read_record(r, mu__ps_mutation(msg->kind), msg);
     default:
         return -MU_EDATALOSS; /* the file is another kind of journal */

@@ -115,12 +115,17 @@ static bool describe_next_bytes(struct ps_snapshot *snapshot,
 /* Rows of tables, behind the shards. */
 static uint32_t put_next_rows(struct ps *ps, const struct partition *p)
 {
+    struct mu__table_cursor *cursor = &ps->journal.snapshot.rows;
     struct mu__fill_rows body;
+    uint32_t bytes = 0;
 
-    if (!mu__ps_next_rows(p, &ps->journal.snapshot.rows, &body))
-        return 0;
-    (void)mu__ps_journal_put_new(ps, MU__FILL_ROWS, &body, sizeof body);
-    return body.rows.size;
+    do {
+        if (!mu__ps_next_rows(p, cursor, &body))
+            return bytes;
+        (void)mu__ps_journal_put_new(ps, MU__FILL_ROWS, &body, sizeof body);
+        bytes += body.rows.size;
+    } while (cursor->is_within);
+    return bytes;
 }
 
 /* Of the partition; returns how many. A shard that was removed meanwhile is left out. */

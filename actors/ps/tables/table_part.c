@@ -34,7 +34,11 @@ static uint32_t slot_floats(const struct mu__table_form *form)
 
 uint32_t mu__table_row_bytes(const struct mu__table_form *form)
 {
-    return MU__TABLE_ROW_HEAD + (form->dim + slot_floats(form)) * (uint32_t)sizeof(float);
+    uint32_t time =
+        mu__table_policy_has_time(&form->policy) ? (uint32_t)sizeof(uint32_t) : 0;
+
+    return MU__TABLE_ROW_HEAD +
+           (form->dim + slot_floats(form)) * (uint32_t)sizeof(float) + time;
 }
 
 int mu__table_form_check(const struct mu__table_form *form, mu_error *ret_error)
@@ -43,6 +47,8 @@ int mu__table_form_check(const struct mu__table_form *form, mu_error *ret_error)
 
     if (rv == 0)
         rv = mu__rule_check(&form->rule, MU_F32, ret_error);
+    if (rv == 0)
+        rv = mu__table_policy_check(&form->policy, ret_error);
     if (rv != 0)
         return rv;
     if (form->dim == 0 || form->dim > MU__TABLE_DIM_MAX)
@@ -83,6 +89,7 @@ void mu__table_done(struct mu__table *table)
         free(table->slabs[i]);
     free(table->slabs);
     free(table->index);
+    free(table->candidates.buckets);
     discharge_bytes(table, table->bytes);
 }
 
@@ -98,6 +105,27 @@ const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t ro
 {
     assert(row < table->rows);
     return row_at(table, row);
+}
+
+uint64_t mu__table_row_id(const unsigned char *row)
+{
+    return row_id_at(row, 0);
+}
+
+uint32_t mu__table_row_pushes(const unsigned char *row)
+{
+    uint32_t pushes;
+
+    memcpy(&pushes, row + sizeof(uint64_t), sizeof pushes);
+    return pushes;
+}
+
+uint32_t mu__table_row_time(const struct mu__table *table, const unsigned char *row)
+{
+    uint32_t time;
+
+    memcpy(&time, row + table->row_bytes - sizeof time, sizeof time);
+    return time;
 }
 
 static float *floats_of(unsigned char *row)
@@ -273,10 +301,35 @@ static int reserve_slab(struct mu__table *table, mu_error *ret_error)
     return 0;
 }
 
+int mu__table_make_candidates(struct mu__table *table, mu_error *ret_error)
+{
+    const struct mu__table_policy *policy = &table->form.policy;
+    uint32_t count = mu__candidate_buckets(policy->candidates);
+    uint64_t bytes = (uint64_t)count * sizeof *table->candidates.buckets;
+
+    if (!mu__table_policy_counts(policy))
+        return 0;
+    table->candidates.buckets = get_bytes(table, bytes);
+    if (table->candidates.buckets == NULL)
+        return refuse_memory(table, bytes, ret_error);
+    table->candidates.count = count;
+    return 0;
+}
+
+/* Beyond a capacity with an eviction, a sweep follows. */
+static uint32_t most_rows(const struct mu__table_form *form)
+{
+    const struct mu__table_policy *policy = &form->policy;
+
+    if (policy->capacity > 0 && policy->eviction == MU__EVICT_NONE)
+        return policy->capacity;
+    return form->rows_max == 0 ? ROWS_MAX : form->rows_max;
+}
+
 /* Memory that is got before a refusal stays, for later. */
 static int reserve_rows(struct mu__table *table, uint64_t rows, mu_error *ret_error)
 {
-    uint32_t rows_max = table->form.rows_max == 0 ? ROWS_MAX : table->form.rows_max;
+    uint32_t rows_max = most_rows(&table->form);
     int rv;
 
     if (rows > rows_max)
@@ -289,16 +342,36 @@ static int reserve_rows(struct mu__table *table, uint64_t rows, mu_error *ret_er
     return rv;
 }
 
+/* Whether the last of the pending pushes may make a row for an id: each of those before
+ * it may have been one of this id. */
+static bool may_make_row(const struct mu__table *table, uint64_t id)
+{
+    const struct mu__table_policy *policy = &table->form.policy;
+
+    if (policy->admit_chance != 0)
+        return mu__table_policy_draw(policy, table->form.initial.seed, id,
+                                     table->state.pushes + table->pending);
+    return !mu__table_policy_counts(policy) ||
+           mu__candidates_count(&table->candidates, id) + (uint64_t)table->pending >=
+               policy->admit_after;
+}
+
 int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
                       mu_error *ret_error)
 {
     uint64_t rows = table->rows + table->reserved;
     int rv;
 
-    for (uint32_t i = 0; i < count; i++)
-        rows += find_id_row(table, row_id_at(ids, i),
-                            hash_in(table, row_id_at(ids, i))) == NONE;
-    rv = rows == table->rows ? 0 : reserve_rows(table, rows, ret_error);
+    table->pending++;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t id = row_id_at(ids, i);
+
+        rows +=
+            find_id_row(table, id, hash_in(table, id)) == NONE && may_make_row(table, id);
+    }
+    rv = rows == table->rows && table->index != NULL
+             ? 0
+             : reserve_rows(table, rows, ret_error);
     if (rv == 0)
         table->reserved = rows - table->rows;
     return rv;
@@ -307,6 +380,7 @@ int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
 void mu__table_unreserve(struct mu__table *table)
 {
     table->reserved = 0;
+    table->pending = 0;
 }
 
 /* ---- Look-ups ---- */
@@ -336,6 +410,15 @@ static void prefetch_row(const struct mu__table *table, uint64_t hash, uint32_t 
         __builtin_prefetch(row + at);
 }
 
+static void put_unknown_row(const struct mu__table *table, uint64_t id,
+                            unsigned char *row)
+{
+    if (table->form.policy.unknown_zeros)
+        memset(row, 0, table->form.dim * sizeof(float));
+    else
+        mu__initial_row(&table->form.initial, id, table->form.dim, row);
+}
+
 static void look_up_batch(const struct mu__table *table, const void *ids, uint32_t count,
                           unsigned char *rows)
 {
@@ -349,8 +432,7 @@ static void look_up_batch(const struct mu__table *table, const void *ids, uint32
         uint32_t row = find_id_row(table, row_id_at(ids, i), hashes[i]);
 
         if (row == NONE)
-            mu__initial_row(&table->form.initial, row_id_at(ids, i), table->form.dim,
-                            rows + i * bytes);
+            put_unknown_row(table, row_id_at(ids, i), rows + i * bytes);
         else
             memcpy(rows + i * bytes, row_at(table, row) + MU__TABLE_ROW_HEAD, bytes);
     }
@@ -369,8 +451,7 @@ void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t c
         if (table->index != NULL)
             look_up_batch(table, at, some, to);
         for (uint32_t k = 0; table->index == NULL && k < some; k++)
-            mu__initial_row(&table->form.initial, row_id_at(at, k), table->form.dim,
-                            to + k * bytes);
+            put_unknown_row(table, row_id_at(at, k), to + k * bytes);
     }
 }
 
@@ -406,7 +487,7 @@ static void start_row(const struct mu__table *table, uint64_t id, unsigned char 
     const struct mu__table_form *form = &table->form;
     void *slots[MU__RULE_SLOTS_MAX];
 
-    memset(row + sizeof id, 0, MU__TABLE_ROW_HEAD - sizeof id);
+    memset(row + sizeof id, 0, table->row_bytes - sizeof id);
     mu__initial_row(&form->initial, id, form->dim, floats_of(row));
     find_slots(table, row, slots);
     for (unsigned i = 0; i < MU__RULE_SLOTS_MAX && slots[i] != NULL; i++)
@@ -427,6 +508,30 @@ static unsigned char *need_row(struct mu__table *table, uint64_t id)
     return row;
 }
 
+/* Whether this push makes the row of an id. */
+static bool admit_id(struct mu__table *table, uint64_t id)
+{
+    const struct mu__table_policy *policy = &table->form.policy;
+
+    if (policy->admit_chance != 0)
+        return mu__table_policy_draw(policy, table->form.initial.seed, id,
+                                     table->state.pushes);
+    if (mu__candidates_add(&table->candidates, id) < policy->admit_after)
+        return false;
+    mu__candidates_forget(&table->candidates, id);
+    return true;
+}
+
+/* NULL: the id gets none. */
+static unsigned char *find_or_admit_row(struct mu__table *table, uint64_t id)
+{
+    if (mu__table_policy_admits_all(&table->form.policy) ||
+        find_id_row(table, id, hash_in(table, id)) != NONE || admit_id(table, id))
+        return need_row(table, id);
+    table->state.dropped++;
+    return NULL;
+}
+
 /* The bits of what became of a row, in which each word counts by its place. */
 static uint64_t sample_row(const struct mu__table *table, const unsigned char *row)
 {
@@ -442,19 +547,23 @@ static uint64_t sample_row(const struct mu__table *table, const unsigned char *r
 }
 
 /* One more push of a row. */
-static uint32_t count_push(unsigned char *row)
+static uint32_t count_push(const struct mu__table *table, unsigned char *row,
+                           uint32_t time)
 {
-    uint32_t pushes;
+    uint32_t pushes = mu__table_row_pushes(row);
 
-    memcpy(&pushes, row + sizeof(uint64_t), sizeof pushes);
     pushes += pushes < UINT32_MAX;
     memcpy(row + sizeof(uint64_t), &pushes, sizeof pushes);
+    if (mu__table_policy_has_time(&table->form.policy) &&
+        time > mu__table_row_time(table, row))
+        memcpy(row + table->row_bytes - sizeof time, &time, sizeof time);
     return pushes;
 }
 
 /* A rule at the step for which it was prepared last. */
 struct rule_at_step {
     const struct mu__rule *rule;
+    uint32_t time; /* of the push */
     bool is_by_row;
     uint64_t step;
     struct mu__rule_at at;
@@ -471,25 +580,41 @@ static void prepare_step(struct rule_at_step *rule, uint32_t pushes)
 static uint64_t push_row(struct mu__table *table, uint64_t id, const void *gradient,
                          struct rule_at_step *rule)
 {
-    unsigned char *row = need_row(table, id);
+    unsigned char *row = find_or_admit_row(table, id);
     void *slots[MU__RULE_SLOTS_MAX];
 
-    prepare_step(rule, count_push(row));
+    if (row == NULL)
+        return 0;
+    prepare_step(rule, count_push(table, row, rule->time));
     find_slots(table, row, slots);
     mu__rule_run(&rule->at, floats_of(row), slots, gradient, table->form.dim);
     mu__rule_finish(&rule->at, floats_of(row), slots, table->form.dim);
     return sample_row(table, row);
 }
 
-uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gradients,
-                        uint32_t count, const struct mu__rule *rule)
+/* One more push of the part; returns its time. */
+static uint32_t note_push(struct mu__table_state *state, uint32_t time)
+{
+    state->pushes++;
+    if (time == 0)
+        time = (uint32_t)state->latest + (state->latest < UINT32_MAX);
+    if (time > state->latest)
+        state->latest = time;
+    return time;
+}
+
+uint64_t mu__table_push_at(struct mu__table *table, uint32_t time, const void *ids,
+                           const void *gradients, uint32_t count,
+                           const struct mu__rule *rule)
 {
     struct rule_at_step at = {
         .rule = rule,
+        .time = note_push(&table->state, time),
         .is_by_row = rule->step == 0 && mu__rule_kind(rule->kind)->is_stepped,
         .step = rule->step == 0 ? 1 : rule->step,
     };
     size_t bytes = table->form.dim * sizeof(float);
+    uint32_t rows = table->rows;
     uint64_t hashes[BATCH];
     uint64_t sum = 0;
 
@@ -506,6 +631,7 @@ uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gr
         sum += push_row(table, row_id_at(ids, i),
                         (const unsigned char *)gradients + i * bytes, &at);
     }
+    table->state.made += table->rows - rows;
     return sum;
 }
 
@@ -516,6 +642,7 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
     uint32_t last = table->rows - 1;
     uint64_t last_id;
 
+    mu__candidates_forget(&table->candidates, id);
     if (row == NONE)
         return false;
     remove_entry(table, find_entry(table, id, hash));
@@ -533,11 +660,10 @@ int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
                       mu_error *ret_error)
 {
     uint64_t id = row_id_at(copy, 0);
-    int rv;
+    int rv = 0;
 
-    mu__table_unreserve(table);
-    rv = mu__table_reserve(table, copy, 1, ret_error);
-
+    if (find_id_row(table, id, hash_in(table, id)) == NONE)
+        rv = reserve_rows(table, (uint64_t)table->rows + 1, ret_error);
     if (rv == 0)
         memcpy(need_row(table, id), copy, table->row_bytes);
     return rv;

@@ -1,9 +1,10 @@
 /* One partition's part of an embedding table: rows of floats, by 64-bit ids. Plain data.
  *
  * A look-up reads: an id without a row has its initial row (initial_row.h), and none is
- * made. The first push of an id makes its row. So what a part holds is a function of the
- * pushes and deletes alone, in their order; so is the number of each row, whose order
- * mu__table_row_at shows.
+ * made. A push of an id makes its row, the first one unless the table's policy says
+ * otherwise (table_policy.h); gradients of ids that get no row are dropped. So what a
+ * part holds is a function of the writes alone, in their order; so is the number of each
+ * row, whose order mu__table_row_at shows.
  *
  * Rows are in slabs of some KiB, which are never moved; an index of 8 bytes an entry, at
  * most 7/8 full, is doubled when it is full. Lists of ids have 8 bytes for each, and
@@ -13,7 +14,9 @@
 
 #include "actors/messages/limits.h"
 #include "actors/ps/rules/rules.h"
+#include "actors/ps/tables/candidates.h"
 #include "actors/ps/tables/initial_row.h"
+#include "actors/ps/tables/table_policy.h"
 
 enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };
 
@@ -29,21 +32,39 @@ struct mu__table_form {
     uint32_t rows_max; /* of a part; 0: as many as there is memory for */
     struct mu__row_initial initial;
     struct mu__rule rule; /* whose slots rows have */
+    struct mu__table_policy policy;
 };
 
 /* -MU_EINVALID. */
 int mu__table_form_check(const struct mu__table_form *form, mu_error *ret_error);
 
+/* What a part knows besides its rows and candidates: the same at all replicas. In host
+ * byte order, as rows are. */
+struct mu__table_state {
+    uint64_t pushes;  /* writes of pushes that were applied */
+    uint64_t latest;  /* the largest time of a push */
+    uint64_t swept;   /* rows of times below this one were removed for their age */
+    uint64_t made;    /* rows, by pushes */
+    uint64_t dropped; /* gradients of ids that got no row */
+    uint64_t refused; /* pushes with NaN or infinity */
+    uint64_t expired; /* rows that were removed below a score, or for their age, */
+    uint64_t evicted; /* and beyond the capacity */
+};
+
 struct mu__table {
     struct mu__table_form form;
     struct mu__table_memory memory;
+    struct mu__table_state state;
+    struct mu__candidates candidates;
     uint64_t bytes;  /* of this part */
     uint64_t secret; /* of the index: who chooses ids does not know it */
     uint64_t *index; /* row + 1, and 32 bits of the hash above; 0: empty */
     uint32_t index_bits;
     uint32_t rows;
-    uint64_t reserved;  /* more, for which there is memory */
-    uint32_t row_bytes; /* in a slab: the id, the count of pushes, the row, the slots */
+    uint64_t reserved;  /* more, for which there is memory, */
+    uint32_t pending;   /* by so many pushes */
+    uint32_t row_bytes; /* in a slab: the id, the count of pushes, the row, the slots; of
+                           some policies, the time of the last push */
     uint32_t slab_rows; /* a power of two */
     unsigned char **slabs;
     uint32_t slabs_count;
@@ -55,23 +76,35 @@ void mu__table_init(struct mu__table *table, const struct mu__table_form *form,
                     const struct mu__table_memory *memory, uint64_t secret);
 void mu__table_done(struct mu__table *table);
 
+/* Make room for candidates, if the policy counts any: once, before the first push.
+ * -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__table_make_candidates(struct mu__table *table, mu_error *ret_error);
+
 /* Copy the rows of `count` ids to `rows`. */
 void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
                       void *rows);
 
-/* Whether there is memory for the rows that these ids lack, besides those that were
- * reserved since mu__table_unreserve, and make it ready: then mu__table_push cannot fail.
- * -MU_EEXHAUSTED, -MU_ENOMEM: nothing has changed. */
+/* Whether there is memory for the rows that a push of these ids makes, besides those that
+ * were reserved since mu__table_unreserve, and make it ready: then mu__table_push cannot
+ * fail. -MU_EEXHAUSTED, -MU_ENOMEM: nothing has changed. */
 int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
                       mu_error *ret_error);
 void mu__table_unreserve(struct mu__table *table);
 
 /* Apply gradients of ids that are in rising order, each once (mu__table_sum_duplicates);
  * they were reserved. The rule is of the kind of the table's; if it has no step, that of
- * a row is the number of its pushes, this one included. Returns a sum of what came of
- * it. */
-uint64_t mu__table_push(struct mu__table *table, const void *ids, const void *gradients,
-                        uint32_t count, const struct mu__rule *rule);
+ * a row is the number of its pushes, this one included. A push at time 0 is one later
+ * than the latest. Returns a sum of what came of it. */
+uint64_t mu__table_push_at(struct mu__table *table, uint32_t time, const void *ids,
+                           const void *gradients, uint32_t count,
+                           const struct mu__rule *rule);
+
+static inline uint64_t mu__table_push(struct mu__table *table, const void *ids,
+                                      const void *gradients, uint32_t count,
+                                      const struct mu__rule *rule)
+{
+    return mu__table_push_at(table, 0, ids, gradients, count, rule);
+}
 
 /* Whether ids are in rising order, each once. */
 bool mu__table_is_sorted(const void *ids, uint32_t count);
@@ -85,8 +118,9 @@ int mu__table_sum_duplicates(const void *ids, const void *gradients, uint32_t co
 /* Delete a row; false: there is none. The last row takes its number. */
 bool mu__table_delete(struct mu__table *table, uint64_t id);
 
-/* A row as it is, for copies: the id, the count of pushes, then the row and the slots.
- * Those of one slab, `slab_rows` of them, follow each other. */
+/* A row as it is, for copies: the id, the count of pushes, then the row and the slots,
+ * and the time, if rows have one. Those of one slab, `slab_rows` of them, follow each
+ * other. */
 const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t row);
 
 /* Set a row to such a copy. -MU_EEXHAUSTED, -MU_ENOMEM. */
@@ -94,6 +128,12 @@ int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
                       mu_error *ret_error);
 
 enum { MU__TABLE_ROW_HEAD = 12 }; /* bytes of the id and the count */
+
+uint64_t mu__table_row_id(const unsigned char *row);
+uint32_t mu__table_row_pushes(const unsigned char *row);
+
+/* The time of the last push of a row; of a policy with times. */
+uint32_t mu__table_row_time(const struct mu__table *table, const unsigned char *row);
 
 /* Bytes of such a copy. */
 uint32_t mu__table_row_bytes(const struct mu__table_form *form);

@@ -180,6 +180,7 @@ bool mu__ps_put_tables(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
             .partition = p->view.partition,
             .view = p->view.number,
             .open = {bytes, mu__table_open_pack(&open, bytes)},
+            .state = {(const uint8_t *)&table->part.state, sizeof table->part.state},
         };
 
         if (!put(ctx, ps, p, MU__FILL_TABLE, &body, sizeof body))
@@ -191,10 +192,16 @@ bool mu__ps_put_tables(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 bool mu__ps_next_rows(const struct partition *p, struct mu__table_cursor *cursor,
                       struct mu__fill_rows *ret_body)
 {
-    *ret_body =
-        (struct mu__fill_rows){.partition = p->view.partition, .view = p->view.number};
-    return mu__tables_next_rows(mu__store_tables(p->store), cursor, &ret_body->table,
-                                &ret_body->rows);
+    struct mu__table_piece piece;
+
+    if (!mu__tables_next_piece(mu__store_tables(p->store), cursor, &piece))
+        return false;
+    *ret_body = (struct mu__fill_rows){.partition = p->view.partition,
+                                       .view = p->view.number,
+                                       .table = piece.table,
+                                       .piece = piece.kind,
+                                       .rows = piece.bytes};
+    return true;
 }
 
 int mu__ps_take_fill_table(struct partition *p, const struct mu__fill_table *body,
@@ -203,12 +210,15 @@ int mu__ps_take_fill_table(struct partition *p, const struct mu__fill_table *bod
     struct mu__table_open open;
     int rv = mu__table_open_unpack(body->open, &open, ret_error);
 
-    return rv == 0 ? mu__tables_put(mu__store_tables(p->store), &open, ret_error) : rv;
+    return rv == 0
+               ? mu__tables_put(mu__store_tables(p->store), &open, body->state, ret_error)
+               : rv;
 }
 
 int mu__ps_take_fill_rows(struct partition *p, const struct mu__fill_rows *body,
                           mu_error *ret_error)
 {
-    return mu__tables_put_rows(mu__store_tables(p->store), body->table, body->rows,
-                               ret_error);
+    const struct mu__table_piece piece = {body->table, body->piece, body->rows};
+
+    return mu__tables_put_piece(mu__store_tables(p->store), &piece, ret_error);
 }

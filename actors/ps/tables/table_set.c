@@ -61,7 +61,8 @@ static bool is_same_form(const struct mu__table_form *a, const struct mu__table_
     return a->dim == b->dim && a->rule.kind == b->rule.kind &&
            a->initial.kind == b->initial.kind && a->initial.seed == b->initial.seed &&
            is_same_number((double)a->initial.a, (double)b->initial.a) &&
-           is_same_number((double)a->initial.b, (double)b->initial.b);
+           is_same_number((double)a->initial.b, (double)b->initial.b) &&
+           mu__table_policy_equals(&a->policy, &b->policy);
 }
 
 static int check_form(const struct mu__named_table *table,
@@ -76,7 +77,8 @@ static int check_form(const struct mu__named_table *table,
     if (!is_same_form(&table->part.form, &open->form))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "the table has rows of %" PRIu32
-                            " numbers and %s, and its initial rows: expected the same",
+                            " numbers and %s, its initial rows and its policies: "
+                            "expected the same",
                             table->part.form.dim,
                             mu__rule_kind(table->part.form.rule.kind)->name);
     return 0;
@@ -86,6 +88,7 @@ static int make_table(struct mu__table_set *set, const struct mu__table_open *op
                       mu_error *ret_error)
 {
     struct mu__named_table *table = NULL;
+    int rv;
 
     if (set->count == MU__TABLES_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
@@ -98,13 +101,18 @@ static int make_table(struct mu__table_set *set, const struct mu__table_open *op
     table->name_size = open->name.size;
     memcpy(table->name, open->name.data, open->name.size);
     mu__table_init(&table->part, &open->form, &set->memory, set->secret);
+    rv = mu__table_make_candidates(&table->part, ret_error);
+    if (rv != 0) {
+        free(table);
+        return rv;
+    }
     mu__list_append(&set->tables, &table->node);
     set->count++;
     return 0;
 }
 
-int mu__tables_put(struct mu__table_set *set, const struct mu__table_open *open,
-                   mu_error *ret_error)
+int mu__tables_need(struct mu__table_set *set, const struct mu__table_open *open,
+                    mu_error *ret_error)
 {
     const struct mu__named_table *table = mu__tables_find(set, mu__table_id(open->name));
 
@@ -175,7 +183,7 @@ static int check_push_rule(const struct mu__named_table *table,
     return mu__rule_check(&push->rule, MU_F32, ret_error);
 }
 
-static int check_gradients(const struct mu__named_table *table,
+static int check_gradients(struct mu__named_table *table,
                            const struct mu__table_push *push, mu_error *ret_error)
 {
     size_t count = (size_t)push->count * table->part.form.dim;
@@ -187,6 +195,7 @@ static int check_gradients(const struct mu__named_table *table,
     found = mu__rule_find_nonfinite(MU_F32, push->gradients, count);
     if (found == count)
         return 0;
+    table->part.state.refused++;
     memcpy(&id, push->ids + found / table->part.form.dim * sizeof id, sizeof id);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "table %s: the gradient of id %" PRIu64
@@ -222,6 +231,25 @@ static int check_delete(struct mu__table_set *set, const struct mu__table_write 
     return rv == 0 ? mu__table_push_unpack(write->data, 0, &push, ret_error) : rv;
 }
 
+static int check_expire(struct mu__table_set *set, const struct mu__table_write *write,
+                        mu_error *ret_error)
+{
+    struct mu__named_table *table = NULL;
+    const struct mu__table_policy *policy;
+    uint32_t before;
+    int rv = need_table(set, write->id, ret_error, &table);
+
+    if (rv == 0)
+        rv = mu__table_expire_unpack(write->data, &before, ret_error);
+    if (rv != 0)
+        return rv;
+    policy = &table->part.form.policy;
+    if (policy->eviction != MU__EVICT_NONE || mu__table_policy_has_time(policy))
+        return 0;
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "table %s has no policy by which rows expire", table->name);
+}
+
 void mu__tables_begin_batch(struct mu__table_set *set)
 {
     for (struct mu__named_table *table = mu__tables_first(set); table != NULL;
@@ -237,6 +265,8 @@ int mu__tables_check(struct mu__table_set *set, const struct mu__table_write *wr
         return check_table_open(set, write, ret_error);
     case MU__WRITE_TABLE_PUSH:
         return check_push(set, write, ret_error);
+    case MU__WRITE_TABLE_EXPIRE:
+        return check_expire(set, write, ret_error);
     default:
         assert(write->operation == MU__WRITE_TABLE_DELETE);
         return check_delete(set, write, ret_error);
@@ -249,7 +279,8 @@ static uint64_t apply_push(struct mu__named_table *table, struct mu__view data)
 
     if (mu__table_push_unpack(data, table->part.form.dim, &push, NULL) != 0)
         return 0;
-    return mu__table_push(&table->part, push.ids, push.gradients, push.count, &push.rule);
+    return mu__table_push_at(&table->part, push.time, push.ids, push.gradients,
+                             push.count, &push.rule);
 }
 
 static uint64_t apply_delete(struct mu__named_table *table, struct mu__view data)
@@ -267,79 +298,76 @@ static uint64_t apply_delete(struct mu__named_table *table, struct mu__view data
     return deleted;
 }
 
+static uint64_t apply_expire(struct mu__named_table *table, struct mu__view data)
+{
+    struct mu__table_bound bound = {.reason = MU__SWEEP_REQUESTED};
+
+    if (mu__table_expire_unpack(data, &bound.score, NULL) != 0)
+        return 0;
+    return mu__table_sweep(&table->part, &bound);
+}
+
 void mu__tables_apply(struct mu__table_set *set, const struct mu__table_write *write)
 {
     struct mu__named_table *table = mu__tables_find(set, write->id);
 
     assert(table != NULL);
-    if (write->operation == MU__WRITE_TABLE_OPEN)
+    switch (write->operation) {
+    case MU__WRITE_TABLE_OPEN:
         apply_table_open(table, write->data);
-    else if (write->operation == MU__WRITE_TABLE_PUSH)
+        break;
+    case MU__WRITE_TABLE_PUSH:
         table->last = apply_push(table, write->data);
-    else
+        set->may_sweep |= mu__table_policy_sweeps(&table->part.form.policy);
+        break;
+    case MU__WRITE_TABLE_EXPIRE:
+        table->last = apply_expire(table, write->data);
+        break;
+    default:
         table->last = apply_delete(table, write->data);
+        break;
+    }
+}
+
+/* ---- Sweeps ---- */
+
+bool mu__tables_sweep_due(const struct mu__table_set *set, uint64_t *ret_table,
+                          struct mu__table_bound *ret_bound)
+{
+    const struct mu__named_table *table = mu__tables_first(set);
+
+    while (table != NULL && !mu__table_sweep_due(&table->part, ret_bound))
+        table = mu__tables_next(table);
+    if (table != NULL)
+        *ret_table = table->id;
+    return table != NULL;
+}
+
+uint64_t mu__tables_sweep(struct mu__table_set *set, uint64_t id,
+                          const struct mu__table_bound *bound)
+{
+    struct mu__named_table *table = mu__tables_find(set, id);
+
+    return table == NULL ? 0 : mu__table_sweep(&table->part, bound);
+}
+
+static uint64_t sample_state(const struct mu__table_state *state)
+{
+    const uint64_t words[] = {state->pushes,  state->latest,  state->swept,
+                              state->made,    state->dropped, state->refused,
+                              state->expired, state->evicted};
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        sum = sum * UINT64_C(0x9E3779B97F4A7C15) + words[i];
+    return sum;
 }
 
 uint64_t mu__tables_sample(const struct mu__table_set *set, uint64_t id)
 {
     const struct mu__named_table *table = mu__tables_find(set, id);
 
-    return table == NULL ? 0 : table->last + table->part.rows;
-}
-
-/* ---- Copies ---- */
-
-/* The table at which a cursor is, with rows; NULL: there is none. */
-static const struct mu__named_table *find_copied_table(const struct mu__table_set *set,
-                                                       struct mu__table_cursor *cursor)
-{
-    const struct mu__named_table *table =
-        cursor->table == 0 ? NULL : mu__tables_find(set, cursor->table);
-
-    if (table != NULL && cursor->left > table->part.rows)
-        cursor->left = table->part.rows;
-    while (cursor->table == 0 || (table != NULL && cursor->left == 0)) {
-        table = cursor->table == 0 ? mu__tables_first(set) : mu__tables_next(table);
-        if (table == NULL)
-            return NULL;
-        cursor->table = table->id;
-        cursor->left = table->part.rows;
-    }
-    return table;
-}
-
-bool mu__tables_next_rows(const struct mu__table_set *set,
-                          struct mu__table_cursor *cursor, uint64_t *ret_table,
-                          struct mu__view *ret_rows)
-{
-    const struct mu__named_table *table = find_copied_table(set, cursor);
-    uint32_t slab_rows;
-    uint32_t first;
-
     if (table == NULL)
-        return false;
-    slab_rows = table->part.slab_rows;
-    first = (cursor->left - 1) / slab_rows * slab_rows;
-    *ret_table = table->id;
-    *ret_rows = (struct mu__view){mu__table_row_at(&table->part, first),
-                                  (cursor->left - first) * table->part.row_bytes};
-    cursor->left = first;
-    return true;
-}
-
-int mu__tables_put_rows(struct mu__table_set *set, uint64_t id, struct mu__view rows,
-                        mu_error *ret_error)
-{
-    struct mu__named_table *table = NULL;
-    int rv = need_table(set, id, ret_error, &table);
-
-    if (rv != 0)
-        return rv;
-    if (rows.size % table->part.row_bytes != 0)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%" PRIu32 " bytes are no rows of %" PRIu32 " bytes",
-                            rows.size, table->part.row_bytes);
-    for (uint32_t at = 0; at < rows.size && rv == 0; at += table->part.row_bytes)
-        rv = mu__table_put_row(&table->part, (const uint8_t *)rows.data + at, ret_error);
-    return rv;
+        return 0;
+    return table->last + table->part.rows + sample_state(&table->part.state);
 }

@@ -3,6 +3,7 @@
 #ifndef MU_ACTORS_PS_TABLES_TABLE_SET_H
 #define MU_ACTORS_PS_TABLES_TABLE_SET_H
 
+#include "actors/ps/tables/table_sweeps.h"
 #include "actors/ps/tables/table_writes.h"
 #include "runtime/base/list.h"
 
@@ -21,6 +22,7 @@ struct mu__named_table {
 struct mu__table_set {
     struct mu__table_memory memory;
     uint64_t secret;
+    bool may_sweep; /* a push may have made a sweep due */
     uint32_t count;
     struct mu__list tables; /* struct mu__named_table */
 };
@@ -63,29 +65,63 @@ int mu__tables_check(struct mu__table_set *set, const struct mu__table_write *wr
 /* Apply one for which that has returned 0. */
 void mu__tables_apply(struct mu__table_set *set, const struct mu__table_write *write);
 
+/* A sweep that a table's policy asks for; false: there is none, until another push is
+ * applied. */
+bool mu__tables_sweep_due(const struct mu__table_set *set, uint64_t *ret_table,
+                          struct mu__table_bound *ret_bound);
+
+/* Remove rows; 0: there is no such table. */
+uint64_t mu__tables_sweep(struct mu__table_set *set, uint64_t id,
+                          const struct mu__table_bound *bound);
+
 /* A number that depends on what came of the last write; 0: there is no such table. */
 uint64_t mu__tables_sample(const struct mu__table_set *set, uint64_t id);
 
-/* Where a copy of all rows is: it begins as zeros. From the last row of a table down to
- * its first, so that none is left out that a delete has moved. */
-struct mu__table_cursor {
-    uint64_t table; /* 0: it has not begun */
-    uint32_t left;  /* rows of it */
+/* What a piece of a copy is; the numbers are part of the wire format. */
+enum mu__table_piece_kind {
+    MU__PIECE_ROWS,       /* as they are, each with mu__table_row_bytes */
+    MU__PIECE_CANDIDATES, /* buckets, as they are, from the last ones down, behind the
+                             rows of their ids */
+    MU__PIECE_STATE,      /* a struct mu__table_state: last, as all before changes it */
+    MU__TABLE_PIECES
 };
 
-/* Some rows; false: there are no more. */
-bool mu__tables_next_rows(const struct mu__table_set *set,
-                          struct mu__table_cursor *cursor, uint64_t *ret_table,
-                          struct mu__view *ret_rows);
+struct mu__table_piece {
+    uint64_t table;
+    uint32_t kind;
+    struct mu__view bytes;
+};
 
-/* Make a table for a copy; one that is there is kept. -MU_EPRECONDITION,
+/* Where a copy of all tables is: it begins as zeros. Rows from the last one of a table
+ * down to the first, so that none is left out that a delete has moved. If candidates are
+ * counted, a copy has to know which ids have rows before it counts any: so some buckets,
+ * and the rows whose ids belong to them, are of one time, again and again. */
+struct mu__table_cursor {
+    uint64_t table; /* 0: it has not begun */
+    uint32_t step;
+    uint32_t left;  /* rows of it, or buckets */
+    uint32_t low;   /* the first of the buckets that are being copied, */
+    uint32_t rows;  /* among so many rows; */
+    bool is_within; /* what follows has to be of the same time as the last piece */
+};
+
+/* False: there are no more. */
+bool mu__tables_next_piece(const struct mu__table_set *set,
+                           struct mu__table_cursor *cursor,
+                           struct mu__table_piece *ret_piece);
+
+/* Make a table, unless it is there with the same form. -MU_EPRECONDITION,
  * -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__tables_need(struct mu__table_set *set, const struct mu__table_open *open,
+                    mu_error *ret_error);
+
+/* Make a table for a copy, with the state that it has when the copy begins; one that is
+ * there is kept. -MU_EPRECONDITION, -MU_EINVALID, -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__tables_put(struct mu__table_set *set, const struct mu__table_open *open,
-                   mu_error *ret_error);
+                   struct mu__view state, mu_error *ret_error);
 
-/* Rows of a copy, each with mu__table_row_bytes. -MU_ENOTFOUND, -MU_EINVALID,
- * -MU_EEXHAUSTED, -MU_ENOMEM. */
-int mu__tables_put_rows(struct mu__table_set *set, uint64_t id, struct mu__view rows,
-                        mu_error *ret_error);
+/* -MU_ENOTFOUND, -MU_EINVALID, -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__tables_put_piece(struct mu__table_set *set, const struct mu__table_piece *piece,
+                         mu_error *ret_error);
 
 #endif

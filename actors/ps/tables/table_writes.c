@@ -70,12 +70,34 @@ static bool take_rule(struct table_bytes *from, struct mu__rule *ret_rule)
 
 /* ---- Opens ---- */
 
+static uint8_t *put_policy(uint8_t *at, const struct mu__table_policy *policy)
+{
+    at = pack_number(at, policy->admit_after, 4);
+    at = pack_number(at, policy->admit_chance, 4);
+    at = pack_number(at, policy->candidates, 4);
+    at = pack_number(at, policy->ttl, 4);
+    at = pack_number(at, policy->capacity, 4);
+    at = pack_number(at, policy->eviction, 1);
+    return pack_number(at, policy->unknown_zeros, 1);
+}
+
+static void take_policy(struct table_bytes *from, struct mu__table_policy *ret_policy)
+{
+    ret_policy->admit_after = (uint32_t)unpack_number(from, 4);
+    ret_policy->admit_chance = (uint32_t)unpack_number(from, 4);
+    ret_policy->candidates = (uint32_t)unpack_number(from, 4);
+    ret_policy->ttl = (uint32_t)unpack_number(from, 4);
+    ret_policy->capacity = (uint32_t)unpack_number(from, 4);
+    ret_policy->eviction = (uint32_t)unpack_number(from, 1);
+    ret_policy->unknown_zeros = unpack_number(from, 1) != 0;
+}
+
 uint32_t mu__table_open_pack(const struct mu__table_open *open,
                              uint8_t to[MU__TABLE_OPEN_BYTES_MAX])
 {
     uint8_t *at = to;
 
-    _Static_assert(32 + 1 + MU__RULE_BYTES_MAX + MU__VARIABLE_NAME_MAX <=
+    _Static_assert(54 + 1 + MU__RULE_BYTES_MAX + MU__VARIABLE_NAME_MAX <=
                        MU__TABLE_OPEN_BYTES_MAX,
                    "an open with the longest name");
     assert(open->name.size <= MU__VARIABLE_NAME_MAX);
@@ -87,6 +109,7 @@ uint32_t mu__table_open_pack(const struct mu__table_open *open,
     at = pack_number(at, bits_of(open->form.initial.a), 4);
     at = pack_number(at, bits_of(open->form.initial.b), 4);
     at = pack_number(at, open->form.initial.seed, 8);
+    at = put_policy(at, &open->form.policy);
     at = put_rule(at, &open->form.rule);
     memcpy(at, open->name.data, open->name.size);
     return (uint32_t)(at - to) + open->name.size;
@@ -107,6 +130,7 @@ int mu__table_open_unpack(struct mu__view bytes, struct mu__table_open *ret_open
     open.form.initial.a = take_float(&from);
     open.form.initial.b = take_float(&from);
     open.form.initial.seed = unpack_number(&from, 8);
+    take_policy(&from, &open.form.policy);
     if (!take_rule(&from, &open.form.rule) || from.at >= from.size ||
         from.size - from.at > MU__VARIABLE_NAME_MAX || open.mode >= MU__TABLE_MODES)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -122,10 +146,13 @@ int mu__table_open_unpack(struct mu__view bytes, struct mu__table_open *ret_open
 
 /* ---- Pushes ---- */
 
-uint32_t mu__table_push_pack_head(const struct mu__rule *rule, uint32_t count,
-                                  uint8_t to[MU__TABLE_PUSH_HEAD_MAX + 4])
+uint32_t mu__table_push_pack_head_at(const struct mu__rule *rule, uint32_t time,
+                                     uint32_t count,
+                                     uint8_t to[MU__TABLE_PUSH_HEAD_MAX + 4])
 {
-    return (uint32_t)(pack_number(put_rule(to, rule), count, 4) - to);
+    uint8_t *at = pack_number(put_rule(to, rule), time, 4);
+
+    return (uint32_t)(pack_number(at, count, 4) - to);
 }
 
 int mu__table_push_unpack(struct mu__view bytes, uint32_t dim,
@@ -136,6 +163,7 @@ int mu__table_push_unpack(struct mu__view bytes, uint32_t dim,
     bool is_rule = take_rule(&from, &push.rule);
     uint64_t each = sizeof(uint64_t) + dim * sizeof(float);
 
+    push.time = (uint32_t)unpack_number(&from, 4);
     push.count = (uint32_t)unpack_number(&from, 4);
     if (!is_rule || from.at > from.size || push.count == 0 ||
         push.count * each != from.size - from.at)
@@ -149,6 +177,24 @@ int mu__table_push_unpack(struct mu__view bytes, uint32_t dim,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "ids of a push are in rising order, each once");
     *ret_push = push;
+    return 0;
+}
+
+void mu__table_expire_pack(uint32_t before, uint8_t to[MU__TABLE_EXPIRE_BYTES])
+{
+    (void)pack_number(to, before, MU__TABLE_EXPIRE_BYTES);
+}
+
+int mu__table_expire_unpack(struct mu__view bytes, uint32_t *ret_before,
+                            mu_error *ret_error)
+{
+    struct table_bytes from = {bytes.data, bytes.size, 0};
+
+    if (bytes.size != MU__TABLE_EXPIRE_BYTES)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%" PRIu32 " bytes are no score below which rows go",
+                            bytes.size);
+    *ret_before = (uint32_t)unpack_number(&from, MU__TABLE_EXPIRE_BYTES);
     return 0;
 }
 

@@ -39,20 +39,37 @@ int mu__table_open_unpack(struct mu__view bytes, struct mu__table_open *ret_open
 /* A push: ids in rising order, each once, and a gradient for each; of a delete, none. */
 struct mu__table_push {
     struct mu__rule rule;
+    uint32_t time; /* 0: none was given */
     uint32_t count;
     const uint8_t *ids;
     const uint8_t *gradients;
 };
 
-enum { MU__TABLE_PUSH_HEAD_MAX = 2 + MU__RULE_BYTES_MAX };
+enum { MU__TABLE_PUSH_HEAD_MAX = 6 + MU__RULE_BYTES_MAX };
 
 /* The head, behind which ids and gradients are. Returns how many bytes. */
-uint32_t mu__table_push_pack_head(const struct mu__rule *rule, uint32_t count,
-                                  uint8_t to[MU__TABLE_PUSH_HEAD_MAX + 4]);
+uint32_t mu__table_push_pack_head_at(const struct mu__rule *rule, uint32_t time,
+                                     uint32_t count,
+                                     uint8_t to[MU__TABLE_PUSH_HEAD_MAX + 4]);
+
+static inline uint32_t mu__table_push_pack_head(
+    const struct mu__rule *rule, uint32_t count, uint8_t to[MU__TABLE_PUSH_HEAD_MAX + 4])
+{
+    return mu__table_push_pack_head_at(rule, 0, count, to);
+}
 
 /* Of a table with rows of `dim` numbers; 0: a delete. -MU_EINVALID. */
 int mu__table_push_unpack(struct mu__view bytes, uint32_t dim,
                           struct mu__table_push *ret_push, mu_error *ret_error);
+
+/* Of a MU__WRITE_TABLE_EXPIRE: the score below which rows are removed. */
+enum { MU__TABLE_EXPIRE_BYTES = 4 };
+
+void mu__table_expire_pack(uint32_t before, uint8_t to[MU__TABLE_EXPIRE_BYTES]);
+
+/* -MU_EINVALID. */
+int mu__table_expire_unpack(struct mu__view bytes, uint32_t *ret_before,
+                            mu_error *ret_error);
 
 /* The number by which messages name a table. */
 uint64_t mu__table_id(struct mu__view name);

@@ -102,18 +102,23 @@ static int run_opening(PyObject *object, struct mupy_call *call)
 static int table_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"node",      "name",  "dim",     "initializer", "seed",
-                            "optimizer", "flags", "timeout", NULL};
+                            "optimizer", "flags", "timeout", "policies",    NULL};
     struct table_opening opening = {.spec = {.name = NULL}};
     unsigned long long seed = 0;
+    unsigned long long candidates = 0;
+    unsigned long long ttl = 0;
+    unsigned long long capacity = 0;
     PyObject *timeout = NULL;
     PyObject *optimizer;
     PyObject *node;
     struct mupy_call *call;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OsI(iff)KOI|O:BaseTable", names, &node, &opening.spec.name,
-            &opening.spec.dim, &opening.spec.initializer, &opening.spec.initial_a,
-            &opening.spec.initial_b, &seed, &optimizer, &opening.spec.flags, &timeout) ||
+            args, kwargs, "OsI(iff)KOI|O(IKdKKi):BaseTable", names, &node,
+            &opening.spec.name, &opening.spec.dim, &opening.spec.initializer,
+            &opening.spec.initial_a, &opening.spec.initial_b, &seed, &optimizer,
+            &opening.spec.flags, &timeout, &opening.spec.admit_after, &candidates,
+            &opening.spec.admit_probability, &ttl, &capacity, &opening.spec.eviction) ||
         mupy_optimizer(optimizer, 0, &opening.optimizer) != 0)
         return -1;
     if (mupy_handle_is_open(&as_table(object)->handle)) {
@@ -124,6 +129,9 @@ static int table_init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (call == NULL)
         return -1;
     opening.spec.seed = seed;
+    opening.spec.candidates = candidates;
+    opening.spec.ttl = ttl;
+    opening.spec.capacity = capacity;
     as_table(object)->dim = opening.spec.dim;
     memcpy(call->text, &opening, sizeof opening);
     call->drop = drop_opened_table;
@@ -208,14 +216,27 @@ static void run_lookup(struct mupy_call *call)
                                call->timeout_ms, &call->error);
 }
 
+/* What a push says besides its ids and gradients. */
+struct pushing {
+    mu_optimizer optimizer;
+    bool has_optimizer;
+    uint64_t time;
+};
+
 static void run_push(struct mupy_call *call)
 {
-    mu_optimizer optimizer;
+    struct pushing how;
 
-    memcpy(&optimizer, call->text, sizeof optimizer);
-    call->rv = mu_table_apply(call->object, call->data, call->other, call->size,
-                              call->number != 0 ? &optimizer : NULL, call->timeout_ms,
-                              &call->error);
+    memcpy(&how, call->text, sizeof how);
+    call->rv = mu_table_apply_at(call->object, how.time, call->data, call->other,
+                                 call->size, how.has_optimizer ? &how.optimizer : NULL,
+                                 call->timeout_ms, &call->error);
+}
+
+static void run_expire(struct mupy_call *call)
+{
+    call->rv =
+        mu_table_expire(call->object, call->number, call->timeout_ms, &call->error);
 }
 
 static void run_delete(struct mupy_call *call)
@@ -248,53 +269,69 @@ static PyObject *table_lookup_into(PyObject *object, PyObject *args)
 /* How a push says that is made in a run. */
 static PyObject *push_in_current_run(mu_run *run, PyObject *object,
                                      struct table_arrays *arrays,
-                                     const mu_optimizer *optimizer, bool deletes)
+                                     const struct pushing *how, bool deletes)
 {
     mu_table *table = begin_table_use(object);
     int rv = -MU_ECLOSED;
 
     if (table != NULL)
         rv = deletes ? mu_run_table_delete(run, table, arrays->ids.data, arrays->count)
-                     : mu_run_table_apply(run, table, arrays->ids.data, arrays->rows.data,
-                                          arrays->count, optimizer);
+                     : mu_run_table_apply_at(run, table, how->time, arrays->ids.data,
+                                             arrays->rows.data, arrays->count,
+                                             how->has_optimizer ? &how->optimizer : NULL);
     if (table != NULL)
         mupy_handle_end(&as_table(object)->handle);
     release_arrays(arrays);
     return table == NULL ? NULL : mupy_run_wrote(rv, "table");
 }
 
-/* apply(ids, gradients, optimizer, run, timeout): with None for gradients: a delete; for
- * the optimizer: the table's; for the run: at once. */
+/* apply(ids, gradients, optimizer, run, timeout, time): with None for gradients: a
+ * delete; for the optimizer: the table's; for the run: at once. */
 static PyObject *table_apply(PyObject *object, PyObject *args)
 {
     PyObject *timeout = NULL;
     PyObject *ids;
     PyObject *gradients;
-    PyObject *how;
+    PyObject *optimizer;
     PyObject *in_run;
-    mu_optimizer optimizer;
+    unsigned long long time = 0;
+    struct pushing how = {.has_optimizer = false};
     mu_run *run = NULL;
     struct table_arrays arrays;
     struct mupy_call *call;
 
-    if (!PyArg_ParseTuple(args, "OOOO|O", &ids, &gradients, &how, &in_run, &timeout) ||
-        (how != Py_None && mupy_optimizer(how, 0, &optimizer) != 0) ||
+    if (!PyArg_ParseTuple(args, "OOOO|OK", &ids, &gradients, &optimizer, &in_run,
+                          &timeout, &time) ||
+        (optimizer != Py_None && mupy_optimizer(optimizer, 0, &how.optimizer) != 0) ||
         (in_run != Py_None && (run = mupy_run_of(in_run)) == NULL) ||
         read_arrays(object, ids, gradients, &arrays) != 0)
         return NULL;
+    how.has_optimizer = optimizer != Py_None;
+    how.time = time;
     if (run != NULL)
-        return push_in_current_run(run, object, &arrays,
-                                   how == Py_None ? NULL : &optimizer,
-                                   gradients == Py_None);
+        return push_in_current_run(run, object, &arrays, &how, gradients == Py_None);
     call = new_table_call(object, timeout, gradients == Py_None ? run_delete : run_push);
     if (call == NULL) {
         release_arrays(&arrays);
         return NULL;
     }
-    call->number = how != Py_None;
-    if (how != Py_None)
-        memcpy(call->text, &optimizer, sizeof optimizer);
+    memcpy(call->text, &how, sizeof how);
     use_arrays(call, &arrays);
+    return mupy_call_finish(call);
+}
+
+static PyObject *table_expire(PyObject *object, PyObject *args)
+{
+    PyObject *timeout = NULL;
+    unsigned long long before;
+    struct mupy_call *call;
+
+    if (!PyArg_ParseTuple(args, "K|O", &before, &timeout))
+        return NULL;
+    call = new_table_call(object, timeout, run_expire);
+    if (call == NULL)
+        return NULL;
+    call->number = before;
     return mupy_call_finish(call);
 }
 
@@ -305,8 +342,10 @@ int mupy_table_init(PyObject *module)
          "lookup_into(ids, rows, timeout=None)\n--\n\nRead the rows of ids into an "
          "array."},
         {"apply", table_apply, METH_VARARGS,
-         "apply(ids, gradients, optimizer, run, timeout=None)\n--\n\nPush gradients, or "
-         "delete rows."},
+         "apply(ids, gradients, optimizer, run, timeout=None, time=0)\n--\n\nPush "
+         "gradients, or delete rows."},
+        {"expire", table_expire, METH_VARARGS,
+         "expire(before, timeout=None)\n--\n\nRemove rows by their score."},
         {"close", table_close, METH_NOARGS,
          "close()\n--\n\nFree the handle; the table stays on its servers."},
         {NULL, NULL, 0, NULL},
@@ -316,8 +355,10 @@ int mupy_table_init(PyObject *module)
         {Py_tp_init, table_init},
         {Py_tp_dealloc, table_dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_doc, "BaseTable(node, name, dim, initializer, seed, optimizer, flags, "
-                    "timeout=None)\n--\n\nAn embedding table on the parameter servers."},
+        {Py_tp_doc,
+         "BaseTable(node, name, dim, initializer, seed, optimizer, flags, "
+         "timeout=None, policies=(0, 0, 0.0, 0, 0, 0))\n--\n\nAn embedding table on the "
+         "parameter servers."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.BaseTable", sizeof(struct table), 0,

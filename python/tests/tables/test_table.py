@@ -91,3 +91,81 @@ def test_another_form_is_refused(shared_cluster, name):
     muster.Table(name, dim=2, node=shared_cluster)
     with pytest.raises(errors.FailedPreconditionError, match="rows of 2 numbers"):
         muster.Table(name, dim=3, node=shared_cluster)
+
+
+# ---- policies ----
+
+def values(table, ids):
+    return table.lookup(ids)[:, 0].tolist()
+
+
+def test_a_row_is_made_at_a_push_of_its_id(shared_cluster, name):
+    table = muster.Table(name, dim=1, initializer=5.0, optimizer=1.0, admit_after=3,
+                         node=shared_cluster)
+    for expected in (5, 5, 4, 3):
+        table.apply_gradients([7], [[1.0]])
+        assert values(table, [7, 8]) == [expected, 5]
+
+
+def test_unknown_ids_may_give_zeros(shared_cluster, name):
+    table = muster.Table(name, dim=1, initializer=5.0, optimizer=1.0, admit_after=2,
+                         unknown="zeros", node=shared_cluster)
+    for expected in (0, 4):
+        table.apply_gradients([7], [[1.0]])
+        assert values(table, [7]) == [expected]
+
+
+def test_chance_is_a_function_of_the_pushes(shared_cluster, name):
+    table = muster.Table(name, dim=1, optimizer=1.0, admit_probability=0.25,
+                         node=shared_cluster)
+    ids = np.arange(8000)
+    table.apply_gradients(ids, np.ones((8000, 1), np.float32))
+    made = -table.lookup(ids).sum()
+    assert 1800 < made < 2200
+
+
+def test_rows_expire_by_the_times_of_pushes(shared_cluster, name):
+    table = muster.Table(name, dim=1, optimizer=1.0, eviction="lru",
+                         node=shared_cluster)
+    for id, day in ((1, 100), (2, 101), (3, 102), (1, 103)):
+        table.apply_gradients([id], [[1.0]], time=day)
+    table.expire(before=102)
+    assert values(table, [1, 2, 3]) == [-2, 0, -1]
+
+
+def test_a_capacity(shared_cluster, name):
+    table = muster.Table(name, dim=1, optimizer=1.0, capacity=256 * 8, eviction="lru",
+                         node=shared_cluster)
+    for step in range(1, 5):
+        ids = np.arange(1000 * step, 1000 * step + 1000)
+        table.apply_gradients(ids, np.ones((1000, 1), np.float32), time=step)
+    rows = [int(-table.lookup(np.arange(1000 * step, 1000 * step + 1000)).sum())
+            for step in range(1, 5)]
+    assert sum(rows) <= 256 * 8 and rows[0] < rows[3]
+
+
+def test_policies_are_those_of_the_table(shared_cluster, name):
+    muster.Table(name, dim=1, ttl=7, node=shared_cluster)
+    with pytest.raises(errors.FailedPreconditionError, match="its policies"):
+        muster.Table(name, dim=1, ttl=8, node=shared_cluster)
+
+
+@pytest.mark.parametrize("policies, words", [
+    ({"eviction": "oldest"}, "'lru' or 'lfu'"),
+    ({"unknown": "ones"}, "'initial' or 'zeros'"),
+    ({"admit_after": 2, "admit_probability": 0.5}, "not by both"),
+    ({"admit_probability": 0.0}, "more than 0"),
+    ({"admit_probability": 2.0}, "expected 0 to 1"),
+    ({"ttl": 1 << 32}, "less than 2\\^32")])
+def test_policies_that_are_refused(shared_cluster, name, policies, words):
+    with pytest.raises(ValueError, match=words):
+        muster.Table(name, dim=1, node=shared_cluster, **policies)
+
+
+def test_times_that_are_refused(shared_cluster, name):
+    table = muster.Table(name, dim=1, node=shared_cluster)
+    for time in (-1, 1 << 32):
+        with pytest.raises(ValueError):
+            table.apply_gradients([1], [[1.0]], time=time)
+    with pytest.raises(errors.FailedPreconditionError, match="no policy"):
+        table.expire(before=3)

@@ -208,6 +208,16 @@ static int push(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return mu_table_apply(env->table, &id, ones, 1, NULL, timeout_ms, error);
 }
 
+static int push_at(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_table_apply_at(env->table, 5, &id, ones, 1, NULL, timeout_ms, error);
+}
+
+static int expire_rows(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_table_expire(env->table, 5, timeout_ms, error);
+}
+
 static int delete_row(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_table_delete(env->table, &id, 1, timeout_ms, error);
@@ -272,6 +282,8 @@ static const struct waits_row rows[] = {
      0},
     {"mu_table_lookup", look_up, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply", push, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_apply_at", push_at, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_expire", expire_rows, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_delete", delete_row, open_table, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_save", save, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_restore", restore, have_checkpoint, LIMITED, UNLIMITED, 0},

@@ -158,8 +158,7 @@ TEST_ON(test_a_copy_lacks_nothing, struct fixture *f, set_set_up, set_tear_down)
     uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
     struct mu__table_cursor cursor = {.table = 0};
     bool seen[128] = {false};
-    struct mu__view rows;
-    uint64_t table;
+    struct mu__table_piece piece;
     uint64_t id;
 
     assert_int_equal(check_and_apply(f, MU__WRITE_TABLE_OPEN, bytes,
@@ -169,11 +168,13 @@ TEST_ON(test_a_copy_lacks_nothing, struct fixture *f, set_set_up, set_tear_down)
     for (int i = 0; i < 100; i++)
         assert_int_equal(
             check_and_apply(f, MU__WRITE_TABLE_PUSH, bytes, pack_push(f, bytes)), 0);
-    while (mu__tables_next_rows(&f->set, &cursor, &table, &rows)) {
+    while (mu__tables_next_piece(&f->set, &cursor, &piece)) {
         struct mu__table *part = &mu__tables_first(&f->set)->part;
 
-        for (uint32_t at = 0; at < rows.size; at += part->row_bytes) {
-            memcpy(&id, (const uint8_t *)rows.data + at, sizeof id);
+        if (piece.kind != MU__PIECE_ROWS)
+            continue;
+        for (uint32_t at = 0; at < piece.bytes.size; at += part->row_bytes) {
+            memcpy(&id, (const uint8_t *)piece.bytes.data + at, sizeof id);
             seen[id] = true;
         }
         memcpy(&id, mu__table_row_at(part, random_below(f, part->rows)), sizeof id);
