@@ -124,12 +124,15 @@ enum mu__write_operation {
                                not counted as a write */
     MU__WRITE_TABLE_OPEN = 48, /* these: of tables (tables/table_writes.h), in batches */
     MU__WRITE_TABLE_PUSH = 49,
-    MU__WRITE_TABLE_DELETE = 50
+    MU__WRITE_TABLE_DELETE = 50,
+    MU__WRITE_TABLE_CLEAR = 60,
+    MU__WRITE_TABLE_ROWS = 61
 };
 
 static inline bool mu__write_is_of_table(uint32_t operation)
 {
-    return operation >= MU__WRITE_TABLE_OPEN && operation <= MU__WRITE_TABLE_DELETE;
+    return (operation >= MU__WRITE_TABLE_OPEN && operation <= MU__WRITE_TABLE_DELETE) ||
+           (operation >= MU__WRITE_TABLE_CLEAR && operation <= MU__WRITE_TABLE_ROWS);
 }
 
 #endif

@@ -1,6 +1,7 @@
 #include "actors/ps/tables/table_part.h"
 
 #include "actors/partitions.h"
+#include "actors/ps/tables/table_copies.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -79,6 +80,7 @@ static void discharge_bytes(struct mu__table *table, uint64_t bytes)
 
 void mu__table_done(struct mu__table *table)
 {
+    assert(mu__list_is_empty(&table->copies));
     for (uint32_t i = 0; i < table->slabs_count; i++)
         free(table->slabs[i]);
     free(table->slabs);
@@ -98,6 +100,13 @@ const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t ro
 {
     assert(row < table->rows);
     return row_at(table, row);
+}
+
+/* The bytes of a row are about to change. */
+static void will_change(struct mu__table *table, uint32_t row)
+{
+    if (!mu__list_is_empty(&table->copies))
+        mu__table_copies_keep(table, row);
 }
 
 static float *floats_of(unsigned char *row)
@@ -383,6 +392,7 @@ static uint32_t append_row(struct mu__table *table, uint64_t id, uint32_t slot,
     uint32_t row = table->rows++;
 
     assert((uint64_t)row < (uint64_t)table->slabs_count * table->slab_rows);
+    will_change(table, row);
     memcpy(row_at(table, row), &id, sizeof id);
     table->index[slot] = entry_of(hash, row);
     return row;
@@ -420,8 +430,10 @@ static unsigned char *need_row(struct mu__table *table, uint64_t id)
     uint32_t slot = find_entry(table, id, hash);
     unsigned char *row;
 
-    if (table->index[slot] != 0)
+    if (table->index[slot] != 0) {
+        will_change(table, (uint32_t)table->index[slot] - 1);
         return row_at(table, (uint32_t)table->index[slot] - 1);
+    }
     row = row_at(table, append_row(table, id, slot, hash));
     start_row(table, id, row);
     return row;
@@ -523,22 +535,35 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
         last_id = row_id_at(row_at(table, last), 0);
         hash = hash_in(table, last_id);
         table->index[find_entry(table, last_id, hash)] = entry_of(hash, row);
+        will_change(table, row);
         memcpy(row_at(table, row), row_at(table, last), table->row_bytes);
     }
     table->rows--;
     return true;
 }
 
+void mu__table_clear(struct mu__table *table)
+{
+    table->rows = 0;
+    if (table->index != NULL)
+        memset(table->index, 0, sizeof *table->index << table->index_bits);
+}
+
+uint64_t mu__table_set_row(struct mu__table *table, const unsigned char *copy)
+{
+    memcpy(need_row(table, row_id_at(copy, 0)), copy, table->row_bytes);
+    return sample_row(table, copy);
+}
+
 int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
                       mu_error *ret_error)
 {
-    uint64_t id = row_id_at(copy, 0);
     int rv;
 
     mu__table_unreserve(table);
     rv = mu__table_reserve(table, copy, 1, ret_error);
 
     if (rv == 0)
-        memcpy(need_row(table, id), copy, table->row_bytes);
+        (void)mu__table_set_row(table, copy);
     return rv;
 }

@@ -14,6 +14,7 @@
 #include "actors/messages/limits.h"
 #include "actors/ps/rules/rules.h"
 #include "actors/ps/tables/initial_row.h"
+#include "runtime/base/list.h"
 
 enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };
 
@@ -48,6 +49,7 @@ struct mu__table {
     unsigned char **slabs;
     uint32_t slabs_count;
     uint32_t slabs_room;
+    struct mu__list copies; /* that are being read (table_copies.h) */
 };
 
 /* The form was checked. */
@@ -85,11 +87,16 @@ int mu__table_sum_duplicates(const void *ids, const void *gradients, uint32_t co
 /* Delete a row; false: there is none. The last row takes its number. */
 bool mu__table_delete(struct mu__table *table, uint64_t id);
 
+/* Delete all rows; their memory is kept for others. */
+void mu__table_clear(struct mu__table *table);
+
 /* A row as it is, for copies: the id, the count of pushes, then the row and the slots.
  * Those of one slab, `slab_rows` of them, follow each other. */
 const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t row);
 
-/* Set a row to such a copy. -MU_EEXHAUSTED, -MU_ENOMEM. */
+/* Set a row to such a copy, for which there is memory, and return a sum of it; or get the
+ * memory. -MU_EEXHAUSTED, -MU_ENOMEM. */
+uint64_t mu__table_set_row(struct mu__table *table, const unsigned char *copy);
 int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
                       mu_error *ret_error);
 

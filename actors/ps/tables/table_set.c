@@ -1,6 +1,7 @@
 #include "actors/ps/tables/table_set.h"
 
 #include "actors/partitions.h"
+#include "actors/ps/tables/row_writes.h"
 #include "actors/ps/variable_store.h"
 
 #include <assert.h>
@@ -237,6 +238,9 @@ int mu__tables_check(struct mu__table_set *set, const struct mu__table_write *wr
         return check_table_open(set, write, ret_error);
     case MU__WRITE_TABLE_PUSH:
         return check_push(set, write, ret_error);
+    case MU__WRITE_TABLE_CLEAR:
+    case MU__WRITE_TABLE_ROWS:
+        return mu__row_write_check(mu__tables_find(set, write->id), write, ret_error);
     default:
         assert(write->operation == MU__WRITE_TABLE_DELETE);
         return check_delete(set, write, ret_error);
@@ -276,6 +280,8 @@ void mu__tables_apply(struct mu__table_set *set, const struct mu__table_write *w
         apply_table_open(table, write->data);
     else if (write->operation == MU__WRITE_TABLE_PUSH)
         table->last = apply_push(table, write->data);
+    else if (write->operation != MU__WRITE_TABLE_DELETE)
+        table->last = mu__row_write_apply(table, write);
     else
         table->last = apply_delete(table, write->data);
 }
