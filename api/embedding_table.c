@@ -2,7 +2,7 @@
 #include "api/internal.h"
 
 #include "actors/variables/variables.h"
-#include "api/opened_table.h"
+#include "api/tables/opened_table.h"
 #include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"

@@ -397,8 +397,8 @@ int mu__snapshot_read(struct mu__variable_store *store,
 }
 
 /* Whether nothing of it is left. */
-static bool take_bytes(struct mu__variable_store *store, struct snapshot_shard *shard,
-                       uint32_t size)
+static bool take_snapshot_bytes(struct mu__variable_store *store,
+                                struct snapshot_shard *shard, uint32_t size)
 {
     shard->left -= size;
     if (shard->left > 0)
@@ -407,8 +407,8 @@ static bool take_bytes(struct mu__variable_store *store, struct snapshot_shard *
     return true;
 }
 
-static bool take_rows(struct snapshot *snapshot, struct mu__table_copy *rows,
-                      uint32_t size)
+static bool take_snapshot_rows(struct snapshot *snapshot, struct mu__table_copy *rows,
+                               uint32_t size)
 {
     free(snapshot->rows);
     snapshot->rows = NULL;
@@ -424,8 +424,9 @@ void mu__snapshot_taken(struct mu__variable_store *store,
     struct mu__set_copy *table = mu__set_copies_find(&snapshot->tables, request->id);
     bool is_all =
         table != NULL
-            ? take_rows(snapshot, &table->rows, request->size)
-            : take_bytes(store, find_in_snapshot(snapshot, request->id), request->size);
+            ? take_snapshot_rows(snapshot, &table->rows, request->size)
+            : take_snapshot_bytes(store, find_in_snapshot(snapshot, request->id),
+                                  request->size);
 
     snapshot->idle = false;
     if (is_all && --snapshot->unread == 0)

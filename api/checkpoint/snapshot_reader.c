@@ -420,8 +420,9 @@ static void take_opened_snapshot(struct mu__snapshot_reader *reader,
     fail_reader(reader, &error);
 }
 
-static int take_rows(struct mu__snapshot_reader *reader, const struct reader_partition *p,
-                     const struct reader_slot *slot, mu_error *error)
+static int take_rows_piece(struct mu__snapshot_reader *reader,
+                           const struct reader_partition *p,
+                           const struct reader_slot *slot, mu_error *error)
 {
     const struct mu__snapshot_target *target = &reader->target;
     size_t table = slot->item - p->shards_count;
@@ -432,8 +433,9 @@ static int take_rows(struct mu__snapshot_reader *reader, const struct reader_par
                             slot->snapshot.size / row_bytes, error);
 }
 
-static int take_bytes(struct mu__snapshot_reader *reader, struct reader_shard *shard,
-                      const struct reader_slot *slot, mu_error *error)
+static int take_shard_piece(struct mu__snapshot_reader *reader,
+                            struct reader_shard *shard, const struct reader_slot *slot,
+                            mu_error *error)
 {
     const struct mu__snapshot_target *target = &reader->target;
     struct reader_region *region = &shard->regions[slot->region];
@@ -456,11 +458,11 @@ static void take_snapshot_piece(struct mu__snapshot_reader *reader,
 
     p->left -= slot->snapshot.size;
     if (shard != NULL)
-        rv = take_bytes(reader, shard, slot, &error);
+        rv = take_shard_piece(reader, shard, slot, &error);
     else if (slot->item == windows_item(reader, p))
         memcpy(p->windows + slot->offset, slot->data, slot->snapshot.size);
     else
-        rv = take_rows(reader, p, slot, &error);
+        rv = take_rows_piece(reader, p, slot, &error);
     if (rv != 0)
         fail_reader(reader, &error);
 }

@@ -5,7 +5,7 @@
 #define MU_API_CHECKPOINT_SNAPSHOT_READER_H
 
 #include "api/internal.h"
-#include "api/opened_table.h"
+#include "api/tables/opened_table.h"
 #include "runtime/base/crc32c.h"
 
 /* Where the contents go. Called on the thread that reads. */

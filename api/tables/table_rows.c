@@ -1,5 +1,5 @@
 /* Rows of tables as they are on the servers, with pushes and slots: set, or deleted. */
-#include "api/opened_table.h"
+#include "api/tables/opened_table.h"
 
 #include "actors/messages.h"
 #include "actors/variables/variables.h"

@@ -4,8 +4,8 @@
 
 #include <inttypes.h>
 
-static int check_rows(struct mu__named_table *table, struct mu__view rows,
-                      mu_error *ret_error)
+static int check_copied_rows(struct mu__named_table *table, struct mu__view rows,
+                             mu_error *ret_error)
 {
     uint32_t row_bytes = table->part.row_bytes;
     int rv = 0;
@@ -29,7 +29,7 @@ int mu__row_write_check(struct mu__named_table *table,
                             "the server does not have the table");
     if (write->operation == MU__WRITE_TABLE_CLEAR)
         return 0;
-    return check_rows(table, write->data, ret_error);
+    return check_copied_rows(table, write->data, ret_error);
 }
 
 uint64_t mu__row_write_apply(struct mu__named_table *table,
