@@ -157,6 +157,12 @@ uint32_t mu__saved_tables_sum(const struct mu__saved_tables *saved, size_t i,
 
 enum { RESTORE_BYTES = 4 << 20 }; /* that are read and sent together */
 
+bool mu__ckpt_is_variable(const struct mu__ckpt_reader *reader,
+                          const struct mu__manifest_variable *tensor)
+{
+    return !mu__ckpt_is_slot(reader, tensor) && !mu__ckpt_is_column(reader, tensor);
+}
+
 int mu__ckpt_check_tables(const struct mu__ckpt_reader *reader, mu_error *ret_error)
 {
     struct mu__ckpt_table table;

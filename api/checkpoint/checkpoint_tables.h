@@ -30,6 +30,10 @@ uint32_t mu__saved_tables_sum(const struct mu__saved_tables *saved, size_t i,
 
 /* ---- Restoring ---- */
 
+/* Whether a tensor is a variable, and not one of an optimizer or a table. */
+bool mu__ckpt_is_variable(const struct mu__ckpt_reader *reader,
+                          const struct mu__manifest_variable *tensor);
+
 /* Check all tables, before anything is written. -MU_EDATALOSS. */
 int mu__ckpt_check_tables(const struct mu__ckpt_reader *reader, mu_error *ret_error);
 

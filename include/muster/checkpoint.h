@@ -1,4 +1,4 @@
-/* Checkpoints: files with the content of variables.
+/* Checkpoints: files with the content of variables and tables.
  *
  * A checkpoint is a directory "NAME-STEP" in a directory. It is written atomically:
  * after a crash it is complete or absent; one of the same step is replaced in one step

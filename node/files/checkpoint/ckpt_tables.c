@@ -123,9 +123,9 @@ static int refuse_column(const struct mu__ckpt_reader *reader,
 }
 
 /* Rows of one column, by `numbers`, which has room for them. */
-static int read_column(const struct mu__ckpt_reader *reader, struct mu__ckpt_table *table,
-                       unsigned i, uint32_t count, void *numbers, void *copies,
-                       mu_error *ret_error)
+static int read_table_column(const struct mu__ckpt_reader *reader,
+                             struct mu__ckpt_table *table, unsigned i, uint32_t count,
+                             void *numbers, void *copies, mu_error *ret_error)
 {
     const struct mu__table_column *column = &table->columns[i];
     const struct mu__manifest_part *part =
@@ -156,7 +156,7 @@ int mu__ckpt_table_next(const struct mu__ckpt_reader *reader,
     int rv = numbers == NULL ? mu__ckpt_no_memory(reader, ret_error) : 0;
 
     for (unsigned i = 0; rv == 0 && some > 0 && i < table->columns_count; i++)
-        rv = read_column(reader, table, i, some, numbers, ret_copies, ret_error);
+        rv = read_table_column(reader, table, i, some, numbers, ret_copies, ret_error);
     free(numbers);
     if (rv != 0)
         return rv;

@@ -189,6 +189,15 @@ static void assert_in_file(const char *file, const char *const *names, size_t co
             fail_msg("%s: %s", names[i], text);
 }
 
+static void assert_text(const mu_value *map, const char *key, const char *expected)
+{
+    const char *text = NULL;
+    size_t size;
+
+    assert_int_equal(mu_value_get_string(mu_value_find(map, key), &text, &size), 0);
+    assert_string_equal(text, expected);
+}
+
 /* What other programs find, and what mu_checkpoint_read says. */
 TEST(test_names_of_columns)
 {
@@ -201,8 +210,6 @@ TEST(test_names_of_columns)
         "\"tables\": [\n {\"name\": \"emb\", \"rows\": \"2000\""};
     const mu_value *table;
     mu_value *content = NULL;
-    const char *text;
-    size_t size;
     int64_t rows;
 
     f.kind = MU_OPTIMIZER_ADAM;
@@ -214,12 +221,8 @@ TEST(test_names_of_columns)
     assert_int_equal(mu_value_count(mu_value_find(content, "variables")), 0);
     assert_int_equal(mu_value_count(mu_value_find(content, "tables")), 1);
     table = mu_value_at(mu_value_find(content, "tables"), 0);
-    assert_int_equal(
-        mu_value_get_string(mu_value_find(table, "initializer"), &text, &size), 0);
-    assert_string_equal(text, "uniform");
-    assert_int_equal(mu_value_get_string(mu_value_find(table, "optimizer"), &text, &size),
-                     0);
-    assert_string_equal(text, "adam");
+    assert_text(table, "initializer", "uniform");
+    assert_text(table, "optimizer", "adam");
     assert_int_equal(mu_value_get_int(mu_value_find(table, "rows"), &rows), 0);
     assert_int_equal(rows, 2000);
     mu_value_free(content);
