@@ -6,6 +6,7 @@
 #include "api/checkpoint/snapshot_reader.h"
 
 #include "actors/ps/store_snapshots.h"
+#include "actors/ps/tables/set_copies.h"
 #include "actors/variables/variables.h"
 #include "runtime/base/list.h"
 
@@ -44,8 +45,8 @@ struct reader_partition {
     struct reader_shard *shards; /* and behind them the windows */
     size_t shards_count;
     size_t shards_room;
-    uint8_t *rows; /* of each table so many, 4 bytes each; NULL: there are no tables */
-    uint8_t *rows_settled; /* the same when the target has begun */
+    uint8_t *sizes; /* of each table (tables/set_copies.h); NULL: there are no tables */
+    uint32_t *rows; /* of each table, when the target has begun */
     enum reader_state state;
     uint32_t attempt;
     uint64_t number;
@@ -119,8 +120,9 @@ void mu__reader_count_left(const struct mu__snapshot_reader *reader,
  * twice; -MU_ENOMEM. */
 int mu__reader_add_tables(struct mu__snapshot_reader *reader, mu_error *ret_error);
 
-/* The rows of a table in a partition, as it was opened last, and their bytes. */
-uint32_t mu__reader_rows(const struct reader_partition *p, size_t table);
+/* What a table has in a partition, as it was opened last; bytes of its rows' copies. */
+struct mu__set_copies_size mu__reader_size(const struct reader_partition *p,
+                                           size_t table);
 uint64_t mu__reader_rows_bytes(const struct mu__snapshot_reader *reader,
                                const struct reader_partition *p, size_t table);
 

@@ -126,13 +126,14 @@ enum mu__write_operation {
     MU__WRITE_TABLE_PUSH = 49,
     MU__WRITE_TABLE_DELETE = 50,
     MU__WRITE_TABLE_CLEAR = 60,
-    MU__WRITE_TABLE_ROWS = 61
+    MU__WRITE_TABLE_ROWS = 61,
+    MU__WRITE_TABLE_INSERT = 62
 };
 
 static inline bool mu__write_is_of_table(uint32_t operation)
 {
     return (operation >= MU__WRITE_TABLE_OPEN && operation <= MU__WRITE_TABLE_DELETE) ||
-           (operation >= MU__WRITE_TABLE_CLEAR && operation <= MU__WRITE_TABLE_ROWS);
+           (operation >= MU__WRITE_TABLE_CLEAR && operation <= MU__WRITE_TABLE_INSERT);
 }
 
 #endif

@@ -54,7 +54,7 @@ bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 
     if (p->ready || mu__ps_is_cut_off(ps, p))
         return false;
-    rv = open_snapshot(p, msg, &reply, &error);
+    rv = body->only_sizes ? 0 : open_snapshot(p, msg, &reply, &error);
     watch_snapshots(ctx, ps);
     if (rv == 0 && body->with_slots) {
         slots = mu__snapshot_slots_pack(p->store, body->ids, &reply.slots.size);
@@ -62,8 +62,8 @@ bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     }
     if (rv == 0 && body->tables.size > 0) {
         sizes = mu__set_copies_sizes(mu__store_tables(p->store), body->tables,
-                                     &reply.rows.size);
-        reply.rows.data = sizes; /* without: the client gives the snapshot up */
+                                     &reply.sizes.size);
+        reply.sizes.data = sizes; /* without: the client gives the snapshot up */
     }
     reply.code = mu__ps_code(rv);
     reply.message = mu__ps_message_of(rv, error.message);

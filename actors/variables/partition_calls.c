@@ -44,6 +44,7 @@ static int send_snapshot_open(struct mu__ctx *ctx, const struct variables *v,
         .ids = call->bytes,
         .with_slots = call->slots != NULL,
         .tables = call->tables,
+        .only_sizes = call->only_sizes,
         .partition = flight->partition,
         .generation = v->placements[flight->partition].generation,
     };
@@ -101,16 +102,16 @@ int mu__vars_send_snapshot(struct mu__ctx *ctx, const struct variables *v,
 }
 
 /* False: the server has not said it. */
-static bool take_row_counts(const struct mu__snapshot_call *call,
-                            const struct mu__snapshot_opened *body)
+static bool take_table_sizes(const struct mu__snapshot_call *call,
+                             const struct mu__snapshot_opened *body)
 {
     uint32_t size =
         call->tables.size / MU__SET_COPIES_ID_BYTES * MU__SET_COPIES_SIZE_BYTES;
 
-    if (body->rows.size != size)
+    if (body->sizes.size != size)
         return false;
     if (size > 0)
-        memcpy(call->rows, body->rows.data, size);
+        memcpy(call->sizes, body->sizes.data, size);
     return true;
 }
 
@@ -131,7 +132,7 @@ static void take_snapshot(struct mu__ctx *ctx, struct variables *v, struct op_pa
         if (body->slots.size == size && size > 0)
             memcpy(call->slots, body->slots.data, size);
     }
-    if (take_row_counts(call, body))
+    if (take_table_sizes(call, body))
         mu__vars_rest(ctx, v, part);
     else
         mu__vars_fail_by_answer(ctx, v, part->op, part->partition, MU_ENOMEM,

@@ -183,7 +183,8 @@ static void post_open(struct reader_slot *slot, struct reader_partition *p)
         .slots = p->slots,
         .tables = {slot->reader->table_ids,
                    (uint32_t)(slot->reader->tables_count * MU__SET_COPIES_ID_BYTES)},
-        .rows = p->rows};
+        .sizes = p->sizes,
+        .only_sizes = slot->reader->target.only_sizes};
     post_reader_slot(slot, MU__VARIABLE_SNAPSHOT);
 }
 
@@ -277,7 +278,8 @@ static void post_piece(struct reader_slot *slot, struct reader_partition *p)
 static bool has_next_piece(const struct mu__snapshot_reader *reader,
                            const struct reader_partition *p)
 {
-    if (p->state != OPENED || p->under_way >= PARTITION_SLOTS ||
+    if (p->state != OPENED || reader->target.only_sizes ||
+        p->under_way >= PARTITION_SLOTS ||
         (reader->target.begin != NULL && reader->rules == NULL))
         return false;
     return p->item <= windows_item(reader, p);
@@ -339,7 +341,8 @@ static void close_partition(struct mu__snapshot_reader *reader,
     struct mu__snapshot_call snapshot = {.id = 0};
     struct mu__variable_call call;
 
-    if (p->state != OPENED || (p->left == 0 && !p->has_unread))
+    if (p->state != OPENED || reader->target.only_sizes ||
+        (p->left == 0 && !p->has_unread))
         return;
     call = reader_call(reader, p, MU__VARIABLE_SNAPSHOT_CLOSE, &snapshot);
     (void)mu__node_call(reader->node, MU__VARIABLES, &call.call, NULL);
@@ -639,8 +642,8 @@ void mu__snapshot_reader_free(struct mu__snapshot_reader *reader)
         free(reader->partitions[i].windows);
         free(reader->partitions[i].ids);
         free(reader->partitions[i].slots);
+        free(reader->partitions[i].sizes);
         free(reader->partitions[i].rows);
-        free(reader->partitions[i].rows_settled);
     }
     free(reader->table_ids);
     free(reader->rules);

@@ -18,6 +18,7 @@ struct mu__snapshot_target {
                const void *data, uint32_t size, mu_error *ret_error);
     void *owner;
     const struct mu__crc32c *crc; /* NULL: no sums are needed */
+    bool only_sizes;              /* of tables; nothing is read */
 
     /* Copies of rows of the i-th table (actors/ps/tables/table_columns.h), from number
      * `first` of its rows in the partition on. Those of a partition come in their order;
@@ -68,6 +69,12 @@ uint64_t mu__snapshot_step(const struct mu__snapshot_reader *reader, size_t vari
 /* The number of rows of a table in a partition, once the target begins. */
 uint32_t mu__snapshot_rows(const struct mu__snapshot_reader *reader, size_t table,
                            uint32_t partition);
+
+/* The same of one table; and the bytes of memory that the servers need for one. */
+int mu__snapshot_read_table(mu_table *table, int64_t timeout_ms,
+                            const struct mu__snapshot_target *target, mu_error *ret_error,
+                            struct mu__snapshot_reader **ret_reader);
+uint64_t mu__snapshot_table_bytes(const struct mu__snapshot_reader *reader, size_t table);
 
 /* What was read of the partition with this number; false: nothing. */
 bool mu__snapshot_partition_at(const struct mu__snapshot_reader *reader,

@@ -38,26 +38,23 @@ int mu__reader_add_tables(struct mu__snapshot_reader *reader, mu_error *ret_erro
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct reader_partition *p = &reader->partitions[i];
 
-        p->rows = calloc(count, MU__SET_COPIES_SIZE_BYTES);
-        p->rows_settled = calloc(count, MU__SET_COPIES_SIZE_BYTES);
-        if (p->rows == NULL || p->rows_settled == NULL)
+        p->sizes = calloc(count, MU__SET_COPIES_SIZE_BYTES);
+        p->rows = calloc(count, sizeof *p->rows);
+        if (p->sizes == NULL || p->rows == NULL)
             return mu_error_set(ret_error, -MU_ENOMEM, "no memory to read a snapshot");
     }
     return 0;
 }
 
-uint32_t mu__reader_rows(const struct reader_partition *p, size_t table)
+struct mu__set_copies_size mu__reader_size(const struct reader_partition *p, size_t table)
 {
-    uint32_t rows;
-
-    memcpy(&rows, p->rows + table * sizeof rows, sizeof rows);
-    return rows;
+    return mu__set_copies_size_at(p->sizes, table);
 }
 
 uint64_t mu__reader_rows_bytes(const struct mu__snapshot_reader *reader,
                                const struct reader_partition *p, size_t table)
 {
-    return (uint64_t)mu__reader_rows(p, table) *
+    return (uint64_t)mu__reader_size(p, table).rows *
            mu__table_row_bytes(&reader->tables[table]->form);
 }
 
@@ -70,22 +67,43 @@ uint32_t mu__reader_rows_piece(const struct mu__snapshot_reader *reader, size_t 
 
 void mu__reader_settle_rows(struct mu__snapshot_reader *reader)
 {
-    size_t bytes = reader->tables_count * MU__SET_COPIES_SIZE_BYTES;
-
-    for (uint32_t i = 0; bytes > 0 && i < MU__PARTITIONS; i++)
-        memcpy(reader->partitions[i].rows_settled, reader->partitions[i].rows, bytes);
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        for (size_t k = 0; k < reader->tables_count; k++)
+            reader->partitions[i].rows[k] =
+                mu__reader_size(&reader->partitions[i], k).rows;
 }
 
 bool mu__reader_is_settled(const struct mu__snapshot_reader *reader,
                            const struct reader_partition *p)
 {
-    size_t bytes = reader->tables_count * MU__SET_COPIES_SIZE_BYTES;
-
-    return bytes == 0 || memcmp(p->rows, p->rows_settled, bytes) == 0;
+    for (size_t k = 0; k < reader->tables_count; k++)
+        if (p->rows[k] != mu__reader_size(p, k).rows)
+            return false;
+    return true;
 }
 
 uint32_t mu__snapshot_rows(const struct mu__snapshot_reader *reader, size_t table,
                            uint32_t partition)
 {
-    return mu__reader_rows(&reader->partitions[partition], table);
+    return mu__reader_size(&reader->partitions[partition], table).rows;
+}
+
+/* ---- Tables alone ---- */
+
+int mu__snapshot_read_table(mu_table *table, int64_t timeout_ms,
+                            const struct mu__snapshot_target *target, mu_error *ret_error,
+                            struct mu__snapshot_reader **ret_reader)
+{
+    const struct mu__snapshot_sources sources = {.tables = &table, .tables_count = 1};
+
+    return mu__snapshot_read_all(&sources, timeout_ms, target, ret_error, ret_reader);
+}
+
+uint64_t mu__snapshot_table_bytes(const struct mu__snapshot_reader *reader, size_t table)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        bytes += mu__reader_size(&reader->partitions[i], table).bytes;
+    return bytes;
 }

@@ -3,19 +3,27 @@
 #include "actors/messages.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-static int check_copied_rows(struct mu__named_table *table, struct mu__view rows,
-                             mu_error *ret_error)
+/* Bytes of one row in a write. */
+static uint32_t written_bytes(const struct mu__named_table *table, uint32_t operation)
 {
-    uint32_t row_bytes = table->part.row_bytes;
+    return operation == MU__WRITE_TABLE_ROWS
+               ? table->part.row_bytes
+               : (uint32_t)(sizeof(uint64_t) + table->part.form.dim * sizeof(float));
+}
+
+static int check_written_rows(struct mu__named_table *table, uint32_t each,
+                              struct mu__view rows, mu_error *ret_error)
+{
     int rv = 0;
 
-    if (rows.size % row_bytes != 0)
+    if (rows.size % each != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%" PRIu32 " bytes are no rows of table %s, with %" PRIu32
                             " bytes each",
-                            rows.size, table->name, row_bytes);
-    for (uint32_t at = 0; rv == 0 && at < rows.size; at += row_bytes)
+                            rows.size, table->name, each);
+    for (uint32_t at = 0; rv == 0 && at < rows.size; at += each)
         rv = mu__table_reserve(&table->part, (const uint8_t *)rows.data + at, 1,
                                ret_error);
     return rv;
@@ -29,19 +37,32 @@ int mu__row_write_check(struct mu__named_table *table,
                             "the server does not have the table");
     if (write->operation == MU__WRITE_TABLE_CLEAR)
         return 0;
-    return check_copied_rows(table, write->data, ret_error);
+    return check_written_rows(table, written_bytes(table, write->operation), write->data,
+                              ret_error);
+}
+
+static uint64_t apply_row(struct mu__named_table *table, uint32_t operation,
+                          const uint8_t *row)
+{
+    uint64_t id;
+
+    if (operation == MU__WRITE_TABLE_ROWS)
+        return mu__table_set_row(&table->part, row);
+    memcpy(&id, row, sizeof id);
+    return mu__table_insert(&table->part, id, row + sizeof id);
 }
 
 uint64_t mu__row_write_apply(struct mu__named_table *table,
                              const struct mu__table_write *write)
 {
+    uint32_t each = written_bytes(table, write->operation);
     uint64_t sum = 0;
 
     if (write->operation == MU__WRITE_TABLE_CLEAR) {
         mu__table_clear(&table->part);
         return 0;
     }
-    for (uint32_t at = 0; at < write->data.size; at += table->part.row_bytes)
-        sum += mu__table_set_row(&table->part, (const uint8_t *)write->data.data + at);
+    for (uint32_t at = 0; at < write->data.size; at += each)
+        sum += apply_row(table, write->operation, (const uint8_t *)write->data.data + at);
     return sum;
 }

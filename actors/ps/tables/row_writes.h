@@ -1,6 +1,7 @@
 /* Writes that set whole rows of a table, with their pushes and slots, or delete all: a
  * table that is restored. The data of MU__WRITE_TABLE_ROWS are copies of rows
- * (mu__table_row_at); MU__WRITE_TABLE_CLEAR has one byte that is not looked at. */
+ * (mu__table_row_at); those of MU__WRITE_TABLE_INSERT ids, each with the numbers of its
+ * row; MU__WRITE_TABLE_CLEAR has one byte that is not looked at. */
 #ifndef MU_ACTORS_PS_TABLES_ROW_WRITES_H
 #define MU_ACTORS_PS_TABLES_ROW_WRITES_H
 

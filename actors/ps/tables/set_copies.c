@@ -95,9 +95,22 @@ uint8_t *mu__set_copies_sizes(const struct mu__table_set *set, struct mu__view i
     for (uint32_t i = 0; sizes != NULL && i < count; i++) {
         const struct mu__named_table *table = mu__tables_find(set, copied_id_at(ids, i));
         uint32_t rows = table == NULL ? 0 : table->part.rows;
+        uint64_t bytes = table == NULL ? 0 : table->part.bytes;
+        uint8_t *at = sizes + (size_t)i * MU__SET_COPIES_SIZE_BYTES;
 
-        memcpy(sizes + (size_t)i * sizeof rows, &rows, sizeof rows);
+        memcpy(at, &rows, sizeof rows);
+        memcpy(at + sizeof rows, &bytes, sizeof bytes);
     }
     *ret_size = count * MU__SET_COPIES_SIZE_BYTES;
     return sizes;
+}
+
+struct mu__set_copies_size mu__set_copies_size_at(const uint8_t *sizes, size_t i)
+{
+    const uint8_t *at = sizes + i * MU__SET_COPIES_SIZE_BYTES;
+    struct mu__set_copies_size size;
+
+    memcpy(&size.rows, at, sizeof size.rows);
+    memcpy(&size.bytes, at + sizeof size.rows, sizeof size.bytes);
+    return size;
 }

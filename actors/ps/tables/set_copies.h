@@ -15,7 +15,13 @@ struct mu__set_copies {
     uint32_t count;
 };
 
-enum { MU__SET_COPIES_ID_BYTES = 8, MU__SET_COPIES_SIZE_BYTES = 4 };
+enum { MU__SET_COPIES_ID_BYTES = 8, MU__SET_COPIES_SIZE_BYTES = 4 + 8 };
+
+/* Of one table in a partition. */
+struct mu__set_copies_size {
+    uint32_t rows;
+    uint64_t bytes; /* of memory */
+};
 
 /* Those with these ids, 8 bytes each in host byte order, each once. -MU_EDATALOSS: one is
  * not there; -MU_EINVALID, -MU_ENOMEM. */
@@ -32,9 +38,10 @@ struct mu__set_copy *mu__set_copies_find(const struct mu__set_copies *copies,
 uint32_t mu__set_copies_unread(const struct mu__set_copies *copies);
 uint64_t mu__set_copies_refused(const struct mu__set_copies *copies);
 
-/* For each of the ids in turn how many rows there are, 4 bytes in host byte order; 0 of
- * what is not there. NULL: out of memory. */
+/* For each of the ids in turn rows and bytes of memory, 4 and 8 bytes in host byte order;
+ * 0 of what is not there. NULL: out of memory. */
 uint8_t *mu__set_copies_sizes(const struct mu__table_set *set, struct mu__view ids,
                               uint32_t *ret_size);
+struct mu__set_copies_size mu__set_copies_size_at(const uint8_t *sizes, size_t i);
 
 #endif

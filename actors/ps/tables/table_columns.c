@@ -29,15 +29,16 @@ static void add_slot_columns(const struct mu__table_form *form,
 unsigned mu__table_columns(const struct mu__table_form *form,
                            struct mu__table_column ret_columns[MU__TABLE_COLUMNS_MAX])
 {
-    unsigned count = 3;
+    unsigned count = MU__TABLE_COLUMN_ROWS + 1;
 
-    ret_columns[0] = (struct mu__table_column){
+    ret_columns[MU__TABLE_COLUMN_IDS] = (struct mu__table_column){
         .name = "ids", .dtype = MU_I64, .bytes = sizeof(uint64_t)};
-    ret_columns[1] = (struct mu__table_column){.name = "pushes",
-                                               .dtype = MU_I64,
-                                               .offset = sizeof(uint64_t),
-                                               .bytes = sizeof(uint32_t)};
-    ret_columns[2] =
+    ret_columns[MU__TABLE_COLUMN_PUSHES] =
+        (struct mu__table_column){.name = "pushes",
+                                  .dtype = MU_I64,
+                                  .offset = sizeof(uint64_t),
+                                  .bytes = sizeof(uint32_t)};
+    ret_columns[MU__TABLE_COLUMN_ROWS] =
         (struct mu__table_column){.dtype = MU_F32,
                                   .count = form->dim,
                                   .offset = MU__TABLE_ROW_HEAD,

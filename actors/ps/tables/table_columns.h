@@ -20,7 +20,10 @@ struct mu__table_column {
     uint32_t bytes; /* in a copy: of one row; half of the tensor's: a u32 as I64 */
 };
 
-/* The columns of a table, the ids first. The form was checked. */
+/* The first ones. */
+enum { MU__TABLE_COLUMN_IDS, MU__TABLE_COLUMN_PUSHES, MU__TABLE_COLUMN_ROWS };
+
+/* The columns of a table. The form was checked. */
 unsigned mu__table_columns(const struct mu__table_form *form,
                            struct mu__table_column ret_columns[MU__TABLE_COLUMNS_MAX]);
 

@@ -549,6 +549,14 @@ void mu__table_clear(struct mu__table *table)
         memset(table->index, 0, sizeof *table->index << table->index_bits);
 }
 
+uint64_t mu__table_insert(struct mu__table *table, uint64_t id, const void *numbers)
+{
+    unsigned char *row = need_row(table, id);
+
+    memcpy(floats_of(row), numbers, table->form.dim * sizeof(float));
+    return sample_row(table, row);
+}
+
 uint64_t mu__table_set_row(struct mu__table *table, const unsigned char *copy)
 {
     memcpy(need_row(table, row_id_at(copy, 0)), copy, table->row_bytes);

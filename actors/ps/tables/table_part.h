@@ -94,6 +94,10 @@ void mu__table_clear(struct mu__table *table);
  * Those of one slab, `slab_rows` of them, follow each other. */
 const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t row);
 
+/* Set the numbers of an id's row, for which there is memory; slots and pushes stay as
+ * they are, or begin. Returns a sum of what came of it. */
+uint64_t mu__table_insert(struct mu__table *table, uint64_t id, const void *numbers);
+
 /* Set a row to such a copy, for which there is memory, and return a sum of it; or get the
  * memory. -MU_EEXHAUSTED, -MU_ENOMEM. */
 uint64_t mu__table_set_row(struct mu__table *table, const unsigned char *copy);

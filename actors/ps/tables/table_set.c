@@ -240,6 +240,7 @@ int mu__tables_check(struct mu__table_set *set, const struct mu__table_write *wr
         return check_push(set, write, ret_error);
     case MU__WRITE_TABLE_CLEAR:
     case MU__WRITE_TABLE_ROWS:
+    case MU__WRITE_TABLE_INSERT:
         return mu__row_write_check(mu__tables_find(set, write->id), write, ret_error);
     default:
         assert(write->operation == MU__WRITE_TABLE_DELETE);
