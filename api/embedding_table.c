@@ -1,27 +1,15 @@
 /* The public calls about tables: checks, then calls to the variables actor. */
 #include "api/internal.h"
 
-#include "actors/ps/tables/table_writes.h"
-#include "actors/variables/table_calls.h"
 #include "actors/variables/variables.h"
+#include "api/tables/opened_table.h"
 #include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 
-#include "muster/table.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Any thread. */
-struct mu_table {
-    mu_node *node; /* held */
-    uint64_t id;
-    struct mu__table_form form;
-    uint32_t home; /* the partition that knows whether all of it was made */
-    char name[];
-};
 
 _Static_assert((int)MU_TABLE_EVICT_LFU == (int)MU__EVICT_LFU,
                "the same numbers here and there");
@@ -48,11 +36,11 @@ static int rule_of(const mu_optimizer *optimizer, mu_error *ret_error,
 
 /* ---- Calls ---- */
 
-static struct mu__table_call make_table_call(const mu_table *table, int operation,
-                                             int64_t timeout_ms)
+struct mu__table_call mu__table_make_call(const mu_table *table, int operation,
+                                          uint64_t deadline_ns)
 {
     return (struct mu__table_call){
-        .call = {.operation = operation, .timeout_ms = timeout_ms},
+        .call = {.operation = operation, .timeout_ms = mu__deadline_left_ms(deadline_ns)},
         .name = table->name,
         .servers_count = (uint32_t)table->node->ps_count,
         .table = table->id,
@@ -74,9 +62,8 @@ static int run_table_call(const mu_table *table, struct mu__table_call *call,
     return rv;
 }
 
-/* Apply what was appended to call->run.effects, with `rv`. */
-static int send_writes(const mu_table *table, struct mu__table_call *call, int rv,
-                       mu_error *ret_error)
+int mu__table_send(const mu_table *table, struct mu__table_call *call, int rv,
+                   mu_error *ret_error)
 {
     if (rv == -MU_EEXHAUSTED)
         (void)mu_error_set(ret_error, rv, "table %s: a push has more than %d bytes",
@@ -103,7 +90,7 @@ static int open_table_parts(const mu_table *table, enum mu__table_open_mode mode
                             uint64_t deadline_ns, mu_error *ret_error)
 {
     struct mu__table_call call =
-        make_table_call(table, MU__TABLE_WRITE_CALL, mu__deadline_left_ms(deadline_ns));
+        mu__table_make_call(table, MU__TABLE_WRITE_CALL, deadline_ns);
     bool is_home = mode == MU__TABLE_FIND || mode == MU__TABLE_SEAL;
     const struct mu__table_open open = {
         .mode = mode, .form = table->form, .name = mu__view_str(table->name)};
@@ -111,7 +98,7 @@ static int open_table_parts(const mu_table *table, enum mu__table_open_mode mode
         mu__effects_add_table_open(&call.run.effects, &open, is_home ? table->home : 0,
                                    is_home ? table->home + 1 : MU__PARTITIONS);
 
-    return send_writes(table, &call, rv, ret_error);
+    return mu__table_send(table, &call, rv, ret_error);
 }
 
 static int create_table(const mu_table *table, unsigned flags, uint64_t deadline_ns,
@@ -261,25 +248,45 @@ static int make_form(const mu_table_spec *spec, uint64_t id, mu_error *ret_error
     return 0;
 }
 
-static int table_new(mu_node *node, const mu_table_spec *spec, mu_error *ret_error,
-                     mu_table **ret_table)
+static int table_new(mu_node *node, const char *name, const struct mu__table_form *form,
+                     mu_error *ret_error, mu_table **ret_table)
 {
-    uint64_t id = mu__table_id(mu__view_str(spec->name));
-    struct mu__table_form form;
-    int rv = make_form(spec, id, ret_error, &form);
-    size_t size = strlen(spec->name) + 1;
-    mu_table *table;
+    size_t size = strlen(name) + 1;
+    mu_table *table = malloc(sizeof *table + size);
 
-    if (rv != 0)
-        return rv;
-    table = malloc(sizeof *table + size);
     if (table == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "table %s: out of memory", spec->name);
-    *table = (mu_table){node, id, form, mu__partition_of(mu__view_str(spec->name), 0)};
-    memcpy(table->name, spec->name, size);
+        return mu_error_set(ret_error, -MU_ENOMEM, "table %s: out of memory", name);
+    *table = (mu_table){node, mu__table_id(mu__view_str(name)), *form,
+                        mu__partition_of(mu__view_str(name), 0)};
+    memcpy(table->name, name, size);
     mu__node_ref(node);
     *ret_table = table;
     return 0;
+}
+
+static int open_table(mu_node *node, const char *name, const struct mu__table_form *form,
+                      unsigned flags, uint64_t deadline_ns, mu_error *ret_error,
+                      mu_table **ret_table)
+{
+    mu_table *table;
+    int rv = table_new(node, name, form, ret_error, &table);
+
+    if (rv != 0)
+        return rv;
+    rv = find_or_create(table, flags, deadline_ns, ret_error);
+    if (rv != 0)
+        mu_table_close(table);
+    else
+        *ret_table = table;
+    return rv;
+}
+
+int mu__table_open_form(mu_node *node, const char *name,
+                        const struct mu__table_form *form, uint64_t deadline_ns,
+                        mu_error *ret_error, mu_table **ret_table)
+{
+    return open_table(node, name, form, MU_TABLE_RECREATE, deadline_ns, ret_error,
+                      ret_table);
 }
 
 int mu_table_open(mu_node *node, const mu_table_spec *spec, int64_t timeout_ms,
@@ -288,19 +295,15 @@ int mu_table_open(mu_node *node, const mu_table_spec *spec, int64_t timeout_ms,
     MU__REQUIRE(ret_error, node, spec, ret_table);
 
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
-    mu_table *table = NULL;
+    struct mu__table_form form;
     int rv = check_table_spec(node, spec, ret_error);
 
     if (rv == 0)
-        rv = table_new(node, spec, ret_error, &table);
+        rv = make_form(spec, mu__table_id(mu__view_str(spec->name)), ret_error, &form);
     if (rv != 0)
         return rv;
-    rv = find_or_create(table, spec->flags, deadline_ns, ret_error);
-    if (rv != 0)
-        mu_table_close(table);
-    else
-        *ret_table = table;
-    return rv;
+    return open_table(node, spec->name, &form, spec->flags, deadline_ns, ret_error,
+                      ret_table);
 }
 
 void mu_table_close(mu_table *table)
@@ -325,7 +328,7 @@ int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count, float *r
     MU__REQUIRE(ret_error, table, ids, rows);
 
     struct mu__table_call call =
-        make_table_call(table, MU__TABLE_LOOKUP_CALL, timeout_ms);
+        mu__table_make_call(table, MU__TABLE_LOOKUP_CALL, mu__deadline_in(timeout_ms));
     struct mu__sorted_ids sorted;
     int rv;
 
@@ -388,8 +391,8 @@ static int add_table_push(struct mu__effects *effects, const struct table_push *
 static int push_now(const struct table_push *push, int64_t timeout_ms,
                     mu_error *ret_error)
 {
-    struct mu__table_call call =
-        make_table_call(push->table, MU__TABLE_WRITE_CALL, timeout_ms);
+    struct mu__table_call call = mu__table_make_call(push->table, MU__TABLE_WRITE_CALL,
+                                                     mu__deadline_in(timeout_ms));
     mu_error error = {.code = 0};
     int rv = check_ids_count(push->table->name, push->count, ret_error);
 
@@ -399,7 +402,7 @@ static int push_now(const struct table_push *push, int64_t timeout_ms,
     if (error.code != 0)
         return mu_error_set(ret_error, rv, "table %s: %s", push->table->name,
                             error.message);
-    return send_writes(push->table, &call, rv, ret_error);
+    return mu__table_send(push->table, &call, rv, ret_error);
 }
 
 int mu_table_apply(mu_table *table, const uint64_t *ids, const float *gradients,

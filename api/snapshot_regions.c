@@ -27,7 +27,8 @@ void mu__reader_plan_regions(const struct mu__snapshot_reader *reader,
     }
 }
 
-void mu__reader_count_left(struct reader_partition *p)
+void mu__reader_count_left(const struct mu__snapshot_reader *reader,
+                           struct reader_partition *p)
 {
     p->left = p->windows_bytes;
     p->has_unread = false;
@@ -37,6 +38,8 @@ void mu__reader_count_left(struct reader_partition *p)
         p->left += mu__reader_bytes_before(shard, shard->regions_count);
         p->has_unread |= shard->regions_count == 1 && shard->slots.rule != 0;
     }
+    for (size_t i = 0; i < reader->tables_count; i++)
+        p->left += mu__reader_rows_bytes(reader, p, i);
 }
 
 static void find_common_rules(const struct mu__snapshot_reader *reader, uint32_t *rules)
@@ -69,7 +72,7 @@ void mu__reader_settle_rules(struct mu__snapshot_reader *reader, uint32_t *rules
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         for (size_t k = 0; k < reader->partitions[i].shards_count; k++)
             mu__reader_plan_regions(reader, &reader->partitions[i].shards[k]);
-        mu__reader_count_left(&reader->partitions[i]);
+        mu__reader_count_left(reader, &reader->partitions[i]);
     }
 }
 
@@ -124,7 +127,7 @@ bool mu__snapshot_partition_at(const struct mu__snapshot_reader *reader,
 {
     const struct reader_partition *p = &reader->partitions[partition];
 
-    if (p->shards_count == 0)
+    if (p->shards_count == 0 && reader->tables_count == 0)
         return false;
     *ret_partition = (struct mu__snapshot_partition){partition, p->record, p->sum,
                                                      p->windows, p->windows_bytes};

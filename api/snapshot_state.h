@@ -6,6 +6,7 @@
 #include "api/checkpoint/snapshot_reader.h"
 
 #include "actors/ps/store_snapshots.h"
+#include "actors/ps/tables/set_copies.h"
 #include "actors/variables/variables.h"
 #include "runtime/base/list.h"
 
@@ -44,6 +45,8 @@ struct reader_partition {
     struct reader_shard *shards; /* and behind them the windows */
     size_t shards_count;
     size_t shards_room;
+    uint8_t *sizes; /* of each table (tables/set_copies.h); NULL: there are no tables */
+    uint32_t *rows; /* of each table, when the target has begun */
     enum reader_state state;
     uint32_t attempt;
     uint64_t number;
@@ -52,9 +55,10 @@ struct reader_partition {
     uint8_t *windows;
     uint64_t windows_bytes;
     uint8_t *ids;
-    uint8_t *slots;  /* what each of these has; NULL: it is not asked for */
-    size_t shard;    /* of the next piece; behind the windows: all is asked for */
-    unsigned region; /* of it, */
+    uint8_t *slots; /* what each of these has; NULL: it is not asked for */
+    size_t item; /* of the next piece: a shard, a table, or the windows; behind these: all
+                    is asked for */
+    unsigned region; /* of a shard, */
     uint64_t offset; /* and in that */
     bool has_unread; /* slots that are not read */
     uint32_t under_way;
@@ -70,7 +74,7 @@ struct reader_slot {
     struct mu__snapshot_reader *reader;
     struct reader_partition *partition;
     uint32_t attempt;
-    size_t shard;
+    size_t item;
     unsigned region;
     uint64_t offset;
     uint8_t data[PIECE_BYTES];
@@ -80,6 +84,9 @@ struct mu__snapshot_reader {
     mu_node *node;
     mu_variable *const *variables;
     size_t variables_count;
+    mu_table *const *tables;
+    size_t tables_count;
+    uint8_t *table_ids; /* as SNAPSHOT_OPEN has them */
     uint64_t deadline_ns;
     struct mu__snapshot_target target;
     uint32_t *rules; /* of each variable's slots, once the target has begun; else NULL */
@@ -104,7 +111,28 @@ void mu__reader_plan_regions(const struct mu__snapshot_reader *reader,
                              struct reader_shard *shard);
 
 /* All bytes of a partition that was opened are left. */
-void mu__reader_count_left(struct reader_partition *p);
+void mu__reader_count_left(const struct mu__snapshot_reader *reader,
+                           struct reader_partition *p);
+
+/* ---- snapshot_tables.c ---- */
+
+/* Room for what is asked about tables. -MU_EINVALID: one is of another node, or there
+ * twice; -MU_ENOMEM. */
+int mu__reader_add_tables(struct mu__snapshot_reader *reader, mu_error *ret_error);
+
+/* What a table has in a partition, as it was opened last; bytes of its rows' copies. */
+struct mu__set_copies_size mu__reader_size(const struct reader_partition *p,
+                                           size_t table);
+uint64_t mu__reader_rows_bytes(const struct mu__snapshot_reader *reader,
+                               const struct reader_partition *p, size_t table);
+
+/* So many bytes of a table are asked for at a time: whole rows. */
+uint32_t mu__reader_rows_piece(const struct mu__snapshot_reader *reader, size_t table);
+
+/* The target begins: no partition may have other numbers of rows from now on. */
+void mu__reader_settle_rows(struct mu__snapshot_reader *reader);
+bool mu__reader_is_settled(const struct mu__snapshot_reader *reader,
+                           const struct reader_partition *p);
 
 /* Once all are open: settle which slots are read, those of a rule that is the same for
  * all shards of a variable. Takes `rules`, which has room for all variables. */

@@ -24,9 +24,10 @@ int mu_variables_read(mu_variable *const *variables, void *const *buffers, size_
 
     const struct mu__snapshot_target target = {.put = put_into_buffer,
                                                .owner = (void *)(uintptr_t)buffers};
+    const struct mu__snapshot_sources sources = {.variables = variables,
+                                                 .variables_count = count};
     struct mu__snapshot_reader *reader;
-    int rv =
-        mu__snapshot_read_all(variables, count, timeout_ms, &target, ret_error, &reader);
+    int rv = mu__snapshot_read_all(&sources, timeout_ms, &target, ret_error, &reader);
 
     if (rv == 0)
         mu__snapshot_reader_free(reader);

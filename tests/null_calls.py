@@ -35,6 +35,7 @@ CALLBACKS = {
     "mu_agent_error_fn": "null_on_error", "mu_barrier_done_fn": "null_on_barrier",
     "mu_cluster_change_fn": "null_on_cluster", "mu_function_fn": "null_function",
     "mu_kv_done_fn": "null_on_answer", "mu_program_fn": "null_program",
+    "mu_table_export_fn": "null_on_rows",
     "mu_resolver_progress_fn": "null_on_line", "mu_tpu_progress_fn": "null_on_line",
     "closed": "null_drop", "drop": "null_drop", "next": "null_next",
     "notify": "null_on_ready",

@@ -126,12 +126,15 @@ enum mu__write_operation {
     MU__WRITE_TABLE_OPEN = 48, /* these: of tables (tables/table_writes.h), in batches */
     MU__WRITE_TABLE_PUSH = 49,
     MU__WRITE_TABLE_DELETE = 50,
-    MU__WRITE_TABLE_EXPIRE = 51
+    MU__WRITE_TABLE_EXPIRE = 51,
+    MU__WRITE_TABLE_CLEAR = 52,
+    MU__WRITE_TABLE_ROWS = 53,
+    MU__WRITE_TABLE_INSERT = 54
 };
 
 static inline bool mu__write_is_of_table(uint32_t operation)
 {
-    return operation >= MU__WRITE_TABLE_OPEN && operation <= MU__WRITE_TABLE_EXPIRE;
+    return operation >= MU__WRITE_TABLE_OPEN && operation <= MU__WRITE_TABLE_INSERT;
 }
 
 #endif

@@ -65,22 +65,27 @@
  * its number is the token. It has also the windows of what was applied, of `windows`
  * bytes (actors/ps/windows.h). VAR_DATA answers SNAPSHOT_READ; `variable` 0: the windows.
  * `with_slots`: behind its content a shard has its slots; SNAPSHOT_OPENED says for each
- * id what these are (store_snapshots.h).
- * Each byte is read once; with the last one the snapshot ends, as with SNAPSHOT_CLOSE,
- * the end of the client's link or of the generation. */
-#define MU__SNAPSHOT_OPEN_FIELDS(F, S)               \
-    F(S, REQUIRED, u64, token, 0)                    \
-    F(S, REQUIRED, bytes, ids, MU__WINDOW_BYTES_MAX) \
-    F(S, OPTIONAL, flag, with_slots, 0)              \
+ * id what these are (store_snapshots.h). `tables`: ids of tables, 8 bytes each; in
+ * `sizes` SNAPSHOT_OPENED says what each has (tables/set_copies.h). They are read as
+ * copies of rows (tables/table_columns.h), in their order. `only_sizes`: nothing is
+ * begun. Each byte is read once; with the last one the snapshot ends, as with
+ * SNAPSHOT_CLOSE, the end of the client's link or of the generation. */
+#define MU__SNAPSHOT_OPEN_FIELDS(F, S)                  \
+    F(S, REQUIRED, u64, token, 0)                       \
+    F(S, REQUIRED, bytes, ids, MU__WINDOW_BYTES_MAX)    \
+    F(S, OPTIONAL, flag, with_slots, 0)                 \
+    F(S, OPTIONAL, bytes, tables, MU__WINDOW_BYTES_MAX) \
+    F(S, OPTIONAL, flag, only_sizes, 0)                 \
     MU__PARTITION_FIELDS(F, S)
-#define MU__SNAPSHOT_OPENED_FIELDS(F, S)             \
-    F(S, REQUIRED, u64, token, 0)                    \
-    F(S, OPTIONAL, u32, code, 255)                   \
-    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX) \
-    F(S, OPTIONAL, u64, record, 0)                   \
-    F(S, OPTIONAL, u64, sum, 0)                      \
-    F(S, OPTIONAL, u64, windows, 0)                  \
-    F(S, OPTIONAL, bytes, slots, 2 * MU__WINDOW_BYTES_MAX)
+#define MU__SNAPSHOT_OPENED_FIELDS(F, S)                   \
+    F(S, REQUIRED, u64, token, 0)                          \
+    F(S, OPTIONAL, u32, code, 255)                         \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)       \
+    F(S, OPTIONAL, u64, record, 0)                         \
+    F(S, OPTIONAL, u64, sum, 0)                            \
+    F(S, OPTIONAL, u64, windows, 0)                        \
+    F(S, OPTIONAL, bytes, slots, 2 * MU__WINDOW_BYTES_MAX) \
+    F(S, OPTIONAL, bytes, sizes, 2 * MU__WINDOW_BYTES_MAX)
 #define MU__SNAPSHOT_READ_FIELDS(F, S)             \
     F(S, REQUIRED, u64, token, 0)                  \
     F(S, REQUIRED, u64, snapshot, 0)               \

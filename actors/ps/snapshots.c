@@ -4,6 +4,7 @@
 #include "actors/ps/stream.h"
 
 #include "actors/ps/store_snapshots.h"
+#include "actors/ps/tables/set_copies.h"
 #include "actors/ps/windows.h"
 
 #include "actors/keep.h"
@@ -22,14 +23,17 @@ static int open_snapshot(struct partition *p, const struct mu__msg *msg,
 {
     const struct mu__snapshot_open *body = (const void *)msg->body;
     const struct mu__snapshot_key key = key_of(msg, body->token);
+    struct mu__snapshot_content content = {
+        .ids = body->ids, .with_slots = body->with_slots, .tables = body->tables};
     uint8_t *windows = mu__windows_pack(&p->applied, &p->writers, &opened->windows);
 
     if (windows == NULL)
         return mu_error_set(error, -MU_ENOMEM, "the server is out of memory");
     opened->record = p->record;
     opened->sum = p->sum;
-    return mu__snapshot_open(p->store, &key, body->ids, body->with_slots, windows,
-                             opened->windows, error);
+    content.extra = windows;
+    content.extra_bytes = opened->windows;
+    return mu__snapshot_open(p->store, &key, &content, error);
 }
 
 static void watch_snapshots(struct mu__ctx *ctx, struct ps *ps)
@@ -44,20 +48,27 @@ bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     const struct mu__snapshot_open *body = (const void *)msg->body;
     struct mu__snapshot_opened reply = {.token = body->token};
     uint8_t *slots = NULL;
+    uint8_t *sizes = NULL;
     mu_error error;
     int rv;
 
     if (p->ready || mu__ps_is_cut_off(ps, p))
         return false;
-    rv = open_snapshot(p, msg, &reply, &error);
+    rv = body->only_sizes ? 0 : open_snapshot(p, msg, &reply, &error);
     watch_snapshots(ctx, ps);
     if (rv == 0 && body->with_slots) {
         slots = mu__snapshot_slots_pack(p->store, body->ids, &reply.slots.size);
         reply.slots.data = slots; /* without memory for it: as if there were none */
     }
+    if (rv == 0 && body->tables.size > 0) {
+        sizes = mu__set_copies_sizes(mu__store_tables(p->store), body->tables,
+                                     &reply.sizes.size);
+        reply.sizes.data = sizes; /* without: the client gives the snapshot up */
+    }
     reply.code = mu__ps_code(rv);
     reply.message = mu__ps_message_of(rv, error.message);
     mu__ps_answer(ctx, p, msg->from, MU__SNAPSHOT_OPENED, &reply, sizeof reply);
+    free(sizes);
     free(slots);
     return true;
 }

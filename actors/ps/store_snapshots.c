@@ -1,6 +1,7 @@
 #include "actors/ps/store_snapshots.h"
 
 #include "actors/ps/internal.h"
+#include "actors/ps/tables/set_copies.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@ struct snapshot {
     uint64_t refused; /* bytes for which there was no memory; 0: it has not failed */
     bool idle;        /* not read since mu__snapshots_drop_idle */
     uint32_t unread;
+    struct mu__set_copies tables;
+    uint8_t *rows; /* of a table, as they were read last; or NULL */
     uint32_t count;
     struct snapshot_shard shards[]; /* by id */
 };
@@ -72,8 +75,10 @@ static void free_copies(struct mu__variable_store *store, struct snapshot *snaps
 static void free_snapshot(struct mu__variable_store *store, struct snapshot *snapshot)
 {
     free_copies(store, snapshot);
+    mu__set_copies_end(&snapshot->tables);
     mu__list_remove(&store->snapshots, &snapshot->node);
     usage_of(store)->count--;
+    free(snapshot->rows);
     free(snapshot);
 }
 
@@ -161,7 +166,6 @@ static int sort_shards(struct snapshot *snapshot, mu_error *ret_error)
     for (uint32_t i = 1; i < snapshot->count; i++)
         if (snapshot->shards[i - 1].id == snapshot->shards[i].id)
             return mu_error_set(ret_error, -MU_EINVALID, "a shard is in it twice");
-    snapshot->unread = snapshot->count;
     return 0;
 }
 
@@ -176,46 +180,60 @@ static int check_snapshots_count(struct mu__variable_store *store, mu_error *ret
                         store->limits.snapshots_max);
 }
 
-/* Takes `extra` when it returns 0. */
-static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snapshot,
-                         struct mu__view ids, bool with_slots, uint8_t *extra,
-                         uint64_t extra_bytes, mu_error *ret_error)
+static int add_tables(struct mu__variable_store *store, struct snapshot *snapshot,
+                      struct mu__view ids, mu_error *ret_error)
 {
-    uint32_t count = ids.size / MU__SNAPSHOT_ID_BYTES;
+    const struct mu__table_copy_memory memory = {store->limits.copies_max,
+                                                 &usage_of(store)->copied};
+
+    return mu__set_copies_begin(&snapshot->tables, &store->tables, ids, &memory,
+                                ret_error);
+}
+
+/* Takes content->extra when it returns 0. */
+static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snapshot,
+                         const struct mu__snapshot_content *content, mu_error *ret_error)
+{
+    uint32_t count = content->ids.size / MU__SNAPSHOT_ID_BYTES;
+    uint64_t extra = content->extra_bytes;
     int rv = check_snapshots_count(store, ret_error);
 
-    if (extra_bytes > 0)
+    if (extra > 0)
         snapshot->shards[snapshot->count++] =
-            (struct snapshot_shard){.bytes = extra_bytes, .left = extra_bytes};
+            (struct snapshot_shard){.bytes = extra, .left = extra};
     for (uint32_t i = 0; rv == 0 && i < count; i++)
-        rv = add_to_snapshot(store, snapshot, id_at(ids, i), with_slots, ret_error);
+        rv = add_to_snapshot(store, snapshot, id_at(content->ids, i), content->with_slots,
+                             ret_error);
     if (rv == 0)
         rv = sort_shards(snapshot, ret_error);
-    if (rv == 0 && !charge_copy(store, extra_bytes))
+    if (rv == 0)
+        rv = add_tables(store, snapshot, content->tables, ret_error);
+    if (rv == 0 && !charge_copy(store, extra))
         rv = mu_error_set(ret_error, -MU_EEXHAUSTED,
                           "snapshots have copies of %" PRIu64 " bytes, at most %" PRIu64,
                           usage_of(store)->copied, store->limits.copies_max);
-    if (rv == 0 && extra_bytes > 0)
-        snapshot->shards[0].copy = extra;
+    if (rv == 0 && extra > 0)
+        snapshot->shards[0].copy = content->extra;
+    snapshot->unread = snapshot->count + mu__set_copies_unread(&snapshot->tables);
     return rv;
 }
 
 int mu__snapshot_open(struct mu__variable_store *store,
-                      const struct mu__snapshot_key *key, struct mu__view ids,
-                      bool with_slots, uint8_t *extra, uint64_t extra_bytes,
-                      mu_error *ret_error)
+                      const struct mu__snapshot_key *key,
+                      const struct mu__snapshot_content *content, mu_error *ret_error)
 {
-    uint32_t count = ids.size / MU__SNAPSHOT_ID_BYTES + 1;
+    uint32_t count = content->ids.size / MU__SNAPSHOT_ID_BYTES + 1;
     struct snapshot *snapshot =
         calloc(1, sizeof *snapshot + count * sizeof snapshot->shards[0]);
     int rv = snapshot == NULL
                  ? mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory")
-                 : fill_snapshot(store, snapshot, ids, with_slots, extra, extra_bytes,
-                                 ret_error);
+                 : fill_snapshot(store, snapshot, content, ret_error);
 
-    if (rv != 0 || extra_bytes == 0)
-        free(extra);
+    if (rv != 0 || content->extra_bytes == 0)
+        free(content->extra);
     if (rv != 0 || snapshot->unread == 0) {
+        if (snapshot != NULL)
+            mu__set_copies_end(&snapshot->tables);
         free(snapshot);
         return rv;
     }
@@ -304,26 +322,23 @@ static const uint8_t *find_snapshot_bytes(const struct snapshot_shard *shard,
     return offset < all ? shard->live_slots + (offset - shard->bytes) : shard->live;
 }
 
-int mu__snapshot_read(struct mu__variable_store *store,
-                      const struct mu__snapshot_key *key,
-                      const struct mu__store_read *request, mu_error *ret_error,
-                      struct mu__view *ret_data)
+static int refuse_unsaved(const struct mu__variable_store *store, uint64_t bytes,
+                          mu_error *ret_error)
 {
-    struct snapshot *snapshot = find_snapshot(store, key);
-    const struct snapshot_shard *shard;
+    return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                        "the snapshot was given up: no memory to keep %" PRIu64
+                        " bytes that were written meanwhile (copies: at most "
+                        "%" PRIu64 " bytes)",
+                        bytes, store->limits.copies_max);
+}
+
+static int read_shard(struct snapshot *snapshot, const struct mu__store_read *request,
+                      mu_error *ret_error, struct mu__view *ret_data)
+{
+    const struct snapshot_shard *shard = find_in_snapshot(snapshot, request->id);
     const uint8_t *from;
     uint64_t room;
 
-    if (snapshot == NULL)
-        return mu_error_set(ret_error, -MU_EABORTED,
-                            "the snapshot is not there any more");
-    if (snapshot->refused != 0)
-        return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "the snapshot was given up: no memory to keep %" PRIu64
-                            " bytes that were written meanwhile (copies: at most "
-                            "%" PRIu64 " bytes)",
-                            snapshot->refused, store->limits.copies_max);
-    shard = find_in_snapshot(snapshot, request->id);
     if (shard == NULL || request->size == 0 || request->size > shard->left)
         return mu_error_set(ret_error, -MU_EABORTED,
                             "the shard is not in the snapshot, or was read");
@@ -336,19 +351,85 @@ int mu__snapshot_read(struct mu__variable_store *store,
     return 0;
 }
 
+/* Rows are read in their order. */
+static int read_rows(struct snapshot *snapshot, const struct mu__table_copy *rows,
+                     const struct mu__store_read *request, mu_error *ret_error,
+                     struct mu__view *ret_data)
+{
+    uint32_t row_bytes = rows->table->row_bytes;
+    uint32_t count = request->size / row_bytes;
+    uint8_t *data;
+
+    if (count == 0 || request->size % row_bytes != 0 ||
+        request->offset != (uint64_t)rows->taken * row_bytes ||
+        count > rows->rows - rows->taken)
+        return mu_error_set(ret_error, -MU_EABORTED,
+                            "these rows are not the next ones of the snapshot");
+    data = realloc(snapshot->rows, request->size);
+    if (data == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
+    snapshot->rows = data;
+    mu__table_copy_read(rows, rows->taken, count, data);
+    *ret_data = (struct mu__view){data, request->size};
+    return 0;
+}
+
+int mu__snapshot_read(struct mu__variable_store *store,
+                      const struct mu__snapshot_key *key,
+                      const struct mu__store_read *request, mu_error *ret_error,
+                      struct mu__view *ret_data)
+{
+    struct snapshot *snapshot = find_snapshot(store, key);
+    const struct mu__set_copy *table;
+    uint64_t refused;
+
+    if (snapshot == NULL)
+        return mu_error_set(ret_error, -MU_EABORTED,
+                            "the snapshot is not there any more");
+    refused = snapshot->refused != 0 ? snapshot->refused
+                                     : mu__set_copies_refused(&snapshot->tables);
+    if (refused != 0)
+        return refuse_unsaved(store, refused, ret_error);
+    table = mu__set_copies_find(&snapshot->tables, request->id);
+    return table == NULL
+               ? read_shard(snapshot, request, ret_error, ret_data)
+               : read_rows(snapshot, &table->rows, request, ret_error, ret_data);
+}
+
+/* Whether nothing of it is left. */
+static bool take_snapshot_bytes(struct mu__variable_store *store,
+                                struct snapshot_shard *shard, uint32_t size)
+{
+    shard->left -= size;
+    if (shard->left > 0)
+        return false;
+    free_copy(store, shard);
+    return true;
+}
+
+static bool take_snapshot_rows(struct snapshot *snapshot, struct mu__table_copy *rows,
+                               uint32_t size)
+{
+    free(snapshot->rows);
+    snapshot->rows = NULL;
+    mu__table_copy_take(rows, size / rows->table->row_bytes);
+    return rows->taken == rows->rows;
+}
+
 void mu__snapshot_taken(struct mu__variable_store *store,
                         const struct mu__snapshot_key *key,
                         const struct mu__store_read *request)
 {
     struct snapshot *snapshot = find_snapshot(store, key);
-    struct snapshot_shard *shard = find_in_snapshot(snapshot, request->id);
+    struct mu__set_copy *table = mu__set_copies_find(&snapshot->tables, request->id);
+    bool is_all =
+        table != NULL
+            ? take_snapshot_rows(snapshot, &table->rows, request->size)
+            : take_snapshot_bytes(store, find_in_snapshot(snapshot, request->id),
+                                  request->size);
 
     snapshot->idle = false;
-    shard->left -= request->size;
-    if (shard->left > 0)
-        return;
-    free_copy(store, shard);
-    if (--snapshot->unread == 0)
+    if (is_all && --snapshot->unread == 0)
         free_snapshot(store, snapshot);
 }
 

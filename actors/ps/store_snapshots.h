@@ -39,20 +39,28 @@ uint8_t *mu__snapshot_slots_pack(const struct mu__variable_store *store,
                                  struct mu__view ids, uint32_t *ret_size);
 struct mu__snapshot_slots mu__snapshot_slots_at(const uint8_t *slots, size_t i);
 
-/* Open one of the shards whose ids are in `ids`, in the byte order of this machine's
- * messages (mu__snapshot_id_put). It has `extra_bytes` besides, under the id 0, which it
- * takes in any case; `with_slots`: behind the content of each shard its slots.
- * -MU_ENOTFOUND (id), -MU_EPRECONDITION (no content yet),
- * -MU_EINVALID, -MU_EEXHAUSTED, -MU_ENOMEM. */
+/* What is in one. */
+struct mu__snapshot_content {
+    struct mu__view ids;    /* of shards, in the byte order of this machine's messages
+                               (mu__snapshot_id_put) */
+    bool with_slots;        /* behind the content of each shard its slots */
+    struct mu__view tables; /* ids of tables (tables/set_copies.h) */
+    uint8_t *extra;         /* bytes besides, under the id 0 */
+    uint64_t extra_bytes;
+};
+
+/* Open one; it takes the extra bytes in any case. -MU_ENOTFOUND (shard), -MU_EDATALOSS
+ * (table), -MU_EPRECONDITION (no content yet), -MU_EINVALID, -MU_EEXHAUSTED,
+ * -MU_ENOMEM. */
 int mu__snapshot_open(struct mu__variable_store *store,
-                      const struct mu__snapshot_key *key, struct mu__view ids,
-                      bool with_slots, uint8_t *extra, uint64_t extra_bytes,
-                      mu_error *ret_error);
+                      const struct mu__snapshot_key *key,
+                      const struct mu__snapshot_content *content, mu_error *ret_error);
 
 uint8_t *mu__snapshot_id_put(uint8_t *at, uint64_t id);
 
-/* Read a part of a shard, as mu__store_read does; each part once. -MU_EABORTED: the
- * snapshot is not known, or the shard was read; -MU_EEXHAUSTED: it has failed. */
+/* Read a part of a shard, as mu__store_read does; each part once. Of a table: copies of
+ * whole rows, in their order; `ret_data` is borrowed until they are taken. -MU_EABORTED:
+ * the snapshot is not known, or the shard was read; -MU_EEXHAUSTED: it has failed. */
 int mu__snapshot_read(struct mu__variable_store *store,
                       const struct mu__snapshot_key *key,
                       const struct mu__store_read *request, mu_error *ret_error,

@@ -7,6 +7,7 @@
 
 #include "actors/keep.h"
 #include "actors/ps/store_snapshots.h"
+#include "actors/ps/tables/set_copies.h"
 
 #include <string.h>
 
@@ -42,6 +43,8 @@ static int send_snapshot_open(struct mu__ctx *ctx, const struct variables *v,
         .token = flight->token,
         .ids = call->bytes,
         .with_slots = call->slots != NULL,
+        .tables = call->tables,
+        .only_sizes = call->only_sizes,
         .partition = flight->partition,
         .generation = v->placements[flight->partition].generation,
     };
@@ -98,6 +101,20 @@ int mu__vars_send_snapshot(struct mu__ctx *ctx, const struct variables *v,
     }
 }
 
+/* False: the server has not said it. */
+static bool take_table_sizes(const struct mu__snapshot_call *call,
+                             const struct mu__snapshot_opened *body)
+{
+    uint32_t size =
+        call->tables.size / MU__SET_COPIES_ID_BYTES * MU__SET_COPIES_SIZE_BYTES;
+
+    if (body->sizes.size != size)
+        return false;
+    if (size > 0)
+        memcpy(call->sizes, body->sizes.data, size);
+    return true;
+}
+
 static void take_snapshot(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                           const struct mu__snapshot_opened *body)
 {
@@ -115,7 +132,11 @@ static void take_snapshot(struct mu__ctx *ctx, struct variables *v, struct op_pa
         if (body->slots.size == size && size > 0)
             memcpy(call->slots, body->slots.data, size);
     }
-    mu__vars_rest(ctx, v, part);
+    if (take_table_sizes(call, body))
+        mu__vars_rest(ctx, v, part);
+    else
+        mu__vars_fail_by_answer(ctx, v, part->op, part->partition, MU_ENOMEM,
+                                mu__view_str("the server is out of memory"));
 }
 
 /* One that was given up meanwhile is closed. */

@@ -88,6 +88,9 @@ struct mu__snapshot_call {
     uint64_t windows_bytes;
     uint8_t *slots; /* SNAPSHOT, room for what each id has (store_snapshots.h); NULL: no
                        slots are wanted */
+    struct mu__view tables; /* SNAPSHOT: ids of tables (tables/set_copies.h), */
+    uint8_t *sizes;         /* and room for what each has; */
+    bool only_sizes;        /* nothing is begun */
 };
 
 struct mu__initial; /* initial/initial.h */

@@ -5,7 +5,7 @@
 #include "actors/packing.h"
 #include "actors/ps/windows.h"
 #include "actors/variables/variables.h"
-#include "api/checkpoint/checkpoint_slots.h"
+#include "api/checkpoint/checkpoint_tables.h"
 #include "api/checkpoint/snapshot_reader.h"
 #include "api/internal.h"
 #include "node/deadline.h"
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <uv.h>
 
-enum { KEEP = 5, WORK_NS = 2000000, REST_MS = 1 };
+enum { KEEP = 5, WORK_NS = 2000000, REST_MS = 1, SAVES_MAX = 8 };
 
 /* A file ends with the variable that reaches it. */
 #define FILE_BYTES (UINT64_C(4) << 30)
@@ -34,6 +34,31 @@ void mu_checkpoint_options_init_sized(mu_checkpoint_options *options, size_t siz
 }
 
 /* ---- saving ---- */
+
+static int compare_table_names(const void *a, const void *b)
+{
+    const mu_table *const *one = a;
+    const mu_table *const *two = b;
+
+    return strcmp((*one)->name, (*two)->name);
+}
+
+/* The tables by name; that each is there once is checked when they are read. The caller
+ * frees *ret_sorted. */
+static int sort_tables(mu_table *const *tables, size_t count, mu_error *ret_error,
+                       mu_table ***ret_sorted)
+{
+    mu_table **sorted = malloc((count + 1) * sizeof(mu_table *));
+
+    if (sorted == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to save a checkpoint");
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = tables[i];
+    if (count > 1)
+        qsort(sorted, count, sizeof(mu_table *), compare_table_names);
+    *ret_sorted = sorted;
+    return 0;
+}
 
 static int compare_variable_names(const void *a, const void *b)
 {
@@ -76,9 +101,9 @@ static int sort_variables(mu_variable *const *variables, size_t count,
 /* A checkpoint that is being written. */
 struct save {
     struct mu__ckpt_writer *writer;
-    mu_variable **variables; /* by name */
-    size_t count;
-    struct mu__saved_tensors tensors; /* once the snapshots are open */
+    const struct mu__snapshot_sources *sources; /* by name */
+    struct mu__saved_tensors tensors; /* this and below: once the snapshots are open */
+    struct mu__saved_tables *tables;
     uint64_t since_ns; /* of the thread's processor time: when it has rested last */
 };
 
@@ -89,9 +114,11 @@ static int declare_tensors(void *owner, const struct mu__snapshot_reader *reader
     struct save *save = owner;
     uint64_t bytes = 0;
     uint32_t file = 0;
-    int rv = mu__saved_tensors_init(&save->tensors, save->variables, save->count, reader,
-                                    ret_error);
+    int rv = mu__saved_tensors_init(&save->tensors, save->sources, reader, ret_error);
 
+    if (rv == 0)
+        rv = mu__saved_tables_new(save->writer, save->sources, reader, ret_error,
+                                  &save->tables);
     for (size_t i = 0; rv == 0 && i < save->tensors.count; i++) {
         const struct mu__shape *shape = &save->tensors.tensors[i].shape;
         const struct mu__ckpt_part part = {
@@ -140,6 +167,17 @@ static int put_saved(void *owner, size_t variable, unsigned region, uint64_t off
     return rv;
 }
 
+static int put_saved_rows(void *owner, size_t table, uint32_t partition, uint32_t first,
+                          const void *copies, uint32_t count, mu_error *ret_error)
+{
+    struct save *save = owner;
+    int rv = mu__saved_tables_put(save->tables, table, save->tensors.columns[table],
+                                  partition, first, copies, count, ret_error);
+
+    rest(save);
+    return rv;
+}
+
 /* How many updates each shard's slots had seen. */
 static int save_steps(struct save *save, const struct mu__snapshot_reader *reader,
                       size_t i, mu_error *ret_error)
@@ -165,7 +203,11 @@ static int end_tensors(struct save *save, const struct mu__snapshot_reader *read
     for (size_t i = 0; rv == 0 && i < save->tensors.count; i++) {
         const struct mu__saved_tensor *tensor = &save->tensors.tensors[i];
 
-        if (tensor->region == MU__SAVED_STEP)
+        if (tensor->is_column)
+            mu__ckpt_writer_end_part(save->writer, i,
+                                     mu__saved_tables_sum(save->tables, tensor->variable,
+                                                          tensor->region));
+        else if (tensor->region == MU__SAVED_STEP)
             rv = save_steps(save, reader, i, ret_error);
         else
             mu__ckpt_writer_end_part(save->writer, i,
@@ -192,12 +234,13 @@ static int save_partitions(struct mu__ckpt_writer *writer,
 static int save_variables(struct save *save, int64_t timeout_ms, mu_error *ret_error)
 {
     const struct mu__snapshot_target target = {.put = put_saved,
+                                               .put_rows = put_saved_rows,
                                                .owner = save,
                                                .crc = mu__ckpt_writer_crc(save->writer),
                                                .begin = declare_tensors};
     struct mu__snapshot_reader *reader;
-    int rv = mu__snapshot_read_all(save->variables, save->count, timeout_ms, &target,
-                                   ret_error, &reader);
+    int rv =
+        mu__snapshot_read_all(save->sources, timeout_ms, &target, ret_error, &reader);
 
     if (rv != 0)
         return rv;
@@ -208,13 +251,12 @@ static int save_variables(struct save *save, int64_t timeout_ms, mu_error *ret_e
     return rv;
 }
 
-static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size_t count,
-                      const mu_value *values, int64_t timeout_ms, mu_error *ret_error)
+static int save_parts(struct mu__ckpt_writer *writer,
+                      const struct mu__snapshot_sources *sources, const mu_value *values,
+                      int64_t timeout_ms, mu_error *ret_error)
 {
-    struct save save = {.writer = writer,
-                        .variables = sorted,
-                        .count = count,
-                        .since_ns = thread_cpu_ns()};
+    struct save save = {
+        .writer = writer, .sources = sources, .since_ns = thread_cpu_ns()};
     int rv = 0;
 
     if (values != NULL)
@@ -222,6 +264,7 @@ static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size
     if (rv == 0)
         rv = save_variables(&save, timeout_ms, ret_error);
     mu__saved_tensors_done(&save.tensors);
+    mu__saved_tables_free(save.tables);
     return rv == 0 ? mu__ckpt_writer_finish(writer, ret_error) : rv;
 }
 
@@ -242,17 +285,32 @@ static void remove_old_checkpoints(const mu_checkpoint_options *o, uint64_t save
     mu__free_array(steps);
 }
 
-static int save_folder(const mu_checkpoint_options *o, const char *path, uint64_t step,
-                       mu_variable **sorted, size_t count, const mu_value *values,
-                       mu_error *ret_error)
+static int save_once(const char *path, uint64_t step,
+                     const struct mu__snapshot_sources *sources, const mu_value *values,
+                     int64_t timeout_ms, mu_error *ret_error)
 {
     struct mu__ckpt_writer *writer;
     int rv = mu__ckpt_writer_open(path, step, ret_error, &writer);
 
     if (rv != 0)
         return rv;
-    rv = save_parts(writer, sorted, count, values, o->timeout_ms, ret_error);
+    rv = save_parts(writer, sources, values, timeout_ms, ret_error);
     mu__ckpt_writer_free(writer);
+    return rv;
+}
+
+/* Files begin with the sizes of what is in them; after a server was lost tables may have
+ * other numbers of rows than those. */
+static int save_folder(const mu_checkpoint_options *o, const char *path, uint64_t step,
+                       const struct mu__snapshot_sources *sources, const mu_value *values,
+                       mu_error *ret_error)
+{
+    uint64_t deadline_ns = mu__deadline_in(o->timeout_ms);
+    int rv = -MU_EABORTED;
+
+    for (int i = 0; i < SAVES_MAX && rv == -MU_EABORTED; i++)
+        rv = save_once(path, step, sources, values, mu__deadline_left_ms(deadline_ns),
+                       ret_error);
     return rv;
 }
 
@@ -278,24 +336,33 @@ int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
 
     char path[MU__CKPT_PATH_BYTES];
     mu_variable **sorted = NULL;
+    mu_table **sorted_tables = NULL;
     mu_checkpoint_options o;
     char *copy = NULL;
     int rv = MU__OPTIONS_READ(mu_checkpoint_options, options, ret_error, &o);
 
     if (rv == 0)
         rv = prepare_save(&o, step, ret_error, path);
-    if (rv == 0)
-        rv = sort_variables(variables, count, ret_error, &sorted);
     if (rv != 0)
         return rv;
-    if (ret_path != NULL) {
+    MU__REQUIRE_MANY(ret_error, o.tables, o.tables_count);
+    rv = sort_variables(variables, count, ret_error, &sorted);
+    if (rv != 0)
+        return rv;
+    rv = sort_tables(o.tables, o.tables_count, ret_error, &sorted_tables);
+    if (rv == 0 && ret_path != NULL) {
         copy = strdup(path);
         if (copy == NULL)
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory to save a checkpoint");
     }
-    if (rv == 0)
-        rv = save_folder(&o, path, step, sorted, count, values, ret_error);
+    if (rv == 0) {
+        const struct mu__snapshot_sources sources = {sorted, count, sorted_tables,
+                                                     o.tables_count};
+
+        rv = save_folder(&o, path, step, &sources, values, ret_error);
+    }
     free(sorted);
+    free(sorted_tables);
     if (rv != 0) {
         free(copy);
         return rv;
@@ -421,7 +488,7 @@ static mu_value *describe_all_saved(const struct mu__ckpt_reader *reader)
     int rv = list == NULL ? -MU_ENOMEM : 0;
 
     for (size_t i = 0; rv == 0 && i < reader->manifest.variables_count; i++)
-        if (!mu__ckpt_is_slot(reader, &reader->manifest.variables[i]))
+        if (mu__ckpt_is_variable(reader, &reader->manifest.variables[i]))
             rv = mu_value_append(list, describe_saved(&reader->manifest.variables[i]));
     if (rv == 0)
         return list;
@@ -445,6 +512,8 @@ static int make_content(const struct mu__ckpt_reader *reader, mu_value *values,
         rv = mu_value_set(map, "step", mu_value_int((int64_t)reader->manifest.step));
     if (rv == 0)
         rv = mu_value_set(map, "variables", describe_all_saved(reader));
+    if (rv == 0)
+        rv = mu_value_set(map, "tables", mu__ckpt_describe_tables(reader));
     if (rv == 0) {
         *ret_content = map;
         return 0;
@@ -463,186 +532,11 @@ int mu_checkpoint_read(const char *path, mu_error *ret_error, mu_value **ret_con
 
     if (rv != 0)
         return rv;
-    rv = mu__ckpt_reader_value(reader, ret_error, &values);
+    rv = mu__ckpt_check_tables(reader, ret_error);
+    if (rv == 0)
+        rv = mu__ckpt_reader_value(reader, ret_error, &values);
     if (rv == 0)
         rv = make_content(reader, values, ret_error, ret_content);
-    mu__ckpt_reader_close(reader);
-    return rv;
-}
-
-/* ---- restoring ---- */
-
-/* Open with the saved number of shards; a variable that is there with another number is
- * opened with shards 0, which leaves the number to the library, as does one of another
- * program's file. */
-static int open_variable(mu_node *node, const struct mu__ckpt_reader *reader,
-                         const struct mu__manifest_variable *saved, const void *content,
-                         uint64_t deadline_ns, mu_error *ret_error,
-                         mu_variable **ret_variable)
-{
-    mu_variable_spec spec = {
-        .name = saved->name,
-        .dtype = (int)saved->dtype,
-        .rank = saved->rank,
-        .dims = saved->dims,
-        .shards = reader->has_sums ? saved->shards : 0,
-        .initial = content,
-        .flags = MU_VARIABLE_RECREATE,
-    };
-    mu_error error;
-    int rv = mu_variable_open(node, &spec, mu__deadline_left_ms(deadline_ns), &error,
-                              ret_variable);
-
-    if (rv == -MU_EPRECONDITION) {
-        spec.shards = 0;
-        rv = mu_variable_open(node, &spec, mu__deadline_left_ms(deadline_ns), NULL,
-                              ret_variable);
-        if (rv != 0)
-            rv = -MU_EPRECONDITION;
-    }
-    if (rv != 0 && ret_error != NULL)
-        *ret_error = error;
-    return rv;
-}
-
-/* The content is assigned even where this call may have created the variable with it:
- * another task may have been faster. Clears *is_same unless its shards are those that
- * were saved. */
-static int restore_variable(mu_node *node, const struct mu__ckpt_reader *reader,
-                            const struct mu__manifest_variable *saved,
-                            uint64_t deadline_ns, mu_error *ret_error, bool *is_same)
-{
-    const struct mu__shape shape = mu__ckpt_shape(saved);
-    mu_variable *variable = NULL;
-    uint8_t *content = NULL;
-    int rv = mu__ckpt_reader_content(reader, saved, ret_error, &content);
-
-    if (rv == 0)
-        rv = open_variable(node, reader, saved, content, deadline_ns, ret_error,
-                           &variable);
-    if (rv == 0)
-        rv = mu_variable_assign(variable, content, (size_t)mu__shape_bytes(&shape),
-                                mu__deadline_left_ms(deadline_ns), ret_error);
-    if (rv == 0 && reader->has_sums)
-        rv = mu__ckpt_restore_slots(variable, reader, saved, deadline_ns, ret_error);
-    if (rv == 0 && variable->opened->shape.shards != saved->shards)
-        *is_same = false;
-    mu_variable_close(variable);
-    free(content);
-    return rv;
-}
-
-static int put_windows(mu_node *node, uint32_t partition, const uint8_t *bytes,
-                       uint64_t size, uint64_t deadline_ns, mu_error *ret_error)
-{
-    static const struct mu__shape shape = {.shards = 1};
-    struct mu__snapshot_call windows = {.partition = partition,
-                                        .bytes = {bytes, (uint32_t)size}};
-    struct mu__variable_call call = {
-        .call = {.operation = MU__VARIABLE_WINDOWS_PUT,
-                 .timeout_ms = mu__deadline_left_ms(deadline_ns)},
-        .name = "of a checkpoint",
-        .shape = &shape,
-        .servers_count = (uint32_t)node->ps_count,
-        .snapshot = &windows,
-    };
-
-    return mu__node_call(node, MU__VARIABLES, &call.call, ret_error);
-}
-
-/* So many bytes of whole entries as fit into one message; 0: they are malformed. */
-static uint64_t next_windows(const uint8_t *bytes, uint64_t size)
-{
-    uint64_t taken = 0;
-    uint64_t entry;
-
-    while (taken < size) {
-        entry = mu__windows_entry_bytes(bytes + taken, size - taken);
-        if (entry == 0)
-            return 0;
-        if (taken > 0 && taken + entry > MU__WINDOW_BYTES_MAX)
-            break;
-        taken += entry;
-    }
-    return taken;
-}
-
-static int restore_windows_of(mu_node *node, const struct mu__ckpt_reader *reader,
-                              size_t i, uint64_t deadline_ns, mu_error *ret_error)
-{
-    uint32_t partition = reader->manifest.partitions[i].partition;
-    const uint8_t *bytes;
-    uint64_t left;
-    int rv = 0;
-
-    mu__ckpt_reader_windows(reader, i, &bytes, &left);
-    while (rv == 0 && left > 0) {
-        uint64_t size = next_windows(bytes, left);
-
-        if (size == 0 || partition >= MU__PARTITIONS)
-            return mu_error_set(ret_error, -MU_EDATALOSS,
-                                "\"%.200s\": the windows of partition %u are malformed",
-                                reader->path, (unsigned)partition);
-        rv = put_windows(node, partition, bytes, size, deadline_ns, ret_error);
-        bytes += size;
-        left -= size;
-    }
-    return rv;
-}
-
-static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
-                         const char *const *names, size_t count, int64_t timeout_ms,
-                         mu_error *ret_error)
-{
-    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
-    bool is_same = true;
-    int rv = 0;
-
-    for (size_t i = 0; i < count; i++)
-        if (mu__ckpt_reader_find(reader, names[i]) == NULL)
-            return mu_error_set(ret_error, -MU_ENOTFOUND,
-                                "there is no variable \"%.100s\" in \"%.200s\"", names[i],
-                                reader->path);
-    for (size_t i = 0; rv == 0 && i < count; i++)
-        rv = restore_variable(node, reader, mu__ckpt_reader_find(reader, names[i]),
-                              deadline_ns, ret_error, &is_same);
-    return rv;
-}
-
-/* With what was applied to them, since an effect that is in the contents must not be
- * applied again. That is known by partition; so it holds for all shards or for none. */
-static int restore_all_variables(mu_node *node, const struct mu__ckpt_reader *reader,
-                                 int64_t timeout_ms, mu_error *ret_error)
-{
-    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
-    bool is_same = true;
-    int rv = 0;
-
-    for (size_t i = 0; rv == 0 && i < reader->manifest.variables_count; i++)
-        if (!mu__ckpt_is_slot(reader, &reader->manifest.variables[i]))
-            rv = restore_variable(node, reader, &reader->manifest.variables[i],
-                                  deadline_ns, ret_error, &is_same);
-    for (size_t i = 0; rv == 0 && is_same && i < reader->manifest.partitions_count; i++)
-        rv = restore_windows_of(node, reader, i, deadline_ns, ret_error);
-    return rv;
-}
-
-int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *names,
-                          size_t count, int64_t timeout_ms, mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, node, path);
-    if (names != NULL)
-        MU__REQUIRE_MANY(ret_error, names, count);
-
-    struct mu__ckpt_reader *reader;
-    int rv = mu__ckpt_reader_open(path, ret_error, &reader);
-
-    if (rv != 0)
-        return rv;
-    mu__node_ref(node); /* it may be closed between two calls */
-    rv = names == NULL ? restore_all_variables(node, reader, timeout_ms, ret_error)
-                       : restore_named(node, reader, names, count, timeout_ms, ret_error);
-    mu__node_unref(node);
     mu__ckpt_reader_close(reader);
     return rv;
 }

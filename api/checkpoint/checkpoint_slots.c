@@ -3,6 +3,7 @@
 #include "actors/ps/slots/slots.h"
 #include "actors/variables/variables.h"
 #include "node/deadline.h"
+#include "node/files/checkpoint/ckpt_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,14 +60,15 @@ static int add_slot_tensors(struct mu__saved_tensors *saved, const mu_variable *
     return 0;
 }
 
-static int add_saved_tensors(struct mu__saved_tensors *saved,
-                             mu_variable *const *variables, size_t count,
-                             const struct mu__snapshot_reader *reader,
-                             mu_error *ret_error)
+static int add_variable_tensors(struct mu__saved_tensors *saved,
+                                const struct mu__snapshot_sources *sources,
+                                const struct mu__snapshot_reader *reader,
+                                mu_error *ret_error)
 {
+    mu_variable *const *variables = sources->variables;
     int rv = 0;
 
-    for (size_t i = 0; rv == 0 && i < count; i++) {
+    for (size_t i = 0; rv == 0 && i < sources->variables_count; i++) {
         struct mu__saved_tensor *added = &saved->tensors[saved->count++];
         uint32_t rule = mu__snapshot_rule(reader, i);
 
@@ -75,6 +77,49 @@ static int add_saved_tensors(struct mu__saved_tensors *saved,
         (void)snprintf(added->name, sizeof added->name, "%s", variables[i]->opened->name);
         if (rule != 0)
             rv = add_slot_tensors(saved, variables[i], i, rule, ret_error);
+    }
+    return rv;
+}
+
+/* Of a table without rows none. */
+static int add_column_tensors(struct mu__saved_tensors *saved, const mu_table *table,
+                              size_t i, uint64_t rows, mu_error *ret_error)
+{
+    struct mu__table_column columns[MU__TABLE_COLUMNS_MAX];
+    unsigned count = mu__table_columns(&table->form, columns);
+
+    for (unsigned k = 0; rows > 0 && k < count; k++) {
+        struct mu__saved_tensor *added = &saved->tensors[saved->count++];
+
+        *added = (struct mu__saved_tensor){.shape = {columns[k].dtype,
+                                                     columns[k].count == 0 ? 1 : 2,
+                                                     {rows, columns[k].count},
+                                                     1},
+                                           .is_column = true,
+                                           .variable = i,
+                                           .region = k};
+        if (!mu__ckpt_column_name(table->name, &columns[k], added->name))
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "table %.64s...: its name is too long for one of its "
+                                "tensors",
+                                table->name);
+    }
+    return 0;
+}
+
+static int add_table_tensors(struct mu__saved_tensors *saved,
+                             const struct mu__snapshot_sources *sources,
+                             const struct mu__snapshot_reader *reader,
+                             mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < sources->tables_count; i++) {
+        uint64_t rows = 0;
+
+        for (uint32_t p = 0; p < MU__PARTITIONS; p++)
+            rows += mu__snapshot_rows(reader, i, p);
+        rv = add_column_tensors(saved, sources->tables[i], i, rows, ret_error);
     }
     return rv;
 }
@@ -89,25 +134,33 @@ static int index_saved_tensors(struct mu__saved_tensors *saved, mu_error *ret_er
         if (i > 0 && compare_tensors_to_save(at - 1, at) == 0)
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "the tensor \"%.100s\" is there twice", at->name);
-        saved->indices[at->variable][at->region] = i;
+        if (at->is_column)
+            saved->columns[at->variable][at->region] = i;
+        else
+            saved->indices[at->variable][at->region] = i;
     }
     return 0;
 }
 
-int mu__saved_tensors_init(struct mu__saved_tensors *saved, mu_variable *const *variables,
-                           size_t count, const struct mu__snapshot_reader *reader,
-                           mu_error *ret_error)
+int mu__saved_tensors_init(struct mu__saved_tensors *saved,
+                           const struct mu__snapshot_sources *sources,
+                           const struct mu__snapshot_reader *reader, mu_error *ret_error)
 {
+    size_t most = sources->variables_count * MU__SAVED_REGIONS +
+                  sources->tables_count * MU__TABLE_COLUMNS_MAX;
     int rv;
 
     *saved = (struct mu__saved_tensors){
-        .tensors = calloc(count * MU__SAVED_REGIONS + 1, sizeof saved->tensors[0]),
-        .indices = calloc(count + 1, sizeof saved->indices[0]),
+        .tensors = calloc(most + 1, sizeof saved->tensors[0]),
+        .indices = calloc(sources->variables_count + 1, sizeof saved->indices[0]),
+        .columns = calloc(sources->tables_count + 1, sizeof saved->columns[0]),
     };
-    if (saved->tensors == NULL || saved->indices == NULL)
+    if (saved->tensors == NULL || saved->indices == NULL || saved->columns == NULL)
         rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory to save a checkpoint");
     else
-        rv = add_saved_tensors(saved, variables, count, reader, ret_error);
+        rv = add_variable_tensors(saved, sources, reader, ret_error);
+    if (rv == 0)
+        rv = add_table_tensors(saved, sources, reader, ret_error);
     if (rv == 0)
         rv = index_saved_tensors(saved, ret_error);
     if (rv != 0)
@@ -119,6 +172,7 @@ void mu__saved_tensors_done(struct mu__saved_tensors *saved)
 {
     free(saved->tensors);
     free(saved->indices);
+    free(saved->columns);
     *saved = (struct mu__saved_tensors){.count = 0};
 }
 

@@ -1,5 +1,6 @@
 #include "api/snapshot_state.h"
 
+#include "actors/ps/tables/set_copies.h"
 #include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/base/array.h"
@@ -38,6 +39,13 @@ static int add_reader_shard(struct mu__snapshot_reader *reader, size_t variable,
     return 0;
 }
 
+/* Whether anything of it is read. */
+static bool is_read(const struct mu__snapshot_reader *reader,
+                    const struct reader_partition *p)
+{
+    return p->shards_count > 0 || reader->tables_count > 0;
+}
+
 static int sort_by_partition(struct mu__snapshot_reader *reader, mu_error *ret_error)
 {
     for (size_t i = 0; i < reader->variables_count; i++) {
@@ -53,11 +61,11 @@ static int sort_by_partition(struct mu__snapshot_reader *reader, mu_error *ret_e
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct reader_partition *p = &reader->partitions[i];
 
-        if (p->shards_count == 0)
+        if (!is_read(reader, p))
             continue;
-        p->ids = malloc(p->shards_count * MU__SNAPSHOT_ID_BYTES);
+        p->ids = malloc(p->shards_count * MU__SNAPSHOT_ID_BYTES + 1);
         if (reader->target.begin != NULL)
-            p->slots = malloc(p->shards_count * MU__SNAPSHOT_SLOTS_BYTES);
+            p->slots = malloc(p->shards_count * MU__SNAPSHOT_SLOTS_BYTES + 1);
         if (p->ids == NULL || (reader->target.begin != NULL && p->slots == NULL))
             return no_memory_for_snapshot(ret_error);
     }
@@ -116,17 +124,18 @@ static struct mu__variable_call reader_call(const struct mu__snapshot_reader *re
                                             int operation,
                                             struct mu__snapshot_call *snapshot)
 {
+    static const struct mu__shape none = {.shards = 1};
     const struct mu__opened_variable *opened =
-        reader->variables[p->shards[0].variable]->opened;
+        p->shards_count > 0 ? reader->variables[p->shards[0].variable]->opened : NULL;
 
     snapshot->partition = (uint32_t)(p - reader->partitions);
     snapshot->number = p->number;
     return (struct mu__variable_call){
         .call = {.operation = operation,
                  .timeout_ms = mu__deadline_left_ms(reader->deadline_ns)},
-        .name = opened->name,
-        .shape = &opened->shape,
-        .servers_count = opened->servers_count,
+        .name = opened != NULL ? opened->name : reader->tables[0]->name,
+        .shape = opened != NULL ? &opened->shape : &none,
+        .servers_count = (uint32_t)reader->node->ps_count,
         .snapshot = snapshot,
     };
 }
@@ -171,52 +180,109 @@ static void post_open(struct reader_slot *slot, struct reader_partition *p)
     slot->partition = p;
     slot->snapshot = (struct mu__snapshot_call){
         .bytes = {p->ids, (uint32_t)(p->shards_count * MU__SNAPSHOT_ID_BYTES)},
-        .slots = p->slots};
+        .slots = p->slots,
+        .tables = {slot->reader->table_ids,
+                   (uint32_t)(slot->reader->tables_count * MU__SET_COPIES_ID_BYTES)},
+        .sizes = p->sizes,
+        .only_sizes = slot->reader->target.only_sizes};
     post_reader_slot(slot, MU__VARIABLE_SNAPSHOT);
 }
 
-static void move_behind_region(struct reader_partition *p,
-                               const struct reader_shard *shard)
+/* The shard, the table or, behind these, the windows that an item is. */
+static struct reader_shard *shard_item(const struct reader_partition *p, size_t item)
 {
+    return item < p->shards_count ? &p->shards[item] : NULL;
+}
+
+static size_t windows_item(const struct mu__snapshot_reader *reader,
+                           const struct reader_partition *p)
+{
+    return p->shards_count + reader->tables_count;
+}
+
+static uint64_t item_bytes(const struct mu__snapshot_reader *reader,
+                           const struct reader_partition *p)
+{
+    if (p->item < p->shards_count)
+        return p->shards[p->item].regions[p->region].bytes;
+    if (p->item == windows_item(reader, p))
+        return p->windows_bytes;
+    return mu__reader_rows_bytes(reader, p, p->item - p->shards_count);
+}
+
+/* To the next item with bytes, or behind the windows. */
+static void skip_empty(const struct mu__snapshot_reader *reader,
+                       struct reader_partition *p)
+{
+    while (p->item <= windows_item(reader, p) && item_bytes(reader, p) == 0)
+        p->item++;
+}
+
+static void move_behind_region(const struct mu__snapshot_reader *reader,
+                               struct reader_partition *p)
+{
+    const struct reader_shard *shard = shard_item(p, p->item);
+
     p->offset = 0;
     p->region++;
     if (shard != NULL && p->region < shard->regions_count)
         return;
     p->region = 0;
-    p->shard++;
+    p->item++;
+    skip_empty(reader, p);
+}
+
+static uint64_t item_id(const struct mu__snapshot_reader *reader,
+                        const struct reader_partition *p)
+{
+    if (p->item < p->shards_count)
+        return p->shards[p->item].id;
+    return p->item == windows_item(reader, p)
+               ? 0
+               : reader->tables[p->item - p->shards_count]->id;
+}
+
+static uint32_t piece_bytes(const struct mu__snapshot_reader *reader,
+                            const struct reader_partition *p)
+{
+    if (p->item < p->shards_count || p->item == windows_item(reader, p))
+        return PIECE_BYTES;
+    return mu__reader_rows_piece(reader, p->item - p->shards_count);
 }
 
 /* The piece of a partition that is the next one; the windows come last. */
 static void post_piece(struct reader_slot *slot, struct reader_partition *p)
 {
-    const struct reader_shard *shard =
-        p->shard < p->shards_count ? &p->shards[p->shard] : NULL;
-    uint64_t bytes = shard == NULL ? p->windows_bytes : shard->regions[p->region].bytes;
+    const struct mu__snapshot_reader *reader = slot->reader;
+    const struct reader_shard *shard = shard_item(p, p->item);
+    uint64_t bytes = item_bytes(reader, p);
     uint64_t left = bytes - p->offset;
-    uint32_t size = left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES;
+    uint32_t most = piece_bytes(reader, p);
+    uint32_t size = left < most ? (uint32_t)left : most;
 
     slot->partition = p;
-    slot->shard = p->shard;
+    slot->item = p->item;
     slot->region = p->region;
     slot->offset = p->offset;
     slot->snapshot = (struct mu__snapshot_call){
-        .id = shard == NULL ? 0 : shard->id,
+        .id = item_id(reader, p),
         .offset =
             p->offset + (shard == NULL ? 0 : mu__reader_bytes_before(shard, p->region)),
         .size = size};
     p->offset += size;
     if (p->offset == bytes)
-        move_behind_region(p, shard);
+        move_behind_region(reader, p);
     post_reader_slot(slot, MU__VARIABLE_SNAPSHOT_READ);
 }
 
 static bool has_next_piece(const struct mu__snapshot_reader *reader,
                            const struct reader_partition *p)
 {
-    if (p->state != OPENED || p->under_way >= PARTITION_SLOTS ||
+    if (p->state != OPENED || reader->target.only_sizes ||
+        p->under_way >= PARTITION_SLOTS ||
         (reader->target.begin != NULL && reader->rules == NULL))
         return false;
-    return p->shard < p->shards_count + (p->windows_bytes > 0);
+    return p->item <= windows_item(reader, p);
 }
 
 /* Snapshots are opened before any is read: they are of about the same time. NULL: none
@@ -224,7 +290,7 @@ static bool has_next_piece(const struct mu__snapshot_reader *reader,
 static struct reader_partition *next_partition(struct mu__snapshot_reader *reader)
 {
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
-        if (reader->partitions[i].shards_count > 0 &&
+        if (is_read(reader, &reader->partitions[i]) &&
             reader->partitions[i].state == CLOSED)
             return &reader->partitions[i];
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
@@ -275,7 +341,8 @@ static void close_partition(struct mu__snapshot_reader *reader,
     struct mu__snapshot_call snapshot = {.id = 0};
     struct mu__variable_call call;
 
-    if (p->state != OPENED || (p->left == 0 && !p->has_unread))
+    if (p->state != OPENED || reader->target.only_sizes ||
+        (p->left == 0 && !p->has_unread))
         return;
     call = reader_call(reader, p, MU__VARIABLE_SNAPSHOT_CLOSE, &snapshot);
     (void)mu__node_call(reader->node, MU__VARIABLES, &call.call, NULL);
@@ -294,7 +361,7 @@ static void begin_anew(struct mu__snapshot_reader *reader, struct reader_partiti
     }
     close_partition(reader, p);
     p->state = CLOSED;
-    p->shard = 0;
+    p->item = 0;
     p->region = 0;
     p->offset = 0;
     free(p->windows);
@@ -319,6 +386,20 @@ static void take_shard_slots(struct mu__snapshot_reader *reader,
     fail_reader(reader, &error);
 }
 
+/* Tables have the numbers of rows with which the target has begun. */
+static void check_settled(struct mu__snapshot_reader *reader,
+                          const struct reader_partition *p)
+{
+    mu_error error;
+
+    if (reader->rules == NULL || mu__reader_is_settled(reader, p))
+        return;
+    (void)mu_error_set(&error, -MU_EABORTED,
+                       "table %s got other numbers of rows while it was read",
+                       reader->tables[0]->name);
+    fail_reader(reader, &error);
+}
+
 static void take_opened_snapshot(struct mu__snapshot_reader *reader,
                                  struct reader_partition *p,
                                  const struct mu__snapshot_call *call)
@@ -332,7 +413,9 @@ static void take_opened_snapshot(struct mu__snapshot_reader *reader,
     p->windows_bytes = call->windows_bytes;
     for (size_t i = 0; i < p->shards_count && p->slots != NULL; i++)
         take_shard_slots(reader, &p->shards[i], mu__snapshot_slots_at(p->slots, i));
-    mu__reader_count_left(p);
+    check_settled(reader, p);
+    mu__reader_count_left(reader, p);
+    skip_empty(reader, p);
     p->windows = malloc((size_t)p->windows_bytes + 1);
     if (p->windows != NULL)
         return;
@@ -340,27 +423,51 @@ static void take_opened_snapshot(struct mu__snapshot_reader *reader,
     fail_reader(reader, &error);
 }
 
+static int take_rows_piece(struct mu__snapshot_reader *reader,
+                           const struct reader_partition *p,
+                           const struct reader_slot *slot, mu_error *error)
+{
+    const struct mu__snapshot_target *target = &reader->target;
+    size_t table = slot->item - p->shards_count;
+    uint32_t row_bytes = mu__table_row_bytes(&reader->tables[table]->form);
+
+    return target->put_rows(target->owner, table, (uint32_t)(p - reader->partitions),
+                            (uint32_t)(slot->offset / row_bytes), slot->data,
+                            slot->snapshot.size / row_bytes, error);
+}
+
+static int take_shard_piece(struct mu__snapshot_reader *reader,
+                            struct reader_shard *shard, const struct reader_slot *slot,
+                            mu_error *error)
+{
+    const struct mu__snapshot_target *target = &reader->target;
+    struct reader_region *region = &shard->regions[slot->region];
+    uint32_t size = slot->snapshot.size;
+
+    if (target->crc != NULL)
+        region->sum ^= mu__crc32c_shift(mu__crc32c_add(target->crc, 0, slot->data, size),
+                                        region->bytes - slot->offset - size);
+    return target->put(target->owner, shard->variable, slot->region,
+                       region->offset + slot->offset, slot->data, size, error);
+}
+
 static void take_snapshot_piece(struct mu__snapshot_reader *reader,
                                 struct reader_partition *p,
                                 const struct reader_slot *slot)
 {
-    uint32_t size = slot->snapshot.size;
-    const struct mu__snapshot_target *target = &reader->target;
-    struct reader_region *region;
+    struct reader_shard *shard = shard_item(p, slot->item);
     mu_error error;
+    int rv = 0;
 
-    p->left -= size;
-    if (slot->shard == p->shards_count) {
-        memcpy(p->windows + slot->offset, slot->data, size);
-        return;
-    }
-    region = &p->shards[slot->shard].regions[slot->region];
-    if (target->put(target->owner, p->shards[slot->shard].variable, slot->region,
-                    region->offset + slot->offset, slot->data, size, &error) != 0)
+    p->left -= slot->snapshot.size;
+    if (shard != NULL)
+        rv = take_shard_piece(reader, shard, slot, &error);
+    else if (slot->item == windows_item(reader, p))
+        memcpy(p->windows + slot->offset, slot->data, slot->snapshot.size);
+    else
+        rv = take_rows_piece(reader, p, slot, &error);
+    if (rv != 0)
         fail_reader(reader, &error);
-    if (target->crc != NULL)
-        region->sum ^= mu__crc32c_shift(mu__crc32c_add(target->crc, 0, slot->data, size),
-                                        region->bytes - slot->offset - size);
 }
 
 static void take_ended(struct mu__snapshot_reader *reader, const struct reader_slot *slot)
@@ -404,7 +511,7 @@ static void close_all_partitions(struct mu__snapshot_reader *reader)
 static bool is_all_opened(const struct mu__snapshot_reader *reader)
 {
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
-        if (reader->partitions[i].shards_count > 0 &&
+        if (is_read(reader, &reader->partitions[i]) &&
             reader->partitions[i].state != OPENED)
             return false;
     return true;
@@ -419,13 +526,14 @@ static void begin_target(struct mu__snapshot_reader *reader)
     if (reader->target.begin == NULL || reader->rules != NULL ||
         reader->error.code != 0 || !is_all_opened(reader))
         return;
-    rules = calloc(reader->variables_count, sizeof *rules);
+    rules = calloc(reader->variables_count + 1, sizeof *rules);
     if (rules == NULL) {
         (void)no_memory_for_snapshot(&error);
         fail_reader(reader, &error);
         return;
     }
     mu__reader_settle_rules(reader, rules);
+    mu__reader_settle_rows(reader);
     if (reader->target.begin(reader->target.owner, reader, &error) != 0)
         fail_reader(reader, &error);
 }
@@ -464,8 +572,8 @@ static int make_reader_slots(struct mu__snapshot_reader *reader, mu_error *ret_e
 }
 
 /* NULL: out of memory. */
-static struct mu__snapshot_reader *snapshot_reader_new(mu_variable *const *variables,
-                                                       size_t count)
+static struct mu__snapshot_reader *snapshot_reader_new(
+    const struct mu__snapshot_sources *sources)
 {
     struct mu__snapshot_reader *reader = calloc(1, sizeof *reader);
 
@@ -480,8 +588,10 @@ static struct mu__snapshot_reader *snapshot_reader_new(mu_variable *const *varia
         free(reader);
         return NULL;
     }
-    reader->variables = variables;
-    reader->variables_count = count;
+    reader->variables = sources->variables;
+    reader->variables_count = sources->variables_count;
+    reader->tables = sources->tables;
+    reader->tables_count = sources->tables_count;
     return reader;
 }
 
@@ -489,23 +599,26 @@ static int read_with(struct mu__snapshot_reader *reader, mu_error *ret_error)
 {
     int rv;
 
-    if (reader->variables_count == 0)
+    if (reader->variables_count + reader->tables_count == 0)
         return 0;
-    reader->node = reader->variables[0]->node;
+    reader->node = reader->variables_count > 0 ? reader->variables[0]->node
+                                               : reader->tables[0]->node;
     mu__node_ref(reader->node);
     rv = mu__node_may_wait(reader->node, ret_error);
     if (rv == 0)
         rv = sort_by_partition(reader, ret_error);
     if (rv == 0)
+        rv = mu__reader_add_tables(reader, ret_error);
+    if (rv == 0)
         rv = make_reader_slots(reader, ret_error);
     return rv == 0 ? read_all_partitions(reader, ret_error) : rv;
 }
 
-int mu__snapshot_read_all(mu_variable *const *variables, size_t count, int64_t timeout_ms,
+int mu__snapshot_read_all(const struct mu__snapshot_sources *sources, int64_t timeout_ms,
                           const struct mu__snapshot_target *target, mu_error *ret_error,
                           struct mu__snapshot_reader **ret_reader)
 {
-    struct mu__snapshot_reader *reader = snapshot_reader_new(variables, count);
+    struct mu__snapshot_reader *reader = snapshot_reader_new(sources);
     int rv;
 
     if (reader == NULL)
@@ -529,7 +642,10 @@ void mu__snapshot_reader_free(struct mu__snapshot_reader *reader)
         free(reader->partitions[i].windows);
         free(reader->partitions[i].ids);
         free(reader->partitions[i].slots);
+        free(reader->partitions[i].sizes);
+        free(reader->partitions[i].rows);
     }
+    free(reader->table_ids);
     free(reader->rules);
     if (reader->node != NULL)
         mu__node_unref(reader->node);

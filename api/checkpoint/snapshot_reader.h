@@ -5,6 +5,7 @@
 #define MU_API_CHECKPOINT_SNAPSHOT_READER_H
 
 #include "api/internal.h"
+#include "api/tables/opened_table.h"
 #include "runtime/base/crc32c.h"
 
 /* Where the contents go. Called on the thread that reads. */
@@ -17,11 +18,26 @@ struct mu__snapshot_target {
                const void *data, uint32_t size, mu_error *ret_error);
     void *owner;
     const struct mu__crc32c *crc; /* NULL: no sums are needed */
+    bool only_sizes;              /* of tables; nothing is read */
+
+    /* Copies of rows of the i-th table (actors/ps/tables/table_columns.h), from number
+     * `first` of its rows in the partition on. Those of a partition come in their order;
+     * they may come again, from 0 on. */
+    int (*put_rows)(void *owner, size_t table, uint32_t partition, uint32_t first,
+                    const void *copies, uint32_t count, mu_error *ret_error);
 
     /* All partitions are open, and what slots there are is known; nothing was put yet.
      * NULL: no slots are wanted. */
     int (*begin)(void *owner, const struct mu__snapshot_reader *reader,
                  mu_error *ret_error);
+};
+
+/* What is read: all of one node. */
+struct mu__snapshot_sources {
+    mu_variable *const *variables;
+    size_t variables_count;
+    mu_table *const *tables;
+    size_t tables_count;
 };
 
 /* What was read of a partition. */
@@ -33,9 +49,10 @@ struct mu__snapshot_partition {
     uint64_t windows_bytes;
 };
 
-/* Read all of the variables, which are of one node. Errors are those of mu_variable_read;
- * -MU_EEXHAUSTED: a server had no memory to keep what was written meanwhile. */
-int mu__snapshot_read_all(mu_variable *const *variables, size_t count, int64_t timeout_ms,
+/* Read all. Errors are those of mu_variable_read; -MU_EEXHAUSTED: a server had no memory
+ * to keep what was written meanwhile; -MU_EABORTED: the target has begun, and after a
+ * server was lost its tables have other numbers of rows: it may be tried again. */
+int mu__snapshot_read_all(const struct mu__snapshot_sources *sources, int64_t timeout_ms,
                           const struct mu__snapshot_target *target, mu_error *ret_error,
                           struct mu__snapshot_reader **ret_reader);
 
@@ -48,6 +65,16 @@ uint32_t mu__snapshot_sum(const struct mu__snapshot_reader *reader, size_t varia
 uint32_t mu__snapshot_rule(const struct mu__snapshot_reader *reader, size_t variable);
 uint64_t mu__snapshot_step(const struct mu__snapshot_reader *reader, size_t variable,
                            uint32_t shard);
+
+/* The number of rows of a table in a partition, once the target begins. */
+uint32_t mu__snapshot_rows(const struct mu__snapshot_reader *reader, size_t table,
+                           uint32_t partition);
+
+/* The same of one table; and the bytes of memory that the servers need for one. */
+int mu__snapshot_read_table(mu_table *table, int64_t timeout_ms,
+                            const struct mu__snapshot_target *target, mu_error *ret_error,
+                            struct mu__snapshot_reader **ret_reader);
+uint64_t mu__snapshot_table_bytes(const struct mu__snapshot_reader *reader, size_t table);
 
 /* What was read of the partition with this number; false: nothing. */
 bool mu__snapshot_partition_at(const struct mu__snapshot_reader *reader,

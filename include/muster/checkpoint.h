@@ -1,4 +1,4 @@
-/* Checkpoints: files with the content of variables.
+/* Checkpoints: files with the content of variables and tables.
  *
  * A checkpoint is a directory "NAME-STEP" in a directory. It is written atomically:
  * after a crash it is complete or absent; one of the same step is replaced in one step
@@ -18,6 +18,12 @@
  * "w" and Adam. A restored optimizer goes on bit by bit. A variable whose shards have not
  * all slots of the same kind is saved without any.
  *
+ * Tables (table.h) are tensors, too, with one entry for each row, in the same order: of
+ * "emb" the ids "emb#ids", I64; "emb#pushes", I64, how often each was pushed to; the rows
+ * "emb", [rows, dim]; and what the optimizer keeps of each, say
+ * "emb#adagrad.accumulator". The manifest has their forms. Restored, they go on bit by
+ * bit, on any number of servers.
+ *
  * Dtypes are those of the variables: MU_F32 is "F32". The reader of torch's distributed
  * checkpoints takes BOOL, U16, U32 and U64 for floats.
  *
@@ -31,6 +37,7 @@
 #ifndef MUSTER_CHECKPOINT_H
 #define MUSTER_CHECKPOINT_H
 
+#include "table.h"
 #include "variable.h"
 
 #ifdef __cplusplus
@@ -38,13 +45,16 @@ extern "C" {
 #endif
 
 typedef struct mu_checkpoint_options {
-    size_t size;           /* set by mu_checkpoint_options_init */
-    const char *directory; /* created when absent; required */
-    const char *name;      /* 1 to 63 letters, digits, "_", "-" or "."; default
-                              "model" */
-    unsigned max_to_keep;  /* number of checkpoints of this name to keep, the newest
-                              ones; default 5, 0: all */
-    int64_t timeout_ms;    /* for reading all variables; default -1 */
+    size_t size;             /* set by mu_checkpoint_options_init */
+    const char *directory;   /* created when absent; required */
+    const char *name;        /* 1 to 63 letters, digits, "_", "-" or "."; default
+                                "model" */
+    unsigned max_to_keep;    /* number of checkpoints of this name to keep, the newest
+                                ones; default 5, 0: all */
+    int64_t timeout_ms;      /* for reading all variables and tables; default -1 */
+    mu_table *const *tables; /* that are saved, too; of the variables' node; default
+                                NULL */
+    size_t tables_count;
 } mu_checkpoint_options;
 
 /* Fill in the defaults. */
@@ -58,7 +68,8 @@ MU_EXPORT void mu_checkpoint_options_init_sized(mu_checkpoint_options *options,
  * are read as by mu_variables_read: what one closure wrote to one partition of the
  * servers is in it as a whole or not at all, while training goes on. Shards of one
  * variable are in several partitions, and each is as it was at its own position in the
- * manifest. Variables that are not saved in the same partitions are not looked at.
+ * manifest. Variables that are not saved in the same partitions are not looked at. Tables
+ * are read in the same way, and in pieces: no more than a few are in memory.
  *
  * Errors: those of mu_variables_read, with the variable's name; -MU_EINVALID (a name
  * twice, a bad directory or name); -MU_EEXHAUSTED (disk full), -MU_EPERMISSION,
@@ -79,12 +90,13 @@ MU_EXPORT int mu_checkpoint_latest(const char *directory, const char *name,
                                    uint64_t *ret_step);
 
 /* Describe a checkpoint, as a map: step, values (as saved, or nil), variables (a list of
- * maps: name, dtype, shape, shards, bytes). All its files are checked; -MU_EDATALOSS says
+ * maps: name, dtype, shape, shards, bytes), tables (maps: name, dim, initializer, initial
+ * (its two numbers), optimizer, rows). All its files are checked; -MU_EDATALOSS says
  * where they are damaged. */
 MU_EXPORT int mu_checkpoint_read(const char *path, mu_error *ret_error,
                                  mu_value **ret_content);
 
-/* Write variables of a checkpoint to the parameter servers: those of `names`
+/* Write variables and tables of a checkpoint to the parameter servers: those of `names`
  * (-MU_ENOTFOUND when one is not in it), or with `names` NULL all. A variable that is not
  * on the servers is created; one that has lost shards with their servers is created
  * anew. With all variables, in the numbers of shards that were saved, servers also learn
@@ -92,7 +104,9 @@ MU_EXPORT int mu_checkpoint_read(const char *path, mu_error *ret_error,
  * is not applied twice. Those of another job never count as such. All files are checked
  * before anything is written. Each variable gets as many shards as it had when it was
  * saved, also on another number of servers; mu_variable_open with `shards` 0 accepts any
- * number. One of another program's file gets as many as the library chooses. */
+ * number. One of another program's file gets as many as the library chooses. A table has
+ * the rows of the checkpoint then, and no others; -MU_EPRECONDITION: the one on the
+ * servers has rows of another size, another initializer or kind of optimizer. */
 MU_EXPORT int mu_checkpoint_restore(mu_node *node, const char *path,
                                     const char *const *names, size_t count,
                                     int64_t timeout_ms, mu_error *ret_error);

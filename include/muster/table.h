@@ -134,6 +134,33 @@ MU_EXPORT int mu_table_expire(mu_table *table, uint64_t before, int64_t timeout_
 MU_EXPORT int mu_table_delete(mu_table *table, const uint64_t *ids, size_t count,
                               int64_t timeout_ms, mu_error *ret_error);
 
+/* Set rows, as many as ids; an id that is there several times gets the last one. What the
+ * optimizer keeps of a row stays as it is, and begins for a new one; no push is counted.
+ */
+MU_EXPORT int mu_table_insert(mu_table *table, const uint64_t *ids, const float *rows,
+                              size_t count, int64_t timeout_ms, mu_error *ret_error);
+
+typedef struct mu_table_stats {
+    uint64_t rows;
+    uint64_t bytes; /* of the servers' memory, without backups */
+} mu_table_stats;
+
+/* How large a table is. Each partition is as it was at a moment of its own. */
+MU_EXPORT int mu_table_get_stats(mu_table *table, int64_t timeout_ms, mu_error *ret_error,
+                                 mu_table_stats *ret_stats);
+
+/* Takes some rows of a table; `rows` has mu_table_dim() numbers for each id. Not 0: the
+ * end, which mu_table_export returns. */
+typedef int (*mu_table_export_fn)(void *user, const uint64_t *ids, const float *rows,
+                                  size_t count);
+
+/* Give all rows of a table, piece by piece, to a function, on the thread that calls. Each
+ * partition is as it was after one of its writes, while training goes on; no more than a
+ * few pieces are in memory. A row may be given again, when a server was lost meanwhile:
+ * the last time counts. */
+MU_EXPORT int mu_table_export(mu_table *table, mu_table_export_fn function, void *user,
+                              int64_t timeout_ms, mu_error *ret_error);
+
 /* The same as writes of a run: copied by the call, sent when its function has returned 0,
  * and applied once for a closure with MU_CLOSURE_EFFECT_ONCE (variable.h). */
 MU_EXPORT int mu_run_table_apply(mu_run *run, mu_table *table, const uint64_t *ids,
@@ -144,6 +171,8 @@ MU_EXPORT int mu_run_table_apply_at(mu_run *run, mu_table *table, uint64_t time,
                                     size_t count, const mu_optimizer *optimizer);
 MU_EXPORT int mu_run_table_delete(mu_run *run, mu_table *table, const uint64_t *ids,
                                   size_t count);
+MU_EXPORT int mu_run_table_insert(mu_run *run, mu_table *table, const uint64_t *ids,
+                                  const float *rows, size_t count);
 
 #ifdef __cplusplus
 }

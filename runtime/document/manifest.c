@@ -110,6 +110,24 @@ static void write_partitions(const struct mu__manifest *manifest, struct mu__bui
         write_file_sum("windows", MU__MANIFEST_WINDOWS_FILE, &manifest->windows, out);
 }
 
+static void write_tables(const struct mu__manifest *manifest, struct mu__build *out)
+{
+    if (manifest->tables_count == 0)
+        return;
+    mu__build_add(out, "\"tables\": [");
+    for (size_t i = 0; i < manifest->tables_count; i++) {
+        const struct mu__manifest_table *table = &manifest->tables[i];
+
+        mu__build_add(out, i == 0 ? "\n {\"name\": " : ",\n {\"name\": ");
+        mu__build_json(out, table->name, strlen(table->name));
+        mu__build_format(out, ", \"rows\": \"%" PRIu64 "\", \"form\": \"", table->rows);
+        for (uint32_t k = 0; k < table->form_bytes; k++)
+            mu__build_format(out, "%02x", table->form[k]);
+        mu__build_add(out, "\"}");
+    }
+    mu__build_add(out, "],\n");
+}
+
 static void write_values(const struct mu__manifest *manifest, const char *values,
                          struct mu__build *out)
 {
@@ -185,6 +203,7 @@ void mu__manifest_write(const struct mu__crc32c *crc, const struct mu__manifest 
                      format_name, VERSION, manifest->step);
     write_files(manifest, out);
     write_partitions(manifest, out);
+    write_tables(manifest, out);
     write_file_sum("index", MU__MANIFEST_INDEX_FILE, &manifest->index, out);
     write_values(manifest, values, out);
     write_variables(manifest, out);
@@ -507,6 +526,56 @@ static int read_partitions(struct manifest_reader *reader, const cJSON *root)
     return 0;
 }
 
+static bool read_hex_bytes(const char *text, struct mu__manifest_table *table)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t length = strlen(text);
+
+    if (length == 0 || length % 2 != 0 || length > 2 * sizeof table->form ||
+        strspn(text, digits) != length)
+        return false;
+    table->form_bytes = (uint32_t)(length / 2);
+    for (size_t i = 0; i < length; i += 2)
+        table->form[i / 2] = (uint8_t)((strchr(digits, text[i]) - digits) << 4 |
+                                       (strchr(digits, text[i + 1]) - digits));
+    return true;
+}
+
+static bool read_table(const cJSON *entry, struct mu__manifest_table *table)
+{
+    const cJSON *name = find_manifest_member(entry, "name");
+    const cJSON *form = find_manifest_member(entry, "form");
+
+    if (!cJSON_IsString(name) || strlen(name->valuestring) > MU__MANIFEST_NAME_MAX ||
+        !cJSON_IsString(form) || !read_text64(entry, "rows", &table->rows))
+        return false;
+    MU__COPY_TEXT(table->name, name->valuestring);
+    return read_hex_bytes(form->valuestring, table);
+}
+
+static int read_tables(struct manifest_reader *reader, const cJSON *root)
+{
+    struct mu__manifest *manifest = &reader->manifest;
+    const cJSON *list = find_manifest_member(root, "tables");
+    int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : -(list != NULL);
+
+    if (count < 0 || count > MU__MANIFEST_TABLES_MAX)
+        return refuse_manifest(reader->error, "\"tables\" is no list of at most %d",
+                               MU__MANIFEST_TABLES_MAX);
+    manifest->tables = calloc((size_t)count + 1, sizeof *manifest->tables);
+    if (manifest->tables == NULL)
+        return -MU_ENOMEM;
+    for (const cJSON *entry = list == NULL ? NULL : list->child; entry != NULL;
+         entry = entry->next) {
+        struct mu__manifest_table *at = &manifest->tables[manifest->tables_count++];
+
+        if (!read_table(entry, at) ||
+            (manifest->tables_count > 1 && strcmp(at[-1].name, at->name) >= 0))
+            return refuse_manifest(reader->error, "a table is malformed");
+    }
+    return 0;
+}
+
 static int read_values(struct manifest_reader *reader, const cJSON *root)
 {
     struct mu__manifest *manifest = &reader->manifest;
@@ -556,6 +625,8 @@ static int read_manifest_root(struct manifest_reader *reader, const cJSON *root)
         rv = check_part_files(reader);
     if (rv == 0)
         rv = read_partitions(reader, root);
+    if (rv == 0)
+        rv = read_tables(reader, root);
     return rv == 0 ? read_values(reader, root) : rv;
 }
 
@@ -614,6 +685,7 @@ void mu__manifest_done(struct mu__manifest *manifest)
     free(manifest->variables);
     free(manifest->parts);
     free(manifest->partitions);
+    free(manifest->tables);
     mu_value_free(manifest->values);
     *manifest = (struct mu__manifest){0};
 }

@@ -22,6 +22,11 @@
  * sum: the running sum of what came of them. The tensor "7" of U8 in the file of windows
  * has what partition 7 had applied (actors/ps/windows.h), unless that is nothing.
  *
+ * "tables", missing when there are none, by ascending names: {"name": "emb", "rows": "7",
+ * "form": "00ff"}; the form is as servers have it, packed
+ * (actors/ps/tables/table_writes.h), in hex. Their rows are tensors among the variables:
+ * actors/ps/tables/table_columns.h.
+ *
  * "values" (value_json.h) is missing when JSON cannot hold them; then "packed_values" is
  * {"file": "values.safetensors", "bytes": 90, "crc32c": 5, "head_bytes": 6, "tail_bytes":
  * 7}: of a file with one tensor of U8, whose content is the packed value's tail, filled
@@ -34,6 +39,8 @@
 
 enum {
     MU__MANIFEST_NAME_MAX = 255,
+    MU__MANIFEST_TABLES_MAX = 4096,
+    MU__MANIFEST_FORM_MAX = 512,
     MU__MANIFEST_FILE_BYTES = 32, /* of a file's name, with its zero */
     MU__MANIFEST_FILES_MAX = 99999,
     MU__MANIFEST_VARIABLES_MAX = 1 << 20,
@@ -79,6 +86,13 @@ struct mu__manifest_variable {
     size_t parts_from; /* in the manifest's parts */
 };
 
+struct mu__manifest_table {
+    char name[MU__MANIFEST_NAME_MAX + 1];
+    uint64_t rows;
+    uint32_t form_bytes;
+    uint8_t form[MU__MANIFEST_FORM_MAX];
+};
+
 struct mu__manifest_sum {
     uint64_t bytes;
     uint32_t crc;
@@ -92,6 +106,8 @@ struct mu__manifest {
     size_t variables_count;
     struct mu__manifest_part *parts;
     size_t parts_count;
+    struct mu__manifest_table *tables; /* by name */
+    size_t tables_count;
     struct mu__manifest_partition *partitions;
     size_t partitions_count;
     struct mu__manifest_sum windows; /* bytes 0: there is no such file */

@@ -1,6 +1,7 @@
 #include "actors/ps/tables/table_part.h"
 
 #include "actors/partitions.h"
+#include "actors/ps/tables/table_copies.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -85,6 +86,7 @@ static void discharge_bytes(struct mu__table *table, uint64_t bytes)
 
 void mu__table_done(struct mu__table *table)
 {
+    assert(mu__list_is_empty(&table->copies));
     for (uint32_t i = 0; i < table->slabs_count; i++)
         free(table->slabs[i]);
     free(table->slabs);
@@ -126,6 +128,13 @@ uint32_t mu__table_row_time(const struct mu__table *table, const unsigned char *
 
     memcpy(&time, row + table->row_bytes - sizeof time, sizeof time);
     return time;
+}
+
+/* The bytes of a row are about to change. */
+static void will_change(struct mu__table *table, uint32_t row)
+{
+    if (!mu__list_is_empty(&table->copies))
+        mu__table_copies_keep(table, row);
 }
 
 static float *floats_of(unsigned char *row)
@@ -377,6 +386,17 @@ int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
     return rv;
 }
 
+int mu__table_reserve_row(struct mu__table *table, uint64_t id, mu_error *ret_error)
+{
+    uint64_t rows = table->rows + table->reserved +
+                    (find_id_row(table, id, hash_in(table, id)) == NONE);
+    int rv = reserve_rows(table, rows, ret_error);
+
+    if (rv == 0)
+        table->reserved = rows - table->rows;
+    return rv;
+}
+
 void mu__table_unreserve(struct mu__table *table)
 {
     table->reserved = 0;
@@ -464,6 +484,7 @@ static uint32_t append_row(struct mu__table *table, uint64_t id, uint32_t slot,
     uint32_t row = table->rows++;
 
     assert((uint64_t)row < (uint64_t)table->slabs_count * table->slab_rows);
+    will_change(table, row);
     memcpy(row_at(table, row), &id, sizeof id);
     table->index[slot] = entry_of(hash, row);
     return row;
@@ -501,8 +522,10 @@ static unsigned char *need_row(struct mu__table *table, uint64_t id)
     uint32_t slot = find_entry(table, id, hash);
     unsigned char *row;
 
-    if (table->index[slot] != 0)
+    if (table->index[slot] != 0) {
+        will_change(table, (uint32_t)table->index[slot] - 1);
         return row_at(table, (uint32_t)table->index[slot] - 1);
+    }
     row = row_at(table, append_row(table, id, slot, hash));
     start_row(table, id, row);
     return row;
@@ -650,21 +673,61 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
         last_id = row_id_at(row_at(table, last), 0);
         hash = hash_in(table, last_id);
         table->index[find_entry(table, last_id, hash)] = entry_of(hash, row);
+        will_change(table, row);
         memcpy(row_at(table, row), row_at(table, last), table->row_bytes);
     }
     table->rows--;
     return true;
 }
 
+void mu__table_clear(struct mu__table *table)
+{
+    table->rows = 0;
+    table->state = (struct mu__table_state){0};
+    if (table->index != NULL)
+        memset(table->index, 0, sizeof *table->index << table->index_bits);
+    if (table->candidates.count > 0)
+        memset(table->candidates.buckets, 0,
+               table->candidates.count * sizeof *table->candidates.buckets);
+}
+
+/* A row that no push has made is as old as the last push. */
+static void begin_time(const struct mu__table *table, unsigned char *row)
+{
+    uint32_t time = (uint32_t)table->state.latest;
+
+    if (mu__table_policy_has_time(&table->form.policy) &&
+        mu__table_row_time(table, row) == 0)
+        memcpy(row + table->row_bytes - sizeof time, &time, sizeof time);
+}
+
+uint64_t mu__table_insert(struct mu__table *table, uint64_t id, const void *numbers)
+{
+    unsigned char *row = need_row(table, id);
+
+    mu__candidates_forget(&table->candidates, id);
+    begin_time(table, row);
+    memcpy(floats_of(row), numbers, table->form.dim * sizeof(float));
+    return sample_row(table, row);
+}
+
+uint64_t mu__table_set_row(struct mu__table *table, const unsigned char *copy)
+{
+    memcpy(need_row(table, row_id_at(copy, 0)), copy, table->row_bytes);
+    if (mu__table_policy_has_time(&table->form.policy) &&
+        mu__table_row_time(table, copy) > table->state.latest)
+        table->state.latest = mu__table_row_time(table, copy);
+    return sample_row(table, copy);
+}
+
 int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
                       mu_error *ret_error)
 {
-    uint64_t id = row_id_at(copy, 0);
-    int rv = 0;
+    int rv;
 
-    if (find_id_row(table, id, hash_in(table, id)) == NONE)
-        rv = reserve_rows(table, (uint64_t)table->rows + 1, ret_error);
+    mu__table_unreserve(table);
+    rv = mu__table_reserve_row(table, row_id_at(copy, 0), ret_error);
     if (rv == 0)
-        memcpy(need_row(table, id), copy, table->row_bytes);
+        (void)mu__table_set_row(table, copy);
     return rv;
 }

@@ -17,6 +17,7 @@
 #include "actors/ps/tables/candidates.h"
 #include "actors/ps/tables/initial_row.h"
 #include "actors/ps/tables/table_policy.h"
+#include "runtime/base/list.h"
 
 enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };
 
@@ -69,6 +70,7 @@ struct mu__table {
     unsigned char **slabs;
     uint32_t slabs_count;
     uint32_t slabs_room;
+    struct mu__list copies; /* that are being read (table_copies.h) */
 };
 
 /* The form was checked. */
@@ -90,6 +92,9 @@ void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t c
 int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
                       mu_error *ret_error);
 void mu__table_unreserve(struct mu__table *table);
+
+/* The same for one row that is set, whatever the policy says of pushes. */
+int mu__table_reserve_row(struct mu__table *table, uint64_t id, mu_error *ret_error);
 
 /* Apply gradients of ids that are in rising order, each once (mu__table_sum_duplicates);
  * they were reserved. The rule is of the kind of the table's; if it has no step, that of
@@ -118,12 +123,21 @@ int mu__table_sum_duplicates(const void *ids, const void *gradients, uint32_t co
 /* Delete a row; false: there is none. The last row takes its number. */
 bool mu__table_delete(struct mu__table *table, uint64_t id);
 
+/* Delete all rows; their memory is kept for others. */
+void mu__table_clear(struct mu__table *table);
+
 /* A row as it is, for copies: the id, the count of pushes, then the row and the slots,
  * and the time, if rows have one. Those of one slab, `slab_rows` of them, follow each
  * other. */
 const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t row);
 
-/* Set a row to such a copy. -MU_EEXHAUSTED, -MU_ENOMEM. */
+/* Set the numbers of an id's row, for which there is memory; slots and pushes stay as
+ * they are, or begin. Returns a sum of what came of it. */
+uint64_t mu__table_insert(struct mu__table *table, uint64_t id, const void *numbers);
+
+/* Set a row to such a copy, for which there is memory, and return a sum of it; or get the
+ * memory. -MU_EEXHAUSTED, -MU_ENOMEM. */
+uint64_t mu__table_set_row(struct mu__table *table, const unsigned char *copy);
 int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
                       mu_error *ret_error);
 

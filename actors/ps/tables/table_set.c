@@ -1,6 +1,7 @@
 #include "actors/ps/tables/table_set.h"
 
 #include "actors/partitions.h"
+#include "actors/ps/tables/row_writes.h"
 #include "actors/ps/variable_store.h"
 
 #include <assert.h>
@@ -267,6 +268,10 @@ int mu__tables_check(struct mu__table_set *set, const struct mu__table_write *wr
         return check_push(set, write, ret_error);
     case MU__WRITE_TABLE_EXPIRE:
         return check_expire(set, write, ret_error);
+    case MU__WRITE_TABLE_CLEAR:
+    case MU__WRITE_TABLE_ROWS:
+    case MU__WRITE_TABLE_INSERT:
+        return mu__row_write_check(mu__tables_find(set, write->id), write, ret_error);
     default:
         assert(write->operation == MU__WRITE_TABLE_DELETE);
         return check_delete(set, write, ret_error);
@@ -322,6 +327,12 @@ void mu__tables_apply(struct mu__table_set *set, const struct mu__table_write *w
         break;
     case MU__WRITE_TABLE_EXPIRE:
         table->last = apply_expire(table, write->data);
+        break;
+    case MU__WRITE_TABLE_CLEAR:
+    case MU__WRITE_TABLE_ROWS:
+    case MU__WRITE_TABLE_INSERT:
+        table->last = mu__row_write_apply(table, write);
+        set->may_sweep |= mu__table_policy_sweeps(&table->part.form.policy);
         break;
     default:
         table->last = apply_delete(table, write->data);

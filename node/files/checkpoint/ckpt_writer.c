@@ -40,6 +40,7 @@ struct mu__ckpt_writer {
     size_t parts_room;
     size_t manifest_parts_room;
     size_t variables_room;
+    size_t tables_room;
     int *fds;                /* of the files; NULL before the first content */
     struct mu__build values; /* JSON; size 0: none */
 };
@@ -137,6 +138,27 @@ int mu__ckpt_writer_declare(struct mu__ckpt_writer *writer,
     writer->parts[count] = (struct written_part){
         .file = part->file, .variable = manifest->variables_count - 1};
     manifest->parts_count++;
+    return 0;
+}
+
+int mu__ckpt_writer_add_table(struct mu__ckpt_writer *writer, const char *name,
+                              uint64_t rows, struct mu__view form, mu_error *ret_error)
+{
+    struct mu__manifest *manifest = &writer->manifest;
+    struct mu__manifest_table *table;
+
+    assert(form.size <= sizeof table->form);
+    if (manifest->tables_count == MU__MANIFEST_TABLES_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "a checkpoint has at most %d tables",
+                            MU__MANIFEST_TABLES_MAX);
+    if (!MU__ARRAY_RESERVE(&manifest->tables, &writer->tables_room,
+                           manifest->tables_count, PARTS_FIRST))
+        return no_memory_to_write(ret_error);
+    table = &manifest->tables[manifest->tables_count++];
+    *table = (struct mu__manifest_table){.rows = rows, .form_bytes = form.size};
+    (void)snprintf(table->name, sizeof table->name, "%s", name);
+    memcpy(table->form, form.data, form.size);
     return 0;
 }
 

@@ -55,6 +55,11 @@ int mu__ckpt_writer_write_partitions(struct mu__ckpt_writer *writer,
                                      const struct mu__ckpt_partition *partitions,
                                      size_t count, mu_error *ret_error);
 
+/* Note a table whose rows are among the tensors: by ascending names, each once, with its
+ * form, packed. -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__ckpt_writer_add_table(struct mu__ckpt_writer *writer, const char *name,
+                              uint64_t rows, struct mu__view form, mu_error *ret_error);
+
 const struct mu__crc32c *mu__ckpt_writer_crc(const struct mu__ckpt_writer *writer);
 
 /* Write the value beside the variables, before the end. */

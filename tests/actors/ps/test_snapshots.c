@@ -330,12 +330,16 @@ TEST_ON(test_copies_are_bounded_like_contents, struct fixture *f, set_up_snapsho
     const struct mu__store_limits limits = {.bytes_max = 32, .snapshots_max = 9};
     struct mu__variable_store *store = mu__store_new(&limits, 1);
 
-    assert_int_equal(mu__snapshot_open(store, &key, (struct mu__view){NULL, 0}, false,
-                                       calloc(1, 33), 33, &f->error),
+    assert_int_equal(mu__snapshot_open(store, &key,
+                                       &(struct mu__snapshot_content){
+                                           .extra = calloc(1, 33), .extra_bytes = 33},
+                                       &f->error),
                      -MU_EEXHAUSTED);
     assert_string_equal(f->error.message, "snapshots have copies of 0 bytes, at most 32");
-    assert_int_equal(mu__snapshot_open(store, &key, (struct mu__view){NULL, 0}, false,
-                                       calloc(1, 32), 32, &f->error),
+    assert_int_equal(mu__snapshot_open(store, &key,
+                                       &(struct mu__snapshot_content){
+                                           .extra = calloc(1, 32), .extra_bytes = 32},
+                                       &f->error),
                      0);
     mu__store_free(store);
 }

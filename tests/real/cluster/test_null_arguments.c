@@ -52,6 +52,15 @@ void null_on_answer(void *user, const mu_kv_response *answer)
     (void)answer;
 }
 
+int null_on_rows(void *user, const uint64_t *ids, const float *rows, size_t count)
+{
+    (void)user;
+    (void)ids;
+    (void)rows;
+    (void)count;
+    return 0;
+}
+
 void null_on_line(void *user, const char *line)
 {
     (void)user;

@@ -223,6 +223,32 @@ static int delete_row(struct waits_env *env, int64_t timeout_ms, mu_error *error
     return mu_table_delete(env->table, &id, 1, timeout_ms, error);
 }
 
+static int insert_row(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_table_insert(env->table, &id, ones, 1, timeout_ms, error);
+}
+
+static int get_table_stats(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    mu_table_stats stats;
+
+    return mu_table_get_stats(env->table, timeout_ms, error, &stats);
+}
+
+static int ignore_rows(void *user, const uint64_t *ids, const float *rows, size_t count)
+{
+    (void)user;
+    (void)ids;
+    (void)rows;
+    (void)count;
+    return 0;
+}
+
+static int export_table(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_table_export(env->table, ignore_rows, NULL, timeout_ms, error);
+}
+
 static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     const struct own *own = env->scene->own;
@@ -285,6 +311,9 @@ static const struct waits_row rows[] = {
     {"mu_table_apply_at", push_at, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_expire", expire_rows, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_delete", delete_row, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_insert", insert_row, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_get_stats", get_table_stats, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_export", export_table, open_table, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_save", save, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_checkpoint_restore", restore, have_checkpoint, LIMITED, UNLIMITED, 0},
 };

@@ -1,0 +1,38 @@
+/* A table's handle, for the other files that write to tables. */
+#ifndef MU_API_OPENED_TABLE_H
+#define MU_API_OPENED_TABLE_H
+
+#include "actors/ps/tables/table_part.h"
+#include "actors/ps/tables/table_writes.h"
+#include "actors/variables/table_calls.h"
+
+#include "muster/table.h"
+
+/* Any thread. */
+struct mu_table {
+    mu_node *node; /* held */
+    uint64_t id;
+    struct mu__table_form form;
+    uint32_t home; /* the partition that knows whether all of it was made */
+    char name[];
+};
+
+/* Open the table with this name and form, creating it; parts that were lost begin anew.
+ * Errors are those of mu_table_open. */
+int mu__table_open_form(mu_node *node, const char *name,
+                        const struct mu__table_form *form, uint64_t deadline_ns,
+                        mu_error *ret_error, mu_table **ret_table);
+
+/* A call without writes; what is appended to call->run.effects is applied by
+ * mu__table_send, which takes it, unless `rv` says why it could not be appended. */
+struct mu__table_call mu__table_make_call(const mu_table *table, int operation,
+                                          uint64_t deadline_ns);
+int mu__table_send(const mu_table *table, struct mu__table_call *call, int rv,
+                   mu_error *ret_error);
+
+/* Delete all rows; set rows to copies (actors/ps/tables/table_columns.h). */
+int mu__table_clear_all(const mu_table *table, uint64_t deadline_ns, mu_error *ret_error);
+int mu__table_set_rows(const mu_table *table, const void *copies, uint32_t count,
+                       uint64_t deadline_ns, mu_error *ret_error);
+
+#endif
