@@ -445,13 +445,13 @@ int mu_table_expire(mu_table *table, uint64_t before, int64_t timeout_ms,
 {
     MU__REQUIRE(ret_error, table);
 
-    struct mu__table_call call = make_table_call(table, MU__TABLE_WRITE_CALL, timeout_ms);
+    struct mu__table_call call = mu__table_make_call(table, MU__TABLE_WRITE_CALL, timeout_ms);
     mu_error error;
     int rv = check_time(before, &error);
 
     if (rv != 0)
         return mu_error_set(ret_error, rv, "table %s: %s", table->name, error.message);
-    return send_writes(table, &call,
+    return mu__table_send(table, &call,
                        add_expire(&call.run.effects, table, (uint32_t)before), ret_error);
 }
 

@@ -236,16 +236,17 @@ static void sum_tables(const struct partition *p, uint64_t *ret_sum, uint64_t *r
 {
     const struct mu__table_set *set = mu__store_tables(p->store);
     struct mu__table_cursor cursor = {.table = 0};
-    struct mu__view rows;
-    uint64_t table;
+    struct mu__table_piece piece;
 
     *ret_sum = 0;
     *ret_rows = 0;
-    while (mu__tables_next_rows(set, &cursor, &table, &rows)) {
-        const struct mu__named_table *at = mu__tables_find(set, table);
+    while (mu__tables_next_piece(set, &cursor, &piece)) {
+        const struct mu__named_table *at = mu__tables_find(set, piece.table);
 
-        *ret_sum += sum_rows(at, rows) * (table | 1);
-        *ret_rows += rows.size / mu__table_row_bytes(&at->part.form);
+        if (piece.kind != MU__PIECE_ROWS)
+            continue;
+        *ret_sum += sum_rows(at, piece.bytes) * (piece.table | 1);
+        *ret_rows += piece.bytes.size / mu__table_row_bytes(&at->part.form);
     }
 }
 

@@ -205,8 +205,7 @@ TEST_ON(test_a_copy_has_no_deleted_row, struct fixture *f, set_set_up, set_tear_
     uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
     struct mu__table_cursor cursor = {.table = 0};
     struct mu__table *part;
-    struct mu__view rows;
-    uint64_t table;
+    struct mu__table_piece piece;
     uint64_t id;
 
     assert_int_equal(check_and_apply(f, MU__WRITE_TABLE_OPEN, bytes,
@@ -217,14 +216,16 @@ TEST_ON(test_a_copy_has_no_deleted_row, struct fixture *f, set_set_up, set_tear_
     for (int i = 0; i < 20; i++)
         assert_int_equal(
             check_and_apply(f, MU__WRITE_TABLE_PUSH, bytes, pack_push(f, bytes)), 0);
-    assert_true(mu__tables_next_rows(&f->set, &cursor, &table, &rows));
+    assert_true(mu__tables_next_piece(&f->set, &cursor, &piece));
     while (part->rows > cursor.left - 1) {
         memcpy(&id, mu__table_row_at(part, part->rows - 1), sizeof id);
         assert_true(mu__table_delete(part, id));
     }
-    while (mu__tables_next_rows(&f->set, &cursor, &table, &rows))
-        for (uint32_t at = 0; at < rows.size; at += part->row_bytes) {
-            memcpy(&id, (const uint8_t *)rows.data + at, sizeof id);
+    while (mu__tables_next_piece(&f->set, &cursor, &piece))
+        for (uint32_t at = 0;
+             piece.kind == MU__PIECE_ROWS && at < piece.bytes.size;
+             at += part->row_bytes) {
+            memcpy(&id, (const uint8_t *)piece.bytes.data + at, sizeof id);
             assert_true(has_row(part, id));
         }
 }
