@@ -5,6 +5,7 @@
  * server in one message; then all of these are applied. The others take the usual way. */
 #include "actors/ps/stream.h"
 
+#include "actors/ps/tables/table_ahead.h"
 #include "actors/ps/tables/write_frame.h"
 
 #include "actors/keep.h"
@@ -45,6 +46,36 @@ static struct mu__msg *message_of(struct framed_message *memory, const struct ta
         .backing = t->msg->backing, .from = t->msg->from, .kind = t->mutation->kind};
     memcpy(msg->body, write, sizeof *write);
     return msg;
+}
+
+/* ---- Rows that are needed soon ---- */
+
+static void add_pushed_ids(const struct ps *ps, const struct mu__effect_write *write,
+                           struct mu__table_ahead *ahead)
+{
+    const struct partition *p = ps->partitions[write->partition];
+    const struct mu__named_table *table =
+        p == NULL || write->operation != MU__WRITE_TABLE_PUSH
+            ? NULL
+            : mu__tables_find(mu__store_tables(p->store), write->variable);
+    struct mu__table_push push;
+
+    if (table != NULL &&
+        mu__table_push_unpack(write->data, table->part.form.dim, &push, NULL) == 0)
+        mu__ahead_add(ahead, &table->part, push.ids, push.count);
+}
+
+/* Ask for the rows of the next writes; returns the number of those behind. */
+static uint32_t fetch_pushed_rows(const struct ps *ps, struct mu__frame_reader reader)
+{
+    struct mu__table_ahead ahead;
+    struct mu__effect_write write;
+
+    ahead.count = ahead.ids = 0;
+    while (mu__ahead_has_room(&ahead) && mu__frame_next(&reader, &write))
+        add_pushed_ids(ps, &write, &ahead);
+    mu__ahead_fetch(&ahead, true);
+    return reader.i;
 }
 
 /* ---- Which way ---- */
@@ -205,11 +236,16 @@ static void begin_by_itself(struct mu__ctx *ctx, struct ps *ps, const struct tak
 static void take_framed_requests(struct mu__ctx *ctx, struct ps *ps, struct taking *t)
 {
     struct mu__frame_reader reader = {t->frame, 0, 0};
+    uint32_t fetched = 0;
     struct mu__effect_write write;
 
     choose_ways(ctx, ps, t);
     send_to_backups(ctx, ps, t);
-    for (uint32_t i = 0; mu__frame_next(&reader, &write); i++) {
+    for (uint32_t i = 0;; i++) {
+        if (i == fetched)
+            fetched = fetch_pushed_rows(ps, reader);
+        if (!mu__frame_next(&reader, &write))
+            return;
         if (t->ways[i] == BY_ITSELF)
             begin_by_itself(ctx, ps, t, &write);
         else if (t->ways[i] != NOT_HERE)
@@ -223,11 +259,17 @@ static void take_framed_records(struct mu__ctx *ctx, struct ps *ps,
                                 const struct taking *t)
 {
     struct mu__frame_reader reader = {t->frame, 0, 0};
+    uint32_t fetched = 0;
     struct mu__effect_write write;
     struct framed_message memory;
 
-    while (mu__frame_next(&reader, &write))
+    for (;;) {
+        if (reader.i == fetched)
+            fetched = fetch_pushed_rows(ps, reader);
+        if (!mu__frame_next(&reader, &write))
+            return;
         mu__stream_take(ctx, ps, t->mutation, message_of(&memory, t, &write));
+    }
 }
 
 void mu__ps_on_effect_writes(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
