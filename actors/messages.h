@@ -136,7 +136,10 @@
     M(212, FILL_TABLE, fill_table, TASK, MU__FILL_TABLE_FIELDS)                       \
     M(213, FILL_ROWS, fill_rows, TASK, MU__FILL_ROWS_FIELDS)                          \
     M(214, OWN_WRITE, own_write, USE, MU__EFFECT_WRITE_FIELDS)                        \
-    M(231, TABLE_SWEEP, table_sweep, TASK, MU__TABLE_SWEEP_FIELDS)
+    M(215, OWN_WRITES, own_writes, USE, MU__EFFECT_WRITES_FIELDS)                     \
+    M(216, EFFECT_WRITES, effect_writes, TASK, MU__EFFECT_WRITES_FIELDS)              \
+    M(217, EFFECTS_WRITTEN, effects_written, TASK, MU__EFFECTS_WRITTEN_FIELDS)        \
+    M(218, TABLE_SWEEP, table_sweep, TASK, MU__TABLE_SWEEP_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

@@ -445,7 +445,8 @@ int mu_table_expire(mu_table *table, uint64_t before, int64_t timeout_ms,
 {
     MU__REQUIRE(ret_error, table);
 
-    struct mu__table_call call = mu__table_make_call(table, MU__TABLE_WRITE_CALL, timeout_ms);
+    struct mu__table_call call =
+        mu__table_make_call(table, MU__TABLE_WRITE_CALL, mu__deadline_in(timeout_ms));
     mu_error error;
     int rv = check_time(before, &error);
 

@@ -46,6 +46,8 @@ enum {
     MU__TABLE_OPEN_LIMIT = 512,      /* an open of a table, packed */
     MU__TABLE_STATE_BYTES = 64,      /* what a part of a table knows besides rows */
     MU__LOOKUP_SPAN_BYTES = 16,
+    MU__FRAME_WRITES_MAX = 1024, /* writes of one EFFECT_WRITES, and answers */
+    MU__FRAME_HEAD_BYTES = 64,
     MU__ADDRESS_MAX = 319 /* of a task, as a URL */
 };
 

@@ -27,6 +27,22 @@
     F(S, OPTIONAL, raw, rows, MU__PIECE_BYTES_MAX) \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
+/* Several EFFECT_WRITE, or OWN_WRITE, to tables: their heads
+ * (actors/ps/tables/write_frame.h), and their data one behind the other. They are taken
+ * one by one. `is_record`: they are records of a primary, and `writer` is whose they
+ * are. */
+#define MU__EFFECT_WRITES_FIELDS(F, S)                                       \
+    F(S, REQUIRED, bytes, heads, MU__FRAME_WRITES_MAX *MU__FRAME_HEAD_BYTES) \
+    F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX)                           \
+    F(S, OPTIONAL, flag, own, 0)                                             \
+    F(S, OPTIONAL, u64, origin, 0)                                           \
+    F(S, OPTIONAL, flag, is_record, 0)                                       \
+    F(S, OPTIONAL, u32, writer, 0)
+
+/* Several EFFECT_WRITTEN that have a token alone, 8 bytes each, the lowest first. */
+#define MU__EFFECTS_WRITTEN_FIELDS(F, S) \
+    F(S, REQUIRED, bytes, tokens, MU__FRAME_WRITES_MAX * 8)
+
 /* After FILL_BEGIN, a FILL_TABLE for each table: an open of it, packed, and its state
  * (actors/ps/tables/table_part.h). After the last FILL_DATA, FILL_ROWS, which the learner
  * answers alike: rows as they are, with their slots, or what `piece` says

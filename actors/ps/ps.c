@@ -123,7 +123,7 @@ static void write_once(struct ps *ps, struct partition *p,
     int rv;
 
     if (mu__writers_check(&p->writers, &id) == MU__APPLIED_BEFORE) {
-        ps->repeated++;
+        ps->written.repeated++;
         return;
     }
     if (mu__store_check_batch(p->store, write, ret_error) != 0)
@@ -222,7 +222,7 @@ static bool is_pending_effect(struct ps *ps, struct partition *p,
     case MU__APPLIED_BEFORE:
         break;
     }
-    ps->repeated++;
+    ps->written.repeated++;
     return false;
 }
 
@@ -248,7 +248,7 @@ static void apply_batch(struct ps *ps, struct partition *p,
     mu__store_apply_batch(p->store, first);
     for (const struct mu__store_write *write = first; write != NULL; write = write->next)
         mu__stream_note(p, mu__store_sample_write(p->store, write));
-    ps->batches++;
+    ps->written.batches++;
 }
 
 /* Stage a piece; the last one applies the batch. A batch refused for lack of room may be
@@ -277,6 +277,17 @@ static void stage_piece(struct ps *ps, struct partition *p,
         mu__staging_reported(&p->staging, node, piece->batch);
 }
 
+static void answer_applied(struct mu__ctx *ctx, struct partition *p, mu__pid to,
+                           uint64_t token)
+{
+    if (p->role != SERVING)
+        return;
+    if (mu__stream_acked(p) < p->record)
+        mu__stream_hold_written(ctx, p, to, token);
+    else
+        mu__written_add(ctx, p->written, to, token);
+}
+
 static void answer_effect(struct mu__ctx *ctx, struct partition *p, mu__pid to,
                           uint64_t token, const struct effect_outcome *outcome)
 {
@@ -288,7 +299,10 @@ static void answer_effect(struct mu__ctx *ctx, struct partition *p, mu__pid to,
         .staged = outcome->staged,
     };
 
-    mu__ps_answer(ctx, p, to, MU__EFFECT_WRITTEN, &body, sizeof body);
+    if (body.code == 0 && !body.again && body.staged == 0)
+        answer_applied(ctx, p, to, token);
+    else
+        mu__ps_answer(ctx, p, to, MU__EFFECT_WRITTEN, &body, sizeof body);
 }
 
 static void apply_effect_write(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -442,6 +456,15 @@ static bool begin_read(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     return true;
 }
 
+void mu__ps_run(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                const struct mutation *mutation, const struct mu__msg *msg)
+{
+    ps->journal.is_refused = false; /* as a replica's record may have been */
+    mutation->apply(ctx, ps, p, msg, msg->from);
+    mu__stream_applied(p);
+    mu__ps_journal_record(ctx, ps, p, mutation, msg);
+}
+
 bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                            struct mu__msg *msg)
 {
@@ -459,10 +482,7 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
         p->record--;
         return false;
     }
-    ps->journal.is_refused = false; /* as a replica's record may have been */
-    mutation->apply(ctx, ps, p, msg, msg->from);
-    mu__stream_applied(p);
-    mu__ps_journal_record(ctx, ps, p, mutation, msg);
+    mu__ps_run(ctx, ps, p, mutation, msg);
     if (mu__store_tables(p->store)->may_sweep)
         mu__ps_sweep_tables(ctx, ps, p);
     return true;
@@ -593,6 +613,7 @@ static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void after_ps_batch(struct mu__ctx *ctx, void *state)
 {
     mu__ps_journal_flush(ctx, state);
+    mu__written_flush(ctx, &((struct ps *)state)->written);
     mu__stream_send_marks(ctx, state);
     mu__ps_report(ctx, state);
 }
@@ -629,6 +650,8 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_WRITE, on_mutation},
     {MU__EFFECT_WRITE, on_mutation},
     {MU__OWN_WRITE, on_mutation},
+    {MU__OWN_WRITES, mu__ps_on_effect_writes},
+    {MU__EFFECT_WRITES, mu__ps_on_effect_writes},
     {MU__CLOCK_SET, on_mutation},
     {MU__CLOCK_GET, mu__ps_on_clock_get},
     {MU__FENCE, on_fence},

@@ -164,8 +164,8 @@ void mu__ps_effects(const void *ps_state, struct mu__ps_effects *ret_effects)
     *ret_effects = (struct mu__ps_effects){
         .origin = ps->fence.origin,
         .epoch = ps->fence.epoch,
-        .batches = ps->batches,
-        .repeated = ps->repeated,
+        .batches = ps->written.batches,
+        .repeated = ps->written.repeated,
     };
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         const struct partition *p = ps->partitions[i];

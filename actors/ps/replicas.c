@@ -204,6 +204,7 @@ struct partition *mu__ps_partition_new(
     p->journaled = UINT64_MAX;
     mu__staging_init(&p->staging, &mu__staging_limits_default);
     p->staging.used = &ps->staged_used;
+    p->written = &ps->written;
     ps->partitions[view->partition] = p;
     return p;
 }

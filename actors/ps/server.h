@@ -5,7 +5,7 @@
  *     stream.c      records to the other replicas, and answers that wait for them
  *     filling.c     a learner gets what a partition holds
  *     snapshots.c   clients read what a partition held at one record, and give it back
- *     tables/           look-ups of rows; tables in copies of a partition
+ *     tables/           look-ups of rows, tables in copies, writes of several partitions
  *     clock_requests.c  clocks: requests, filling, members that are lost
  *     ps_status.c   what the status shows
  *     ps_journal.h  records to a file, and what is read of it at the start
@@ -37,6 +37,7 @@
 #include "actors/ps/staging.h"
 #include "actors/ps/store_snapshots.h"
 #include "actors/ps/tables/table_set.h"
+#include "actors/ps/tables/written.h"
 #include "actors/ps/variable_store.h"
 #include "actors/ps/writers.h"
 
@@ -72,7 +73,8 @@ struct held_message {
     struct mu__list_node node;
     uint64_t record; /* of an answer: it waits for this record */
     mu__pid to;
-    struct mu__msg *msg;
+    struct mu__msg *msg; /* NULL: the write with this token is applied */
+    uint64_t token;
 };
 
 /* A primary's side of a filling; of a learner's only what says so. */
@@ -107,8 +109,9 @@ struct partition {
     uint64_t sum;        /* of what came of all of them */
     struct mu__variable_store *store;
     struct mu__staging staging;
-    struct mu__applied applied; /* effects of runs, */
-    struct mu__writers writers; /* and writes of programs */
+    struct mu__applied applied;      /* effects of runs, */
+    struct mu__writers writers;      /* and writes of programs */
+    struct written_answers *written; /* of all partitions */
     struct stream streams[STREAMS];
     uint64_t *sums;           /* of the last STREAM_RECORDS_MAX; NULL: none were sent */
     struct mu__list held;     /* answers that wait, struct held_message */
@@ -162,9 +165,8 @@ struct ps {
     uint64_t retry_timer; /* 0: not set */
     uint64_t retry_due_ms;
     uint64_t clock_timer; /* 0: not set */
-    uint64_t batches;     /* applied, */
-    uint64_t repeated;    /* and not applied a second time */
     struct ps_journal journal;
+    struct written_answers written;
 };
 
 /* ---- ps.c ---- */

@@ -21,23 +21,38 @@ static struct held_message *first_held(const struct mu__list *list)
     return MU__LIST_FIRST(list, struct held_message, node);
 }
 
+static struct held_message *append_held(struct mu__list *list, uint64_t record,
+                                        mu__pid to)
+{
+    struct held_message *held = calloc(1, sizeof *held);
+
+    if (held == NULL)
+        return NULL;
+    held->record = record;
+    held->to = to;
+    mu__list_append(list, &held->node);
+    return held;
+}
+
+static void log_lost_message(struct mu__ctx *ctx, mu__pid to)
+{
+    mu__log(ctx, MU__LOG_ERROR, "out of memory: a message of node %" PRIu32 " is lost",
+            to.node);
+}
+
 /* Takes `msg`. */
 static void keep_message(struct mu__ctx *ctx, struct mu__list *list, uint64_t record,
                          mu__pid to, struct mu__msg *msg)
 {
-    struct held_message *held = msg == NULL ? NULL : calloc(1, sizeof *held);
+    struct held_message *held = msg == NULL ? NULL : append_held(list, record, to);
 
-    if (held == NULL) {
-        mu__log(ctx, MU__LOG_ERROR,
-                "out of memory: a message of node %" PRIu32 " is lost", to.node);
-        if (msg != NULL)
-            mu__msg_free(ctx, msg);
+    if (held != NULL) {
+        held->msg = msg;
         return;
     }
-    held->record = record;
-    held->to = to;
-    held->msg = msg;
-    mu__list_append(list, &held->node);
+    log_lost_message(ctx, to);
+    if (msg != NULL)
+        mu__msg_free(ctx, msg);
 }
 
 static void drop_messages(struct mu__ctx *ctx, struct mu__list *list)
@@ -46,7 +61,8 @@ static void drop_messages(struct mu__ctx *ctx, struct mu__list *list)
 
     while ((held = first_held(list)) != NULL) {
         mu__list_remove(list, &held->node);
-        mu__msg_free(ctx, held->msg);
+        if (held->msg != NULL)
+            mu__msg_free(ctx, held->msg);
         free(held);
     }
 }
@@ -69,15 +85,34 @@ void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint1
     keep_message(ctx, &p->held, p->record, to, msg);
 }
 
+void mu__stream_hold_written(struct mu__ctx *ctx, struct partition *p, mu__pid to,
+                             uint64_t token)
+{
+    struct held_message *held = append_held(&p->held, p->record, to);
+
+    if (held == NULL)
+        log_lost_message(ctx, to);
+    else
+        held->token = token;
+}
+
+static void send_held(struct mu__ctx *ctx, const struct partition *p,
+                      const struct held_message *held)
+{
+    if (held->msg == NULL)
+        mu__written_add(ctx, p->written, held->to, held->token);
+    else if (mu__send(ctx, held->to, held->msg) != 0)
+        mu__log(ctx, MU__LOG_WARN, "an answer to node %" PRIu32 " was lost",
+                held->to.node);
+}
+
 void mu__stream_release(struct mu__ctx *ctx, struct partition *p)
 {
     struct held_message *held;
 
     while ((held = first_held(&p->held)) != NULL && held->record <= mu__stream_acked(p)) {
         mu__list_remove(&p->held, &held->node);
-        if (mu__send(ctx, held->to, held->msg) != 0)
-            mu__log(ctx, MU__LOG_WARN, "an answer to node %" PRIu32 " was lost",
-                    held->to.node);
+        send_held(ctx, p, held);
         free(held);
     }
 }

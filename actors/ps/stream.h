@@ -65,6 +65,10 @@ void mu__stream_drain(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 void mu__stream_hold(struct mu__ctx *ctx, struct partition *p, mu__pid to, uint16_t kind,
                      const void *body, size_t size);
 
+/* The same for the answer that a write is applied. */
+void mu__stream_hold_written(struct mu__ctx *ctx, struct partition *p, mu__pid to,
+                             uint64_t token);
+
 /* The last record that all have for whom answers wait; the same of replicas alone,
  * without the journal. */
 uint64_t mu__stream_acked(const struct partition *p);
@@ -177,6 +181,14 @@ void mu__snapshots_tick(struct mu__ctx *ctx, struct ps *ps);
 
 /* Answer a VAR_READ of rows by number. */
 void mu__rows_answer(struct mu__ctx *ctx, struct partition *p, const struct mu__msg *msg);
+
+/* ---- tables/frame_writes.c ---- */
+
+/* Apply a message as record p->record, here and in the journal; others have it. */
+void mu__ps_run(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                const struct mutation *mutation, const struct mu__msg *msg);
+
+void mu__ps_on_effect_writes(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* ---- table_requests.c ---- */
 

@@ -19,7 +19,8 @@ struct pending_abandon {
     uint32_t partition;
     uint64_t generation;
     uint64_t snapshot; /* its number; 0: no snapshot, */
-    uint64_t batch;    /* but one with this token; 0: of a call, by the next two */
+    uint64_t batch;    /* but one with this token; 0: of a call, by the last two */
+    bool own;          /* of a program, not of a run */
     uint64_t variable;
     uint64_t transfer;
 };
@@ -29,6 +30,7 @@ static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abando
     const struct mu__effect_write batch = {.token = abandon->batch,
                                            .batch = abandon->batch,
                                            .operation = MU__WRITE_ABANDON,
+                                           .own = abandon->own,
                                            .partition = abandon->partition,
                                            .generation = abandon->generation};
     const struct mu__var_write body = {
@@ -45,7 +47,9 @@ static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abando
     if (abandon->snapshot != 0)
         return mu__send_body(ctx, abandon->to, MU__SNAPSHOT_CLOSE, &close, sizeof close);
     if (abandon->batch != 0)
-        return mu__send_body(ctx, abandon->to, MU__EFFECT_WRITE, &batch, sizeof batch);
+        return mu__send_body(ctx, abandon->to,
+                             abandon->own ? MU__OWN_WRITE : MU__EFFECT_WRITE, &batch,
+                             sizeof batch);
     return mu__send_body(ctx, abandon->to, MU__VAR_WRITE, &body, sizeof body);
 }
 
@@ -95,6 +99,7 @@ void mu__vars_abandon_batch(struct mu__ctx *ctx, struct variables *v,
     struct pending_abandon abandon = abandon_at(v, batch->partition);
 
     abandon.batch = batch->token;
+    abandon.own = batch->op->writer.table != NULL;
     report_abandon(ctx, v, &abandon);
 }
 

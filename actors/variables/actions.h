@@ -89,8 +89,7 @@ struct flight *mu__vars_find_flight(const struct variables *v, const struct mu__
 bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg,
                                   uint64_t token, struct flight *ret_flight);
 
-/* Send to all servers what fits into their windows; after an event, to the server that it
- * came from, or to all. */
+/* Send what fits into the windows, to all servers, or to that of an event and all. */
 void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v);
 void mu__vars_go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server);
 
@@ -98,6 +97,7 @@ void mu__vars_go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server);
 
 void mu__vars_on_effects_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__vars_on_effects_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__vars_wake_resting(struct mu__ctx *ctx, struct variables *v);
 void mu__vars_check_timeouts(struct mu__ctx *ctx, struct variables *v);
 

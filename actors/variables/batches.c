@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ACTIVE_MAX = 4 }; /* large batches under way with one server */
+enum {
+    ACTIVE_MAX = 4,             /* large batches under way with one server */
+    FRAMED_WRITES_MAX = 64,     /* of a batch of several that goes in one message, */
+    FRAMED_BYTES_MAX = 64 << 10 /* and their bytes */
+};
 
 _Static_assert(ACTIVE_MAX *MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
                "what servers have not told of would fill the window");
@@ -95,8 +99,14 @@ static int need_batch(struct variables *v, struct operation *op, uint32_t partit
         (void)mu__list_pop(&v->spares.batches);
     if (batch == NULL)
         return -MU_ENOMEM;
-    *batch = (struct write_batch){
-        .partition = partition, .queue = SINGLES, .op = op, .sibling = op->batches};
+    *batch = (struct write_batch){.partition = partition,
+                                  .queue = SINGLES,
+                                  .is_of_tables = true,
+                                  .op = op,
+                                  .sibling = op->batches,
+                                  .link = &op->batches};
+    if (op->batches != NULL)
+        op->batches->link = &batch->sibling;
     op->batches = batch;
     placement->planned = batch;
     return 0;
@@ -107,6 +117,14 @@ static uint32_t piece_max(const struct mu__effect *write)
     return write->piece == 0 ? MU__PIECE_BYTES_MAX : write->piece;
 }
 
+static bool is_of_one_message(const struct write_batch *batch)
+{
+    if (batch->writes_count == 1)
+        return batch->first->size <= piece_max(batch->first);
+    return batch->is_of_tables && batch->writes_count <= FRAMED_WRITES_MAX &&
+           batch->bytes <= FRAMED_BYTES_MAX;
+}
+
 static void plan_write(struct write_batch *batch, struct mu__effect *write)
 {
     if (batch->first == NULL)
@@ -115,7 +133,9 @@ static void plan_write(struct write_batch *batch, struct mu__effect *write)
         batch->last->next = write;
     batch->last = write;
     batch->writes_count++;
-    if (batch->writes_count > 1 || write->size > piece_max(write))
+    batch->bytes += write->size;
+    batch->is_of_tables = batch->is_of_tables && mu__write_is_of_table(write->operation);
+    if (!is_of_one_message(batch))
         batch->queue = LARGES;
 }
 
@@ -188,7 +208,8 @@ static void fill_number(struct mu__ctx *ctx, struct variables *v,
         body->own ? mu__vars_settled(v, batch->partition) : effects->effects_done;
 }
 
-static void fill_piece(const struct write_batch *batch, struct mu__effect_write *body)
+void mu__vars_fill_piece(struct mu__ctx *ctx, struct variables *v,
+                         const struct write_batch *batch, struct mu__effect_write *body)
 {
     const struct mu__effect *at = batch->at;
     uint32_t size = piece_size(batch);
@@ -203,10 +224,12 @@ static void fill_piece(const struct write_batch *batch, struct mu__effect_write 
     body->rule = at->rule;
     body->before = batch->pieces;
     body->partition = batch->partition;
+    body->generation = v->placements[batch->partition].generation;
+    fill_number(ctx, v, batch, body);
 }
 
-/* Go behind the piece that was sent; false when it was the last. */
-static bool move_on(struct variables *v, struct write_batch *batch, struct flight *flight)
+bool mu__vars_move_on(struct variables *v, struct write_batch *batch,
+                      struct flight *flight)
 {
     uint32_t size = piece_size(batch);
     uint32_t weight = (uint32_t)mu__effect_weight(size);
@@ -222,36 +245,31 @@ static bool move_on(struct variables *v, struct write_batch *batch, struct fligh
     return --batch->writes_left > 0;
 }
 
-/* The flight of a batch, which begins with its first piece. NULL: out of memory. */
-static struct flight *need_flight(struct variables *v, struct write_batch *batch)
+struct flight *mu__vars_begin_batch(struct variables *v, struct write_batch *batch)
 {
     struct flight *flight;
 
     if (batch->token != 0)
         return mu__vars_flight_of(v, batch->token);
     flight = mu__vars_flight_new(v, batch->partition, batch->queue, MU__EFFECT_WRITTEN);
-    if (flight != NULL) {
-        flight->batch = batch;
-        batch->token = flight->token;
-    }
+    if (flight == NULL)
+        return NULL;
+    flight->batch = batch;
+    batch->token = flight->token;
+    if (batch->op->run->effects.effect == 0 && batch->numbered.first == 0)
+        mu__vars_number(v, batch->partition, &batch->numbered, 1);
     return flight;
 }
 
 static int send_piece_of(struct mu__ctx *ctx, struct variables *v,
-                         struct write_batch *batch, const struct flight *flight)
+                         const struct write_batch *batch, const struct flight *flight)
 {
     uint16_t kind = batch->op->writer.table != NULL ? MU__OWN_WRITE : MU__EFFECT_WRITE;
     struct mu__msg *msg = flight == NULL ? NULL : mu__msg_new(ctx, kind);
-    struct mu__effect_write *body;
 
     if (msg == NULL)
         return -MU_ENOMEM;
-    body = mu__body(msg);
-    if (batch->op->run->effects.effect == 0 && batch->numbered.first == 0)
-        mu__vars_number(v, batch->partition, &batch->numbered, 1);
-    fill_piece(batch, body);
-    fill_number(ctx, v, batch, body);
-    body->generation = v->placements[batch->partition].generation;
+    mu__vars_fill_piece(ctx, v, batch, mu__body(msg));
     return mu__send_borrowed(ctx, pid_of(v, flight->server), msg);
 }
 
@@ -282,11 +300,14 @@ int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index
 
     if (batch == NULL)
         return 0;
-    flight = need_flight(v, batch);
+    if (queue == SINGLES && batch->is_of_tables)
+        return mu__vars_send_frame(ctx, v, index);
+    flight = mu__vars_begin_batch(v, batch);
     rv = send_piece_of(ctx, v, batch, flight);
     if (rv == 0) {
-        mu__vars_put_batch_last(
-            move_on(v, batch, flight) ? &server->active : &server->flying, batch);
+        mu__vars_put_batch_last(mu__vars_move_on(v, batch, flight) ? &server->active
+                                                                   : &server->flying,
+                                batch);
         return 1;
     }
     if (batch->pieces == 0)

@@ -1,6 +1,7 @@
 /* Batches: what a run writes to one partition.
  *
- * A batch of a single message is never active:
+ * A batch of a single message is never active; those of tables go several in one
+ * (write_frames.c):
  *
  *     SINGLES ----------------------------> FLYING --> (answered)
  *     LARGES --> ACTIVE (piece by piece) ---^  |
@@ -14,11 +15,14 @@
 struct write_batch {
     struct mu__list_node node;   /* in the list `in` */
     struct mu__list *in;         /* NULL: in none, since it was answered */
-    struct write_batch *sibling; /* the next of the same run */
+    struct write_batch *sibling; /* the next of the same run, */
+    struct write_batch **link;   /* and what points to this one */
     struct operation *op;
     uint32_t partition;
     enum queue queue;
     uint32_t writes_count;
+    uint64_t bytes;           /* of their data */
+    bool is_of_tables;        /* all of them are */
     struct mu__effect *first; /* its writes follow each other */
     struct mu__effect *last;
     struct numbered numbered;    /* if its run has no effect number */
@@ -84,6 +88,23 @@ void mu__vars_rewind_batch(struct variables *v, struct write_batch *batch);
  * 1: it was sent, or its run has failed; or the code of a failure that passes. */
 int mu__vars_send_batch(struct mu__ctx *ctx, struct variables *v, uint32_t index,
                         enum queue queue);
+
+/* The flight of a batch, which begins with its first piece. NULL: out of memory. */
+struct flight *mu__vars_begin_batch(struct variables *v, struct write_batch *batch);
+
+/* The message of the next piece of a batch that has begun. */
+void mu__vars_fill_piece(struct mu__ctx *ctx, struct variables *v,
+                         const struct write_batch *batch, struct mu__effect_write *body);
+
+/* Go behind the piece that was sent; false when it was the last. */
+bool mu__vars_move_on(struct variables *v, struct write_batch *batch,
+                      struct flight *flight);
+
+/* ---- write_frames.c ---- */
+
+/* Send SINGLES of tables, of which there are some, as many as go in one message; as
+ * mu__vars_send_batch. */
+int mu__vars_send_frame(struct mu__ctx *ctx, struct variables *v, uint32_t index);
 
 /* ---- runs.c ---- */
 

@@ -3,6 +3,7 @@
 #include "actors/variables/batches.h"
 
 #include "actors/worker/function_run.h"
+#include "runtime/base/byte_order.h"
 
 #include <stdlib.h>
 
@@ -112,11 +113,10 @@ static void complete_batch(struct mu__ctx *ctx, struct variables *v,
                            struct write_batch *batch)
 {
     struct operation *op = batch->op;
-    struct write_batch **link = &op->batches;
 
-    while (*link != batch)
-        link = &(*link)->sibling;
-    *link = batch->sibling;
+    *batch->link = batch->sibling;
+    if (batch->sibling != NULL)
+        batch->sibling->link = batch->link;
     free_write_batch(v, batch);
     if (op->batches == NULL)
         finish_run(ctx, v, op);
@@ -309,6 +309,49 @@ void mu__vars_on_effect_written(struct mu__ctx *ctx, void *state, struct mu__msg
         }
     }
     mu__vars_go_on(ctx, v, server);
+}
+
+/* NULL: it has ended, or the answer comes from elsewhere. */
+static struct flight *find_batch_flight(const struct variables *v,
+                                        const struct mu__msg *msg, uint64_t token)
+{
+    struct flight *flight = mu__vars_flight_of(v, token);
+
+    if (flight == NULL || flight->answer != MU__EFFECT_WRITTEN ||
+        !mu__pid_equal(pid_of(v, flight->server), msg->from))
+        return NULL;
+    return flight;
+}
+
+static void end_applied(struct mu__ctx *ctx, struct variables *v, struct flight *flight)
+{
+    struct write_batch *batch = flight->batch;
+
+    mu__vars_end_flight(v, flight);
+    if (batch == NULL)
+        return;
+    batch->token = 0;
+    mu__vars_take_out_batch(batch);
+    complete_batch(ctx, v, batch);
+}
+
+void mu__vars_on_effects_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct variables *v = state;
+    const struct mu__effects_written *body = mu__body(msg);
+    uint32_t server = UINT32_MAX;
+
+    for (uint32_t at = 0; at + 8 <= body->tokens.size; at += 8) {
+        uint64_t token = mu__load_little64((const uint8_t *)body->tokens.data + at);
+        struct flight *flight = find_batch_flight(v, msg, token);
+
+        if (flight == NULL)
+            continue;
+        server = flight->server;
+        end_applied(ctx, v, flight);
+    }
+    if (server != UINT32_MAX)
+        mu__vars_go_on(ctx, v, server);
 }
 
 /* ---- Timers, and servers that go down ---- */

@@ -453,6 +453,7 @@ static const struct mu__handler handlers[] = {
     {MU__VAR_DATA, on_data},
     {MU__VAR_WRITTEN, on_written},
     {MU__EFFECT_WRITTEN, mu__vars_on_effect_written},
+    {MU__EFFECTS_WRITTEN, mu__vars_on_effects_written},
     {MU__SNAPSHOT_OPENED, mu__vars_on_snapshot_opened},
     {MU__CLOCK_PASSED, mu__vars_on_clock_passed},
     {MU__CLOCK_STATE, mu__vars_on_clock_state},

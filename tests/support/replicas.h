@@ -5,6 +5,7 @@
 
 #include "actors/ps/ps.h"
 #include "actors/ps/variable_store.h"
+#include "runtime/base/byte_order.h"
 #include "tests/support/net.h"
 #include "tests/support/test.h"
 
@@ -120,6 +121,18 @@ static inline void on_effect_written(struct mu__ctx *ctx, void *state,
     (void)add_answer(msg->kind, body->token, body->code + 1000 * body->again);
 }
 
+static inline void on_effects_written(struct mu__ctx *ctx, void *state,
+                                      struct mu__msg *msg)
+{
+    const struct mu__effects_written *body = mu__body(msg);
+
+    (void)ctx;
+    (void)state;
+    for (uint32_t at = 0; at < body->tokens.size; at += 8)
+        (void)add_answer(msg->kind,
+                         mu__load_little64((const uint8_t *)body->tokens.data + at), 0);
+}
+
 static inline void on_serves(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__serves *body = mu__body(msg);
@@ -139,7 +152,8 @@ static inline void on_serves(struct mu__ctx *ctx, void *state, struct mu__msg *m
 static const struct mu__handler client_handlers[] = {
     {MU__VAR_OPENED, on_opened},   {MU__VAR_DATA, on_data},
     {MU__VAR_WRITTEN, on_written}, {MU__EFFECT_WRITTEN, on_effect_written},
-    {MU__TABLE_ROWS, on_rows},     {MU__SERVES, on_serves},
+    {MU__TABLE_ROWS, on_rows},     {MU__EFFECTS_WRITTEN, on_effects_written},
+    {MU__SERVES, on_serves},
 };
 
 static const struct mu__behavior client_behavior = {

@@ -186,8 +186,8 @@ static uint32_t finish_partitions(struct mu__ctx *ctx, struct ps *ps)
         p->journaled = p->record;
         count++;
     }
-    ps->batches = 0;
-    ps->repeated = 0;
+    ps->written.batches = 0;
+    ps->written.repeated = 0;
     return count;
 }
 

@@ -415,19 +415,58 @@ static void hash_batch(const struct mu__table *table, const void *ids, uint32_t 
     }
 }
 
-/* The row that an id has most likely: its first bytes are asked for. */
-static void prefetch_row(const struct mu__table *table, uint64_t hash, uint32_t bytes)
+/* The row that an id has most likely. */
+static uint32_t guess_row(const struct mu__table *table, uint64_t hash)
 {
     uint32_t slot = slot_of(table, hash);
-    const unsigned char *row;
 
     while (table->index[slot] != 0 && !is_tagged(table->index[slot], hash))
         slot = (slot + 1) & mask_of(table);
-    if (table->index[slot] == 0)
+    return (uint32_t)table->index[slot] - 1;
+}
+
+/* Its first bytes are asked for. */
+static void prefetch_row(const struct mu__table *table, uint64_t hash, uint32_t bytes)
+{
+    uint32_t number = guess_row(table, hash);
+    const unsigned char *row;
+
+    if (number == NONE)
         return;
-    row = row_at(table, (uint32_t)table->index[slot] - 1);
+    row = row_at(table, number);
     for (uint32_t at = 0; at < bytes; at += 64)
         __builtin_prefetch(row + at);
+    __builtin_prefetch(row + bytes - 1);
+}
+
+void mu__table_prefetch_index(const struct mu__table *table, const void *ids,
+                              uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        __builtin_prefetch(
+            &table->index[slot_of(table, hash_in(table, row_id_at(ids, i)))]);
+}
+
+void mu__table_prefetch_slabs(const struct mu__table *table, const void *ids,
+                              uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t row = guess_row(table, hash_in(table, row_id_at(ids, i)));
+
+        if (row != NONE)
+            __builtin_prefetch(&table->slabs[row / table->slab_rows]);
+    }
+}
+
+void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
+                             uint32_t count, bool with_slots)
+{
+    uint32_t bytes = with_slots
+                         ? table->row_bytes
+                         : MU__TABLE_ROW_HEAD + table->form.dim * (uint32_t)sizeof(float);
+
+    for (uint32_t i = 0; i < count; i++)
+        prefetch_row(table, hash_in(table, row_id_at(ids, i)), bytes);
 }
 
 static void put_unknown_row(const struct mu__table *table, uint64_t id,
@@ -555,18 +594,24 @@ static unsigned char *find_or_admit_row(struct mu__table *table, uint64_t id)
     return NULL;
 }
 
-/* The bits of what became of a row, in which each word counts by its place. */
+/* The bits of what became of a row, in which each word counts by its place. Four sums do
+ * not wait for each other. */
 static uint64_t sample_row(const struct mu__table *table, const unsigned char *row)
 {
-    uint64_t sum = 0;
+    uint64_t sums[4] = {0, 0, 0, 0};
+    uint32_t words = table->row_bytes / (uint32_t)sizeof(uint32_t);
+    uint32_t word;
 
-    for (uint32_t at = 0; at < table->row_bytes; at += sizeof(uint32_t)) {
-        uint32_t word;
-
-        memcpy(&word, row + at, sizeof word);
-        sum = sum * UINT64_C(0x9E3779B97F4A7C15) + word;
+    for (uint32_t i = 0; i + 4 <= words; i += 4)
+        for (uint32_t k = 0; k < 4; k++) {
+            memcpy(&word, row + (i + k) * sizeof word, sizeof word);
+            sums[k] = sums[k] * UINT64_C(0x9E3779B97F4A7C15) + word;
+        }
+    for (uint32_t i = words / 4 * 4; i < words; i++) {
+        memcpy(&word, row + i * sizeof word, sizeof word);
+        sums[0] = sums[0] * UINT64_C(0x9E3779B97F4A7C15) + word;
     }
-    return sum;
+    return sums[0] + 3 * sums[1] + 5 * sums[2] + 7 * sums[3];
 }
 
 /* One more push of a row. */

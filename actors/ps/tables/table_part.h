@@ -86,6 +86,15 @@ int mu__table_make_candidates(struct mu__table *table, mu_error *ret_error);
 void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
                       void *rows);
 
+/* Ask for what tells where the rows of ids are, in two steps; then for the rows, with
+ * their slots or without. There is an index. */
+void mu__table_prefetch_index(const struct mu__table *table, const void *ids,
+                              uint32_t count);
+void mu__table_prefetch_slabs(const struct mu__table *table, const void *ids,
+                              uint32_t count);
+void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
+                             uint32_t count, bool with_slots);
+
 /* Whether there is memory for the rows that a push of these ids makes, besides those that
  * were reserved since mu__table_unreserve, and make it ready: then mu__table_push cannot
  * fail. -MU_EEXHAUSTED, -MU_ENOMEM: nothing has changed. */

@@ -2,6 +2,7 @@
 #include "actors/ps/stream.h"
 
 #include "actors/ps/tables/lookup_spans.h"
+#include "actors/ps/tables/table_ahead.h"
 #include "actors/ps/tables/table_set.h"
 
 #include "actors/keep.h"
@@ -114,6 +115,46 @@ static void answer_span(struct mu__ctx *ctx, const struct ps *ps, struct answeri
     a->first = a->end;
 }
 
+/* Ask for rows of spans from number `i` on, whose first id is `first`. Returns the number
+ * of the next one. */
+static uint32_t fetch_span_rows(const struct ps *ps, const struct mu__table_lookup *body,
+                                uint32_t i, uint32_t first)
+{
+    const uint8_t *ids = (const uint8_t *)body->ids.data + (size_t)first * 8;
+    struct mu__table_ahead ahead;
+    struct mu__lookup_span span;
+
+    ahead.count = ahead.ids = 0;
+    for (; mu__ahead_has_room(&ahead) && i < mu__lookup_spans_count(body->spans) &&
+           mu__lookup_spans_at(body->spans, i, &span);
+         i++) {
+        const struct partition *p =
+            mu__ps_find_serving(ps, span.partition, span.generation);
+        const struct mu__named_table *table =
+            p == NULL ? NULL : mu__tables_find(mu__store_tables(p->store), body->table);
+
+        if (table != NULL)
+            mu__ahead_add(&ahead, &table->part, ids, span.count);
+        ids += (size_t)span.count * 8;
+    }
+    mu__ahead_fetch(&ahead, false);
+    return i;
+}
+
+static void answer_spans(struct mu__ctx *ctx, const struct ps *ps, struct answering *a)
+{
+    uint32_t fetched = 0;
+    struct mu__lookup_span span;
+
+    for (uint32_t i = 0; i < mu__lookup_spans_count(a->body->spans); i++) {
+        if (i == fetched)
+            fetched = fetch_span_rows(ps, a->body, i, a->end);
+        if (mu__lookup_spans_at(a->body->spans, i, &span))
+            answer_span(ctx, ps, a, &span);
+    }
+    send_rows_together(ctx, a);
+}
+
 /* The number of ids; -MU_EINVALID: the spans are not those of the ids, or their rows are
  * too many for one answer. */
 static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
@@ -139,7 +180,6 @@ void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 {
     const struct mu__table_lookup *body = mu__body(msg);
     struct answering a = {.body = body, .from = msg->from};
-    struct mu__lookup_span span;
     uint32_t count = 0;
 
     if (count_ids(body, &count) != 0) {
@@ -153,10 +193,7 @@ void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         refuse_lookup(ctx, &a, 0, count, -MU_ENOMEM, "the server is out of memory");
         return;
     }
-    for (uint32_t i = 0; i < mu__lookup_spans_count(body->spans); i++)
-        if (mu__lookup_spans_at(body->spans, i, &span))
-            answer_span(ctx, state, &a, &span);
-    send_rows_together(ctx, &a);
+    answer_spans(ctx, state, &a);
     free(a.rows);
 }
 

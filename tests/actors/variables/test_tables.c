@@ -218,6 +218,9 @@ TEST_ON(test_rows_of_all_servers, struct fixture *f, set_up_alone, tables_tear_d
     assert_int_equal(push(f, 600, 1), 0);
     look_up(f, 600, 7);
     assert_int_equal(f->net.counts[MU__TABLE_LOOKUP], 3 * SERVERS);
+    assert_int_equal(f->net.counts[MU__OWN_WRITES], SERVERS + 3 + 2 * SERVERS);
+    assert_int_equal(f->net.counts[MU__EFFECTS_WRITTEN], SERVERS + 2 * SERVERS);
+    assert_int_equal(f->net.counts[MU__OWN_WRITE], 0);
 }
 
 TEST_ON(test_a_table_that_was_not_made, struct fixture *f, set_up_alone, tables_tear_down)
@@ -288,6 +291,29 @@ TEST_ON(test_a_server_that_has_lost_its_rows, struct fixture *f, set_up_alone,
     assert_int_equal(open_parts(f, MU__TABLE_RECREATE, 0, MU__PARTITIONS), 0);
     begin_lookup(f, &rows, 1000);
     assert_int_equal(end_lookup(f, &rows), 0);
+}
+
+/* Its server is told of what has come of a push that is given up, as of a program's. */
+TEST_ON(test_a_large_push_is_given_up, struct fixture *f, set_up_alone, tables_tear_down)
+{
+    enum { PIECES = MU__WINDOW_BYTES / MU__PIECE_BYTES_MAX + 2 };
+    const struct mu__effect write = {.operation = MU__WRITE_TABLE_PUSH,
+                                     .variable = mu__table_id(mu__view_str("emb")),
+                                     .size = MU__PIECE_BYTES_MAX};
+    uint8_t *data = calloc(1, MU__PIECE_BYTES_MAX);
+    struct table_request r = {.done = false};
+    uint64_t sent;
+
+    open_all(f);
+    sent = f->net.counts[MU__OWN_WRITE];
+    assert_non_null(data);
+    for (int i = 0; i < PIECES; i++)
+        assert_int_equal(mu__effects_add(&r.call.run.effects, &write, data), 0);
+    begin_request(f, &r, MU__TABLE_WRITE_CALL, 0);
+    assert_int_equal(end_write(f, &r), -MU_EDEADLINE);
+    assert_int_equal(f->net.counts[MU__EFFECT_WRITE], 0);
+    assert_in_range(f->net.counts[MU__OWN_WRITE], sent + 2, sent + PIECES);
+    free(data);
 }
 
 TEST_ON(test_calls_end_with_their_node, struct fixture *f, set_up_alone, tables_tear_down)

@@ -1,0 +1,35 @@
+/* Rows that are needed soon, of parts of tables in many partitions, a few of each: they
+ * are asked of memory together, before the first is looked at. */
+#ifndef MU_ACTORS_PS_TABLES_TABLE_AHEAD_H
+#define MU_ACTORS_PS_TABLES_TABLE_AHEAD_H
+
+#include "actors/ps/tables/table_part.h"
+
+enum { MU__AHEAD_MAX = 64, MU__AHEAD_IDS = 256 };
+
+struct mu__table_some {
+    const struct mu__table *table;
+    const uint8_t *ids;
+    uint32_t count;
+};
+
+struct mu__table_ahead {
+    uint32_t count;
+    uint32_t ids;
+    struct mu__table_some items[MU__AHEAD_MAX];
+};
+
+/* Whether there is room for more. */
+static inline bool mu__ahead_has_room(const struct mu__table_ahead *ahead)
+{
+    return ahead->count < MU__AHEAD_MAX && ahead->ids < MU__AHEAD_IDS;
+}
+
+/* There is room; many ids of one part are left to that part. */
+void mu__ahead_add(struct mu__table_ahead *ahead, const struct mu__table *table,
+                   const uint8_t *ids, uint32_t count);
+
+/* Ask for all of them, with their slots or without; then there are none. */
+void mu__ahead_fetch(struct mu__table_ahead *ahead, bool with_slots);
+
+#endif

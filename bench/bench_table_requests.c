@@ -1,0 +1,272 @@
+/* Requests to an embedding table on parameter servers in other processes, over tcp: look-
+ * ups and pushes of some ids, drawn at random from rows that are there. The limit is
+ * bench/raw/raw_uv_bandwidth with as many bytes each way, and as many under way as there
+ * are threads here.
+ *
+ *     bench_table_requests [servers=1] [ids=1024] [dim=64] [rows=1000000] [threads=0]
+ *
+ * threads=0: with 1, and with 4. */
+#include "bench/cluster.h"
+
+#include <pthread.h>
+
+enum { THREADS_MAX = 16 };
+
+static struct settings {
+    uint64_t servers;
+    uint64_t ids;
+    uint64_t dim;
+    uint64_t rows;
+    uint64_t threads;
+} settings = {1, 1024, 64, 1000000, 0};
+
+enum request { LOOKUP, PUSH };
+
+struct client {
+    mu_table *table;
+    enum request request;
+    uint64_t repeats;
+    uint64_t state; /* of the generator */
+    uint64_t *ids;
+    float *numbers;
+};
+
+static uint64_t draw(struct client *client)
+{
+    client->state =
+        client->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (client->state >> 33) % settings.rows;
+}
+
+static void *run_client(void *arg)
+{
+    struct client *client = arg;
+    mu_error error;
+
+    for (uint64_t i = 0; i < client->repeats; i++) {
+        for (uint64_t k = 0; k < settings.ids; k++)
+            client->ids[k] = draw(client);
+        cluster_check(client->request == LOOKUP
+                          ? mu_table_lookup(client->table, client->ids, settings.ids,
+                                            client->numbers, 30000, &error)
+                          : mu_table_apply(client->table, client->ids, client->numbers,
+                                           settings.ids, NULL, 30000, &error),
+                      &error);
+    }
+    return NULL;
+}
+
+static void make_client(struct client *client, mu_table *table, uint64_t seed)
+{
+    *client = (struct client){
+        .table = table,
+        .state = seed,
+        .ids = calloc(settings.ids, sizeof(uint64_t)),
+        .numbers = calloc(settings.ids * settings.dim, sizeof(float)),
+    };
+    if (client->ids == NULL || client->numbers == NULL)
+        cluster_die("requests", "out of memory");
+}
+
+static void free_client(struct client *client)
+{
+    free(client->ids);
+    free(client->numbers);
+}
+
+/* Seconds that some requests take, by so many threads. */
+static double spend(mu_table *table, enum request request, uint64_t threads,
+                    uint64_t repeats)
+{
+    struct client clients[THREADS_MAX];
+    pthread_t ids[THREADS_MAX];
+    uint64_t start_ns;
+
+    for (uint64_t i = 0; i < threads; i++) {
+        make_client(&clients[i], table, i + 1);
+        clients[i].request = request;
+        clients[i].repeats = repeats;
+    }
+    start_ns = bench_now_ns();
+    for (uint64_t i = 0; i < threads; i++)
+        if (pthread_create(&ids[i], NULL, run_client, &clients[i]) != 0)
+            cluster_die("threads", "none can be made");
+    for (uint64_t i = 0; i < threads; i++)
+        (void)pthread_join(ids[i], NULL);
+    start_ns = bench_now_ns() - start_ns;
+    for (uint64_t i = 0; i < threads; i++)
+        free_client(&clients[i]);
+    return (double)start_ns / 1e9;
+}
+
+static uint64_t repeats_of(enum request request)
+{
+    uint64_t repeats = (request == LOOKUP ? 1000000 : 300000) / settings.ids;
+
+    return bench_size(2, repeats > 20000 ? 20000 : repeats);
+}
+
+/* Of some rounds: the best one's ids a second, and the mean processor time of a request
+ * here and at the servers, which says more on a machine that others use, too. */
+struct result {
+    double rate;
+    double here_us;
+    double there_us;
+};
+
+static double servers_cpu_s(const struct cluster *cluster)
+{
+    double sum = 0.0;
+
+    for (int i = 0; i < cluster->children_count; i++)
+        sum += cluster_cpu_s(cluster->children[i]);
+    return sum;
+}
+
+static struct result measure(const struct cluster *cluster, mu_table *table,
+                             enum request request, uint64_t threads)
+{
+    uint64_t rounds = bench_size(1, 5);
+    uint64_t repeats = repeats_of(request);
+    double count = (double)(threads * repeats);
+    double here_s = cluster_cpu_s(getpid());
+    double there_s = servers_cpu_s(cluster);
+    struct result result = {.rate = 0.0};
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        double rate =
+            count * (double)settings.ids / spend(table, request, threads, repeats);
+
+        result.rate = rate > result.rate ? rate : result.rate;
+    }
+    result.here_us = (cluster_cpu_s(getpid()) - here_s) * 1e6 / (count * (double)rounds);
+    result.there_us = (servers_cpu_s(cluster) - there_s) * 1e6 / (count * (double)rounds);
+    return result;
+}
+
+/* Rows of this size in a request and its answer, through libuv alone. */
+static double limit_of(enum request request, uint64_t threads)
+{
+    uint64_t bytes = settings.ids * settings.dim * sizeof(float);
+    double gigabytes = 0.0;
+    char args[96];
+
+    (void)snprintf(args, sizeof args,
+                   "direction=%s mode=copy depth=%d kib=%d megabytes=1024",
+                   request == LOOKUP ? "pull" : "push", (int)threads,
+                   (int)((bytes + 1023) / 1024));
+    if (!bench_is_full() || bench_raw("raw_uv_bandwidth", args, &gigabytes) != 0)
+        return 0.0;
+    return gigabytes * 1e9 / ((double)settings.dim * sizeof(float));
+}
+
+static void report_requests(const struct cluster *cluster, mu_table *table,
+                            enum request request, uint64_t threads)
+{
+    double limit = limit_of(request, threads);
+    struct result result = measure(cluster, table, request, threads);
+    char metric[64];
+    char extra[96];
+    const struct bench_line line = {.bench = "table_requests",
+                                    .metric = metric,
+                                    .value = result.rate,
+                                    .unit = "ids/s",
+                                    .extra = extra,
+                                    .limit = limit,
+                                    .target = 0.8 * limit};
+
+    (void)snprintf(metric, sizeof metric, "%s, %d ids, %d thread(s)",
+                   request == LOOKUP ? "lookup" : "push", (int)settings.ids,
+                   (int)threads);
+    (void)snprintf(extra, sizeof extra, "\"here_us\":%.1f,\"there_us\":%.1f",
+                   result.here_us, result.there_us);
+    bench_report(&line);
+}
+
+static void fill_rows(mu_table *table)
+{
+    enum { PIECE = 8192 };
+    uint64_t ids[PIECE];
+    float *zeros = calloc(PIECE * settings.dim, sizeof *zeros);
+    mu_error error;
+
+    if (zeros == NULL)
+        cluster_die("rows", "out of memory");
+    for (uint64_t id = 0; id < settings.rows; id += PIECE) {
+        uint64_t count = settings.rows - id < PIECE ? settings.rows - id : PIECE;
+
+        for (uint64_t i = 0; i < count; i++)
+            ids[i] = id + i;
+        cluster_check(mu_table_apply(table, ids, zeros, count, NULL, 30000, &error),
+                      &error);
+    }
+    free(zeros);
+}
+
+static bool take_setting(const char *argument)
+{
+    const struct {
+        const char *name;
+        uint64_t *number;
+    } names[] = {{"servers=", &settings.servers},
+                 {"ids=", &settings.ids},
+                 {"dim=", &settings.dim},
+                 {"rows=", &settings.rows},
+                 {"threads=", &settings.threads}};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(argument, names[i].name, strlen(names[i].name)) == 0) {
+            *names[i].number = strtoull(argument + strlen(names[i].name), NULL, 10);
+            return true;
+        }
+    return false;
+}
+
+static void take_settings(int argc, char **argv)
+{
+    settings.rows = bench_size(4096, settings.rows);
+    for (int i = 1; i < argc; i++)
+        if (!take_setting(argv[i]))
+            cluster_die(argv[i], "expected servers=, ids=, dim=, rows= or threads=");
+    if (settings.threads > THREADS_MAX || settings.ids == 0 || settings.rows == 0)
+        cluster_die("settings", "out of range");
+}
+
+static void report_all(const struct cluster *cluster, mu_table *table)
+{
+    const uint64_t usual[] = {1, 4};
+
+    for (int i = 0; i < 2; i++) {
+        uint64_t threads = settings.threads == 0 ? usual[i] : settings.threads;
+
+        report_requests(cluster, table, LOOKUP, threads);
+        report_requests(cluster, table, PUSH, threads);
+        if (settings.threads != 0)
+            return;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const mu_optimizer adagrad = mu_optimizer_make(MU_OPTIMIZER_ADAGRAD, 0.1);
+    mu_table_spec spec = {.name = "t", .optimizer = &adagrad};
+    mu_node_options options;
+    struct cluster cluster;
+    mu_table *table;
+    mu_error error;
+    mu_node *node;
+
+    if (cluster_is_task(argc, argv))
+        return cluster_play_server(argv);
+    take_settings(argc, argv);
+    cluster_tune_malloc();
+    mu_node_options_init(&options);
+    node = cluster_begin(&cluster, (int)settings.servers, &options);
+    spec.dim = (unsigned)settings.dim;
+    cluster_check(mu_table_open(node, &spec, 30000, &error, &table), &error);
+    fill_rows(table);
+    report_all(&cluster, table);
+    mu_table_close(table);
+    cluster_end(&cluster, node);
+    return 0;
+}
