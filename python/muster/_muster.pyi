@@ -232,7 +232,7 @@ class BaseVariable:
 
 class BaseTable:
     def __init__(self, node: Node, name: str, dim: int,
-                 initializer: Tuple[int, float, float], seed: int, optimizer: Any,
+                 initializer: Tuple[int, int, float, float], optimizer: Any,
                  flags: int, timeout: Optional[float] = None) -> None: ...
     def lookup_into(self, ids: Any, rows: Any,
                     timeout: Optional[float] = None) -> None: ...

@@ -7,49 +7,14 @@ import weakref
 from types import TracebackType
 from typing import Any, Dict, Optional, Tuple, Type
 
-from . import _muster, _scope
+from . import _muster, _scope, initializers
 from .errors import FailedPreconditionError
 
 _EXISTING = 1
 _RECREATE = 2
 
-# Initializers by name, with the defaults of Keras 3.
-_KINDS: Dict[str, Tuple[int, float, float]] = {
-    "zeros": (0, 0.0, 0.0), "ones": (1, 1.0, 0.0), "constant": (1, 0.0, 0.0),
-    "uniform": (2, -0.05, 0.05), "random_uniform": (2, -0.05, 0.05),
-    "normal": (3, 0.0, 0.05), "random_normal": (3, 0.0, 0.05),
-}
-
-# Where the numbers of an initializer object of Keras stand.
-_NUMBERS = {"constant": ("value", None), "uniform": ("minval", "maxval"),
-            "random_uniform": ("minval", "maxval"), "normal": ("mean", "stddev"),
-            "random_normal": ("mean", "stddev"), "randomuniform": ("minval", "maxval"),
-            "randomnormal": ("mean", "stddev")}
-
 _tables: Dict[Tuple[int, str], Tuple[Any, "Table"]] = {}    # opened for closures
 _lock = threading.Lock()
-
-
-def _initializer_of(initializer: Any) -> Tuple[int, float, float]:
-    """("uniform", -1, 1), "zeros", 0.5, or an object with Keras' attributes."""
-    if isinstance(initializer, (int, float)):
-        return (1, float(initializer), 0.0)
-    name, numbers = initializer, ()
-    if isinstance(initializer, tuple):
-        name, numbers = initializer[0], initializer[1:]
-    if not isinstance(name, str):
-        name = type(initializer).__name__.lower()
-        numbers = tuple(getattr(initializer, number)
-                        for number in _NUMBERS.get(name, ()) if number is not None)
-        name = name.replace("random", "")
-    if name not in _KINDS or len(numbers) > 2:
-        raise ValueError(f"initializer {initializer!r}: expected one of "
-                         f"{', '.join(_KINDS)}, such a name with its numbers, or a "
-                         "number")
-    kind, first, second = _KINDS[name]
-    first, second = (*map(float, numbers), first, second)[:2] if len(numbers) == 2 else \
-        (float(numbers[0]) if numbers else first, second)
-    return (kind, first, second)
 
 
 def _current_run() -> Any:
@@ -72,8 +37,9 @@ class Table(_muster.BaseTable):
     makes the row, and the slots of the optimizer. Gradients of one id in a call are
     summed, then the optimizer's rule is applied once; each row has its own step.
 
-    initializer: "zeros", "ones", "uniform", "normal", ("uniform", low, high),
-    ("normal", mean, stddev), a number, or an object with the attributes of Keras'.
+    initializer: of muster.initializers, or what get() there takes: a name, ("uniform",
+    -1, 1), a number, an object of Keras'. seed: for an initializer without one; all that
+    open the table have the same.
     optimizer: of muster.optimizers, or a rate; all that push use its kind.
     existing: raise NotFoundError if there is none; recreate: parts whose servers have
     lost them begin anew, without it DataLossError.
@@ -89,8 +55,8 @@ class Table(_muster.BaseTable):
                  recreate: bool = False, node: Any = None,
                  timeout: Optional[float] = None) -> None:
         owner = _scope.current_node() if node is None else _scope.node_of(node)
-        super().__init__(owner, name, dim, _initializer_of(initializer), seed, optimizer,
-                         _EXISTING * existing + _RECREATE * recreate, timeout)
+        super().__init__(owner, name, dim, initializers.rows_of(initializer, dim, seed),
+                         optimizer, _EXISTING * existing + _RECREATE * recreate, timeout)
         self.name = name
         self.dim = dim
         self._how = (name, dim, initializer, optimizer, seed)

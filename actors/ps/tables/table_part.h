@@ -27,11 +27,11 @@ struct mu__table_memory {
 struct mu__table_form {
     uint32_t dim;
     uint32_t rows_max; /* of a part; 0: as many as there is memory for */
-    struct mu__row_initial initial;
+    struct mu__initial initial;
     struct mu__rule rule; /* whose slots rows have */
 };
 
-/* -MU_EINVALID. */
+/* -MU_EINVALID, -MU_ERANGE. */
 int mu__table_form_check(const struct mu__table_form *form, mu_error *ret_error);
 
 struct mu__table {

@@ -61,6 +61,7 @@ static struct mupy_call *new_table_call(PyObject *object, PyObject *timeout,
 /* What an open needs while it runs. */
 struct table_opening {
     mu_table_spec spec;
+    mu_initializer initializer;
     mu_optimizer optimizer;
 };
 
@@ -73,6 +74,7 @@ static void run_table_open(struct mupy_call *call)
     mu_table *table = NULL;
 
     memcpy(&opening, call->text, sizeof opening);
+    opening.spec.initializer = &opening.initializer;
     opening.spec.optimizer = &opening.optimizer;
     call->rv = mu_table_open(call->object, &opening.spec, call->timeout_ms, &call->error,
                              &table);
@@ -101,19 +103,19 @@ static int run_opening(PyObject *object, struct mupy_call *call)
 
 static int table_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"node",      "name",  "dim",     "initializer", "seed",
+    static char *names[] = {"node",      "name",  "dim",     "initializer",
                             "optimizer", "flags", "timeout", NULL};
     struct table_opening opening = {.spec = {.name = NULL}};
-    unsigned long long seed = 0;
     PyObject *timeout = NULL;
+    PyObject *initializer;
     PyObject *optimizer;
     PyObject *node;
     struct mupy_call *call;
 
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OsI(iff)KOI|O:BaseTable", names, &node, &opening.spec.name,
-            &opening.spec.dim, &opening.spec.initializer, &opening.spec.initial_a,
-            &opening.spec.initial_b, &seed, &optimizer, &opening.spec.flags, &timeout) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OsIOOI|O:BaseTable", names, &node,
+                                     &opening.spec.name, &opening.spec.dim, &initializer,
+                                     &optimizer, &opening.spec.flags, &timeout) ||
+        mupy_initializer_of(initializer, &opening.initializer) != 0 ||
         mupy_optimizer(optimizer, 0, &opening.optimizer) != 0)
         return -1;
     if (mupy_handle_is_open(&as_table(object)->handle)) {
@@ -123,7 +125,6 @@ static int table_init(PyObject *object, PyObject *args, PyObject *kwargs)
     call = mupy_node_call(node, timeout, run_table_open);
     if (call == NULL)
         return -1;
-    opening.spec.seed = seed;
     as_table(object)->dim = opening.spec.dim;
     memcpy(call->text, &opening, sizeof opening);
     call->drop = drop_opened_table;
@@ -316,7 +317,7 @@ int mupy_table_init(PyObject *module)
         {Py_tp_init, table_init},
         {Py_tp_dealloc, table_dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_doc, "BaseTable(node, name, dim, initializer, seed, optimizer, flags, "
+        {Py_tp_doc, "BaseTable(node, name, dim, initializer, optimizer, flags, "
                     "timeout=None)\n--\n\nAn embedding table on the parameter servers."},
         {0, NULL},
     };
