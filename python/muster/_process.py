@@ -9,11 +9,12 @@ import signal
 import sys
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from . import _muster, _processes, _scope, _worker, errors
+from . import _muster, _processes, _scope, _worker, errors, optimizers
 from ._pickling import plain
 from ._variable.dtypes import dtype_of
 from ._variable.rows import listed, ranged
 from .variable import Variable as _BaseVariable
+from .table import Table as _BaseTable
 
 _SOCKET = 3
 _objects: Dict[int, Any] = {}   # this process's objects, by the worker's numbers
@@ -219,7 +220,7 @@ class Variable(_BaseVariable):
         return variable
 
     def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        return ask("variable", method, self, *args, **kwargs)
+        return ask("member", method, self, *args, **kwargs)
 
     def __reduce__(self) -> Any:
         return (_worker.open_variable, self._what)
@@ -325,6 +326,48 @@ def _import_modules(names: Any) -> None:
     import traceback
 
     for name in names:
+class Table(_BaseTable):
+    """A table in a function: the worker opens it, looks up and pushes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = inspect.signature(_BaseTable.__init__).bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        options = dict(list(bound.arguments.items())[1:])
+        if isinstance(options.get("node"), Node):
+            del options["node"]
+        ask("open_table", **options)
+        self._know(*(options[name] for name in ("name", "dim", "initializer", "optimizer",
+                                                "seed")))
+
+    def _know(self, name: str, dim: int, initializer: Any, optimizer: Any,
+              seed: int) -> None:
+        self.name = name
+        self.dim = dim
+        self.optimizer = optimizers.get(optimizer)
+        self.node = Node()
+        self._how = (name, dim, initializer, self.optimizer, seed)
+
+    @classmethod
+    def known(cls, *how: Any) -> "Table":
+        """A table that came with a closure."""
+        table: "Table" = cls.__new__(cls)
+        table._know(*how)
+        return table
+
+    def lookup_into(self, ids: Any, rows: Any, timeout: Optional[float] = None) -> None:
+        """Read the rows of ids into an array."""
+        rows[...] = ask("member", "lookup", self, ids, timeout)
+
+    def _push(self, ids: Any, gradients: Any, optimizer: Any,
+              timeout: Optional[float]) -> None:
+        ask("member", "_push", self, ids, gradients, optimizer, timeout)
+        run: Any = _muster.current_run()
+        run.has_written = True
+
+    def close(self) -> None:
+        """Does nothing: the worker keeps it open for all functions."""
+
+
         try:
             importlib.import_module(name)
         except BaseException:   # functions that need it will fail

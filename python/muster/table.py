@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import collections
+import sys
 import threading
-import weakref
 from types import TracebackType
-from typing import Any, Dict, Optional, Tuple, Type
+from typing import Any, Optional, Tuple, Type
 
-from . import _muster, _scope, initializers
+from . import _calls, _muster, _scope, initializers, optimizers
 from .errors import FailedPreconditionError
 
 _EXISTING = 1
 _RECREATE = 2
 
-_tables: Dict[Tuple[int, str], Tuple[Any, "Table"]] = {}    # opened for closures
+# Opened for closures, the last used one at the end.
+_tables: "collections.OrderedDict[Tuple[Any, ...], Table]" = collections.OrderedDict()
 _lock = threading.Lock()
+_TABLES_MAX = 64
 
 
 def _current_run() -> Any:
@@ -40,7 +43,9 @@ class Table(_muster.BaseTable):
     initializer: of muster.initializers, or what get() there takes: a name, ("uniform",
     -1, 1), a number, an object of Keras'. seed: for an initializer without one; all that
     open the table have the same.
-    optimizer: of muster.optimizers, or a rate; all that push use its kind.
+    optimizer: of muster.optimizers, or what get() there takes: a name, a rate, an object
+    of Keras'. All that push use its kind; with a schedule, each push has the rate of its
+    step. Its clipping is of all gradients of a push.
     existing: raise NotFoundError if there is none; recreate: parts whose servers have
     lost them begin anew, without it DataLossError.
     node: a Node, LocalCluster, ClusterCoordinator or strategy; by default that of the
@@ -55,11 +60,21 @@ class Table(_muster.BaseTable):
                  recreate: bool = False, node: Any = None,
                  timeout: Optional[float] = None) -> None:
         owner = _scope.current_node() if node is None else _scope.node_of(node)
+        self.optimizer = optimizers.get(optimizer)
         super().__init__(owner, name, dim, initializers.rows_of(initializer, dim, seed),
-                         optimizer, _EXISTING * existing + _RECREATE * recreate, timeout)
+                         self.optimizer, _EXISTING * existing + _RECREATE * recreate,
+                         timeout)
         self.name = name
         self.dim = dim
-        self._how = (name, dim, initializer, optimizer, seed)
+        self.node: Any = owner
+        self._how = (name, dim, initializer, self.optimizer, seed)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        kind: Any = cls
+        process: Any = sys.modules.get("muster._process")
+        if cls is Table and process is not None and process.serves:
+            kind = process.Table
+        return super().__new__(kind)
 
     def lookup(self, ids: Any, timeout: Optional[float] = None) -> Any:
         """The rows of ids, an array of any shape: one more dimension, of `dim`."""
@@ -72,10 +87,14 @@ class Table(_muster.BaseTable):
         return rows
 
     def apply_gradients(self, ids: Any, gradients: Any, optimizer: Any = None,
-                        timeout: Optional[float] = None) -> None:
+                        timeout: Optional[float] = None,
+                        step: Optional[int] = None) -> None:
         """Push a gradient for each id. optimizer: of the table's kind, with other
-        numbers; timeout: outside of a worker's function."""
-        self._push(_ids_of(ids), gradients, optimizer, timeout)
+        numbers; timeout: outside of a worker's function; step: of a schedule, by default
+        the number of pushes of this object."""
+        rule, gradients = optimizers.of_rows(
+            self.optimizer if optimizer is None else optimizer, gradients, step)
+        self._push(_ids_of(ids), gradients, rule, timeout)
 
     def delete(self, ids: Any, timeout: Optional[float] = None) -> None:
         """Delete rows: their ids are as if never pushed to."""
@@ -85,6 +104,19 @@ class Table(_muster.BaseTable):
               timeout: Optional[float]) -> None:
         if ids.size > 0:
             self.apply(ids, gradients, optimizer, _current_run(), timeout)
+
+    def lookup_async(self, ids: Any, timeout: Optional[float] = None
+                     ) -> _calls.CallFuture:
+        """Like lookup(), without waiting: a future, which can also be awaited."""
+        return _calls.start(self.lookup, ids, timeout)
+
+    def apply_gradients_async(self, ids: Any, gradients: Any, optimizer: Any = None,
+                              timeout: Optional[float] = None,
+                              step: Optional[int] = None) -> _calls.CallFuture:
+        """Like apply_gradients(), without waiting. In a worker's function it is done when
+        this returns: the push is sent when the function has returned."""
+        start = _calls.start if _current_run() is None else _calls.at_once
+        return start(self.apply_gradients, ids, gradients, optimizer, timeout, step)
 
     def __reduce__(self) -> Any:
         return _open_in_run, self._how
@@ -118,16 +150,24 @@ def _ids_of(ids: Any) -> Any:
 def _open_in_run(name: str, dim: int, initializer: Any, optimizer: Any,
                  seed: int) -> Table:
     """Unpickle a table: open it on the node that is current, and keep it for later."""
+    process: Any = sys.modules.get("muster._process")
+    if process is not None and process.serves:
+        known: Table = process.Table.known(name, dim, initializer, optimizer, seed)
+        return known
     node = _scope.current_node()
+    numbers = {key: value for key, value in vars(optimizer).items()
+               if key != "iterations"}
+    key = (id(node), name, dim, repr(initializer), seed, repr(numbers))
     with _lock:
-        for key, (reference, _) in list(_tables.items()):
-            if reference() is None:
-                _tables.pop(key)
-        known = _tables.get((id(node), name))
-        if known is not None and known[1].dim == dim:
-            return known[1]
+        for other in [key for key, at in _tables.items() if at.node.closed]:
+            _tables.pop(other)
+        if key in _tables:
+            _tables.move_to_end(key)
+            return _tables[key]
     opened = Table(name, dim, initializer, optimizer, seed, existing=True, node=node,
                    timeout=60.0)
     with _lock:
-        _tables[id(node), name] = weakref.ref(node), opened
+        _tables[key] = opened
+        if len(_tables) > _TABLES_MAX:
+            _tables.popitem(last=False)
     return opened
