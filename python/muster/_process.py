@@ -177,6 +177,24 @@ class Run:
         """Replace rows of a variable once the function has returned."""
         self._write("scatter_update", variable, *listed(variable, sparse_delta, values))
 
+    def scatter_min(self, variable: Any, sparse_delta: Any, values: Any = None) -> None:
+        """Lower rows of a variable to the smaller of both once the function has
+        returned."""
+        self._write("scatter_min", variable, *listed(variable, sparse_delta, values))
+
+    def scatter_max(self, variable: Any, sparse_delta: Any, values: Any = None) -> None:
+        """Raise rows of a variable to the larger of both once the function has
+        returned."""
+        self._write("scatter_max", variable, *listed(variable, sparse_delta, values))
+
+    def scatter_mul(self, variable: Any, sparse_delta: Any, values: Any = None) -> None:
+        """Multiply rows of a variable once the function has returned."""
+        self._write("scatter_mul", variable, *listed(variable, sparse_delta, values))
+
+    def scatter_div(self, variable: Any, sparse_delta: Any, values: Any = None) -> None:
+        """Divide rows of a variable once the function has returned."""
+        self._write("scatter_div", variable, *listed(variable, sparse_delta, values))
+
     def add_rows(self, variable: Any, first: int, values: Any) -> None:
         """Add to the rows from `first` on once the function has returned."""
         self._write("add_rows", variable, *ranged(variable, first, values))
@@ -287,9 +305,9 @@ class Variable(_BaseVariable):
                    timeout: Optional[float] = None) -> Any:
         return self._ask("_read_rows", first, count, numbers, timeout)
 
-    def _write_rows(self, add: bool, first: int, numbers: Any, values: Any,
+    def _write_rows(self, how: int, first: int, numbers: Any, values: Any,
                     timeout: Optional[float] = None) -> None:
-        self._ask("_write_rows", add, first, numbers, values, timeout)
+        self._ask("_write_rows", how, first, numbers, values, timeout)
 
     def apply_gradient(self, gradient: Any, rate: Any, momentum: float = 0.0,
                        timeout: Optional[float] = None) -> None:
@@ -308,24 +326,6 @@ class Variable(_BaseVariable):
         return f"<muster.Variable {name!r} shape={shape} dtype={dtype}>"
 
 
-# ---- the process ----
-
-def _leave_ends_to_the_worker() -> None:
-    """Ignore signals that also reach the worker (Ctrl-C, or a manager that stops the
-    job): the worker lets functions finish, and its processes end with it. Installs
-    handlers, since ignored signals would stay ignored in programs that functions
-    start."""
-    ends = (signal.SIGINT, signal.SIGTERM)
-    for number in ends:
-        signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
-
-
-def _import_modules(names: Any) -> None:
-    import importlib
-    import traceback
-
-    for name in names:
 class Table(_BaseTable):
     """A table in a function: the worker opens it, looks up and pushes."""
 
@@ -368,6 +368,24 @@ class Table(_BaseTable):
         """Does nothing: the worker keeps it open for all functions."""
 
 
+# ---- the process ----
+
+def _leave_ends_to_the_worker() -> None:
+    """Ignore signals that also reach the worker (Ctrl-C, or a manager that stops the
+    job): the worker lets functions finish, and its processes end with it. Installs
+    handlers, since ignored signals would stay ignored in programs that functions
+    start."""
+    ends = (signal.SIGINT, signal.SIGTERM)
+    for number in ends:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
+
+
+def _import_modules(names: Any) -> None:
+    import importlib
+    import traceback
+
+    for name in names:
         try:
             importlib.import_module(name)
         except BaseException:   # functions that need it will fail
