@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 
 from . import _muster, _processes, _scope, _worker, errors, optimizers
 from ._pickling import plain
+from ._variable.arrays import out_of
 from ._variable.dtypes import dtype_of
 from ._variable.rows import listed, ranged
 from .variable import Variable as _BaseVariable
@@ -278,10 +279,13 @@ class Variable(_BaseVariable):
         """The worker's node."""
         return _muster.current_run().node
 
-    def read(self, timeout: Optional[float] = None,
-             max_age: Optional[float] = None) -> Any:
-        """The whole variable, as a new array."""
-        return self._ask("read", timeout, max_age)
+    def read(self, timeout: Optional[float] = None, max_age: Optional[float] = None,
+             out: Any = None) -> Any:
+        """The whole variable, as a new array, or in `out`."""
+        if out is None:
+            return self._ask("read", timeout, max_age)
+        out_of(out, self.shape, self.dtype)[...] = self._ask("read", timeout, max_age)
+        return out
 
     numpy = read_value = read
 
@@ -302,8 +306,11 @@ class Variable(_BaseVariable):
         self._ask("assign_sub", value, timeout)
 
     def _read_rows(self, first: int, count: int, numbers: Any,
-                   timeout: Optional[float] = None) -> Any:
-        return self._ask("_read_rows", first, count, numbers, timeout)
+                   timeout: Optional[float] = None, out: Any = None) -> Any:
+        rows = self._ask("_read_rows", first, count, numbers, timeout)
+        if out is not None:
+            out[...] = rows
+        return rows
 
     def _write_rows(self, how: int, first: int, numbers: Any, values: Any,
                     timeout: Optional[float] = None) -> None:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Optional, Tuple, Type
 
 from . import _calls, _muster, _scope, initializers, optimizers
+from ._variable.arrays import array_of, out_of
 from .errors import FailedPreconditionError
 
 _EXISTING = 1
@@ -76,15 +77,17 @@ class Table(_muster.BaseTable):
             kind = process.Table
         return super().__new__(kind)
 
-    def lookup(self, ids: Any, timeout: Optional[float] = None) -> Any:
-        """The rows of ids, an array of any shape: one more dimension, of `dim`."""
+    def lookup(self, ids: Any, timeout: Optional[float] = None, out: Any = None) -> Any:
+        """The rows of ids, an array of any shape: one more dimension, of `dim`. out: an
+        array of that shape, or what shares its memory as one; it is returned then."""
         import numpy as np
 
         array = _ids_of(ids)
-        rows = np.empty((*array.shape, self.dim), np.float32)
+        shape = (*array.shape, self.dim)
+        rows = np.empty(shape, np.float32) if out is None else out_of(out, shape, "f4")
         if array.size > 0:
             self.lookup_into(array, rows, timeout)
-        return rows
+        return rows if out is None else out
 
     def apply_gradients(self, ids: Any, gradients: Any, optimizer: Any = None,
                         timeout: Optional[float] = None,
@@ -137,7 +140,7 @@ def _ids_of(ids: Any) -> Any:
     """64-bit ids; those below 0 are large ones."""
     import numpy as np
 
-    array = np.asarray(ids)
+    array = array_of(ids)
     if array.size == 0:
         array = array.astype(np.uint64)
     if array.dtype.kind not in "iu":

@@ -58,8 +58,6 @@ class Elements(Rows):
     [[0], [2]] are rows 0 and 2, [[0, 1]] is element 1 of row 0. What is written has the
     shape indices.shape[:-1] + shape[indices.shape[-1]:]."""
 
-    dtype: Any
-
     def gather_nd(self, indices: Any, timeout: Optional[float] = None) -> Any:
         """What is at these places. Their rows are read."""
         import numpy as np

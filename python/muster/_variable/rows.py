@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple, Optional, Tuple
 
+from .arrays import array_of, out_of
+
 
 # How rows are written; the last ones are those of enum mu_row_update.
 _ASSIGN, _ADD, _MIN, _MAX, _MUL, _DIV = -1, 0, 1, 2, 3, 4
@@ -22,7 +24,7 @@ def _numbers(indices: Any, name: str) -> Any:
     """Row numbers as an array of int64."""
     import numpy as np
 
-    numbers = np.asarray(indices)
+    numbers = array_of(indices)
     if numbers.size == 0 and numbers.dtype.kind == "f":
         return numbers.astype(np.int64)
     if numbers.dtype.kind not in "iu":
@@ -126,9 +128,10 @@ class Rows:
 
     name: Any
     shape: Any
+    dtype: Any
 
     def _read_rows(self, first: int, count: int, numbers: Any,
-                   timeout: Optional[float] = None) -> Any:
+                   timeout: Optional[float] = None, out: Any = None) -> Any:
         raise NotImplementedError
 
     def _write_rows(self, how: int, first: int, numbers: Any, values: Any,
@@ -136,7 +139,7 @@ class Rows:
         raise NotImplementedError
 
     def read(self, timeout: Optional[float] = None,
-             max_age: Optional[float] = None) -> Any:
+             max_age: Optional[float] = None, out: Any = None) -> Any:
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:
@@ -160,10 +163,16 @@ class Rows:
     def __iter__(self) -> Any:
         raise TypeError("a Variable is not iterable: read() it first")
 
-    def gather(self, indices: Any, timeout: Optional[float] = None) -> Any:
+    def gather(self, indices: Any, timeout: Optional[float] = None,
+               out: Any = None) -> Any:
         """The rows with these numbers, from 0, as a new array of shape indices.shape +
-        shape[1:]. OutOfRangeError: a row is not there."""
+        shape[1:], or in `out`. OutOfRangeError: a row is not there."""
         numbers = _numbers(indices, self.name)
+        if out is not None:
+            whole = out_of(out, numbers.shape + self.shape[1:], self.dtype)
+            self._read_rows(0, numbers.size, numbers.reshape(-1), timeout,
+                            whole.reshape(-1, *self.shape[1:]))
+            return out
         rows = self._read_rows(0, numbers.size, numbers.reshape(-1), timeout)
         return rows if numbers.ndim == 1 else rows.reshape(numbers.shape + self.shape[1:])
 

@@ -22,7 +22,7 @@ from .. import _muster
 __all__ = ["Constant", "GlorotNormal", "GlorotUniform", "HeNormal", "HeUniform",
            "Initializer", "LecunNormal", "LecunUniform", "Ones", "Orthogonal",
            "RandomNormal", "RandomUniform", "TruncatedNormal", "VarianceScaling", "Zeros",
-           "get", "rows_of"]
+           "get"]
 
 # The numbers of enum mu_initializer_kind.
 _CONSTANT, _UNIFORM, _NORMAL, _TRUNCATED, _ORTHOGONAL = 1, 2, 3, 4, 11

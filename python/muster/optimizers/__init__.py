@@ -27,12 +27,13 @@ import warnings
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, cast
 
 from .. import _muster
+from .._variable.arrays import array_of
 from ..errors import FailedPreconditionError
 from . import schedules
 
 __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb",
            "Lion", "Momentum", "Nadam", "Optimizer", "RMSprop", "RowwiseAdagrad", "get",
-           "of_rows", "schedules"]
+           "schedules"]
 
 _ANY_NUMBER = 1
 _REPLACE = 2
@@ -152,10 +153,8 @@ class Optimizer:
         for themselves. timeout: outside of a worker's function, for each variable.
         Returns the number of updates after this one.
         """
-        import numpy as np
-
         pairs = list(grads_and_vars)
-        present = [(np.asarray(g), v) for g, v in pairs if g is not None]
+        present = [(array_of(g), v) for g, v in pairs if g is not None]
         if not present:
             raise ValueError("no variable has a gradient")
         if len(present) < len(pairs):
@@ -451,9 +450,7 @@ def get(identifier: Any) -> Optimizer:
 def of_rows(identifier: Any, gradients: Any, step: Optional[int]) -> Tuple[Any, Any]:
     """What travels with a push to a table, and the gradients, clipped. Rows count their
     steps themselves; `step` is that of a schedule."""
-    import numpy as np
-
     optimizer = get(identifier)
     rule = dict(optimizer.rule(step), step=0)
     optimizer.iterations = (optimizer.iterations if step is None else step) + 1
-    return rule, optimizer._clipped([np.asarray(gradients)])[0]
+    return rule, optimizer._clipped([array_of(gradients)])[0]

@@ -80,8 +80,9 @@ static struct mupy_call *new_row_call(struct mupy_variable *self, PyObject *time
     return call;
 }
 
-/* A new array for rows of a variable. */
-static PyObject *new_row_array(const struct mupy_variable *self, uint64_t count)
+/* An array for rows of a variable: `out`, or a new one. */
+static PyObject *new_row_array(const struct mupy_variable *self, uint64_t count,
+                               PyObject *out)
 {
     uint64_t dims[MU_TENSOR_RANK_MAX];
 
@@ -92,7 +93,7 @@ static PyObject *new_row_array(const struct mupy_variable *self, uint64_t count)
     }
     memcpy(dims, self->dims, sizeof dims);
     dims[0] = count;
-    return mupy_array_new(self->dtype, self->rank, dims);
+    return mupy_variable_target(self, dims, out);
 }
 
 PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
@@ -100,6 +101,7 @@ PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
     struct mupy_variable *self = mupy_variable_of(object);
     PyObject *list;
     PyObject *timeout = NULL;
+    PyObject *out = Py_None;
     struct row_numbers numbers;
     struct mupy_array array;
     unsigned long long first;
@@ -109,8 +111,9 @@ PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
     PyObject *result;
 
     if (self == NULL ||
-        !PyArg_ParseTuple(args, "KKO|O:_read_rows", &first, &count, &list, &timeout) ||
-        (made = new_row_array(self, count)) == NULL)
+        !PyArg_ParseTuple(args, "KKO|OO:_read_rows", &first, &count, &list, &timeout,
+                          &out) ||
+        (made = new_row_array(self, count, out)) == NULL)
         return NULL;
     if (read_row_numbers(list, first, count, &numbers) != 0 ||
         (call = new_row_call(self, timeout, &numbers, run_read_rows)) == NULL) {
@@ -130,7 +133,7 @@ PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
     if (result == NULL)
         Py_CLEAR(made);
     Py_XDECREF(result);
-    return made;
+    return made == NULL ? NULL : mupy_variable_given(made, out);
 }
 
 /* How rows are written: muster._variable.rows has these numbers, too. The others are
