@@ -13,9 +13,8 @@
 
 _Static_assert((int)MU_TABLE_EVICT_LFU == (int)MU__EVICT_LFU,
                "the same numbers here and there");
-_Static_assert((int)MU_TABLE_NORMAL == (int)MU__ROW_INITIAL_NORMAL &&
-                   (int)MU_TABLE_DIM_MAX == (int)MU__TABLE_DIM_MAX,
-               "the same numbers here and there");
+_Static_assert((int)MU_TABLE_DIM_MAX == (int)MU__TABLE_DIM_MAX,
+               "the same number here and there");
 
 /* ---- Optimizers ---- */
 
@@ -227,17 +226,14 @@ static int make_form(const mu_table_spec *spec, uint64_t id, mu_error *ret_error
                      struct mu__table_form *ret_form)
 {
     const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, DEFAULT_RATE);
-    struct mu__table_form form = {
-        .dim = spec->dim,
-        .initial = {.kind = (uint32_t)spec->initializer,
-                    .a = spec->initial_a,
-                    .b = spec->initial_b,
-                    .seed = mu__mix64(spec->seed + id)},
-    };
+    struct mu__table_form form = {.dim = spec->dim};
     mu_error error;
     int rv =
         rule_of(spec->optimizer == NULL ? &plain : spec->optimizer, &error, &form.rule);
 
+    if (rv == 0 && spec->initializer != NULL)
+        rv = mu__initializer_of_rows(spec->initializer, id, spec->dim, &error,
+                                     &form.initial);
     if (rv == 0)
         rv = make_table_policy(spec, &error, &form.policy);
     if (rv == 0)

@@ -1,6 +1,7 @@
 /* Initial values by name: what a distribution's parameters are for a shape. */
 #include "api/internal.h"
 
+#include "actors/partitions.h"
 #include "actors/ps/initial/orthogonal.h"
 #include "runtime/message/arguments.h"
 
@@ -52,16 +53,20 @@ static struct mu__initial scaled(const mu_initializer *initializer, double varia
     }
 }
 
-/* Kind 0: the kind is unknown, or no function of the index alone. */
+/* MU__INITIAL_KINDS: the kind is unknown, or no function of the index alone. */
 static struct mu__initial initial_of(const mu_initializer *initializer,
                                      const struct mu__shape *shape)
 {
     const struct fans fans = fans_of(shape);
     struct mu__initial initial = {
         .seed = initializer->seed, .a = initializer->a, .b = initializer->b};
+    const struct mu__initial zeros = {.kind = MU__INITIAL_ZEROS};
 
     switch (initializer->kind) {
+    case MU_INITIALIZER_ZEROS:
+        return zeros;
     case MU_INITIALIZER_CONSTANT:
+        initial.seed = 0;
         initial.b = 0;
         initial.kind = MU__INITIAL_CONSTANT;
         return initial;
@@ -84,8 +89,18 @@ static struct mu__initial initial_of(const mu_initializer *initializer,
     case MU_INITIALIZER_LECUN_NORMAL:
         return scaled(initializer, 1 / fans.in);
     default:
+        initial.kind = MU__INITIAL_KINDS;
         return initial;
     }
+}
+
+static int check_is_known(const mu_initializer *initializer,
+                          const struct mu__initial *initial, mu_error *ret_error)
+{
+    if (initial->kind != MU__INITIAL_KINDS)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "initializer %d is unknown",
+                        initializer->kind);
 }
 
 static int make_orthogonal(const mu_initializer *initializer, const char *name,
@@ -117,13 +132,34 @@ int mu__initializer_prepare(const mu_initializer *initializer, const char *name,
 
     if (initializer->kind == MU_INITIALIZER_ORTHOGONAL)
         return make_orthogonal(initializer, name, shape, ret_error, ret_content);
-    if (initial.kind == 0)
-        return mu_error_set(ret_error, -MU_EINVALID, "initializer %d is unknown",
-                            initializer->kind);
-    rv = mu__initial_check(&initial, shape->dtype, ret_error);
+    rv = check_is_known(initializer, &initial, ret_error);
+    if (rv == 0)
+        rv = mu__initial_check(&initial, shape->dtype, ret_error);
     if (rv == 0)
         *ret_initial = initial;
     return rv;
+}
+
+int mu__initializer_of_rows(const mu_initializer *initializer, uint64_t table,
+                            uint32_t dim, mu_error *ret_error,
+                            struct mu__initial *ret_initial)
+{
+    const struct mu__shape row = {MU_F32, 1, {dim}, 1};
+    struct mu__initial initial = initial_of(initializer, &row);
+    int rv;
+
+    if (initializer->kind == MU_INITIALIZER_ORTHOGONAL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "orthogonal values are not for rows of tables");
+    rv = check_is_known(initializer, &initial, ret_error);
+    if (rv != 0)
+        return rv;
+    if (initial.kind > MU__INITIAL_CONSTANT)
+        initial.seed = mu__mix64(initial.seed + table);
+    else if (fpclassify(initial.a) == FP_ZERO)
+        initial.kind = MU__INITIAL_ZEROS;
+    *ret_initial = initial;
+    return 0;
 }
 
 int mu_initializer_values(const mu_initializer *initializer, const mu_variable_spec *spec,

@@ -125,12 +125,17 @@ int mu__variable_check(const mu_variable *variable, int operation, const void *b
 
 /* ---- initializer ---- */
 
-/* What servers generate by an initializer for a variable of this shape; `kind` 0: they do
- * not (MU_INITIALIZER_ORTHOGONAL), and *ret_content is the content, which the caller
- * frees. -MU_EINVALID, -MU_ERANGE, -MU_ENOMEM. */
+/* What servers generate by an initializer for a variable of this shape; or they do not
+ * (MU_INITIALIZER_ORTHOGONAL), and *ret_content is the content, which the caller frees.
+ * -MU_EINVALID, -MU_ERANGE, -MU_ENOMEM. */
 int mu__initializer_prepare(const mu_initializer *initializer, const char *name,
                             const struct mu__shape *shape, mu_error *ret_error,
                             struct mu__initial *ret_initial, void **ret_content);
+
+/* What the rows of a table begin as; still to be checked. -MU_EINVALID: not for rows. */
+int mu__initializer_of_rows(const mu_initializer *initializer, uint64_t table,
+                            uint32_t dim, mu_error *ret_error,
+                            struct mu__initial *ret_initial);
 
 /* The shape of a checked spec with so many shards (0: as mu_variable_spec says). */
 int mu__variable_make_shape(const mu_variable_spec *spec, uint32_t servers_count,

@@ -4,6 +4,7 @@
 #include "api/variable_cache.h"
 
 #include "actors/ps/optimizer.h"
+#include "actors/ps/rows/row_updates.h"
 #include "actors/ps/rows/rows.h"
 #include "actors/variables/row_actions.h"
 #include "actors/worker/function_run.h"
@@ -17,8 +18,39 @@ _Static_assert(MU_VARIABLE_ROW_BYTES_MAX == MU__PIECE_BYTES_MAX - MU__ROW_NUMBER
 
 /* ---- Checks ---- */
 
-/* What is done to rows. */
-enum access { ROWS_ARE_READ, ROWS_ARE_ASSIGNED, ROWS_ARE_ADDED };
+/* What is done to rows; updates are counted from the last one on. */
+enum access { ROWS_ARE_READ, ROWS_ARE_ASSIGNED, ROWS_ARE_ADDED, ROWS_ARE_UPDATED };
+
+_Static_assert(MU__VARIABLE_SCATTER_DIV - MU__VARIABLE_SCATTER_MIN ==
+                       MU_ROWS_DIV - MU_ROWS_MIN &&
+                   (int)MU__WRITE_SCATTER_DIV - (int)MU__WRITE_SCATTER_MIN ==
+                       MU_ROWS_DIV - MU_ROWS_MIN,
+               "in the same order here and there");
+
+/* What the actor, and what a server calls it. */
+static const struct row_operation {
+    int call;
+    int listed_call;
+    uint32_t write;
+    uint32_t listed_write;
+} row_operations[] = {
+    [ROWS_ARE_READ] = {MU__VARIABLE_ROWS_READ, MU__VARIABLE_GATHER, 0, 0},
+    [ROWS_ARE_ASSIGNED] = {MU__VARIABLE_ROWS_ASSIGN, MU__VARIABLE_SCATTER_UPDATE,
+                           MU__WRITE_ROWS_ASSIGN, MU__WRITE_SCATTER_UPDATE},
+    [ROWS_ARE_ADDED] = {MU__VARIABLE_ROWS_ADD, MU__VARIABLE_SCATTER_ADD,
+                        MU__WRITE_ROWS_ADD, MU__WRITE_SCATTER_ADD},
+};
+
+static struct row_operation row_operation_of(int access)
+{
+    const int update = access - ROWS_ARE_UPDATED;
+
+    if (access < ROWS_ARE_UPDATED)
+        return row_operations[access];
+    return (struct row_operation){.listed_call = MU__VARIABLE_SCATTER_MIN + update,
+                                  .listed_write =
+                                      MU__WRITE_SCATTER_MIN + (uint32_t)update};
+}
 
 static int check_row_range(const struct mu__opened_variable *opened, const mu_rows *rows,
                            mu_error *ret_error)
@@ -53,8 +85,8 @@ static int check_rows_bytes(const struct mu__opened_variable *opened, const mu_r
                         opened->name, bytes, rows->count, row_bytes);
 }
 
-static int check_row_access(const mu_variable *variable, enum access access,
-                            const mu_rows *rows, size_t bytes, mu_error *ret_error)
+static int check_row_access(const mu_variable *variable, int access, const mu_rows *rows,
+                            size_t bytes, mu_error *ret_error)
 {
     const struct mu__opened_variable *opened = variable->opened;
     int rv;
@@ -62,10 +94,11 @@ static int check_row_access(const mu_variable *variable, enum access access,
     if (opened->shape.rank == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "variable %s is a number, and has no rows", opened->name);
-    if (access == ROWS_ARE_ADDED && !mu__optimizer_adds((int)opened->shape.dtype))
+    if (access >= ROWS_ARE_ADDED && !mu__optimizer_adds((int)opened->shape.dtype))
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "variable %s is %s, which does not add", opened->name,
-                            mu_dtype_name((int)opened->shape.dtype));
+                            "variable %s is %s, which does not %s", opened->name,
+                            mu_dtype_name((int)opened->shape.dtype),
+                            access == ROWS_ARE_ADDED ? "add" : "calculate");
     rv = check_row_range(opened, rows, ret_error);
     return rv == 0 ? check_rows_bytes(opened, rows, bytes, ret_error) : rv;
 }
@@ -83,13 +116,6 @@ static int sort_row_list(const struct mu__opened_variable *opened, const mu_rows
 }
 
 /* ---- Calls ---- */
-
-/* By access, for a range and for a list. */
-static const int row_operations[][2] = {
-    [ROWS_ARE_READ] = {MU__VARIABLE_ROWS_READ, MU__VARIABLE_GATHER},
-    [ROWS_ARE_ASSIGNED] = {MU__VARIABLE_ROWS_ASSIGN, MU__VARIABLE_SCATTER_UPDATE},
-    [ROWS_ARE_ADDED] = {MU__VARIABLE_ROWS_ADD, MU__VARIABLE_SCATTER_ADD},
-};
 
 static int call_with_list(mu_variable *variable, struct mu__variable_call *call,
                           const mu_rows *rows, mu_error *ret_error)
@@ -127,7 +153,7 @@ static int call_with_range(mu_variable *variable, struct mu__variable_call *call
 }
 
 /* One of `target` and `source` is not NULL. */
-static int access_rows(mu_variable *variable, enum access access, const mu_rows *rows,
+static int access_rows(mu_variable *variable, int access, const mu_rows *rows,
                        struct mu__variable_call *call, size_t bytes, mu_error *ret_error)
 {
     int rv = check_row_access(variable, access, rows, bytes, ret_error);
@@ -140,12 +166,14 @@ static int access_rows(mu_variable *variable, enum access access, const mu_rows 
     return rv;
 }
 
-static struct mu__variable_call make_row_call(const mu_variable *variable,
-                                              enum access access, const mu_rows *rows,
-                                              int64_t timeout_ms)
+static struct mu__variable_call make_row_call(const mu_variable *variable, int access,
+                                              const mu_rows *rows, int64_t timeout_ms)
 {
-    return mu__variable_make_call(variable, row_operations[access][rows->list != NULL],
-                                  timeout_ms);
+    const struct row_operation operation = row_operation_of(access);
+
+    return mu__variable_make_call(
+        variable, rows->list != NULL ? operation.listed_call : operation.call,
+        timeout_ms);
 }
 
 int mu_variable_read_rows(mu_variable *variable, const mu_rows *rows, void *buffer,
@@ -185,6 +213,61 @@ int mu_variable_add_rows(mu_variable *variable, const mu_rows *rows, const void 
     return access_rows(variable, ROWS_ARE_ADDED, rows, &call, bytes, ret_error);
 }
 
+/* ---- Updates ---- */
+
+/* The rows of an update as a list, which free_made_list() frees. */
+static int prepare_row_update(int update, const mu_variable *variable,
+                              const mu_rows *rows, size_t bytes, mu_error *ret_error,
+                              mu_rows *listed)
+{
+    int64_t *list;
+    int rv;
+
+    if (update < MU_ROWS_MIN || update > MU_ROWS_DIV)
+        return mu_error_set(ret_error, -MU_EINVALID, "variable %s: no update %d of rows",
+                            variable->opened->name, update);
+    rv = check_row_access(variable, ROWS_ARE_UPDATED, rows, bytes, ret_error);
+    if (rv != 0)
+        return rv;
+    if (rows->list != NULL || rows->count == 0)
+        return 0;
+    list = calloc((size_t)rows->count, sizeof *list);
+    if (list == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM,
+                            "variable %s: no memory for %" PRIu64 " rows",
+                            variable->opened->name, rows->count);
+    for (uint64_t i = 0; i < rows->count; i++)
+        list[i] = (int64_t)(rows->first + i);
+    listed->list = list;
+    return 0;
+}
+
+static void free_made_list(const mu_rows *made, const mu_rows *rows)
+{
+    if (made->list != rows->list)
+        free((void *)(uintptr_t)made->list);
+}
+
+int mu_variable_update_rows(mu_variable *variable, int update, const mu_rows *rows,
+                            const void *buffer, size_t bytes, int64_t timeout_ms,
+                            mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, variable, rows, buffer);
+
+    const int access = ROWS_ARE_UPDATED + update - MU_ROWS_MIN;
+    struct mu__variable_call call;
+    mu_rows listed = *rows;
+    int rv = prepare_row_update(update, variable, rows, bytes, ret_error, &listed);
+
+    if (rv != 0)
+        return rv;
+    call = make_row_call(variable, access, &listed, timeout_ms);
+    call.source = buffer;
+    rv = access_rows(variable, access, &listed, &call, bytes, ret_error);
+    free_made_list(&listed, rows);
+    return rv;
+}
+
 /* ---- Writes of a run ---- */
 
 /* One write of one shard; `data` has the rows of it. */
@@ -199,16 +282,14 @@ static int add_row_effect(mu_run *run, struct mu__opened_variable *opened, uint3
 }
 
 static int add_row_range(mu_run *run, struct mu__opened_variable *opened,
-                         const mu_rows *rows, enum access access, const uint8_t *data)
+                         const mu_rows *rows, int access, const uint8_t *data)
 {
     uint64_t begin = rows->first * mu__shape_row_bytes(&opened->shape);
     uint64_t end = begin + rows->count * mu__shape_row_bytes(&opened->shape);
     int rv = 0;
 
     for (uint32_t shard = 0; shard < opened->shape.shards && rv == 0; shard++) {
-        struct mu__effect effect = {.operation = access == ROWS_ARE_ADDED
-                                                     ? MU__WRITE_ROWS_ADD
-                                                     : MU__WRITE_ROWS_ASSIGN};
+        struct mu__effect effect = {.operation = row_operation_of(access).write};
         uint64_t offset;
         uint64_t bytes;
         uint64_t from;
@@ -245,11 +326,9 @@ static int add_row_group(mu_run *run, struct mu__opened_variable *opened,
 }
 
 static int add_row_list(mu_run *run, struct mu__opened_variable *opened,
-                        const struct mu__row_list *list, enum access access,
-                        const void *data)
+                        const struct mu__row_list *list, int access, const void *data)
 {
-    uint32_t operation =
-        access == ROWS_ARE_ADDED ? MU__WRITE_SCATTER_ADD : MU__WRITE_SCATTER_UPDATE;
+    const uint32_t operation = row_operation_of(access).listed_write;
     uint8_t *packed = mu__row_list_pack(list, &opened->shape, data);
     int rv = packed == NULL ? -MU_ENOMEM : 0;
 
@@ -261,7 +340,7 @@ static int add_row_list(mu_run *run, struct mu__opened_variable *opened,
 
 /* All of them, or none. */
 static int add_row_writes(mu_run *run, struct mu__opened_variable *opened,
-                          const mu_rows *rows, enum access access, const void *data)
+                          const mu_rows *rows, int access, const void *data)
 {
     struct mu__effect *last = run->effects.last;
     uint64_t before = run->effects.bytes;
@@ -290,8 +369,8 @@ static int add_row_writes(mu_run *run, struct mu__opened_variable *opened,
                        opened->name, rows->count, MU__EFFECTS_BYTES_MAX);
 }
 
-static int write_rows(mu_run *run, mu_variable *variable, enum access access,
-                      const mu_rows *rows, const void *data, size_t bytes)
+static int write_rows(mu_run *run, mu_variable *variable, int access, const mu_rows *rows,
+                      const void *data, size_t bytes)
 {
     mu_error error;
     int rv;
@@ -321,4 +400,25 @@ int mu_run_add_rows(mu_run *run, mu_variable *variable, const mu_rows *rows,
 {
     MU__REQUIRE(NULL, run);
     return write_rows(run, variable, ROWS_ARE_ADDED, rows, delta, bytes);
+}
+
+int mu_run_update_rows(mu_run *run, mu_variable *variable, int update,
+                       const mu_rows *rows, const void *buffer, size_t bytes)
+{
+    MU__REQUIRE(NULL, run);
+
+    const int access = ROWS_ARE_UPDATED + update - MU_ROWS_MIN;
+    mu_rows listed;
+    mu_error error;
+    int rv;
+
+    if (variable == NULL || rows == NULL)
+        return mu_run_fail(run, -MU_EINVALID, "a write to no rows");
+    listed = *rows;
+    rv = prepare_row_update(update, variable, rows, bytes, &error, &listed);
+    if (rv != 0)
+        return mu_run_fail(run, rv, "%s", error.message);
+    rv = write_rows(run, variable, access, &listed, buffer, bytes);
+    free_made_list(&listed, rows);
+    return rv;
 }

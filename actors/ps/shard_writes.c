@@ -4,6 +4,7 @@
 
 #include "actors/ps/initial/initial.h"
 #include "actors/ps/optimizer.h"
+#include "actors/ps/rows/row_updates.h"
 #include "actors/ps/rows/rows.h"
 
 #include <assert.h>
@@ -257,6 +258,10 @@ static const struct write_kind {
     [MU__WRITE_SCATTER_UPDATE] = {mu__rows_scatter_update, true, true},
     [MU__WRITE_INITIAL] = {refuse_initial, true, true},
     [MU__WRITE_SCATTER_ADD] = {scatter_to_shard, true, true},
+    [MU__WRITE_SCATTER_MIN] = {mu__rows_scatter_update_by, true, true},
+    [MU__WRITE_SCATTER_MAX] = {mu__rows_scatter_update_by, true, true},
+    [MU__WRITE_SCATTER_MUL] = {mu__rows_scatter_update_by, true, true},
+    [MU__WRITE_SCATTER_DIV] = {mu__rows_scatter_update_by, true, true},
 };
 
 static int check_write(const struct variable *v, const struct mu__store_write *write,
@@ -421,6 +426,10 @@ static int check_fit(struct variable *v, const struct mu__store_write *write,
     case MU__WRITE_ASSIGN:
     case MU__WRITE_ROWS_ASSIGN:
     case MU__WRITE_SCATTER_UPDATE:
+    case MU__WRITE_SCATTER_MIN:
+    case MU__WRITE_SCATTER_MAX:
+    case MU__WRITE_SCATTER_MUL:
+    case MU__WRITE_SCATTER_DIV:
         return 0;
     case MU__WRITE_ADD:
     case MU__WRITE_ROWS_ADD:

@@ -5,6 +5,7 @@
 #include "actors/variables/partition_actions.h"
 
 #include "actors/keep.h"
+#include "actors/ps/rows/row_updates.h"
 #include "actors/ps/rows/rows.h"
 #include "actors/ps/slots/slots.h"
 #include "actors/ps/variable_store.h"
@@ -27,6 +28,10 @@ static const struct rule rules[] = {
     [MU__VARIABLE_GATHER] = {"gather", 0, false},
     [MU__VARIABLE_SCATTER_UPDATE] = {"scatter update", MU__WRITE_SCATTER_UPDATE, true},
     [MU__VARIABLE_SCATTER_ADD] = {"scatter add", MU__WRITE_SCATTER_ADD, true},
+    [MU__VARIABLE_SCATTER_MIN] = {"scatter min", MU__WRITE_SCATTER_MIN, true},
+    [MU__VARIABLE_SCATTER_MAX] = {"scatter max", MU__WRITE_SCATTER_MAX, true},
+    [MU__VARIABLE_SCATTER_MUL] = {"scatter mul", MU__WRITE_SCATTER_MUL, true},
+    [MU__VARIABLE_SCATTER_DIV] = {"scatter div", MU__WRITE_SCATTER_DIV, true},
     [MU__VARIABLE_SLOT] = {"slot", MU__WRITE_SLOT, false},
     [MU__VARIABLE_SLOT + 1] = {"slot", MU__WRITE_SLOT + 1, false},
     [MU__VARIABLE_SLOT + 2] = {"slot", MU__WRITE_SLOT + 2, false},

@@ -60,6 +60,10 @@ enum mu__variable_operation {
     MU__VARIABLE_GATHER, /* or a list */
     MU__VARIABLE_SCATTER_UPDATE,
     MU__VARIABLE_SCATTER_ADD,
+    MU__VARIABLE_SCATTER_MIN, /* as enum mu_row_update counts */
+    MU__VARIABLE_SCATTER_MAX,
+    MU__VARIABLE_SCATTER_MUL,
+    MU__VARIABLE_SCATTER_DIV,
     MU__VARIABLE_SLOT, /* restore slot 0, and the next ones the others and the step */
     MU__VARIABLE_STEP = MU__VARIABLE_SLOT + MU__RULE_SLOTS_MAX,
     MU__VARIABLE_SNAPSHOT, /* this and below: with a struct mu__snapshot_call */

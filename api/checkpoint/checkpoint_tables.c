@@ -212,17 +212,18 @@ int mu__ckpt_restore_table(mu_node *node, const struct mu__ckpt_reader *reader,
 
 /* ---- Looking inside ---- */
 
-static const char *const initializer_names[] = {"zeros", "constant", "uniform", "normal"};
+static const char *const initializer_names[] = {"zeros", "constant", "uniform", "normal",
+                                                "truncated normal"};
 
-static mu_value *make_initial_value(const struct mu__row_initial *initial)
+static mu_value *make_initial_value(const struct mu__initial *initial)
 {
     mu_value *list = mu_value_list();
     int rv = list == NULL ? -MU_ENOMEM : 0;
 
     if (rv == 0)
-        rv = mu_value_append(list, mu_value_float((double)initial->a));
+        rv = mu_value_append(list, mu_value_float(initial->a));
     if (rv == 0)
-        rv = mu_value_append(list, mu_value_float((double)initial->b));
+        rv = mu_value_append(list, mu_value_float(initial->b));
     if (rv == 0)
         return list;
     mu_value_free(list);

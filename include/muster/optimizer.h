@@ -43,7 +43,10 @@
  *                       x -= r h |x| / |h|. The variable has one shard
  *
  * The defaults are those of Keras 3; momentum is 0.9. Rows are those of the variable's
- * first dimension. The result is the same on every machine, to the last bit. */
+ * first dimension. Variables of 16-bit floats have slots of 32 bits, with which the rules
+ * calculate, too; x is then rounded to the nearest number. They have no lamb, and
+ * rowwise_adagrad for rows of at most 4,096. The result is the same on every machine, to
+ * the last bit. */
 #ifndef MUSTER_OPTIMIZER_H
 #define MUSTER_OPTIMIZER_H
 

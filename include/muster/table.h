@@ -6,10 +6,10 @@
  * thread but a loop's may call.
  *
  * A look-up reads. An id that was never pushed to has its initial row, which is a
- * function of the table's seed and name, the id and the column: the same on every server,
- * before and after a loss. No row is made for it. The first push of an id makes its row,
- * unless a policy says otherwise, and the slots that the optimizer keeps beside it. Each
- * row has its own step: the number of its pushes.
+ * function of the initializer's seed, the table's name, the id and the column: the same
+ * on every server, before and after a loss. No row is made for it. The first push of an
+ * id makes its row, unless a policy says otherwise, and the slots that the optimizer
+ * keeps beside it. Each row has its own step: the number of its pushes.
  *
  * A push is gradients of some ids, each in any number of copies; gradients of one id are
  * summed first, then the optimizer's rule is applied once. A NaN or infinity is refused.
@@ -29,13 +29,6 @@ extern "C" {
 
 typedef struct mu_table mu_table;
 
-enum mu_table_initializer {
-    MU_TABLE_ZEROS,
-    MU_TABLE_CONSTANT, /* `initial_a` */
-    MU_TABLE_UNIFORM,  /* from `initial_a` to below `initial_b` */
-    MU_TABLE_NORMAL    /* mean `initial_a`, standard deviation `initial_b` */
-};
-
 enum mu_table_flag {
     MU_TABLE_EXISTING = 1,     /* never create it: -MU_ENOTFOUND */
     MU_TABLE_RECREATE = 2,     /* parts that were lost begin anew, without rows; else
@@ -54,12 +47,9 @@ enum mu_table_eviction {
 enum { MU_TABLE_DIM_MAX = 4096 };
 
 typedef struct mu_table_spec {
-    const char *name; /* 1 to 255 bytes of UTF-8 */
-    unsigned dim;     /* numbers of a row, 1 to MU_TABLE_DIM_MAX */
-    int initializer;  /* enum mu_table_initializer */
-    float initial_a;
-    float initial_b;
-    uint64_t seed;
+    const char *name;                  /* 1 to 255 bytes of UTF-8 */
+    unsigned dim;                      /* numbers of a row, 1 to MU_TABLE_DIM_MAX */
+    const mu_initializer *initializer; /* of rows; NULL: zeros */
     const mu_optimizer *optimizer; /* of pushes that name none; its kind is that of all.
                                       NULL: plain descent with a rate of 0.01 */
     unsigned flags;                /* enum mu_table_flag, or 0 */

@@ -173,6 +173,23 @@ MU_EXPORT int mu_variable_add_rows(mu_variable *variable, const mu_rows *rows,
                                    const void *delta, size_t bytes, int64_t timeout_ms,
                                    mu_error *ret_error);
 
+/* What is done to the elements x of rows with an element d for each. Products of integers
+ * wrap; quotients of integers are cut towards 0, and divisors of 0 are refused with
+ * -MU_EINVALID. NaN in x or d gives NaN. Any dtype but BOOL. */
+enum mu_row_update {
+    MU_ROWS_MIN = 1, /* the smaller of both */
+    MU_ROWS_MAX = 2, /* the larger */
+    MU_ROWS_MUL = 3, /* x d */
+    MU_ROWS_DIV = 4  /* x / d */
+};
+
+/* Update rows, like mu_variable_add_rows: one after the other in the order of the list,
+ * each as often as it is there. */
+MU_EXPORT int mu_variable_update_rows(mu_variable *variable, int update,
+                                      const mu_rows *rows, const void *buffer,
+                                      size_t bytes, int64_t timeout_ms,
+                                      mu_error *ret_error);
+
 /* Apply a gradient of the variable's shape by the optimizer's rule (optimizer.h), on the
  * servers; `bytes` must be mu_variable_bytes(). It counts once, like mu_variable_add, and
  * fails like it. -MU_EINVALID: a number of the optimizer is out of its range, or an
@@ -205,6 +222,8 @@ MU_EXPORT int mu_run_assign_rows(mu_run *run, mu_variable *variable, const mu_ro
                                  const void *buffer, size_t bytes);
 MU_EXPORT int mu_run_add_rows(mu_run *run, mu_variable *variable, const mu_rows *rows,
                               const void *delta, size_t bytes);
+MU_EXPORT int mu_run_update_rows(mu_run *run, mu_variable *variable, int update,
+                                 const mu_rows *rows, const void *buffer, size_t bytes);
 MU_EXPORT int mu_run_apply(mu_run *run, mu_variable *variable, const void *gradient,
                            size_t bytes, const mu_optimizer *optimizer);
 

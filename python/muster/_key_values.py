@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import contextlib
 from typing import (Any, Callable, Generator, Iterator, List, NamedTuple, Optional, Tuple,
                     Union)
 
 from . import _muster, errors
+from ._calls import CallFuture
 
 #: Types of a value: bytes, or str, which becomes UTF-8.
 Value = Union[bytes, bytearray, memoryview, str]
@@ -78,14 +77,10 @@ class Outcome(NamedTuple):
     number: int
 
 
-class KeyValueFuture(concurrent.futures.Future):  # type: ignore[type-arg]
-    """The response to a call that does not wait: a concurrent.futures.Future that can
-    also be awaited in asyncio. It is set, and callbacks run, on a thread of muster."""
+class KeyValueFuture(CallFuture):
+    """The response to a call that does not wait."""
 
     _give_up: Optional[Callable[[], None]] = None
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        return asyncio.wrap_future(self).__await__()
 
     def cancel(self) -> bool:
         """Cancel the request. A change may have been applied all the same."""
@@ -93,16 +88,6 @@ class KeyValueFuture(concurrent.futures.Future):  # type: ignore[type-arg]
         if cancelled and self._give_up is not None:
             self._give_up()
         return cancelled
-
-    def _finish(self, get: Callable[[], Any]) -> None:
-        if not self.set_running_or_notify_cancel():
-            return
-        try:
-            result = get()
-        except BaseException as error:
-            self.set_exception(error)
-        else:
-            self.set_result(result)
 
 
 class Watch(Iterator[KeyValueEvent]):

@@ -9,11 +9,13 @@ import signal
 import sys
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from . import _muster, _processes, _scope, _worker, errors
+from . import _muster, _processes, _scope, _worker, errors, optimizers
 from ._pickling import plain
+from ._variable.arrays import out_of
 from ._variable.dtypes import dtype_of
 from ._variable.rows import listed, ranged
 from .variable import Variable as _BaseVariable
+from .table import Table as _BaseTable
 
 _SOCKET = 3
 _objects: Dict[int, Any] = {}   # this process's objects, by the worker's numbers
@@ -176,6 +178,24 @@ class Run:
         """Replace rows of a variable once the function has returned."""
         self._write("scatter_update", variable, *listed(variable, sparse_delta, values))
 
+    def scatter_min(self, variable: Any, sparse_delta: Any, values: Any = None) -> None:
+        """Lower rows of a variable to the smaller of both once the function has
+        returned."""
+        self._write("scatter_min", variable, *listed(variable, sparse_delta, values))
+
+    def scatter_max(self, variable: Any, sparse_delta: Any, values: Any = None) -> None:
+        """Raise rows of a variable to the larger of both once the function has
+        returned."""
+        self._write("scatter_max", variable, *listed(variable, sparse_delta, values))
+
+    def scatter_mul(self, variable: Any, sparse_delta: Any, values: Any = None) -> None:
+        """Multiply rows of a variable once the function has returned."""
+        self._write("scatter_mul", variable, *listed(variable, sparse_delta, values))
+
+    def scatter_div(self, variable: Any, sparse_delta: Any, values: Any = None) -> None:
+        """Divide rows of a variable once the function has returned."""
+        self._write("scatter_div", variable, *listed(variable, sparse_delta, values))
+
     def add_rows(self, variable: Any, first: int, values: Any) -> None:
         """Add to the rows from `first` on once the function has returned."""
         self._write("add_rows", variable, *ranged(variable, first, values))
@@ -219,7 +239,7 @@ class Variable(_BaseVariable):
         return variable
 
     def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        return ask("variable", method, self, *args, **kwargs)
+        return ask("member", method, self, *args, **kwargs)
 
     def __reduce__(self) -> Any:
         return (_worker.open_variable, self._what)
@@ -259,10 +279,13 @@ class Variable(_BaseVariable):
         """The worker's node."""
         return _muster.current_run().node
 
-    def read(self, timeout: Optional[float] = None,
-             max_age: Optional[float] = None) -> Any:
-        """The whole variable, as a new array."""
-        return self._ask("read", timeout, max_age)
+    def read(self, timeout: Optional[float] = None, max_age: Optional[float] = None,
+             out: Any = None) -> Any:
+        """The whole variable, as a new array, or in `out`."""
+        if out is None:
+            return self._ask("read", timeout, max_age)
+        out_of(out, self.shape, self.dtype)[...] = self._ask("read", timeout, max_age)
+        return out
 
     numpy = read_value = read
 
@@ -283,12 +306,15 @@ class Variable(_BaseVariable):
         self._ask("assign_sub", value, timeout)
 
     def _read_rows(self, first: int, count: int, numbers: Any,
-                   timeout: Optional[float] = None) -> Any:
-        return self._ask("_read_rows", first, count, numbers, timeout)
+                   timeout: Optional[float] = None, out: Any = None) -> Any:
+        rows = self._ask("_read_rows", first, count, numbers, timeout)
+        if out is not None:
+            out[...] = rows
+        return rows
 
-    def _write_rows(self, add: bool, first: int, numbers: Any, values: Any,
+    def _write_rows(self, how: int, first: int, numbers: Any, values: Any,
                     timeout: Optional[float] = None) -> None:
-        self._ask("_write_rows", add, first, numbers, values, timeout)
+        self._ask("_write_rows", how, first, numbers, values, timeout)
 
     def apply_gradient(self, gradient: Any, rate: Any, momentum: float = 0.0,
                        timeout: Optional[float] = None) -> None:
@@ -305,6 +331,51 @@ class Variable(_BaseVariable):
     def __repr__(self) -> str:
         name, dtype, shape, _ = self._what
         return f"<muster.Variable {name!r} shape={shape} dtype={dtype}>"
+
+
+class Table(_BaseTable):
+    """A table in a function: the worker opens it, looks up and pushes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = inspect.signature(_BaseTable.__init__).bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        options = dict(list(bound.arguments.items())[1:])
+        if isinstance(options.get("node"), Node):
+            del options["node"]
+        ask("open_table", **options)
+        names = ("name", "dim", "initializer", "optimizer", "seed")
+        policies = {name: options[name] for name in
+                    ("admit_after", "candidates", "admit_probability", "unknown", "ttl",
+                     "capacity", "eviction")}
+        self._know(*(options[name] for name in names), policies)
+
+    def _know(self, name: str, dim: int, initializer: Any, optimizer: Any,
+              seed: int, policies: Dict[str, Any]) -> None:
+        self.name = name
+        self.dim = dim
+        self.optimizer = optimizers.get(optimizer)
+        self.node = Node()
+        self._how = (name, dim, initializer, self.optimizer, seed, policies)
+
+    @classmethod
+    def known(cls, *how: Any) -> "Table":
+        """A table that came with a closure."""
+        table: "Table" = cls.__new__(cls)
+        table._know(*how)
+        return table
+
+    def lookup_into(self, ids: Any, rows: Any, timeout: Optional[float] = None) -> None:
+        """Read the rows of ids into an array."""
+        rows[...] = ask("member", "lookup", self, ids, timeout)
+
+    def _push(self, ids: Any, gradients: Any, optimizer: Any,
+              timeout: Optional[float], time: int = 0) -> None:
+        ask("member", "_push", self, ids, gradients, optimizer, timeout, time)
+        run: Any = _muster.current_run()
+        run.has_written = True
+
+    def close(self) -> None:
+        """Does nothing: the worker keeps it open for all functions."""
 
 
 # ---- the process ----

@@ -143,14 +143,23 @@ def _open(**options: Any) -> Tuple[str, str, Tuple[int, ...], bool]:
     return what
 
 
-def _variable(name: str, variable: Any, *args: Any, **kwargs: Any) -> Any:
-    value = getattr(variable, name)
+def _member(name: str, opened: Any, *args: Any, **kwargs: Any) -> Any:
+    """Of a variable or a table."""
+    value = getattr(opened, name)
     return value(*args, **kwargs) if callable(value) else value
+
+
+def _open_table(**options: Any) -> None:
+    """Create a table for a process, which then names it as those that came with a
+    closure."""
+    from .table import Table
+
+    Table(**options).close()
 
 
 _ANSWERS: Dict[str, Callable[..., Any]] = {
     "source": _source, "next": _next, "facts": _facts, "call": _call,
-    "open": _open, "variable": _variable,
+    "open": _open, "open_table": _open_table, "member": _member,
 }
 
 

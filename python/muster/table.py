@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
+import sys
 import threading
-import weakref
 from types import TracebackType
-from typing import Any, Dict, Optional, Tuple, Type
+from typing import Any, Optional, Tuple, Type
 
-from . import _muster, _scope
+from . import _calls, _muster, _scope, initializers, optimizers
+from ._variable.arrays import array_of, out_of
 from .errors import FailedPreconditionError
 
 _EXISTING = 1
@@ -16,43 +18,10 @@ _UNKNOWN_ZEROS = 4
 
 _EVICTIONS = {None: 0, "lru": 1, "lfu": 2}
 
-# Initializers by name, with the defaults of Keras 3.
-_KINDS: Dict[str, Tuple[int, float, float]] = {
-    "zeros": (0, 0.0, 0.0), "ones": (1, 1.0, 0.0), "constant": (1, 0.0, 0.0),
-    "uniform": (2, -0.05, 0.05), "random_uniform": (2, -0.05, 0.05),
-    "normal": (3, 0.0, 0.05), "random_normal": (3, 0.0, 0.05),
-}
-
-# Where the numbers of an initializer object of Keras stand.
-_NUMBERS = {"constant": ("value", None), "uniform": ("minval", "maxval"),
-            "random_uniform": ("minval", "maxval"), "normal": ("mean", "stddev"),
-            "random_normal": ("mean", "stddev"), "randomuniform": ("minval", "maxval"),
-            "randomnormal": ("mean", "stddev")}
-
-_tables: Dict[Tuple[int, str], Tuple[Any, "Table"]] = {}    # opened for closures
+# Opened for closures, the last used one at the end.
+_tables: "collections.OrderedDict[Tuple[Any, ...], Table]" = collections.OrderedDict()
 _lock = threading.Lock()
-
-
-def _initializer_of(initializer: Any) -> Tuple[int, float, float]:
-    """("uniform", -1, 1), "zeros", 0.5, or an object with Keras' attributes."""
-    if isinstance(initializer, (int, float)):
-        return (1, float(initializer), 0.0)
-    name, numbers = initializer, ()
-    if isinstance(initializer, tuple):
-        name, numbers = initializer[0], initializer[1:]
-    if not isinstance(name, str):
-        name = type(initializer).__name__.lower()
-        numbers = tuple(getattr(initializer, number)
-                        for number in _NUMBERS.get(name, ()) if number is not None)
-        name = name.replace("random", "")
-    if name not in _KINDS or len(numbers) > 2:
-        raise ValueError(f"initializer {initializer!r}: expected one of "
-                         f"{', '.join(_KINDS)}, such a name with its numbers, or a "
-                         "number")
-    kind, first, second = _KINDS[name]
-    first, second = (*map(float, numbers), first, second)[:2] if len(numbers) == 2 else \
-        (float(numbers[0]) if numbers else first, second)
-    return (kind, first, second)
+_TABLES_MAX = 64
 
 
 def _current_run() -> Any:
@@ -75,9 +44,12 @@ class Table(_muster.BaseTable):
     makes the row, and the slots of the optimizer. Gradients of one id in a call are
     summed, then the optimizer's rule is applied once; each row has its own step.
 
-    initializer: "zeros", "ones", "uniform", "normal", ("uniform", low, high),
-    ("normal", mean, stddev), a number, or an object with the attributes of Keras'.
-    optimizer: of muster.optimizers, or a rate; all that push use its kind.
+    initializer: of muster.initializers, or what get() there takes: a name, ("uniform",
+    -1, 1), a number, an object of Keras'. seed: for an initializer without one; all that
+    open the table have the same.
+    optimizer: of muster.optimizers, or what get() there takes: a name, a rate, an object
+    of Keras'. All that push use its kind; with a schedule, each push has the rate of its
+    step. Its clipping is of all gradients of a push.
     existing: raise NotFoundError if there is none; recreate: parts whose servers have
     lost them begin anew, without it DataLossError.
     node: a Node, LocalCluster, ClusterCoordinator or strategy; by default that of the
@@ -110,34 +82,50 @@ class Table(_muster.BaseTable):
             raise ValueError(f"admit_probability {admit_probability}: expected more than "
                              "0")
         owner = _scope.current_node() if node is None else _scope.node_of(node)
-        super().__init__(owner, name, dim, _initializer_of(initializer), seed, optimizer,
+        self.optimizer = optimizers.get(optimizer)
+        super().__init__(owner, name, dim, initializers.rows_of(initializer, dim, seed),
+                         self.optimizer,
                          _EXISTING * existing + _RECREATE * recreate +
                          _UNKNOWN_ZEROS * (unknown == "zeros"), timeout,
                          (admit_after, candidates, admit_probability, ttl, capacity,
                           _EVICTIONS[eviction]))
         self.name = name
         self.dim = dim
-        self._how = (name, dim, initializer, optimizer, seed,
+        self.node: Any = owner
+        self._how = (name, dim, initializer, self.optimizer, seed,
                      {"admit_after": admit_after, "candidates": candidates,
                       "admit_probability": admit_probability, "unknown": unknown,
                       "ttl": ttl, "capacity": capacity, "eviction": eviction})
 
-    def lookup(self, ids: Any, timeout: Optional[float] = None) -> Any:
-        """The rows of ids, an array of any shape: one more dimension, of `dim`."""
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        kind: Any = cls
+        process: Any = sys.modules.get("muster._process")
+        if cls is Table and process is not None and process.serves:
+            kind = process.Table
+        return super().__new__(kind)
+
+    def lookup(self, ids: Any, timeout: Optional[float] = None, out: Any = None) -> Any:
+        """The rows of ids, an array of any shape: one more dimension, of `dim`. out: an
+        array of that shape, or what shares its memory as one; it is returned then."""
         import numpy as np
 
         array = _ids_of(ids)
-        rows = np.empty((*array.shape, self.dim), np.float32)
+        shape = (*array.shape, self.dim)
+        rows = np.empty(shape, np.float32) if out is None else out_of(out, shape, "f4")
         if array.size > 0:
             self.lookup_into(array, rows, timeout)
-        return rows
+        return rows if out is None else out
 
     def apply_gradients(self, ids: Any, gradients: Any, optimizer: Any = None,
-                        timeout: Optional[float] = None, time: int = 0) -> None:
+                        timeout: Optional[float] = None, step: Optional[int] = None,
+                        time: int = 0) -> None:
         """Push a gradient for each id. optimizer: of the table's kind, with other
-        numbers; timeout: outside of a worker's function; time: a step, or seconds, for
-        policies by time; 0: one later than the latest."""
-        self._push(_ids_of(ids), gradients, optimizer, timeout, time)
+        numbers; timeout: outside of a worker's function; step: of a schedule, by default
+        the number of pushes of this object; time: a step, or seconds, for policies by
+        time; 0: one later than the latest."""
+        rule, gradients = optimizers.of_rows(
+            self.optimizer if optimizer is None else optimizer, gradients, step)
+        self._push(_ids_of(ids), gradients, rule, timeout, time)
 
     def delete(self, ids: Any, timeout: Optional[float] = None) -> None:
         """Delete rows: their ids are as if never pushed to."""
@@ -154,6 +142,21 @@ class Table(_muster.BaseTable):
             raise ValueError(f"time {time}: expected at least 0")
         if ids.size > 0:
             self.apply(ids, gradients, optimizer, _current_run(), timeout, time)
+
+    def lookup_async(self, ids: Any, timeout: Optional[float] = None
+                     ) -> _calls.CallFuture:
+        """Like lookup(), without waiting: a future, which can also be awaited."""
+        return _calls.start(self.lookup, ids, timeout)
+
+    def apply_gradients_async(self, ids: Any, gradients: Any, optimizer: Any = None,
+                              timeout: Optional[float] = None,
+                              step: Optional[int] = None,
+                              time: int = 0) -> _calls.CallFuture:
+        """Like apply_gradients(), without waiting. In a worker's function it is done when
+        this returns: the push is sent when the function has returned."""
+        start = _calls.start if _current_run() is None else _calls.at_once
+        return start(self.apply_gradients, ids, gradients, optimizer, timeout, step,
+                     time)
 
     def __reduce__(self) -> Any:
         return _open_in_run, self._how
@@ -174,7 +177,7 @@ def _ids_of(ids: Any) -> Any:
     """64-bit ids; those below 0 are large ones."""
     import numpy as np
 
-    array = np.asarray(ids)
+    array = array_of(ids)
     if array.size == 0:
         array = array.astype(np.uint64)
     if array.dtype.kind not in "iu":
@@ -187,16 +190,25 @@ def _ids_of(ids: Any) -> Any:
 def _open_in_run(name: str, dim: int, initializer: Any, optimizer: Any,
                  seed: int, policies: Dict[str, Any]) -> Table:
     """Unpickle a table: open it on the node that is current, and keep it for later."""
+    process: Any = sys.modules.get("muster._process")
+    if process is not None and process.serves:
+        known: Table = process.Table.known(name, dim, initializer, optimizer, seed,
+                                           policies)
+        return known
     node = _scope.current_node()
+    numbers = {key: value for key, value in vars(optimizer).items()
+               if key != "iterations"}
+    key = (id(node), name, dim, repr(initializer), seed, repr(numbers), repr(policies))
     with _lock:
-        for key, (reference, _) in list(_tables.items()):
-            if reference() is None:
-                _tables.pop(key)
-        known = _tables.get((id(node), name))
-        if known is not None and known[1].dim == dim:
-            return known[1]
+        for other in [key for key, at in _tables.items() if at.node.closed]:
+            _tables.pop(other)
+        if key in _tables:
+            _tables.move_to_end(key)
+            return _tables[key]
     opened = Table(name, dim, initializer, optimizer, seed, existing=True, node=node,
                    timeout=60.0, **policies)
     with _lock:
-        _tables[id(node), name] = weakref.ref(node), opened
+        _tables[key] = opened
+        if len(_tables) > _TABLES_MAX:
+            _tables.popitem(last=False)
     return opened

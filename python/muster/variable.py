@@ -10,8 +10,10 @@ import zlib
 from typing import Any, Dict, Optional, Tuple
 
 from . import _muster, _scope
+from ._variable.arrays import array_of
+from ._variable.calls import Calls
 from ._variable.dtypes import dtype_of, kind_of
-from ._variable.rows import Rows
+from ._variable.elements import Elements
 
 _numbers = itertools.count()
 
@@ -41,7 +43,7 @@ def _warn_of_another(variable: "Variable", initial: Any) -> None:
                       stacklevel=3)
 
 
-class Variable(_muster.BaseVariable, Rows):
+class Variable(_muster.BaseVariable, Elements, Calls):
     """A dense variable on the parameter servers of a cluster.
 
     initial_value: an array, or a number together with shape; by default zeros. Or, with
@@ -50,8 +52,9 @@ class Variable(_muster.BaseVariable, Rows):
     second Variable of that name has its content, and a UserWarning says so when it was
     given another initial value than before.
     dtype: one of float16, bfloat16 (with the package ml_dtypes), float32, float64, int8
-    to int64, uint8 to uint64, and bool (which cannot be added to). Only float32 and
-    float64 take gradients.
+    to int64, uint8 to uint64, and bool (which cannot be added to). Floats take gradients:
+    for those of 16 bits the servers calculate with 32, and keep so what an optimizer
+    remembers.
     shards: parts that it is cut into along its first dimension; 0: by its size; or a
     partitioner, one of muster.partitioners or a function of shape and dtype, which
     returns a list of parts as these do.
@@ -90,6 +93,8 @@ class Variable(_muster.BaseVariable, Rows):
             parameters, initial_value = parameters(dims), None
         elif callable(initial_value):
             initial_value = initial_value()
+        if hasattr(initial_value, "__dlpack__"):
+            initial_value = array_of(initial_value)
         if callable(shards):
             shards = _scope.shards_of(shards, initial_value, shape, dtype)
         elif shards == 0 and node is None:
@@ -102,6 +107,14 @@ class Variable(_muster.BaseVariable, Rows):
         if initial_value is not None and not existing and not recreate:
             _warn_of_another(self, initial_value)
         self.trainable = trainable is None or bool(trainable)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The content, for torch.from_dlpack(variable) and the like."""
+        return self.read().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        """The memory of this machine."""
+        return 1, 0
 
 
 # Kinds of NumPy dtypes: a conversion to a lower number would lose information.
@@ -149,7 +162,7 @@ def _converted(value: Any, dtype: str, name: str, initial: bool = False) -> Any:
         return value
     got = "a " + type(value).__qualname__
     try:
-        array = np.asarray(value)
+        array = array_of(value)
         if array.dtype.kind == "f" and wanted == np.uint64 and type(value) is list:
             whole = np.asarray(value, object)   # NumPy has no type for all of these
             if all(isinstance(number, int) for number in whole.flat):

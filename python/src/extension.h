@@ -586,11 +586,8 @@ mu_run *mupy_run_of(PyObject *object);
 struct mupy_variable;
 bool mupy_run_written(int rv, const struct mupy_variable *variable);
 
-/* Methods in variables/rows.c. */
-PyObject *mupy_run_scatter_add(PyObject *object, PyObject *args);
-PyObject *mupy_run_scatter_update(PyObject *object, PyObject *args);
-PyObject *mupy_run_add_rows(PyObject *object, PyObject *args);
-PyObject *mupy_run_assign_rows(PyObject *object, PyObject *args);
+/* Give the type of runs what writes rows (variables/rows.c). -1 with an exception. */
+int mupy_run_add_row_methods(PyTypeObject *type);
 
 /* Acquire and release the GIL on a thread of the library, which has a thread state of its
  * own. */

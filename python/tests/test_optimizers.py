@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import muster
-from muster import optimizers
+from muster import errors, optimizers
 from muster.optimizers import schedules
 
 
@@ -206,10 +206,11 @@ def test_an_optimizer_counts_and_is_pickled():
     assert again.rule(step=1)["step"] == 2
 
 
-def test_a_restored_optimizer_goes_on_bit_by_bit(shared_cluster, name, tmp_path):
-    variable = muster.Variable(np.zeros((50, 3), "f4"), name=name, node=shared_cluster,
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_restored_optimizer_goes_on_bit_by_bit(shared_cluster, name, tmp_path, dtype):
+    variable = muster.Variable(np.zeros((50, 3), dtype), name=name, node=shared_cluster,
                                shards=2)
-    gradients = np.random.default_rng(1).normal(size=(6, 50, 3)).astype("f4")
+    gradients = np.random.default_rng(1).normal(size=(6, 50, 3)).astype(dtype)
     optimizer = optimizers.Adam(amsgrad=True)
     checkpoint = muster.Checkpoint(variable=variable)
 
@@ -223,3 +224,22 @@ def test_a_restored_optimizer_goes_on_bit_by_bit(shared_cluster, name, tmp_path)
     expected = train(range(3, 6))
     checkpoint.restore(path)
     assert (train(range(3, 6)) == expected).all()
+
+
+def test_floats_of_16_bits(shared_cluster, name):
+    """Adam's moments have 32 bits: 16 have no 1e-5, the square of the gradient."""
+    variable = muster.Variable(np.ones(4, "f2"), name=name, node=shared_cluster)
+    expected, m, v = np.ones(4, "f2"), np.zeros(4, "f4"), np.zeros(4, "f4")
+    gradient = np.array([3e-3, -3e-3, 1, 0], "f2")
+    optimizer = optimizers.Adam(0.01)
+    for t in range(1, 6):
+        optimizer.apply_gradients([(gradient, variable)])
+        g = gradient.astype("f4")
+        m += 0.1 * (g - m)
+        v += 0.001 * (g * g - v)
+        rate = 0.01 * np.sqrt(1 - 0.999 ** t) / (1 - 0.9 ** t)
+        expected = (expected - rate * m / (np.sqrt(v) + 1e-7)).astype("f2")
+    assert np.abs(variable.read() - expected).max() <= 2 * np.finfo("f2").eps
+    assert abs(variable.read()[0] - 0.95) < 0.01
+    with pytest.raises(errors.InvalidArgumentError, match="not for floats of 16 bits"):
+        optimizers.Lamb(replace_slots=True).apply_gradients([(gradient, variable)])

@@ -41,6 +41,9 @@ static int get_value_range(const struct mu__initial *initial, double *ret_low,
 {
     double reach = initial->kind == MU__INITIAL_TRUNCATED ? 2 : 9;
 
+    *ret_low = *ret_high = 0;
+    if (initial->kind == MU__INITIAL_ZEROS)
+        return 0;
     *ret_low = *ret_high = initial->a;
     if (!isfinite(initial->a) || !isfinite(initial->b))
         return -MU_EINVALID;
@@ -62,8 +65,7 @@ int mu__initial_check(const struct mu__initial *initial, uint32_t dtype,
     double low;
     double high;
 
-    if (mu_dtype_bytes((int)dtype) == 0 || initial->kind < MU__INITIAL_CONSTANT ||
-        initial->kind >= MU__INITIAL_KINDS)
+    if (mu_dtype_bytes((int)dtype) == 0 || initial->kind >= MU__INITIAL_KINDS)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "initial values of kind %" PRIu32 " are unknown",
                             initial->kind);
@@ -73,8 +75,7 @@ int mu__initial_check(const struct mu__initial *initial, uint32_t dtype,
                             "initial values with the parameters %g and %g: expected "
                             "finite ones, the lower one first, and a deviation from 0 on",
                             initial->a, initial->b);
-    if (!of_dtype->is_float &&
-        (initial->kind != MU__INITIAL_CONSTANT || floor(low) < low))
+    if (!of_dtype->is_float && (initial->kind > MU__INITIAL_CONSTANT || floor(low) < low))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s has no such initial values: a whole number was expected",
                             mu_dtype_name((int)dtype));
@@ -122,6 +123,8 @@ static const double BELOW_RIGHT = 0.97724986805182079;
 static double value_of(const struct mu__initial *initial, double unit)
 {
     switch (initial->kind) {
+    case MU__INITIAL_ZEROS:
+        return 0;
     case MU__INITIAL_UNIFORM:
         return initial->a + (initial->b - initial->a) * unit;
     case MU__INITIAL_NORMAL:
@@ -132,6 +135,12 @@ static double value_of(const struct mu__initial *initial, double unit)
     default:
         return initial->a;
     }
+}
+
+void mu__initial_values(const struct mu__initial *initial, double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        values[i] = value_of(initial, values[i]);
 }
 
 #define STORE(name, type, expression)                                                 \
@@ -184,10 +193,9 @@ void mu__initial_fill(const struct mu__initial *initial, struct mu__view name,
     while (count > 0) {
         size_t some = count < CHUNK ? (size_t)count : CHUNK;
 
-        if (initial->kind != MU__INITIAL_CONSTANT)
+        if (initial->kind > MU__INITIAL_CONSTANT)
             fill_units(initial, hash, first, some, values);
-        for (size_t i = 0; i < some; i++)
-            values[i] = value_of(initial, values[i]);
+        mu__initial_values(initial, values, some);
         mu__initial_store(dtype, values + skipped, some - skipped, to);
         to += (some - skipped) * mu_dtype_bytes((int)dtype);
         skipped = 0;

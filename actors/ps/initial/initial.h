@@ -1,6 +1,7 @@
-/* Initial values of variables by name of a distribution: each element is a function of
- * the seed, the variable's name and the element's index in the variable. So they are the
- * same on any number of servers and shards, and on each replica. */
+/* Initial values by name of a distribution. Each element of a variable is a function of
+ * the seed, the variable's name and the element's index in the variable; those of a
+ * table's row are in actors/ps/tables/initial_row.h. So they are the same on any number
+ * of servers and shards, and on each replica. */
 #ifndef MU_ACTORS_PS_INITIAL_INITIAL_H
 #define MU_ACTORS_PS_INITIAL_INITIAL_H
 
@@ -12,6 +13,7 @@ enum { MU__WRITE_INITIAL = 32, MU__INITIAL_BYTES = 40 };
 
 /* The numbers are part of the wire format. */
 enum mu__initial_kind {
+    MU__INITIAL_ZEROS = 0,     /* whatever a and b are */
     MU__INITIAL_CONSTANT = 1,  /* a */
     MU__INITIAL_UNIFORM = 2,   /* from a to b; floats, as all below */
     MU__INITIAL_NORMAL = 3,    /* mean a, deviation b */
@@ -34,6 +36,9 @@ int mu__initial_check(const struct mu__initial *initial, uint32_t dtype,
 /* Elements from index `first` on, of what was checked; `out` is aligned to them. */
 void mu__initial_fill(const struct mu__initial *initial, struct mu__view name,
                       uint32_t dtype, uint64_t first, uint64_t count, void *out);
+
+/* Turn numbers between 0 and 1, without both, into values of what was checked. */
+void mu__initial_values(const struct mu__initial *initial, double *values, size_t count);
 
 /* Doubles as elements; they are in the dtype's range. */
 void mu__initial_store(uint32_t dtype, const double *values, size_t count, void *out);

@@ -6,18 +6,21 @@
 #include "actors/ps/internal.h"
 #include "actors/ps/optimizer.h"
 #include "actors/ps/rows/row_list.h"
+#include "actors/ps/rows/row_updates.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 bool mu__rows_are_written(uint32_t operation)
 {
-    return operation >= MU__WRITE_ROWS_ASSIGN && operation <= MU__WRITE_SCATTER_ADD;
+    return (operation >= MU__WRITE_ROWS_ASSIGN && operation <= MU__WRITE_SCATTER_ADD) ||
+           mu__write_updates_rows(operation);
 }
 
 bool mu__rows_are_listed(uint32_t operation)
 {
-    return operation == MU__WRITE_SCATTER_UPDATE || operation == MU__WRITE_SCATTER_ADD;
+    return operation == MU__WRITE_SCATTER_UPDATE || operation == MU__WRITE_SCATTER_ADD ||
+           mu__write_updates_rows(operation);
 }
 
 /* ---- Checking ---- */
@@ -43,17 +46,45 @@ static uint64_t rows_of_write(const struct variable *v,
     return write->data.size / (MU__ROW_NUMBER_BYTES + mu__shape_row_bytes(&v->shape));
 }
 
+/* Of a list that is whole. */
+static int check_row_update(const struct variable *v, const struct mu__store_write *write,
+                            mu_error *ret_error)
+{
+    int dtype = (int)v->shape.dtype;
+    uint64_t rows = rows_of_write(v, write);
+    size_t count =
+        (size_t)(rows * mu__shape_row_bytes(&v->shape)) / mu_dtype_bytes(dtype);
+    const uint8_t *content =
+        (const uint8_t *)write->data.data + rows * MU__ROW_NUMBER_BYTES;
+
+    if (!mu__dtype_updates_rows(dtype))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "variable %s is %s, which has no minimum, maximum, product "
+                            "or quotient",
+                            v->name, mu_dtype_name(dtype));
+    if (write->operation == MU__WRITE_SCATTER_DIV &&
+        mu__find_zero_divisor(dtype, content, count) < count)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "rows of variable %s, which is %s, divided by 0", v->name,
+                            mu_dtype_name(dtype));
+    return 0;
+}
+
 int mu__rows_check(const struct variable *v, const struct mu__store_write *write,
                    mu_error *ret_error)
 {
     uint64_t each = MU__ROW_NUMBER_BYTES + mu__shape_row_bytes(&v->shape);
+    int rv;
 
     if (write->data.size == 0 || write->data.size % each != 0 || write->offset != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%" PRIu32 " bytes at %" PRIu64
                             " are not a list of rows of variable %s",
                             write->data.size, write->offset, v->name);
-    return check_numbers(v, write->data.data, rows_of_write(v, write), ret_error);
+    rv = check_numbers(v, write->data.data, rows_of_write(v, write), ret_error);
+    return rv == 0 && mu__write_updates_rows(write->operation)
+               ? check_row_update(v, write, ret_error)
+               : rv;
 }
 
 /* ---- Writing ---- */
@@ -67,21 +98,29 @@ int mu__rows_assign(struct mu__variable_store *store, struct variable *v,
     return 0;
 }
 
-/* What is written to one row. */
-typedef void (*row_fn)(const struct variable *v, uint8_t *row, const uint8_t *content,
-                       size_t bytes);
+/* What an operation writes to one row. */
+typedef void (*row_fn)(uint32_t operation, int dtype, uint8_t *row,
+                       const uint8_t *content, size_t bytes);
 
-static void replace_row(const struct variable *v, uint8_t *row, const uint8_t *content,
-                        size_t bytes)
+static void replace_row(uint32_t operation, int dtype, uint8_t *row,
+                        const uint8_t *content, size_t bytes)
 {
-    (void)v;
+    (void)operation;
+    (void)dtype;
     memcpy(row, content, bytes);
 }
 
-static void add_to_row(const struct variable *v, uint8_t *row, const uint8_t *content,
-                       size_t bytes)
+static void add_to_row(uint32_t operation, int dtype, uint8_t *row,
+                       const uint8_t *content, size_t bytes)
 {
-    mu__optimizer_add((int)v->shape.dtype, row, content, bytes);
+    (void)operation;
+    mu__optimizer_add(dtype, row, content, bytes);
+}
+
+static void update_row(uint32_t operation, int dtype, uint8_t *row,
+                       const uint8_t *content, size_t bytes)
+{
+    mu__row_update(operation, dtype, row, content, bytes / mu_dtype_bytes(dtype));
 }
 
 static int scatter_to_rows(struct variable *v, const struct mu__store_write *write,
@@ -93,8 +132,8 @@ static int scatter_to_rows(struct variable *v, const struct mu__store_write *wri
     const uint8_t *content = numbers + count * MU__ROW_NUMBER_BYTES;
 
     for (uint64_t i = 0; i < count; i++, content += row_bytes)
-        put(v, v->data + mu__row_number(numbers, i) * row_bytes, content,
-            (size_t)row_bytes);
+        put(write->operation, (int)v->shape.dtype,
+            v->data + mu__row_number(numbers, i) * row_bytes, content, (size_t)row_bytes);
     return 0;
 }
 
@@ -112,6 +151,14 @@ int mu__rows_scatter_add(struct mu__variable_store *store, struct variable *v,
     (void)store;
     (void)ret_error;
     return scatter_to_rows(v, write, add_to_row);
+}
+
+int mu__rows_scatter_update_by(struct mu__variable_store *store, struct variable *v,
+                               const struct mu__store_write *write, mu_error *ret_error)
+{
+    (void)store;
+    (void)ret_error;
+    return scatter_to_rows(v, write, update_row);
 }
 
 /* ---- Reading ---- */

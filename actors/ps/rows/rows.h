@@ -6,9 +6,9 @@
 
 struct variable;
 
-/* Writes to rows, beside enum mu__write_operation. A range is written in place, piece by
- * piece; a list of rows has their numbers, then their contents (row_list.h). The version
- * does not count them. */
+/* Writes to rows, beside enum mu__write_operation and those of row_updates.h. A range is
+ * written in place, piece by piece; a list of rows has their numbers, then their contents
+ * (row_list.h). The version does not count them. */
 enum mu__row_operation {
     MU__WRITE_ROWS_ASSIGN = 16, /* a range */
     MU__WRITE_ROWS_ADD = 17,
@@ -38,7 +38,7 @@ uint64_t mu__store_sample_write(const struct mu__variable_store *store,
 /* ---- For shard_writes.c ---- */
 
 /* Whether the data of a list is whole, and all of its rows are there: -MU_EINVALID,
- * -MU_ERANGE. */
+ * -MU_ERANGE. Of row_updates.h also -MU_EINVALID: the dtype, or a divisor of 0. */
 int mu__rows_check(const struct variable *v, const struct mu__store_write *write,
                    mu_error *ret_error);
 
@@ -49,5 +49,7 @@ int mu__rows_scatter_update(struct mu__variable_store *store, struct variable *v
                             const struct mu__store_write *write, mu_error *ret_error);
 int mu__rows_scatter_add(struct mu__variable_store *store, struct variable *v,
                          const struct mu__store_write *write, mu_error *ret_error);
+int mu__rows_scatter_update_by(struct mu__variable_store *store, struct variable *v,
+                               const struct mu__store_write *write, mu_error *ret_error);
 
 #endif

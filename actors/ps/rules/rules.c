@@ -190,6 +190,20 @@ static int check_rule_number(const struct mu__rule_kind *kind, unsigned i, doubl
                         kind->name, range->name, number, range->low, range->high);
 }
 
+int mu__rule_dtype(int dtype)
+{
+    switch (dtype) {
+    case MU_F16:
+    case MU_BF16:
+        return MU_F32;
+    case MU_F32:
+    case MU_F64:
+        return dtype;
+    default:
+        return MU_DTYPE_NONE;
+    }
+}
+
 int mu__rule_check(const struct mu__rule *rule, int dtype, mu_error *ret_error)
 {
     const struct mu__rule_kind *kind = mu__rule_kind(rule->kind);
@@ -198,7 +212,7 @@ int mu__rule_check(const struct mu__rule *rule, int dtype, mu_error *ret_error)
     if (kind == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "no update rule %u",
                             (unsigned)rule->kind);
-    if (dtype != MU_F32 && dtype != MU_F64)
+    if (mu__rule_dtype(dtype) == MU_DTYPE_NONE)
         return mu_error_set(ret_error, -MU_EINVALID, "%s takes no gradients",
                             mu_dtype_name(dtype) == NULL ? "its dtype"
                                                          : mu_dtype_name(dtype));
@@ -421,9 +435,25 @@ void mu__rule_apply(const struct mu__rule *rule, int dtype, void *x, void *const
     mu__rule_finish(&at, x, slots, count);
 }
 
+static size_t find_narrow_nonfinite(int dtype, const uint8_t *gradient, size_t count)
+{
+    const uint16_t exponent = dtype == MU_F16 ? 0x7C00 : 0x7F80;
+
+    for (size_t i = 0; i < count; i++) {
+        uint16_t bits;
+
+        memcpy(&bits, gradient + i * sizeof bits, sizeof bits);
+        if ((bits & exponent) == exponent)
+            return i;
+    }
+    return count;
+}
+
 size_t mu__rule_find_nonfinite(int dtype, const void *gradient, size_t count)
 {
     const struct mu__rule_loops *loops = loops_of(dtype);
 
+    if (dtype == MU_F16 || dtype == MU_BF16)
+        return find_narrow_nonfinite(dtype, gradient, count);
     return loops == NULL ? count : loops->find_nonfinite(gradient, count);
 }

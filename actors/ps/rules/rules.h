@@ -132,8 +132,12 @@ struct mu__rule mu__rule_defaults(uint32_t kind);
 /* "epsilon" */
 const char *mu__rule_number_name(unsigned number);
 
-/* Whether the rule may be applied to elements of a dtype (float32, float64). -MU_EINVALID
- * names the hyperparameter and its range, or the dtype. */
+/* In what a rule calculates for elements of a dtype, and its slots are: float32, also for
+ * floats of 16 bits; float64. MU_DTYPE_NONE: others take no gradients. */
+int mu__rule_dtype(int dtype);
+
+/* Whether the rule may be applied to elements of a dtype. -MU_EINVALID names the
+ * hyperparameter and its range, or the dtype. */
 int mu__rule_check(const struct mu__rule *rule, int dtype, mu_error *ret_error);
 
 /* What all elements of slot `slot` begin as. */
@@ -173,7 +177,7 @@ void mu__rule_apply(const struct mu__rule *rule, int dtype, void *x, void *const
                     const void *gradient, size_t count, uint64_t step);
 
 /* The first element that is NaN or infinite; `count`: there is none. Of a dtype that is
- * no float32 or float64 there is none. */
+ * no float there is none. */
 size_t mu__rule_find_nonfinite(int dtype, const void *gradient, size_t count);
 
 /* ---- Packed (rule_packing.c) ---- */

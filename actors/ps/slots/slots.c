@@ -2,6 +2,7 @@
 
 #include "actors/messages/limits.h"
 #include "actors/ps/internal.h"
+#include "actors/ps/slots/narrow_gradients.h"
 
 #include <assert.h>
 #include <string.h>
@@ -16,12 +17,33 @@ static uint64_t row_elements(const struct mu__shape *shape)
     return elements;
 }
 
+/* Bytes of an element of a slot. */
+static uint64_t slot_element_bytes(const struct mu__shape *shape)
+{
+    return mu_dtype_bytes(mu__rule_dtype((int)shape->dtype));
+}
+
 uint64_t mu__slots_bytes(uint32_t kind, const struct mu__shape *shape,
                          uint64_t shard_bytes)
 {
     const struct mu__rule_kind *row = mu__rule_kind(kind);
+    uint64_t elements = shard_bytes / mu_dtype_bytes((int)shape->dtype);
 
-    return shard_bytes * row->slots + shard_bytes / row_elements(shape) * row->row_slots;
+    return (elements * row->slots + elements / row_elements(shape) * row->row_slots) *
+           slot_element_bytes(shape);
+}
+
+static bool is_narrow(const struct variable *v)
+{
+    return mu__rule_dtype((int)v->shape.dtype) != (int)v->shape.dtype;
+}
+
+/* Where element `index` of slot k is, of those for each element of the shard. */
+static uint8_t *find_slot_element(const struct variable *v, unsigned k, uint64_t index)
+{
+    uint64_t elements = v->bytes / mu_dtype_bytes((int)v->shape.dtype);
+
+    return v->slots.data + (elements * k + index) * slot_element_bytes(&v->shape);
 }
 
 uint32_t mu__slots_piece_bytes(struct mu__view rule, const struct mu__shape *shape)
@@ -67,6 +89,7 @@ bool mu__slots_shape(uint32_t kind, unsigned k, const struct mu__shape *shape,
     if (row == NULL || k >= row->slots + row->row_slots)
         return false;
     *ret_shape = *shape;
+    ret_shape->dtype = (uint32_t)mu__rule_dtype((int)shape->dtype);
     if (k >= row->slots && shape->rank > 1)
         ret_shape->rank = 1;
     return true;
@@ -85,7 +108,7 @@ static uint8_t *find_slot(struct variable *v, unsigned k, uint64_t *ret_bytes)
     *ret_bytes = 0;
     if (mu__slots_shape(v->slots.kind, k, &v->shape, &shape))
         mu__shape_shard(&shape, v->shard, &offset, ret_bytes);
-    return v->slots.data + v->bytes * k;
+    return find_slot_element(v, k, 0);
 }
 
 int mu__slots_write(struct mu__variable_store *store, struct variable *v,
@@ -150,6 +173,8 @@ static int check_parts(const struct variable *v, const struct mu__rule_kind *kin
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a part of a row of variable %s: %s needs whole rows",
                             v->name, kind->name);
+    if (is_narrow(v))
+        return mu__narrow_check(kind, row_elements(&v->shape), ret_error);
     return 0;
 }
 
@@ -195,15 +220,14 @@ int mu__gradient_check(struct variable *v, const struct mu__store_write *write,
 static void start_slots(struct variable *v, const struct mu__rule *rule)
 {
     const struct mu__rule_kind *kind = mu__rule_kind(rule->kind);
-    int dtype = (int)v->shape.dtype;
-    size_t count = (size_t)(v->bytes / mu_dtype_bytes(dtype));
+    size_t count = (size_t)(v->bytes / mu_dtype_bytes((int)v->shape.dtype));
     uint8_t *at = v->slots.data;
 
     for (unsigned k = 0; k < kind->slots + kind->row_slots; k++) {
         size_t n = k < kind->slots ? count : count / (size_t)row_elements(&v->shape);
 
-        mu__rule_slot_fill(rule, dtype, k, at, n);
-        at += n * mu_dtype_bytes(dtype);
+        mu__rule_slot_fill(rule, mu__rule_dtype((int)v->shape.dtype), k, at, n);
+        at += n * slot_element_bytes(&v->shape);
     }
 }
 
@@ -226,6 +250,16 @@ int mu__gradient_make_slots(struct mu__variable_store *store, struct variable *v
     return rv;
 }
 
+static void run_rule(const struct variable *v, const struct mu__rule_at *at, uint8_t *x,
+                     void *const *slots, const uint8_t *gradient, size_t count)
+{
+    if (is_narrow(v))
+        mu__narrow_run(at, (int)v->shape.dtype, (uint16_t *)(void *)x, slots, gradient,
+                       count);
+    else
+        mu__rule_run(at, x, slots, gradient, count);
+}
+
 /* Whole rows, one after the other. */
 static void apply_rows(struct variable *v, const struct mu__store_write *write,
                        const struct mu__rule_at *at)
@@ -236,10 +270,10 @@ static void apply_rows(struct variable *v, const struct mu__store_write *write,
 
     for (uint64_t done = 0; done < write->data.size; done += row) {
         uint64_t index = (write->offset + done) / row;
-        void *const slots[] = {v->slots.data + index * element};
+        void *const slots[] = {find_slot_element(v, 0, index)};
 
-        mu__rule_run(at, v->data + write->offset + done, slots, gradient + done,
-                     (size_t)(row / element));
+        run_rule(v, at, v->data + write->offset + done, slots, gradient + done,
+                 (size_t)(row / element));
     }
 }
 
@@ -252,12 +286,12 @@ static void apply_elements(struct variable *v, const struct mu__store_write *wri
     void *parts[MU__RULE_SLOTS_MAX];
 
     for (unsigned k = 0; k < kind->slots; k++) {
-        all[k] = v->slots.data + v->bytes * k;
-        parts[k] = (uint8_t *)all[k] + write->offset;
+        all[k] = find_slot_element(v, k, 0);
+        parts[k] = find_slot_element(v, k, write->offset / element);
     }
-    mu__rule_run(at, v->data + write->offset, parts, write->data.data,
-                 write->data.size / element);
-    if (write->offset + write->data.size == v->bytes)
+    run_rule(v, at, v->data + write->offset, parts, write->data.data,
+             write->data.size / element);
+    if (write->offset + write->data.size == v->bytes && !is_narrow(v))
         mu__rule_finish(at, v->data, all, (size_t)v->bytes / element);
 }
 
@@ -270,7 +304,7 @@ void mu__gradient_apply(struct variable *v, const struct mu__store_write *write)
 
     (void)mu__rule_unpack(write->rule.data, write->rule.size, &rule);
     step = rule.step > 0 ? rule.step : v->slots.step + 1;
-    at = mu__rule_prepare(&rule, (int)v->shape.dtype, step);
+    at = mu__rule_prepare(&rule, mu__rule_dtype((int)v->shape.dtype), step);
     if (mu__rule_kind(rule.kind)->row_slots > 0)
         apply_rows(v, write, &at);
     else

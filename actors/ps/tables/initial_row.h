@@ -1,33 +1,13 @@
-/* The row of an id that a table does not hold: a function of the table's seed, the id and
- * the column, so that every server computes the same. The generator is Philox4x32-10
- * (Salmon et al., Parallel random numbers: as easy as 1, 2, 3); nothing here depends on a
- * library's mathematics. */
+/* The row of an id that a table does not hold: a function of the initial values' seed,
+ * which was made of the table's name, too, of the id and of the column. So every server
+ * computes the same. */
 #ifndef MU_ACTORS_PS_TABLES_INITIAL_ROW_H
 #define MU_ACTORS_PS_TABLES_INITIAL_ROW_H
 
-#include "muster/error.h"
+#include "actors/ps/initial/initial.h"
 
-#include <stdint.h>
-
-enum mu__row_initial_kind {
-    MU__ROW_INITIAL_ZEROS,
-    MU__ROW_INITIAL_CONSTANT, /* `a` */
-    MU__ROW_INITIAL_UNIFORM,  /* from `a` to below `b` */
-    MU__ROW_INITIAL_NORMAL    /* mean `a`, standard deviation `b` */
-};
-
-struct mu__row_initial {
-    uint32_t kind; /* enum mu__row_initial_kind */
-    float a;
-    float b;
-    uint64_t seed; /* of the table */
-};
-
-/* Whether it can be computed; else -MU_EINVALID. */
-int mu__row_initial_check(const struct mu__row_initial *initial, mu_error *ret_error);
-
-/* `row` has `dim` numbers, not aligned. */
-void mu__initial_row(const struct mu__row_initial *initial, uint64_t id, uint32_t dim,
+/* `row` has `dim` numbers, not aligned. The initial values were checked. */
+void mu__initial_row(const struct mu__initial *initial, uint64_t id, uint32_t dim,
                      void *row);
 
 #endif

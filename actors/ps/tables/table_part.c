@@ -44,7 +44,7 @@ uint32_t mu__table_row_bytes(const struct mu__table_form *form)
 
 int mu__table_form_check(const struct mu__table_form *form, mu_error *ret_error)
 {
-    int rv = mu__row_initial_check(&form->initial, ret_error);
+    int rv = mu__initial_check(&form->initial, MU_F32, ret_error);
 
     if (rv == 0)
         rv = mu__rule_check(&form->rule, MU_F32, ret_error);

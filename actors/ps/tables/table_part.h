@@ -31,12 +31,12 @@ struct mu__table_memory {
 struct mu__table_form {
     uint32_t dim;
     uint32_t rows_max; /* of a part; 0: as many as there is memory for */
-    struct mu__row_initial initial;
+    struct mu__initial initial;
     struct mu__rule rule; /* whose slots rows have */
     struct mu__table_policy policy;
 };
 
-/* -MU_EINVALID. */
+/* -MU_EINVALID, -MU_ERANGE. */
 int mu__table_form_check(const struct mu__table_form *form, mu_error *ret_error);
 
 /* What a part knows besides its rows and candidates: the same at all replicas. In host

@@ -61,8 +61,8 @@ static bool is_same_form(const struct mu__table_form *a, const struct mu__table_
 {
     return a->dim == b->dim && a->rule.kind == b->rule.kind &&
            a->initial.kind == b->initial.kind && a->initial.seed == b->initial.seed &&
-           is_same_number((double)a->initial.a, (double)b->initial.a) &&
-           is_same_number((double)a->initial.b, (double)b->initial.b) &&
+           is_same_number(a->initial.a, b->initial.a) &&
+           is_same_number(a->initial.b, b->initial.b) &&
            mu__table_policy_equals(&a->policy, &b->policy);
 }
 

@@ -33,18 +33,18 @@ static uint64_t unpack_number(struct table_bytes *from, unsigned bytes)
     return number;
 }
 
-static uint32_t bits_of(float number)
+static uint64_t bits_of(double number)
 {
-    uint32_t bits;
+    uint64_t bits;
 
     memcpy(&bits, &number, sizeof bits);
     return bits;
 }
 
-static float take_float(struct table_bytes *from)
+static double take_double(struct table_bytes *from)
 {
-    uint32_t bits = (uint32_t)unpack_number(from, sizeof bits);
-    float number;
+    uint64_t bits = unpack_number(from, sizeof bits);
+    double number;
 
     memcpy(&number, &bits, sizeof number);
     return number;
@@ -97,7 +97,7 @@ uint32_t mu__table_open_pack(const struct mu__table_open *open,
 {
     uint8_t *at = to;
 
-    _Static_assert(54 + 1 + MU__RULE_BYTES_MAX + MU__VARIABLE_NAME_MAX <=
+    _Static_assert(62 + 1 + MU__RULE_BYTES_MAX + MU__VARIABLE_NAME_MAX <=
                        MU__TABLE_OPEN_BYTES_MAX,
                    "an open with the longest name");
     assert(open->name.size <= MU__VARIABLE_NAME_MAX);
@@ -106,8 +106,8 @@ uint32_t mu__table_open_pack(const struct mu__table_open *open,
     at = pack_number(at, open->form.dim, 4);
     at = pack_number(at, open->form.rows_max, 4);
     at = pack_number(at, open->form.initial.kind, 1);
-    at = pack_number(at, bits_of(open->form.initial.a), 4);
-    at = pack_number(at, bits_of(open->form.initial.b), 4);
+    at = pack_number(at, bits_of(open->form.initial.a), 8);
+    at = pack_number(at, bits_of(open->form.initial.b), 8);
     at = pack_number(at, open->form.initial.seed, 8);
     at = put_policy(at, &open->form.policy);
     at = put_rule(at, &open->form.rule);
@@ -127,8 +127,8 @@ int mu__table_open_unpack(struct mu__view bytes, struct mu__table_open *ret_open
     open.form.dim = (uint32_t)unpack_number(&from, 4);
     open.form.rows_max = (uint32_t)unpack_number(&from, 4);
     open.form.initial.kind = (uint32_t)unpack_number(&from, 1);
-    open.form.initial.a = take_float(&from);
-    open.form.initial.b = take_float(&from);
+    open.form.initial.a = take_double(&from);
+    open.form.initial.b = take_double(&from);
     open.form.initial.seed = unpack_number(&from, 8);
     take_policy(&from, &open.form.policy);
     if (!take_rule(&from, &open.form.rule) || from.at >= from.size ||

@@ -5,6 +5,12 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple, Optional, Tuple
 
+from .arrays import array_of, out_of
+
+
+# How rows are written; the last ones are those of enum mu_row_update.
+_ASSIGN, _ADD, _MIN, _MAX, _MUL, _DIV = -1, 0, 1, 2, 3, 4
+
 
 class IndexedSlices(NamedTuple):
     """Rows by number, as TensorFlow calls them: `indices` has one dimension, `values` the
@@ -18,7 +24,7 @@ def _numbers(indices: Any, name: str) -> Any:
     """Row numbers as an array of int64."""
     import numpy as np
 
-    numbers = np.asarray(indices)
+    numbers = array_of(indices)
     if numbers.size == 0 and numbers.dtype.kind == "f":
         return numbers.astype(np.int64)
     if numbers.dtype.kind not in "iu":
@@ -27,22 +33,24 @@ def _numbers(indices: Any, name: str) -> Any:
     return np.ascontiguousarray(numbers.astype(np.int64, copy=False))
 
 
-def _contents(variable: Any, count: int, values: Any) -> Any:
-    """Values for so many rows, in the variable's dtype; what is broadcast is one row, or
-    one number."""
+def _contents(variable: Any, count: int, values: Any,
+              shape: Optional[Tuple[int, ...]] = None) -> Any:
+    """Values for so many rows, or of a shape, in the variable's dtype; what is broadcast
+    is one row, or one number."""
     import numpy as np
     from ..variable import _converted
 
     if not variable.shape:
         raise ValueError(f"variable {variable.name!r} is a number, and has no rows")
-    wanted = (count,) + variable.shape[1:]
+    wanted = (count,) + variable.shape[1:] if shape is None else shape
     array = _converted(values, str(variable.dtype), variable.name)
     if array.shape == wanted:
         return array
     try:
         return np.broadcast_to(array, wanted)
     except ValueError:
-        raise ValueError(f"variable {variable.name!r}: {count} rows have the shape "
+        what = f"{count} rows have" if shape is None else "what is written there has"
+        raise ValueError(f"variable {variable.name!r}: {what} the shape "
                          f"{wanted}, got an array of shape {array.shape}") from None
 
 
@@ -120,17 +128,18 @@ class Rows:
 
     name: Any
     shape: Any
+    dtype: Any
 
     def _read_rows(self, first: int, count: int, numbers: Any,
-                   timeout: Optional[float] = None) -> Any:
+                   timeout: Optional[float] = None, out: Any = None) -> Any:
         raise NotImplementedError
 
-    def _write_rows(self, add: bool, first: int, numbers: Any, values: Any,
+    def _write_rows(self, how: int, first: int, numbers: Any, values: Any,
                     timeout: Optional[float] = None) -> None:
         raise NotImplementedError
 
     def read(self, timeout: Optional[float] = None,
-             max_age: Optional[float] = None) -> Any:
+             max_age: Optional[float] = None, out: Any = None) -> Any:
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:
@@ -154,10 +163,16 @@ class Rows:
     def __iter__(self) -> Any:
         raise TypeError("a Variable is not iterable: read() it first")
 
-    def gather(self, indices: Any, timeout: Optional[float] = None) -> Any:
+    def gather(self, indices: Any, timeout: Optional[float] = None,
+               out: Any = None) -> Any:
         """The rows with these numbers, from 0, as a new array of shape indices.shape +
-        shape[1:]. OutOfRangeError: a row is not there."""
+        shape[1:], or in `out`. OutOfRangeError: a row is not there."""
         numbers = _numbers(indices, self.name)
+        if out is not None:
+            whole = out_of(out, numbers.shape + self.shape[1:], self.dtype)
+            self._read_rows(0, numbers.size, numbers.reshape(-1), timeout,
+                            whole.reshape(-1, *self.shape[1:]))
+            return out
         rows = self._read_rows(0, numbers.size, numbers.reshape(-1), timeout)
         return rows if numbers.ndim == 1 else rows.reshape(numbers.shape + self.shape[1:])
 
@@ -170,27 +185,48 @@ class Rows:
         """Add to rows: scatter_add(IndexedSlices(values, indices)), or
         scatter_add(indices, values). All contents of a row that occurs more than once
         are added. Immediately, also in a function: see Run.scatter_add()."""
-        self._write_rows(True, 0, *listed(self, sparse_delta, values), timeout)
+        self._write_rows(_ADD, 0, *listed(self, sparse_delta, values), timeout)
 
     def scatter_sub(self, sparse_delta: Any, values: Any = None,
                     timeout: Optional[float] = None) -> None:
         """Subtract from rows, like scatter_add()."""
         numbers, contents = listed(self, sparse_delta, values)
-        self._write_rows(True, 0, numbers, -contents, timeout)
+        self._write_rows(_ADD, 0, numbers, -contents, timeout)
 
     def scatter_update(self, sparse_delta: Any, values: Any = None,
                        timeout: Optional[float] = None) -> None:
         """Replace rows, like scatter_add(); of a row that occurs more than once the last
         content stays."""
-        self._write_rows(False, 0, *listed(self, sparse_delta, values), timeout)
+        self._write_rows(_ASSIGN, 0, *listed(self, sparse_delta, values), timeout)
+
+    def scatter_min(self, sparse_delta: Any, values: Any = None,
+                    timeout: Optional[float] = None) -> None:
+        """The smaller of both, like scatter_add(); NaN in one of them gives NaN."""
+        self._write_rows(_MIN, 0, *listed(self, sparse_delta, values), timeout)
+
+    def scatter_max(self, sparse_delta: Any, values: Any = None,
+                    timeout: Optional[float] = None) -> None:
+        """The larger of both, like scatter_min()."""
+        self._write_rows(_MAX, 0, *listed(self, sparse_delta, values), timeout)
+
+    def scatter_mul(self, sparse_delta: Any, values: Any = None,
+                    timeout: Optional[float] = None) -> None:
+        """Multiply rows, like scatter_add(); products of integers wrap."""
+        self._write_rows(_MUL, 0, *listed(self, sparse_delta, values), timeout)
+
+    def scatter_div(self, sparse_delta: Any, values: Any = None,
+                    timeout: Optional[float] = None) -> None:
+        """Divide rows, like scatter_add(). Quotients of integers are cut towards 0, and
+        InvalidArgumentError is raised for a divisor of 0."""
+        self._write_rows(_DIV, 0, *listed(self, sparse_delta, values), timeout)
 
     def assign_rows(self, first: int, values: Any,
                     timeout: Optional[float] = None) -> None:
         """Replace the rows from `first` on, as many as `values` has."""
         first, contents = ranged(self, first, values)
-        self._write_rows(False, first, None, contents, timeout)
+        self._write_rows(_ASSIGN, first, None, contents, timeout)
 
     def add_rows(self, first: int, values: Any, timeout: Optional[float] = None) -> None:
         """Add to the rows from `first` on, as many as `values` has."""
         first, contents = ranged(self, first, values)
-        self._write_rows(True, first, None, contents, timeout)
+        self._write_rows(_ADD, first, None, contents, timeout)

@@ -1,4 +1,4 @@
-"""Initial values of variables, with Keras' names and arguments.
+"""Initial values of variables and tables, with Keras' names and arguments.
 
     weights = muster.Variable(muster.initializers.GlorotUniform(seed=1), name="weights",
                               shape=(784, 10))
@@ -6,11 +6,13 @@
 Each element is a function of the seed, the variable's name and the element's index, so
 that a variable begins alike on any number of servers and shards. The servers generate
 what they have, each by itself; Orthogonal alone is computed by who creates the variable.
-Keras draws other numbers for the same seed.
+Each number of a table's row is a function of the seed, the table's name, the id and the
+column; its fans are those of one row. Keras draws other numbers for the same seed.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import secrets
 from typing import Any, Dict, Optional, Sequence, Tuple, Type, Union
@@ -39,6 +41,12 @@ class Initializer:
     """The base class. Called with a shape and a dtype, an initializer gives the values
     that a variable of that name begins with, as an array."""
 
+    _is_seeded = False      # its seed was given
+    seed: int = 0
+
+    def _set_seed(self, seed: Optional[int]) -> None:
+        self.seed, self._is_seeded = _seed_of(seed), seed is not None
+
     def _parameters(self, shape: Tuple[int, ...]) -> Tuple[int, int, float, float]:
         """Kind, seed and two numbers, as mu_initializer has them."""
         raise NotImplementedError
@@ -50,7 +58,7 @@ class Initializer:
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments of the constructor."""
-        return dict(self.__dict__)
+        return {name: value for name, value in self.__dict__.items() if name[0] != "_"}
 
     @classmethod
     def from_config(cls, config: Dict[str, Any]) -> "Initializer":
@@ -100,7 +108,8 @@ class RandomUniform(Initializer):
 
     def __init__(self, minval: float = -0.05, maxval: float = 0.05,
                  seed: Optional[int] = None) -> None:
-        self.minval, self.maxval, self.seed = minval, maxval, _seed_of(seed)
+        self.minval, self.maxval = minval, maxval
+        self._set_seed(seed)
 
     def _parameters(self, shape: Tuple[int, ...]) -> Tuple[int, int, float, float]:
         return _UNIFORM, self.seed, self.minval, self.maxval
@@ -113,7 +122,8 @@ class RandomNormal(Initializer):
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05,
                  seed: Optional[int] = None) -> None:
-        self.mean, self.stddev, self.seed = mean, stddev, _seed_of(seed)
+        self.mean, self.stddev = mean, stddev
+        self._set_seed(seed)
 
     def _parameters(self, shape: Tuple[int, ...]) -> Tuple[int, int, float, float]:
         return self._kind, self.seed, self.mean, self.stddev
@@ -155,7 +165,7 @@ class VarianceScaling(Initializer):
             raise ValueError(f"distribution is {distribution!r}, expected one of "
                              f"{self._DISTRIBUTIONS}")
         self.scale, self.mode, self.distribution = scale, mode, distribution
-        self.seed = _seed_of(seed)
+        self._set_seed(seed)
 
     def _parameters(self, shape: Tuple[int, ...]) -> Tuple[int, int, float, float]:
         fan_in, fan_out = _fans(shape)
@@ -224,7 +234,8 @@ class Orthogonal(Initializer):
     more."""
 
     def __init__(self, gain: float = 1.0, seed: Optional[int] = None) -> None:
-        self.gain, self.seed = gain, _seed_of(seed)
+        self.gain = gain
+        self._set_seed(seed)
 
     def _parameters(self, shape: Tuple[int, ...]) -> Tuple[int, int, float, float]:
         return _ORTHOGONAL, self.seed, self.gain, 0.0
@@ -240,13 +251,45 @@ _BY_NAME: Dict[str, Type[Initializer]] = {
 }
 
 
+_ALIASES = {"normal": "random_normal", "one": "ones", "uniform": "random_uniform",
+            "zero": "zeros"}
+
+
+def _foreign(kind: Type[Initializer], initializer: Any) -> Initializer:
+    """One like an object of Keras or TensorFlow, by its attributes."""
+    config = {name: getattr(initializer, name)
+              for name in list(inspect.signature(kind.__init__).parameters)[1:]
+              if hasattr(initializer, name)}
+    if not isinstance(config.get("seed", 0), int):
+        del config["seed"]
+    return kind(**config)
+
+
 def get(identifier: Any) -> Initializer:
-    """An initializer by its name ("glorot_uniform" or "GlorotUniform"); one itself is
-    returned. ValueError: another name."""
+    """An initializer by its name ("glorot_uniform" or "GlorotUniform"), by a name and its
+    numbers (("uniform", -1, 1)), or by a number, which is Constant's; of an object of
+    Keras' the like; one itself is returned. ValueError: another name."""
     if isinstance(identifier, Initializer):
         return identifier
-    for name, kind in _BY_NAME.items():
-        if identifier in (name, kind.__name__):
-            return kind()
+    if isinstance(identifier, (int, float)):
+        return Constant(identifier)
+    name, numbers = identifier, ()
+    if isinstance(identifier, tuple) and identifier:
+        name, numbers = identifier[0], identifier[1:]
+    if isinstance(name, str):
+        name = _ALIASES.get(name, name)
+    for known, kind in _BY_NAME.items():
+        if name in (known, kind.__name__):
+            return kind(*numbers)
+        if type(name).__name__ == kind.__name__:
+            return _foreign(kind, name)
     raise ValueError(f"initializer {identifier!r} is unknown, expected one of "
                      f"{', '.join(_BY_NAME)}")
+
+
+def rows_of(identifier: Any, dim: int, seed: int) -> Tuple[int, int, float, float]:
+    """The parameters of what the rows of a table begin as. seed: for an initializer that
+    was given none, so that all who open the table have the same."""
+    initializer = get(identifier)
+    kind, own, first, second = initializer._parameters((dim,))
+    return kind, own if initializer._is_seeded else _seed_of(seed), first, second

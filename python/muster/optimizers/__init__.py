@@ -21,16 +21,18 @@ step. Workers that share one say which step it is: apply_gradients(pairs, step=n
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, cast
 
 from .. import _muster
+from .._variable.arrays import array_of
 from ..errors import FailedPreconditionError
 from . import schedules
 
 __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb",
-           "Lion", "Momentum", "Nadam", "Optimizer", "RMSprop", "RowwiseAdagrad",
+           "Lion", "Momentum", "Nadam", "Optimizer", "RMSprop", "RowwiseAdagrad", "get",
            "schedules"]
 
 _ANY_NUMBER = 1
@@ -151,10 +153,8 @@ class Optimizer:
         for themselves. timeout: outside of a worker's function, for each variable.
         Returns the number of updates after this one.
         """
-        import numpy as np
-
         pairs = list(grads_and_vars)
-        present = [(np.asarray(g), v) for g, v in pairs if g is not None]
+        present = [(array_of(g), v) for g, v in pairs if g is not None]
         if not present:
             raise ValueError("no variable has a gradient")
         if len(present) < len(pairs):
@@ -408,3 +408,49 @@ class Ftrl(Optimizer):
                 "l2": self.l2_regularization_strength,
                 "shrinkage": self.l2_shrinkage_regularization_strength,
                 "beta": self.beta}
+
+
+_BY_NAME: Dict[str, Any] = {kind.__name__.lower(): kind for kind in (
+    SGD, Momentum, Adagrad, RowwiseAdagrad, RMSprop, Adam, AdamW, Adamax, Nadam, Lamb,
+    Lion, Adadelta, Ftrl)}
+
+
+def _foreign(kind: Any, optimizer: Any) -> Any:
+    """One like an object of Keras', by what its get_config() says."""
+    known = {*inspect.signature(kind).parameters,
+             *inspect.signature(Optimizer).parameters} - {"options"}
+    config = {name: value for name, value in optimizer.get_config().items()
+              if name in known and value is not None}
+    rate = config.get("learning_rate")
+    if not callable(rate) and not isinstance(rate, (int, float)):
+        raise ValueError(f"optimizer {optimizer!r} has the rate {rate!r}: give one of "
+                         "muster.optimizers.schedules to one of muster.optimizers")
+    return kind(**config)
+
+
+def get(identifier: Any) -> Optimizer:
+    """An optimizer by its name ("adam" or "Adam"), with the defaults; by a number, which
+    is SGD's rate; of an object of Keras' the like; one itself is returned. ValueError:
+    another name."""
+    if isinstance(identifier, Optimizer):
+        return identifier
+    if isinstance(identifier, (int, float)):
+        return SGD(identifier)
+    if isinstance(identifier, str) and identifier.lower() in _BY_NAME:
+        named: Optimizer = _BY_NAME[identifier.lower()]()
+        return named
+    kind = _BY_NAME.get(type(identifier).__name__.lower())
+    if kind is not None and hasattr(identifier, "get_config"):
+        alike: Optimizer = _foreign(kind, identifier)
+        return alike
+    raise ValueError(f"optimizer {identifier!r} is unknown, expected one of "
+                     f"{', '.join(_BY_NAME)}")
+
+
+def of_rows(identifier: Any, gradients: Any, step: Optional[int]) -> Tuple[Any, Any]:
+    """What travels with a push to a table, and the gradients, clipped. Rows count their
+    steps themselves; `step` is that of a schedule."""
+    optimizer = get(identifier)
+    rule = dict(optimizer.rule(step), step=0)
+    optimizer.iterations = (optimizer.iterations if step is None else step) + 1
+    return rule, optimizer._clipped([array_of(gradients)])[0]

@@ -655,18 +655,6 @@ int mupy_run_init(PyObject *module)
          "With\neffect_once it is applied once, however often the closure runs."},
         {"assign", run_object_assign, METH_VARARGS,
          "assign(variable, value)\n--\n\nReplace a variable's content, like add()."},
-        {"scatter_add", mupy_run_scatter_add, METH_VARARGS,
-         "scatter_add(variable, sparse_delta, values=None)\n--\n\n"
-         "Add to rows of a variable (see Variable.scatter_add), like add()."},
-        {"scatter_update", mupy_run_scatter_update, METH_VARARGS,
-         "scatter_update(variable, sparse_delta, values=None)\n--\n\n"
-         "Replace rows of a variable, like add()."},
-        {"add_rows", mupy_run_add_rows, METH_VARARGS,
-         "add_rows(variable, first, values)\n--\n\n"
-         "Add to the rows from `first` on, like add()."},
-        {"assign_rows", mupy_run_assign_rows, METH_VARARGS,
-         "assign_rows(variable, first, values)\n--\n\n"
-         "Replace the rows from `first` on, like add()."},
         {"apply_gradient", MUPY_METHOD(run_object_apply_gradient),
          METH_VARARGS | METH_KEYWORDS,
          "apply_gradient(variable, gradient, rate, momentum=0.0)\n--\n\n"
@@ -695,5 +683,7 @@ int mupy_run_init(PyObject *module)
 
     (void)pthread_sigmask(SIG_SETMASK, NULL, &process_mask);
     run_type = mupy_add_type(module, &spec);
-    return run_type == NULL ? -1 : PyModule_AddFunctions(module, functions);
+    if (run_type == NULL || mupy_run_add_row_methods(run_type) != 0)
+        return -1;
+    return PyModule_AddFunctions(module, functions);
 }

@@ -73,3 +73,42 @@ PyObject *mupy_variable_from(const mu_value *map)
     Py_XDECREF(parts);
     return variable;
 }
+
+PyObject *mupy_shape_tuple(unsigned rank, const uint64_t *dims)
+{
+    PyObject *shape = PyTuple_New(rank);
+
+    for (unsigned i = 0; shape != NULL && i < rank; i++) {
+        PyObject *size = PyLong_FromUnsignedLongLong(dims[i]);
+
+        if (size == NULL || PyTuple_SetItem(shape, i, size) != 0)
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+PyObject *mupy_variable_target(const struct mupy_variable *self, const uint64_t *dims,
+                               PyObject *out)
+{
+    static PyObject *check;
+    PyObject *shape;
+    PyObject *array = NULL;
+
+    if (out == Py_None)
+        return mupy_array_new(self->dtype, self->rank, dims);
+    shape = mupy_shape_tuple(self->rank, dims);
+    if (shape != NULL && mupy_import(&check, "muster._variable.arrays", "out_of") != NULL)
+        array =
+            PyObject_CallFunction(check, "OOs", out, shape, mu_dtype_name(self->dtype));
+    Py_XDECREF(shape);
+    return array;
+}
+
+PyObject *mupy_variable_given(PyObject *target, PyObject *out)
+{
+    if (out == Py_None)
+        return target;
+    Py_DECREF(target);
+    Py_INCREF(out);
+    return out;
+}

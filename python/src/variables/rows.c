@@ -51,6 +51,13 @@ static void run_add_rows(struct mupy_call *call)
                                     call->size, call->timeout_ms, &call->error);
 }
 
+static void run_update_rows(struct mupy_call *call)
+{
+    call->rv =
+        mu_variable_update_rows(call->object, (int)call->number, rows_of_call(call),
+                                call->data, call->size, call->timeout_ms, &call->error);
+}
+
 /* Takes the reference to the list. */
 static struct mupy_call *new_row_call(struct mupy_variable *self, PyObject *timeout,
                                       const struct row_numbers *numbers,
@@ -73,8 +80,9 @@ static struct mupy_call *new_row_call(struct mupy_variable *self, PyObject *time
     return call;
 }
 
-/* A new array for rows of a variable. */
-static PyObject *new_row_array(const struct mupy_variable *self, uint64_t count)
+/* An array for rows of a variable: `out`, or a new one. */
+static PyObject *new_row_array(const struct mupy_variable *self, uint64_t count,
+                               PyObject *out)
 {
     uint64_t dims[MU_TENSOR_RANK_MAX];
 
@@ -85,7 +93,7 @@ static PyObject *new_row_array(const struct mupy_variable *self, uint64_t count)
     }
     memcpy(dims, self->dims, sizeof dims);
     dims[0] = count;
-    return mupy_array_new(self->dtype, self->rank, dims);
+    return mupy_variable_target(self, dims, out);
 }
 
 PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
@@ -93,6 +101,7 @@ PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
     struct mupy_variable *self = mupy_variable_of(object);
     PyObject *list;
     PyObject *timeout = NULL;
+    PyObject *out = Py_None;
     struct row_numbers numbers;
     struct mupy_array array;
     unsigned long long first;
@@ -102,8 +111,9 @@ PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
     PyObject *result;
 
     if (self == NULL ||
-        !PyArg_ParseTuple(args, "KKO|O:_read_rows", &first, &count, &list, &timeout) ||
-        (made = new_row_array(self, count)) == NULL)
+        !PyArg_ParseTuple(args, "KKO|OO:_read_rows", &first, &count, &list, &timeout,
+                          &out) ||
+        (made = new_row_array(self, count, out)) == NULL)
         return NULL;
     if (read_row_numbers(list, first, count, &numbers) != 0 ||
         (call = new_row_call(self, timeout, &numbers, run_read_rows)) == NULL) {
@@ -123,7 +133,18 @@ PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
     if (result == NULL)
         Py_CLEAR(made);
     Py_XDECREF(result);
-    return made;
+    return made == NULL ? NULL : mupy_variable_given(made, out);
+}
+
+/* How rows are written: muster._variable.rows has these numbers, too. The others are
+ * those of enum mu_row_update. */
+enum { ROWS_ASSIGN = -1, ROWS_ADD = 0 };
+
+static void (*find_row_writer(int how))(struct mupy_call *call)
+{
+    if (how == ROWS_ASSIGN)
+        return run_assign_rows;
+    return how == ROWS_ADD ? run_add_rows : run_update_rows;
 }
 
 PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args)
@@ -136,22 +157,22 @@ PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args)
     struct mupy_array array;
     unsigned long long first;
     struct mupy_call *call;
-    int add;
+    int how;
 
     if (self == NULL ||
-        !PyArg_ParseTuple(args, "pKOO|O:_write_rows", &add, &first, &list, &values,
+        !PyArg_ParseTuple(args, "iKOO|O:_write_rows", &how, &first, &list, &values,
                           &timeout) ||
         mupy_array_of(values, self->dtype, &array) != 0)
         return NULL;
     if (read_row_numbers(list, first, array.rank == 0 ? 0 : array.dims[0], &numbers) !=
             0 ||
-        (call = new_row_call(self, timeout, &numbers,
-                             add ? run_add_rows : run_assign_rows)) == NULL) {
+        (call = new_row_call(self, timeout, &numbers, find_row_writer(how))) == NULL) {
         Py_DECREF(array.keep);
         return NULL;
     }
     call->data = array.data;
     call->size = array.bytes;
+    call->number = how > 0 ? (uint64_t)how : 0;
     mupy_call_keep(call, array.keep);
     Py_DECREF(array.keep);
     return mupy_call_finish(call);
@@ -225,22 +246,108 @@ static PyObject *prepare_range(void)
     return mupy_import(&ranged, "muster._variable.rows", "ranged");
 }
 
-PyObject *mupy_run_scatter_add(PyObject *object, PyObject *args)
+static PyObject *run_scatter_add(PyObject *object, PyObject *args)
 {
     return write_run_rows(object, args, prepare_list(), mu_run_add_rows);
 }
 
-PyObject *mupy_run_scatter_update(PyObject *object, PyObject *args)
+static PyObject *run_scatter_update(PyObject *object, PyObject *args)
 {
     return write_run_rows(object, args, prepare_list(), mu_run_assign_rows);
 }
 
-PyObject *mupy_run_add_rows(PyObject *object, PyObject *args)
+static int write_min(mu_run *run, mu_variable *variable, const mu_rows *rows,
+                     const void *data, size_t bytes)
+{
+    return mu_run_update_rows(run, variable, MU_ROWS_MIN, rows, data, bytes);
+}
+
+static int write_max(mu_run *run, mu_variable *variable, const mu_rows *rows,
+                     const void *data, size_t bytes)
+{
+    return mu_run_update_rows(run, variable, MU_ROWS_MAX, rows, data, bytes);
+}
+
+static int write_mul(mu_run *run, mu_variable *variable, const mu_rows *rows,
+                     const void *data, size_t bytes)
+{
+    return mu_run_update_rows(run, variable, MU_ROWS_MUL, rows, data, bytes);
+}
+
+static int write_div(mu_run *run, mu_variable *variable, const mu_rows *rows,
+                     const void *data, size_t bytes)
+{
+    return mu_run_update_rows(run, variable, MU_ROWS_DIV, rows, data, bytes);
+}
+
+static PyObject *run_scatter_min(PyObject *object, PyObject *args)
+{
+    return write_run_rows(object, args, prepare_list(), write_min);
+}
+
+static PyObject *run_scatter_max(PyObject *object, PyObject *args)
+{
+    return write_run_rows(object, args, prepare_list(), write_max);
+}
+
+static PyObject *run_scatter_mul(PyObject *object, PyObject *args)
+{
+    return write_run_rows(object, args, prepare_list(), write_mul);
+}
+
+static PyObject *run_scatter_div(PyObject *object, PyObject *args)
+{
+    return write_run_rows(object, args, prepare_list(), write_div);
+}
+
+static PyObject *run_add_row_range(PyObject *object, PyObject *args)
 {
     return write_run_rows(object, args, prepare_range(), mu_run_add_rows);
 }
 
-PyObject *mupy_run_assign_rows(PyObject *object, PyObject *args)
+static PyObject *run_assign_row_range(PyObject *object, PyObject *args)
 {
     return write_run_rows(object, args, prepare_range(), mu_run_assign_rows);
+}
+
+int mupy_run_add_row_methods(PyTypeObject *type)
+{
+    static PyMethodDef methods[] = {
+        {"scatter_add", run_scatter_add, METH_VARARGS,
+         "scatter_add(variable, sparse_delta, values=None)\n--\n\n"
+         "Add to rows of a variable (see Variable.scatter_add), like add()."},
+        {"scatter_update", run_scatter_update, METH_VARARGS,
+         "scatter_update(variable, sparse_delta, values=None)\n--\n\n"
+         "Replace rows of a variable, like add()."},
+        {"scatter_min", run_scatter_min, METH_VARARGS,
+         "scatter_min(variable, sparse_delta, values=None)\n--\n\n"
+         "Lower rows of a variable to the smaller of both, like add()."},
+        {"scatter_max", run_scatter_max, METH_VARARGS,
+         "scatter_max(variable, sparse_delta, values=None)\n--\n\n"
+         "Raise rows of a variable to the larger of both, like add()."},
+        {"scatter_mul", run_scatter_mul, METH_VARARGS,
+         "scatter_mul(variable, sparse_delta, values=None)\n--\n\n"
+         "Multiply rows of a variable, like add()."},
+        {"scatter_div", run_scatter_div, METH_VARARGS,
+         "scatter_div(variable, sparse_delta, values=None)\n--\n\n"
+         "Divide rows of a variable, like add()."},
+        {"add_rows", run_add_row_range, METH_VARARGS,
+         "add_rows(variable, first, values)\n--\n\n"
+         "Add to the rows from `first` on, like add()."},
+        {"assign_rows", run_assign_row_range, METH_VARARGS,
+         "assign_rows(variable, first, values)\n--\n\n"
+         "Replace the rows from `first` on, like add()."},
+    };
+
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        PyObject *method = PyDescr_NewMethod(type, &methods[i]);
+        int rv = method == NULL ? -1
+                                : PyObject_SetAttrString((PyObject *)type,
+                                                         methods[i].ml_name, method);
+
+        Py_XDECREF(method);
+        if (rv != 0)
+            return -1;
+    }
+    return 0;
 }

@@ -61,6 +61,7 @@ static struct mupy_call *new_table_call(PyObject *object, PyObject *timeout,
 /* What an open needs while it runs. */
 struct table_opening {
     mu_table_spec spec;
+    mu_initializer initializer;
     mu_optimizer optimizer;
 };
 
@@ -73,6 +74,7 @@ static void run_table_open(struct mupy_call *call)
     mu_table *table = NULL;
 
     memcpy(&opening, call->text, sizeof opening);
+    opening.spec.initializer = &opening.initializer;
     opening.spec.optimizer = &opening.optimizer;
     call->rv = mu_table_open(call->object, &opening.spec, call->timeout_ms, &call->error,
                              &table);
@@ -101,24 +103,24 @@ static int run_opening(PyObject *object, struct mupy_call *call)
 
 static int table_init(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"node",      "name",  "dim",     "initializer", "seed",
-                            "optimizer", "flags", "timeout", "policies",    NULL};
+    static char *names[] = {"node",  "name",    "dim",      "initializer", "optimizer",
+                            "flags", "timeout", "policies", NULL};
     struct table_opening opening = {.spec = {.name = NULL}};
-    unsigned long long seed = 0;
     unsigned long long candidates = 0;
     unsigned long long ttl = 0;
     unsigned long long capacity = 0;
     PyObject *timeout = NULL;
+    PyObject *initializer;
     PyObject *optimizer;
     PyObject *node;
     struct mupy_call *call;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OsI(iff)KOI|O(IKdKKi):BaseTable", names, &node,
-            &opening.spec.name, &opening.spec.dim, &opening.spec.initializer,
-            &opening.spec.initial_a, &opening.spec.initial_b, &seed, &optimizer,
-            &opening.spec.flags, &timeout, &opening.spec.admit_after, &candidates,
-            &opening.spec.admit_probability, &ttl, &capacity, &opening.spec.eviction) ||
+            args, kwargs, "OsIOOI|O(IKdKKi):BaseTable", names, &node, &opening.spec.name,
+            &opening.spec.dim, &initializer, &optimizer, &opening.spec.flags, &timeout,
+            &opening.spec.admit_after, &candidates, &opening.spec.admit_probability, &ttl,
+            &capacity, &opening.spec.eviction) ||
+        mupy_initializer_of(initializer, &opening.initializer) != 0 ||
         mupy_optimizer(optimizer, 0, &opening.optimizer) != 0)
         return -1;
     if (mupy_handle_is_open(&as_table(object)->handle)) {
@@ -128,7 +130,6 @@ static int table_init(PyObject *object, PyObject *args, PyObject *kwargs)
     call = mupy_node_call(node, timeout, run_table_open);
     if (call == NULL)
         return -1;
-    opening.spec.seed = seed;
     opening.spec.candidates = candidates;
     opening.spec.ttl = ttl;
     opening.spec.capacity = capacity;
@@ -355,10 +356,9 @@ int mupy_table_init(PyObject *module)
         {Py_tp_init, table_init},
         {Py_tp_dealloc, table_dealloc},
         {Py_tp_methods, methods},
-        {Py_tp_doc,
-         "BaseTable(node, name, dim, initializer, seed, optimizer, flags, "
-         "timeout=None, policies=(0, 0, 0.0, 0, 0, 0))\n--\n\nAn embedding table on the "
-         "parameter servers."},
+        {Py_tp_doc, "BaseTable(node, name, dim, initializer, optimizer, flags, "
+                    "timeout=None, policies=(0, 0, 0.0, 0, 0, 0))\n--\n\nAn embedding "
+                    "table on the parameter servers."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.BaseTable", sizeof(struct table), 0,

@@ -26,15 +26,7 @@ struct mupy_variable *mupy_variable_of(PyObject *object)
 
 static PyObject *shape_of(const struct mupy_variable *self)
 {
-    PyObject *shape = PyTuple_New(self->rank);
-
-    for (unsigned i = 0; shape != NULL && i < self->rank; i++) {
-        PyObject *size = PyLong_FromUnsignedLongLong(self->dims[i]);
-
-        if (size == NULL || PyTuple_SetItem(shape, i, size) != 0)
-            Py_CLEAR(shape);
-    }
-    return shape;
+    return mupy_shape_tuple(self->rank, self->dims);
 }
 
 /* Broadcast a value to the shape, for a scalar, say. */
@@ -364,10 +356,11 @@ static struct mupy_call *new_variable_call(struct mupy_variable *self, PyObject 
 
 static PyObject *variable_read(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"timeout", "max_age", NULL};
+    static char *names[] = {"timeout", "max_age", "out", NULL};
     struct mupy_variable *self = mupy_variable_of(object);
     PyObject *timeout = NULL;
     PyObject *max_age = Py_None;
+    PyObject *out = Py_None;
     int64_t max_age_ms;
     struct mupy_call *call;
     struct mupy_array array;
@@ -375,11 +368,11 @@ static PyObject *variable_read(PyObject *object, PyObject *args, PyObject *kwarg
     PyObject *result;
 
     if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:read", names, &timeout,
-                                     &max_age) ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO:read", names, &timeout, &max_age,
+                                     &out) ||
         mupy_timeout(max_age, &max_age_ms) != 0)
         return NULL;
-    made = mupy_array_new(self->dtype, self->rank, self->dims);
+    made = mupy_variable_target(self, self->dims, out);
     call = made == NULL
                ? NULL
                : new_variable_call(self, timeout,
@@ -397,7 +390,7 @@ static PyObject *variable_read(PyObject *object, PyObject *args, PyObject *kwarg
     if (result == NULL)
         Py_CLEAR(made);
     Py_XDECREF(result);
-    return made;
+    return made == NULL ? NULL : mupy_variable_given(made, out);
 }
 
 static PyObject *array_protocol(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -618,13 +611,13 @@ int mupy_variable_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"read", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
-         "read(timeout=None, max_age=None)\n--\n\nThe whole variable, as a new "
-         "array. With max_age it may be what\nwas read with one at most so many seconds "
-         "ago, but not from before\na write of this handle."},
+         "read(timeout=None, max_age=None, out=None)\n--\n\nThe whole variable, as a new "
+         "array, or in `out`. With max_age it may be what\nwas read with one at most so "
+         "many seconds ago, but not from before\na write of this handle."},
         {"numpy", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
-         "numpy(timeout=None, max_age=None)\n--\n\nThe same as read()."},
+         "numpy(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
         {"read_value", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
-         "read_value(timeout=None, max_age=None)\n--\n\nThe same as read()."},
+         "read_value(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
         {"__array__", MUPY_METHOD(array_protocol), METH_VARARGS | METH_KEYWORDS,
          "The same as read(), for numpy."},
         {"assign", MUPY_METHOD(assign_value), METH_VARARGS | METH_KEYWORDS,

@@ -33,6 +33,15 @@ int mupy_variable_array(const struct mupy_variable *variable, PyObject *value,
 PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args);
 PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args);
 
+/* Dimensions as a tuple. */
+PyObject *mupy_shape_tuple(unsigned rank, const uint64_t *dims);
+
+/* An array of these dimensions for what is read: a new one, or if `out` is not None its
+ * memory. And what the reader then gives, for a reference to that. */
+PyObject *mupy_variable_target(const struct mupy_variable *self, const uint64_t *dims,
+                               PyObject *out);
+PyObject *mupy_variable_given(PyObject *target, PyObject *out);
+
 /* How a gradient is applied. `rate`: an optimizer of muster.optimizers, which has a
  * method rule(); what that returns; or a number, of descent with that momentum. -1 with
  * an exception. */

@@ -28,17 +28,6 @@ def test_rows_are_made_by_gradients(shared_cluster, name):
         table.lookup([1])
 
 
-@pytest.mark.parametrize("initializer, low, high", [
-    ("zeros", 0, 0), ("ones", 1, 1), (0.5, 0.5, 0.5), ("uniform", -0.05, 0.05),
-    (("uniform", 2, 3), 2, 3), (("normal", 10, 0.1), 9, 11)])
-def test_initial_rows(shared_cluster, name, initializer, low, high):
-    table = muster.Table(name, dim=64, initializer=initializer, node=shared_cluster)
-    rows = table.lookup(np.arange(1000))
-    assert rows.min() >= low and rows.max() <= high
-    assert (rows == table.lookup(np.arange(1000))).all()
-    assert low == high or rows.min() < rows.max()
-
-
 def test_an_optimizer_of_keras_names(shared_cluster, name):
     adagrad = muster.optimizers.Adagrad(learning_rate=0.1, initial_accumulator_value=0.1,
                                         epsilon=1e-7)
@@ -79,7 +68,7 @@ def test_what_is_refused(shared_cluster, name, call, error, words):
 
 
 @pytest.mark.parametrize("options, error", [
-    ({"dim": 0}, errors.InvalidArgumentError), ({"initializer": "zero"}, ValueError),
+    ({"dim": 0}, errors.InvalidArgumentError), ({"initializer": "zeroes"}, ValueError),
     ({"optimizer": muster.optimizers.Lion()}, errors.InvalidArgumentError),
     ({"existing": True}, errors.NotFoundError)])
 def test_tables_that_are_refused(shared_cluster, name, options, error):

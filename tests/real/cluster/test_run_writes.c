@@ -239,7 +239,15 @@ TEST_ON(test_refused_rows, struct fixture *f, set_up, tear_down)
     }
     assert_refused(f, mu_run_add_rows(&f->run, f->variable, NULL, content, 8),
                    -MU_EINVALID, "a write to no rows");
+    assert_refused(
+        f, mu_run_update_rows(&f->run, f->variable, 5, &one, content, sizeof content[0]),
+        -MU_EINVALID, "variable w: no update 5 of rows");
+    assert_refused(f, mu_run_update_rows(&f->run, NULL, MU_ROWS_MIN, &one, content, 8),
+                   -MU_EINVALID, "a write to no rows");
     f->variable->opened->shape.dtype = MU_BOOL;
+    assert_refused(
+        f, mu_run_update_rows(&f->run, f->variable, MU_ROWS_MIN, &one, content, 2),
+        -MU_EINVALID, "variable w is bool, which does not calculate");
     assert_refused(f, mu_run_add_rows(&f->run, f->variable, &one, content, 2),
                    -MU_EINVALID, "variable w is bool, which does not add");
     f->variable->opened->shape.rank = 0;

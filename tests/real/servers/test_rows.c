@@ -87,6 +87,52 @@ TEST_ON(test_rows_are_written, struct fixture *f, set_up, tear_down)
     assert_int_equal(version, 1);
 }
 
+static void assert_firsts(struct fixture *f, const mu_rows *rows, const int64_t *firsts)
+{
+    int64_t data[20];
+    mu_error error = {0};
+
+    check(mu_variable_read_rows(f->variable, rows, data, 16 * rows->count, SOON_MS,
+                                &error),
+          &error);
+    for (uint64_t i = 0; i < rows->count; i++)
+        assert_int_equal(data[2 * i], firsts[i]);
+}
+
+/* Of a list, in which a row is twice, and of a range. */
+TEST_ON(test_rows_are_updated, struct fixture *f, set_up, tear_down)
+{
+    static const int64_t list[3] = {9, 0, 9};
+    static const int64_t given[6] = {20, 20, -4, -4, 3, 3};
+    const mu_rows three = {.count = 3, .list = list};
+    const mu_rows range = {.first = 3, .count = 3};
+    mu_error error = {0};
+
+    check(mu_variable_update_rows(f->variable, MU_ROWS_MAX, &three, given, 48, SOON_MS,
+                                  &error),
+          &error);
+    assert_firsts(f, &three, (const int64_t[]){20, 0, 20});
+    check(mu_variable_update_rows(f->variable, MU_ROWS_MUL, &three, given, 48, SOON_MS,
+                                  &error),
+          &error);
+    assert_firsts(f, &three, (const int64_t[]){1200, 0, 1200});
+    check(mu_variable_update_rows(f->variable, MU_ROWS_DIV, &three, given, 48, SOON_MS,
+                                  &error),
+          &error);
+    assert_firsts(f, &three, (const int64_t[]){20, 0, 20});
+    check(mu_variable_update_rows(f->variable, MU_ROWS_MIN, &range, given, 48, SOON_MS,
+                                  &error),
+          &error);
+    assert_firsts(f, &range, (const int64_t[]){6, -4, 3});
+    assert_int_equal(mu_variable_update_rows(f->variable, MU_ROWS_DIV, &range,
+                                             (const int64_t[6]){0}, 48, SOON_MS, &error),
+                     -MU_EINVALID);
+    for (int update = 0; update < 10; update += 5)
+        assert_int_equal(mu_variable_update_rows(f->variable, update, &range, given, 48,
+                                                 SOON_MS, &error),
+                         -MU_EINVALID);
+}
+
 /* What was read before an own write is not given after it. */
 TEST_ON(test_own_rows_are_read_again, struct fixture *f, set_up, tear_down)
 {

@@ -4,6 +4,7 @@
 #include "tests/real/tasks.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 enum { SERVERS = 3, DIM = 4, IDS = 500, ROUNDS = 6, CLOSURES = 20 };
 
@@ -151,8 +152,52 @@ TEST_ON(test_each_push_counts_once, struct fixture *f, set_up, tear_down)
     }
 }
 
+/* Each kind, and what all of its rows are within; no id has a row. */
+TEST_ON(test_initial_values_by_name, struct fixture *f, set_up, tear_down)
+{
+    static const struct {
+        const char *name;
+        mu_initializer initializer;
+        float low;
+        float high;
+    } rows[] = {
+        {"zeros", {MU_INITIALIZER_ZEROS, 1, 5, 5}, 0, 0},
+        {"constant", {MU_INITIALIZER_CONSTANT, 1, 0.5, 5}, 0.5F, 0.5F},
+        {"uniform", {MU_INITIALIZER_UNIFORM, 1, 2, 3}, 2, 3},
+        {"truncated", {MU_INITIALIZER_TRUNCATED_NORMAL, 1, 2, 3}, -4, 8},
+        {"glorot", {MU_INITIALIZER_GLOROT_UNIFORM, 1, 0, 0}, -0.866026F, 0.866026F},
+        {"he", {MU_INITIALIZER_HE_UNIFORM, 1, 0, 0}, -1.224745F, 1.224745F},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const mu_table_spec spec = {
+            .name = rows[i].name, .dim = DIM, .initializer = &rows[i].initializer};
+        float values[IDS * DIM];
+        float low = rows[i].high;
+        float high = rows[i].low;
+        mu_table *table = NULL;
+        mu_error error = {0};
+
+        check(mu_table_open(f->chief, &spec, SOON_MS, &error, &table), &error);
+        check(mu_table_lookup(table, f->ids, IDS, values, SOON_MS, &error), &error);
+        for (int k = 0; k < IDS * DIM; k++) {
+            assert_true(values[k] >= rows[i].low && values[k] <= rows[i].high);
+            low = values[k] < low ? values[k] : low;
+            high = values[k] > high ? values[k] : high;
+        }
+        assert_true(high - low >= 0.9F * (rows[i].high - rows[i].low));
+        mu_table_close(table);
+    }
+}
+
 TEST_ON(test_what_is_refused, struct fixture *f, set_up, tear_down)
 {
+    static const mu_initializer ones = {.kind = MU_INITIALIZER_CONSTANT, .a = 1};
+    static const mu_initializer unknown = {.kind = 99};
+    static const mu_initializer orthogonal = {.kind = MU_INITIALIZER_ORTHOGONAL, .a = 1};
+    static const mu_initializer infinite = {.kind = MU_INITIALIZER_CONSTANT,
+                                            .a = (double)INFINITY};
+    static const mu_initializer large = {.kind = MU_INITIALIZER_CONSTANT, .a = 1e39};
     static const struct {
         mu_table_spec spec;
         int code;
@@ -161,8 +206,21 @@ TEST_ON(test_what_is_refused, struct fixture *f, set_up, tear_down)
         {{.name = "", .dim = 1}, -MU_EINVALID, "name"},
         {{.name = "emb", .dim = 0}, -MU_EINVALID, "rows of 0 numbers"},
         {{.name = "emb", .dim = DIM + 1}, -MU_EPRECONDITION, "rows of 4 numbers"},
-        {{.name = "emb", .dim = DIM, .seed = 1}, -MU_EPRECONDITION, "expected the same"},
-        {{.name = "emb", .dim = DIM, .initializer = 9}, -MU_EINVALID, "no initializer 9"},
+        {{.name = "emb", .dim = DIM, .initializer = &ones},
+         -MU_EPRECONDITION,
+         "expected the same"},
+        {{.name = "i", .dim = DIM, .initializer = &unknown},
+         -MU_EINVALID,
+         "initializer 99 is unknown"},
+        {{.name = "i", .dim = DIM, .initializer = &orthogonal},
+         -MU_EINVALID,
+         "not for rows of tables"},
+        {{.name = "i", .dim = DIM, .initializer = &infinite},
+         -MU_EINVALID,
+         "expected finite ones"},
+        {{.name = "i", .dim = DIM, .initializer = &large},
+         -MU_ERANGE,
+         "range of float32"},
         {{.name = "emb", .dim = DIM, .flags = 8}, -MU_EINVALID, "flags 8"},
         {{.name = "none", .dim = DIM, .flags = MU_TABLE_EXISTING},
          -MU_ENOTFOUND,

@@ -164,6 +164,14 @@ static int add_rows(struct waits_env *env, int64_t timeout_ms, mu_error *error)
                                 error);
 }
 
+static int update_rows(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    const mu_rows rows = {.count = 4};
+
+    return mu_variable_update_rows(env->variable, MU_ROWS_MAX, &rows, ones, sizeof ones,
+                                   timeout_ms, error);
+}
+
 static int apply(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     const mu_optimizer optimizer = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
@@ -289,6 +297,7 @@ static const struct waits_row rows[] = {
     {"mu_variable_read_rows", read_rows, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_assign_rows", assign_rows, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_add_rows", add_rows, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_update_rows", update_rows, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_apply", apply, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_clock_open",
      open_clock,

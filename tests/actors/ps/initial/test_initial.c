@@ -76,6 +76,7 @@ static const struct moments {
     {{MU__INITIAL_NORMAL, 7, 5, 2}, 5, 2, 3, -13, 23},
     {{MU__INITIAL_TRUNCATED, 7, 5, 2}, 5, 2 * 0.87962566103423978, 2.3656, 1, 9},
     {{MU__INITIAL_CONSTANT, 7, 5, 0}, 5, 0, 0, 5, 5},
+    {{MU__INITIAL_ZEROS, 7, 5, 1}, 0, 0, 0, 0, 0},
 };
 
 static double mean_power(const double *numbers, double mean, int power)
@@ -219,7 +220,7 @@ static const struct checked {
     {MU_F32, {MU__INITIAL_UNIFORM, 0, (double)NAN, 1}, -MU_EINVALID},
     {MU_F32, {MU__INITIAL_UNIFORM, 0, 0, (double)INFINITY}, -MU_EINVALID},
     {MU_F32, {MU__INITIAL_UNIFORM, 0, -1e39, 0}, -MU_ERANGE},
-    {MU_F32, {0, 0, 0, 0}, -MU_EINVALID},
+    {MU_BOOL, {MU__INITIAL_ZEROS, 0, (double)NAN, 0}, 0},
     {MU_F32, {MU__INITIAL_KINDS, 0, 0, 0}, -MU_EINVALID},
     {99, {MU__INITIAL_CONSTANT, 0, 0, 0}, -MU_EINVALID},
     {MU_F16, {MU__INITIAL_CONSTANT, 0, 65504, 0}, 0},

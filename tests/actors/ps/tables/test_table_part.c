@@ -154,100 +154,24 @@ TEST(test_forms_that_are_refused)
     static const struct {
         uint32_t dim;
         uint32_t rule;
+        struct mu__initial initial;
         const char *words;
     } rows[] = {
-        {0, MU__RULE_SGD, "rows of 0 numbers"},
-        {MU__TABLE_DIM_MAX + 1, MU__RULE_SGD, "expected 1 to 4096"},
-        {1, MU__RULE_LAMB, "lamb is not for rows of tables"},
+        {0, MU__RULE_SGD, {0}, "rows of 0 numbers"},
+        {MU__TABLE_DIM_MAX + 1, MU__RULE_SGD, {0}, "expected 1 to 4096"},
+        {1, MU__RULE_LAMB, {0}, "lamb is not for rows of tables"},
+        {1, MU__RULE_SGD, {MU__INITIAL_KINDS, 0, 0, 0}, "are unknown"},
+        {1, MU__RULE_SGD, {MU__INITIAL_UNIFORM, 0, 1, 0}, "the lower one first"},
+        {1, MU__RULE_SGD, {MU__INITIAL_NORMAL, 0, 0, -1}, "a deviation from 0 on"},
     };
     mu_error error;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct mu__table_form form = {.dim = rows[i].dim,
+                                            .initial = rows[i].initial,
                                             .rule = mu__rule_defaults(rows[i].rule)};
 
         assert_int_equal(mu__table_form_check(&form, &error), -MU_EINVALID);
-        assert_non_null(strstr(error.message, rows[i].words));
-    }
-}
-
-/* ---- Initial rows ---- */
-
-static void moments(const struct mu__row_initial *initial, double *ret_mean,
-                    double *ret_deviation)
-{
-    enum { COLUMNS = 10, IDS = 10000 };
-    float row[COLUMNS];
-    double sum = 0;
-    double squares = 0;
-
-    for (uint64_t id = 0; id < IDS; id++) {
-        mu__initial_row(initial, id, COLUMNS, row);
-        for (int i = 0; i < COLUMNS; i++) {
-            sum += (double)row[i];
-            squares += (double)row[i] * (double)row[i];
-        }
-    }
-    *ret_mean = sum / (COLUMNS * IDS);
-    *ret_deviation = sqrt(squares / (COLUMNS * IDS) - *ret_mean * *ret_mean);
-}
-
-TEST(test_initial_rows_have_their_distribution)
-{
-    static const struct {
-        struct mu__row_initial initial;
-        double mean;
-        double deviation;
-    } rows[] = {
-        {{MU__ROW_INITIAL_ZEROS, 0, 0, 1}, 0, 0},
-        {{MU__ROW_INITIAL_CONSTANT, 1.5F, 0, 1}, 1.5, 0},
-        {{MU__ROW_INITIAL_UNIFORM, -1, 1, 1}, 0, 0.57735},
-        {{MU__ROW_INITIAL_NORMAL, 2, 0.5F, 1}, 2, 0.5},
-    };
-    double mean;
-    double deviation;
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        moments(&rows[i].initial, &mean, &deviation);
-        assert_true(fabs(mean - rows[i].mean) < 0.01);
-        assert_true(fabs(deviation - rows[i].deviation) < 0.01);
-    }
-}
-
-/* A prefix of a row is that of a longer one; seed, id and column all count. */
-TEST(test_an_initial_number_is_of_seed_id_and_column)
-{
-    struct mu__row_initial initial = {MU__ROW_INITIAL_UNIFORM, 0, 1, 1};
-    float row[8];
-    float other[8];
-
-    mu__initial_row(&initial, 5, 8, row);
-    mu__initial_row(&initial, 5, 3, other);
-    assert_memory_equal(row, other, 3 * sizeof row[0]);
-    for (int i = 1; i < 8; i++)
-        assert_true(row[i] > row[0] || row[i] < row[0]);
-    mu__initial_row(&initial, 6, 8, other);
-    assert_memory_not_equal(row, other, sizeof row);
-    initial.seed = 2;
-    mu__initial_row(&initial, 5, 8, other);
-    assert_memory_not_equal(row, other, sizeof row);
-}
-
-TEST(test_initializers_that_are_refused)
-{
-    static const struct {
-        struct mu__row_initial initial;
-        const char *words;
-    } rows[] = {
-        {{9, 0, 0, 1}, "no initializer 9"},
-        {{MU__ROW_INITIAL_CONSTANT, INFINITY, 0, 1}, "not finite"},
-        {{MU__ROW_INITIAL_UNIFORM, 1, 0, 1}, "the lower one first"},
-        {{MU__ROW_INITIAL_NORMAL, 0, -1, 1}, "at least 0"},
-    };
-    mu_error error;
-
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        assert_int_equal(mu__row_initial_check(&rows[i].initial, &error), -MU_EINVALID);
         assert_non_null(strstr(error.message, rows[i].words));
     }
 }
