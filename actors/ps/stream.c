@@ -74,9 +74,12 @@ void mu__stream_release(struct mu__ctx *ctx, struct partition *p)
     struct held_message *held;
 
     while ((held = first_held(&p->held)) != NULL && held->record <= mu__stream_acked(p)) {
+        int rv;
+
         mu__list_remove(&p->held, &held->node);
-        if (mu__send(ctx, held->to, held->msg) != 0)
-            mu__log(ctx, MU__LOG_WARN, "an answer to node %" PRIu32 " was lost",
+        rv = mu__send(ctx, held->to, held->msg);
+        if (rv != 0)
+            mu__log(ctx, mu__ps_lost_level(rv), "an answer to node %" PRIu32 " was lost",
                     held->to.node);
         free(held);
     }

@@ -8,12 +8,10 @@
 
 /* The first line of the Kaggle set. */
 #define NUMBERS "\t1\t1\t5\t0\t1382\t4\t15\t2\t181\t1\t2\t\t2"
-#define C12                                                                            \
-    "\t68fd1e64\t80e26c9b\tfb936136\t7b4723c4\t25c83c98\t7e0ccccf\tde7995b8\t1f89b562" \
-    "\ta73ee510\ta8cd5504\tb2cb9c98\t37c9c164"
-#define C25                                                                                \
-    C12 "\t2824a5f6\t1adce6ef\t8ba8b39a\t891b62e7\te5ba7672\tf54016b9\t21ddcdc9\tb1252a9d" \
-        "\t07b5194c\t\t3a171ecb\tc5c50484\te8b83407"
+#define C7 "\t68fd1e64\t80e26c9b\tfb936136\t7b4723c4\t25c83c98\t7e0ccccf\tde7995b8"
+#define C12 C7 "\t1f89b562\ta73ee510\ta8cd5504\tb2cb9c98\t37c9c164"
+#define C18 C12 "\t2824a5f6\t1adce6ef\t8ba8b39a\t891b62e7\te5ba7672\tf54016b9"
+#define C25 C18 "\t21ddcdc9\tb1252a9d\t07b5194c\t\t3a171ecb\tc5c50484\te8b83407"
 #define GOOD "0" NUMBERS C25 "\t9727dd16"
 #define TABS9 "\t\t\t\t\t\t\t\t\t"
 #define TABS39 TABS9 TABS9 TABS9 TABS9 "\t\t\t"
