@@ -104,7 +104,7 @@ struct gradient {
 };
 
 /* Compute that of one shard. The caller frees it with gradient_done(). */
-int gradient_compute(struct ctr *ctr, mu_run *run, uint64_t shard, mu_error *ret_error,
+int gradient_compute(struct ctr *ctr, mu_node *node, uint64_t shard, mu_error *ret_error,
                      struct gradient *ret_gradient);
 void gradient_done(struct gradient *gradient);
 

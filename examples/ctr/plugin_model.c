@@ -3,6 +3,7 @@
 #include "plugin_ctr.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { TIMEOUT_MS = 60000 }; /* of one call: enough for a server to be replaced */
@@ -206,7 +207,7 @@ static int compute_lines(struct ctr *ctr, mu_node *node, const struct ctr_lines 
     return rv;
 }
 
-int gradient_compute(struct ctr *ctr, mu_run *run, uint64_t shard, mu_error *ret_error,
+int gradient_compute(struct ctr *ctr, mu_node *node, uint64_t shard, mu_error *ret_error,
                      struct gradient *ret_gradient)
 {
     struct ctr_lines lines;
@@ -215,11 +216,11 @@ int gradient_compute(struct ctr *ctr, mu_run *run, uint64_t shard, mu_error *ret
     if (rv != 0)
         return rv;
     if (lines.damaged > 0)
-        mu_run_log(run, "shard %llu: %llu damaged lines are left out: %s",
-                   (unsigned long long)shard, (unsigned long long)lines.damaged,
-                   lines.first_bad);
+        (void)fprintf(stderr, "ctr: shard %llu: %llu damaged lines are left out: %s\n",
+                      (unsigned long long)shard, (unsigned long long)lines.damaged,
+                      lines.first_bad);
     nap(ctr->settings.slow_ms);
-    rv = compute_lines(ctr, mu_run_node(run), &lines, ret_error, ret_gradient);
+    rv = compute_lines(ctr, node, &lines, ret_error, ret_gradient);
     ctr_lines_done(&lines);
     return rv;
 }

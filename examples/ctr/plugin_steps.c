@@ -34,7 +34,7 @@ static int ctr_step(mu_run *run, void *user)
 
     if (rv != 0)
         return rv;
-    if (gradient_compute(user, run, shard, &error, &gradient) != 0)
+    if (gradient_compute(user, mu_run_node(run), shard, &error, &gradient) != 0)
         return mu_run_fail_with(run, &error);
     rv = gradient_write(user, run, &gradient);
     gradient_done(&gradient);
@@ -74,7 +74,7 @@ static int ctr_gradient_function(mu_run *run, void *user)
 
     if (rv != 0)
         return rv;
-    if (gradient_compute(user, run, shard, &error, &gradient) != 0)
+    if (gradient_compute(user, mu_run_node(run), shard, &error, &gradient) != 0)
         return mu_run_fail_with(run, &error);
     value = value_of_gradient(&gradient, ctr->settings.factors);
     gradient_done(&gradient);
