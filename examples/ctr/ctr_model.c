@@ -113,7 +113,8 @@ void ctr_gradient(const struct ctr_batch *batch, const struct ctr_rows *rows,
     double bias = 0;
 
     memset(ret_weights, 0, batch->count * sizeof *ret_weights);
-    memset(ret_factors, 0, batch->count * rows->dim * sizeof *ret_factors);
+    if (rows->dim > 0)
+        memset(ret_factors, 0, batch->count * rows->dim * sizeof *ret_factors);
     for (size_t i = 0; i < batch->features / CTR_FIELDS; i++) {
         const uint32_t *places = batch->places + i * CTR_FIELDS;
         const double error = ctr_sigmoid(line_logit(places, rows, sums)) - labels[i];

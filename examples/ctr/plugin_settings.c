@@ -63,7 +63,7 @@ int settings_read(const mu_node *node, mu_error *ret_error, struct settings *ret
         .parts = 4,
         .seed = 1,
         .rate = 0.05,
-        .l1 = 1,
+        .l1 = 6,
         .l2 = 1,
         .factor_rate = 0.02,
         .gap = 0.005,
