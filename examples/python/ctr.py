@@ -79,8 +79,8 @@ def step(file, begin, end, bias, weights, factors, counts):
 
 def scores(labels, probabilities):
     """Area under the ROC curve, by ranks, and log loss."""
-    _, places, of_each = np.unique(probabilities, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(of_each) - (of_each - 1) / 2)[places]
+    _, places, equal = np.unique(probabilities, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(equal) - (equal - 1) / 2)[places]
     clicks = labels.sum()
     auc = (ranks[labels == 1].sum() - clicks * (clicks + 1) / 2) \
         / (clicks * (len(labels) - clicks))
