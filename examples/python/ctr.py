@@ -15,7 +15,7 @@ import numpy as np
 
 import muster
 
-LINES, BATCH, DIM, NUMBERS, FIELDS = 60_000, 500, 4, 13, 39
+LINES, BATCH, DIM, NUMBERS, FIELDS = 100_000, 250, 4, 13, 39
 
 
 def feature(column, text):
@@ -94,7 +94,7 @@ def make_lines(file, lines, seed=1):
     random = np.random.default_rng(seed)
     kinds = np.resize([30, 3, 100_000, 300, 10, 5000], FIELDS)
     ranks = np.exp(random.random((lines, FIELDS)) * np.log(kinds + 1)).astype(int) - 1
-    planted = random.standard_normal((FIELDS, kinds.max())) / np.arange(1, kinds.max() + 1)
+    planted = random.standard_normal((FIELDS, kinds.max())) / np.arange(1, 100_001)
     planted[:NUMBERS, 8:] = 0                   # numbers that share a bucket
     logits = 0.5 * planted[np.arange(FIELDS), ranks].sum(axis=1)
     probabilities = 1 / (1 + np.exp(1.2 - logits + logits.mean()))
@@ -117,7 +117,7 @@ def train(cluster, file, size):
     weights = muster.Table("weights", dim=1, optimizer=optimizers.Ftrl(
         0.05, l1_regularization_strength=2, l2_regularization_strength=1, beta=1))
     factors = muster.Table("factors", dim=DIM, initializer=("normal", 0, 0.01),
-                           optimizer=optimizers.Adagrad(0.02))
+                           optimizer=optimizers.Adagrad(0.005))
     batch = size * BATCH // LINES
     steps = [coordinator.schedule(step, (file, begin, min(begin + batch, size * 9 // 10),
                                          bias, weights, factors, counts),
