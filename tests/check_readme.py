@@ -43,7 +43,8 @@ def main():
     if len(readme.splitlines()) > README_LINES_MAX:
         problems.append(f"README.md: over {README_LINES_MAX} lines: move parts to docs/")
     problems += problems_of_examples("README.md", readme, sources)
-    problems += problems_of_examples("docs/guide.md", guide, sources)
+    for page in ("docs/guide.md", "docs/tutorial-ctr.md"):
+        problems += problems_of_examples(page, (ROOT / page).read_text(), sources)
     for path in [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]:
         problems += problems_of_links(path.relative_to(ROOT), path.read_text())
     print("\n".join(problems) if problems else "pages: 0 problems")

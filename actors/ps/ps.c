@@ -20,7 +20,7 @@ void mu__ps_send(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *bod
     int rv = mu__send_body(ctx, to, kind, body, size);
 
     if (rv != 0)
-        mu__log(ctx, MU__LOG_WARN, "a message to node %u was lost: %s", to.node,
+        mu__log(ctx, mu__ps_lost_level(rv), "a message to node %u was lost: %s", to.node,
                 mu_strerror(rv));
 }
 

@@ -99,10 +99,14 @@ void mu__stream_hold_written(struct mu__ctx *ctx, struct partition *p, mu__pid t
 static void send_held(struct mu__ctx *ctx, const struct partition *p,
                       const struct held_message *held)
 {
+    int rv = 0;
+
     if (held->msg == NULL)
         mu__written_add(ctx, p->written, held->to, held->token);
-    else if (mu__send(ctx, held->to, held->msg) != 0)
-        mu__log(ctx, MU__LOG_WARN, "an answer to node %" PRIu32 " was lost",
+    else
+        rv = mu__send(ctx, held->to, held->msg);
+    if (rv != 0)
+        mu__log(ctx, mu__ps_lost_level(rv), "an answer to node %" PRIu32 " was lost",
                 held->to.node);
 }
 

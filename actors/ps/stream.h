@@ -5,6 +5,13 @@
 
 #include "actors/ps/server.h"
 
+/* How a message that could not be sent is logged: a requester that is gone waits for no
+ * answer. */
+static inline int mu__ps_lost_level(int rv)
+{
+    return rv == -MU_EUNAVAILABLE ? MU__LOG_DEBUG : MU__LOG_WARN;
+}
+
 /* ---- stream.c ---- */
 
 /* Begin to send to another replica of the view, if there is one, once it is linked. */

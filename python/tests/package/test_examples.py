@@ -42,6 +42,55 @@ def test_the_counter_is_exact_although_a_worker_is_killed():
     assert "the counter is at 2000" in run_example("once.py")
 
 
+def test_clicks_are_predicted_although_a_worker_and_a_server_are_killed():
+    output = run_example("ctr.py")
+    assert "killed worker/1" in output and "killed ps/1" in output
+    trained, held = re.search(r"(\d+) lines trained on, 0 damaged, (\d+) held out",
+                              output).groups()
+    assert int(trained) + int(held) == 100_000
+    auc, best = re.findall(r"AUC ([\d.]+)", output)
+    assert float(best) - float(auc) < 0.01
+
+
+@pytest.fixture
+def ctr():
+    spec = importlib.util.spec_from_file_location("ctr_example", FOLDER / "ctr.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_lines_of_clicks_are_each_in_one_range_of_bytes(ctr, tmp_path):
+    ctr.make_lines(tmp_path / "lines", 300)
+    size = (tmp_path / "lines").stat().st_size
+    labels, ids, damaged = ctr.read(tmp_path / "lines", 0, size)
+    assert (len(labels), ids.shape, damaged) == (300, (300, 39), 0)
+    assert (ids >> 56 == range(39)).all()
+    for part in (1, 50, 1000, size - 1):
+        parts = [ctr.read(tmp_path / "lines", begin, min(begin + part, size))
+                 for begin in range(0, size, part)]
+        assert [id for _, rows, _ in parts for id in rows.flat] == list(ids.flat)
+
+
+@pytest.mark.parametrize("line, damaged", [
+    ("1" + "\t" * 39, 0), ("0\t-1" + "\t" * 37 + "\tff", 0), ("2" + "\t" * 39, 1),
+    ("", 1), ("1", 1), ("1" + "\t" * 38, 1), ("1" + "\t" * 40, 1),
+    ("1\tmany" + "\t" * 38, 1), ("1" + "\t" * 39 + "68fd1e6g", 1)])
+def test_damaged_lines_of_clicks_are_counted(ctr, tmp_path, line, damaged):
+    (tmp_path / "lines").write_text(f"{line}\n")
+    labels, _, found = ctr.read(tmp_path / "lines", 0, len(line) + 1)
+    assert (len(labels), found) == (1 - damaged, damaged)
+
+
+@pytest.mark.parametrize("labels, probabilities, auc", [
+    ([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4], 1), ([1, 0], [0.2, 0.3], 0),
+    ([0, 1, 0, 1], [0.5] * 4, 0.5), ([0, 1, 0, 1], [0.125, 0.25, 0.5, 0.5], 0.625)])
+def test_area_under_the_curve_of_clicks(ctr, labels, probabilities, auc):
+    import numpy
+    found, _ = ctr.scores(numpy.array(labels), numpy.array(probabilities))
+    assert found == auc
+
+
 def test_pi_comes_out_of_random_points():
     pi = float(re.search(r"pi is about ([\d.]+)", run_example("monte_carlo.py")).group(1))
     assert abs(pi - math.pi) < 1e-3
