@@ -337,7 +337,11 @@ TEST_ON(test_removed_while_open, struct fixture *f, set_up, tear_down)
 /* What has a checkpoint's name and no manifest is somebody else's. */
 TEST_ON(test_others_directory, struct fixture *f, set_up, tear_down)
 {
-    const mu_checkpoint_options options = {sizeof options, f->folder, "model", 1, -1};
+    const mu_checkpoint_options options = {.size = sizeof options,
+                                           .directory = f->folder,
+                                           .name = "model",
+                                           .max_to_keep = 1,
+                                           .timeout_ms = -1};
     char file[160];
     char *path = NULL;
     mu_error error;

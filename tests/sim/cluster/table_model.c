@@ -52,7 +52,7 @@ static void set_tables(struct cluster_table_model *model, uint32_t dim)
         model->ids[i] = mu__table_id(mu__view_str(names[i]));
         model->forms[i] = (struct mu__table_form){
             .dim = dim,
-            .initial = {.kind = MU__ROW_INITIAL_CONSTANT, .a = 10},
+            .initial = {.kind = MU__INITIAL_CONSTANT, .a = 10},
             .rule = mu__rule_defaults(kinds[i]),
         };
         model->forms[i].rule.numbers[MU__RATE] = i == 0 ? 1 : 0.125;

@@ -12,7 +12,7 @@ enum { DIM = 32, PUSHED = 8 };
 
 static const struct mu__table_form plain = {
     .dim = DIM,
-    .initial = {.kind = MU__ROW_INITIAL_NORMAL, .b = 1, .seed = 17},
+    .initial = {.kind = MU__INITIAL_NORMAL, .b = 1, .seed = 17},
     .rule = {.kind = MU__RULE_ADAGRAD,
              .numbers = {[MU__RATE] = 1, [MU__INITIAL] = 0.5, [MU__EPSILON] = 1e-7}}};
 

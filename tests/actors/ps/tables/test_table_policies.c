@@ -19,7 +19,7 @@ static void part_init(struct part *part, const struct mu__table_policy *policy)
 {
     const struct mu__table_form form = {
         .dim = 1,
-        .initial = {.kind = MU__ROW_INITIAL_CONSTANT, .a = 10, .seed = 3},
+        .initial = {.kind = MU__INITIAL_CONSTANT, .a = 10, .seed = 3},
         .rule = {.kind = MU__RULE_SGD, .numbers = {[MU__RATE] = 1}},
         .policy = *policy};
 
