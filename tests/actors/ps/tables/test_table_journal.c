@@ -165,7 +165,7 @@ static uint64_t sum_of_file(struct fixture *f, struct sim_storage *storage)
 
 /* Each byte is damaged in turn, in the middle, too: the file is refused, or is the same.
  */
-static void damage_each_byte(struct fixture *f, uint64_t spare_bytes)
+static size_t damage_each_byte(struct fixture *f, uint64_t spare_bytes)
 {
     struct sim_storage *storage = begin_journal(f, spare_bytes);
     size_t refused = 0;
