@@ -163,8 +163,8 @@ static uint64_t sum_of_file(struct fixture *f, struct sim_storage *storage)
     return sum;
 }
 
-/* Each byte is damaged in turn, in the middle, too: the file is refused, or is the same.
- */
+/* Each byte is damaged in turn, in the middle, too: the file is refused, or the same.
+ * Returns how many percent of these files are refused. */
 static size_t damage_each_byte(struct fixture *f, uint64_t spare_bytes)
 {
     struct sim_storage *storage = begin_journal(f, spare_bytes);
