@@ -393,7 +393,8 @@ static void take_fill_writer(struct mu__ctx *ctx, struct ps *ps, struct partitio
                              const struct mu__fill_writer *body)
 {
     const struct mu__packed_window window = {body->base, body->end, body->applied};
-    struct mu__known_writer *writer = mu__writers_need(&p->writers, body->origin);
+    struct mu__known_writer *writer =
+        body->origin == 0 ? NULL : mu__writers_need(&p->writers, body->origin);
     mu_error error = {.code = 0};
     int rv = -MU_ENOMEM;
 

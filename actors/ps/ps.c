@@ -122,6 +122,10 @@ static void write_once(struct ps *ps, struct partition *p,
     const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
     int rv;
 
+    if (id.origin == 0) {
+        (void)mu_error_set(ret_error, -MU_EINVALID, "it has a number, and no origin");
+        return;
+    }
     if (mu__writers_check(&p->writers, &id) == MU__APPLIED_BEFORE) {
         ps->written.repeated++;
         return;
@@ -204,7 +208,7 @@ static bool is_pending_effect(struct ps *ps, struct partition *p,
 {
     const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
 
-    if (id.effect == 0) {
+    if (id.effect == 0 || (body->own && id.origin == 0)) {
         (void)mu_error_set(&outcome->error, -MU_EINVALID, "it has no effect number");
         return false;
     }

@@ -138,7 +138,7 @@ int mu__store_put_bytes(struct mu__variable_store *store,
     struct variable *v = mu__map_get(&store->by_id, bytes->id);
     uint64_t room;
 
-    if (v == NULL)
+    if (v == NULL || bytes->data.size == 0)
         return 0;
     room = bytes->slots ? v->slots.bytes : v->bytes;
     if (bytes->offset > room || bytes->data.size > room - bytes->offset)

@@ -20,6 +20,7 @@ struct counting {
     mu_node *node;
     mu_coordinator *coordinator;
     mu_variable *variable;
+    mu_table *table; /* NULL: there is none */
     uint64_t scheduled;
     uint64_t shown_ms;
     uint64_t finished; /* as it was seen last, */
@@ -68,18 +69,18 @@ static int schedule_one(struct counting *c, uint64_t i, mu_error *ret_error)
 {
     mu_closure_options options;
     char name[NAME_BYTES];
-    mu_value *element = mu_value_int((int64_t)(i % ELEMENTS));
+    mu_value *number = mu_value_int((int64_t)i);
     int rv;
 
-    if (element == NULL)
+    if (number == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure's argument");
     (void)snprintf(name, sizeof name, "count-%06" PRIu64, i);
     mu_closure_options_init(&options);
     options.name = name;
     options.flags = MU_CLOSURE_EFFECT_ONCE;
-    rv = mu_coordinator_schedule_with(c->coordinator, "count", element, &options,
+    rv = mu_coordinator_schedule_with(c->coordinator, "count", number, &options,
                                       SCHEDULE_MS, ret_error, NULL);
-    mu_value_free(element);
+    mu_value_free(number);
     return rv;
 }
 
@@ -112,13 +113,33 @@ static int run_closures(struct counting *c, mu_error *ret_error)
 
 /* ---- The end ---- */
 
-/* The expected value of element e: the number of closures e, e + 8, e + 16 ..., counted
- * from 1. */
-static int64_t expected_at(const struct counting *c, uint64_t element)
+/* The expected value of element e of 8: the number of closures e, e + 8, e + 16 ...,
+ * counted from 1. */
+static int64_t expected_at(const struct counting *c, uint64_t element, uint64_t of)
 {
     const uint64_t count = c->settings->closures;
 
-    return (int64_t)(count / ELEMENTS + (element != 0 && element <= count % ELEMENTS));
+    return (int64_t)(count / of + (element != 0 && element <= count % of));
+}
+
+static int judge_table(struct counting *c, mu_error *ret_error)
+{
+    uint64_t ids[IDS];
+    float rows[IDS];
+    int wrong = 0;
+    int rv;
+
+    for (uint64_t i = 0; i < IDS; i++)
+        ids[i] = i;
+    rv = mu_table_lookup(c->table, ids, IDS, rows, READ_MS, ret_error);
+    if (rv != 0)
+        return rv;
+    for (uint64_t i = 0; i < IDS; i++)
+        wrong += (int64_t)rows[i] != expected_at(c, i, IDS);
+    (void)printf("counter: %d of %d rows wrong\n", wrong, IDS);
+    return wrong == 0 ? 0
+                      : mu_error_set(ret_error, -MU_EDATALOSS, "%d of %d rows are wrong",
+                                     wrong, IDS);
 }
 
 static int judge(struct counting *c, mu_error *ret_error)
@@ -133,7 +154,7 @@ static int judge(struct counting *c, mu_error *ret_error)
         return rv;
     for (uint64_t e = 0; e < ELEMENTS; e++) {
         sum += elements[e];
-        wrong += elements[e] != expected_at(c, e);
+        wrong += elements[e] != expected_at(c, e, ELEMENTS);
     }
     mu_coordinator_get_stats(c->coordinator, &counts);
     (void)mu_node_report_metric(c->node, "counter", (double)sum, counts.finished);
@@ -174,15 +195,20 @@ int chief_program(mu_node *node, void *user)
     c.shown_ms = now_ms();
     if (rv == 0)
         rv = counter_open(node, 0, &error, &c.variable);
+    if (rv == 0 && c.settings->table != 0)
+        rv = counter_open_table(node, 0, &error, &c.table);
     if (rv == 0)
         rv = run_closures(&c, &error);
     if (rv == 0)
         rv = judge(&c, &error);
+    if (rv == 0 && c.table != NULL)
+        rv = judge_table(&c, &error);
     if (rv != 0) {
         (void)mu_node_fail_with(node, &error);
         if (c.coordinator != NULL)
             print_errors(&c);
     }
+    mu_table_close(c.table);
     mu_variable_close(c.variable);
     mu_coordinator_close(c.coordinator);
     (void)fflush(stdout);

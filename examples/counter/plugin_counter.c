@@ -37,21 +37,45 @@ int counter_open(mu_node *node, unsigned flags, mu_error *ret_error,
     return mu_variable_open(node, &spec, OPEN_MS, ret_error, ret_variable);
 }
 
+int counter_open_table(mu_node *node, unsigned flags, mu_error *ret_error,
+                       mu_table **ret_table)
+{
+    const mu_optimizer descent = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
+    const mu_table_spec spec = {
+        .name = "clicks",
+        .dim = 1,
+        .initializer = MU_TABLE_ZEROS,
+        .optimizer = &descent,
+        .flags = flags,
+    };
+
+    return mu_table_open(node, &spec, OPEN_MS, ret_error, ret_table);
+}
+
 /* ---- One closure, on a worker ---- */
 
-/* Workers never create the variable: if the servers lost it, it would silently begin at
- * 0. */
-static int use_variable(struct counter *counter, mu_node *node, mu_error *ret_error,
-                        mu_variable **ret_variable)
+/* Workers never create the variable, nor the table: if the servers lost it, it would
+ * silently begin at 0. */
+static int use_counters(struct counter *counter, mu_node *node, mu_error *ret_error)
 {
     int rv = 0;
 
     (void)pthread_mutex_lock(&counter->lock);
     if (counter->variable == NULL)
         rv = counter_open(node, MU_VARIABLE_EXISTING, ret_error, &counter->variable);
-    *ret_variable = counter->variable;
+    if (rv == 0 && counter->settings.table != 0 && counter->table == NULL)
+        rv = counter_open_table(node, MU_TABLE_EXISTING, ret_error, &counter->table);
     (void)pthread_mutex_unlock(&counter->lock);
     return rv;
+}
+
+/* Descent from 0 by a rate of 1: a gradient of -1 adds 1. */
+static int push_one(mu_run *run, mu_table *table, int64_t number)
+{
+    const uint64_t id = (uint64_t)number % IDS;
+    const float minus_one = -1;
+
+    return mu_run_table_apply(run, table, &id, &minus_one, 1, NULL);
 }
 
 /* A random number below `bound`, different for each run of a closure. */
@@ -77,28 +101,26 @@ static void note_run(const struct counter *counter, const mu_run *run)
         (void)fprintf(stderr, "counter: the trace: %s\n", strerror(errno));
 }
 
-/* Adds 1 to the element given by the argument, once this run has returned 0, and only
- * once however often it runs: the closure has MU_CLOSURE_EFFECT_ONCE. */
+/* Adds 1 to an element that follows from the argument, once this run has returned 0, and
+ * only once however often it runs: the closure has MU_CLOSURE_EFFECT_ONCE. */
 static int count(mu_run *run, void *user)
 {
     struct counter *counter = user;
     int64_t delta[ELEMENTS] = {0};
-    int64_t element;
-    mu_variable *variable;
+    int64_t number;
     mu_error error;
     int rv;
 
-    if (mu_value_get_int(mu_run_args(run), &element) != 0 || element < 0 ||
-        element >= ELEMENTS)
-        return mu_run_fail(run, -MU_EINVALID, "count expects an element, 0 to %d",
-                           ELEMENTS - 1);
+    if (mu_value_get_int(mu_run_args(run), &number) != 0 || number < 0)
+        return mu_run_fail(run, -MU_EINVALID, "count expects a number from 0 on");
     note_run(counter, run);
-    rv = use_variable(counter, mu_run_node(run), &error, &variable);
+    rv = use_counters(counter, mu_run_node(run), &error);
     if (rv != 0)
         return mu_run_fail_with(run, &error);
     nap(draw(run, counter->settings.work_ms + 1));
-    delta[element] = 1;
-    return mu_run_add(run, variable, delta, sizeof delta);
+    delta[number % ELEMENTS] = 1;
+    rv = mu_run_add(run, counter->variable, delta, sizeof delta);
+    return rv == 0 && counter->table != NULL ? push_one(run, counter->table, number) : rv;
 }
 
 /* ---- Loading ---- */
@@ -132,7 +154,8 @@ static int read_settings(const mu_node *node, struct settings *ret_settings)
 
     if (read_setting(node, "closures", 1, 999999, &s.closures) != 0 ||
         read_setting(node, "outstanding", 1, 100000, &s.outstanding) != 0 ||
-        read_setting(node, "work_ms", 0, 10000, &s.work_ms) != 0)
+        read_setting(node, "work_ms", 0, 10000, &s.work_ms) != 0 ||
+        read_setting(node, "table", 0, 1, &s.table) != 0)
         return -MU_EINVALID;
     *ret_settings = s;
     return 0;

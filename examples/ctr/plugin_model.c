@@ -28,12 +28,12 @@ static int open_factors(struct ctr *ctr, mu_node *node, mu_error *ret_error)
 {
     const mu_optimizer adagrad =
         mu_optimizer_make(MU_OPTIMIZER_ADAGRAD, ctr->settings.factor_rate);
+    const mu_initializer initial = {MU_INITIALIZER_NORMAL, ctr->settings.seed, 0,
+                                    FACTOR_INITIAL};
     const mu_table_spec spec = {
         .name = "factors",
         .dim = (unsigned)ctr->settings.factors,
-        .initializer = MU_TABLE_NORMAL,
-        .initial_b = (float)FACTOR_INITIAL,
-        .seed = ctr->settings.seed,
+        .initializer = &initial,
         .optimizer = &adagrad,
     };
 

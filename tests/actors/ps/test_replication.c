@@ -339,4 +339,32 @@ TEST_ON(test_another_chief_hears_who_is_drained, struct fixture *f, set_up, tear
     assert_true(f->draining);
 }
 
+/* Its number would be noted for nobody. */
+TEST_ON(test_a_number_without_an_origin_is_refused, struct fixture *f, set_up, tear_down)
+{
+    struct mu__var_write write;
+    struct mu__effect_write effect;
+
+    begin_two(f);
+    write = write_of(f, 1);
+    write.origin = 0;
+    say(f->client, MU__VARIABLES, f->servers[0], MU__VAR_WRITE, &write);
+    net_settle(&f->net);
+    assert_int_equal(need_answer(f, write.token)->code, MU_EINVALID);
+    effect = (struct mu__effect_write){.token = ++f->token,
+                                       .batch = f->token,
+                                       .variable = f->variable,
+                                       .operation = MU__WRITE_ADD,
+                                       .data = {ones, sizeof ones},
+                                       .last = true,
+                                       .own = true,
+                                       .effect = 1,
+                                       .partition = PARTITION,
+                                       .generation = f->generation};
+    say(f->client, MU__VARIABLES, f->servers[0], MU__OWN_WRITE, &effect);
+    net_settle(&f->net);
+    assert_int_equal(need_answer(f, effect.token)->code, MU_EINVALID);
+    assert_content(f, f->servers[0], 0);
+}
+
 TEST_PROGRAM()

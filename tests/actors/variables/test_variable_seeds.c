@@ -5,9 +5,9 @@
  * partitions have backups, one at a time, come back and get their share; others are
  * drained, added and removed. The views of these are recorded in some runs, by the chief
  * itself or a worker; with a journal, or by a worker that lives, they outlive the chief,
- * and it dies, too. Servers with journals crash at any time if there are no backups, and
- * their disks are full for a while. In some runs there is a second variable, which
- * follows the first one, and snapshots of both; in some there are tables.
+ * and it dies, too, or the disk is full. Servers with journals crash at any time if there
+ * are no backups, and their disks are full for a while. In some runs there is a second
+ * variable, which follows the first one, and snapshots of both; in some there are tables.
  *
  * What must be at any moment is in copies.h of tests/sim/cluster, what of snapshots in
  * snapshots.h, of tables in tables.h.
@@ -321,6 +321,7 @@ static void let_chief_die(struct run *run, struct sim_random *random)
     }
     run->store = sim_storage_new("store", sim_draw(random));
     cluster->chief->store = lasting_journal(run->store);
+    lasting_fill_store(cluster->chief, random, CHAOS_MS);
     cluster->options.coordination.store = &mu__store_journal;
     cluster->options.coordination.store_location = "store";
 }

@@ -31,12 +31,10 @@ static struct fixture f;
 static mu_table *open_emb(void)
 {
     const mu_optimizer optimizer = mu_optimizer_make(f.kind, 0.1);
+    const mu_initializer initial = {MU_INITIALIZER_UNIFORM, 7, -1, 1};
     const mu_table_spec spec = {.name = "emb",
                                 .dim = DIM,
-                                .initializer = MU_TABLE_UNIFORM,
-                                .initial_a = -1,
-                                .initial_b = 1,
-                                .seed = 7,
+                                .initializer = &initial,
                                 .optimizer = &optimizer};
     mu_table *table = NULL;
     mu_error error = {.message = ""};

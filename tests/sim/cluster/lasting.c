@@ -52,17 +52,45 @@ void lasting_free(struct lasting *lasting)
         sim_storage_free(lasting->storage);
 }
 
-/* Of a server that runs: one that starts would refuse. */
-static void fill_disk(struct sim *sim, void *arg)
+/* Of a task that runs: one that starts would refuse. */
+static void fill_disk(struct sim *sim, struct cluster_task *task,
+                      struct mu__storage *storage)
 {
-    struct cluster_task *task = arg;
-    struct sim_storage *journal = (struct sim_storage *)task->journal.storage;
+    struct sim_storage *disk = (struct sim_storage *)storage;
 
     if (!sim_alive(task->node))
         return;
     sim_note(sim, MU__LOG_WARN, "the disk of %s is full", task->name);
-    sim_storage_fail(journal, SIM_STORAGE_FLUSH, 5, -MU_EEXHAUSTED);
-    sim_storage_fail(journal, SIM_STORAGE_APPEND, 5, -MU_EEXHAUSTED);
+    sim_storage_fail(disk, SIM_STORAGE_FLUSH, 5, -MU_EEXHAUSTED);
+    sim_storage_fail(disk, SIM_STORAGE_APPEND, 5, -MU_EEXHAUSTED);
+}
+
+static void fill_journal(struct sim *sim, void *arg)
+{
+    struct cluster_task *task = arg;
+
+    fill_disk(sim, task, task->journal.storage);
+}
+
+static void fill_store(struct sim *sim, void *arg)
+{
+    struct cluster_task *task = arg;
+
+    fill_disk(sim, task, task->store.storage);
+}
+
+static void fill_at_times(struct cluster_task *task, struct sim_random *random,
+                          uint64_t until_ms, void (*fill)(struct sim *sim, void *arg))
+{
+    for (int i = 0; i < 2; i++)
+        if (sim_chance(random, 30))
+            sim_at(task->cluster->sim, sim_between(random, 500, until_ms), fill, task);
+}
+
+void lasting_fill_store(struct cluster_task *host, struct sim_random *random,
+                        uint64_t until_ms)
+{
+    fill_at_times(host, random, until_ms, fill_store);
 }
 
 struct sim_storage *lasting_server_journal(struct cluster_task *server,
@@ -72,9 +100,6 @@ struct sim_storage *lasting_server_journal(struct cluster_task *server,
 
     server->journal = lasting_journal(storage);
     server->journal_spare_bytes = sim_between(random, 1 << 10, 1 << 16);
-    for (int i = 0; i < 2; i++)
-        if (sim_chance(random, 30))
-            sim_at(server->cluster->sim, sim_between(random, 500, until_ms), fill_disk,
-                   server);
+    fill_at_times(server, random, until_ms, fill_journal);
     return storage;
 }

@@ -22,6 +22,10 @@ void lasting_free(struct lasting *lasting);
 /* What a process has that writes to the storage. */
 struct cluster_journal lasting_journal(struct sim_storage *storage);
 
+/* Until then the disk under a host's store may be full for a while, once or twice. */
+void lasting_fill_store(struct cluster_task *host, struct sim_random *random,
+                        uint64_t until_ms);
+
 /* Give a server a journal. Until then its disk may be full for a while, once or twice.
  * The storage is the test's. */
 struct sim_storage *lasting_server_journal(struct cluster_task *server,

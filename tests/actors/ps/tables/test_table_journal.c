@@ -124,4 +124,91 @@ TEST_ON(test_tables_in_a_journal_that_is_written_anew, struct fixture *f, set_up
     assert_int_equal(pushes_after_restarts(f, 1, 30), 30 * IDS);
 }
 
+/* ---- Damage ---- */
+
+/* Of all rows, as copies have them. */
+static uint64_t sum_of_rows(const struct ps *ps)
+{
+    const struct partition *p = ps->partitions[PARTITION];
+    struct mu__table_cursor cursor = {.table = 0};
+    uint64_t sum = p == NULL ? 0 : p->record;
+    struct mu__view rows;
+    uint64_t table;
+
+    while (p != NULL &&
+           mu__tables_next_rows(mu__store_tables(p->store), &cursor, &table, &rows))
+        for (uint32_t i = 0; i < rows.size; i++)
+            sum = (sum ^ ((const uint8_t *)rows.data)[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+/* Of what a process finds that begins with the file; 0: it refuses it, and names it. */
+static uint64_t sum_of_file(struct fixture *f, struct sim_storage *storage)
+{
+    const struct mu__ps_config config = {.index = 0,
+                                         .incarnation = ++f->servers[0]->incarnation,
+                                         .leader = "chief",
+                                         .journal = &storage->base,
+                                         .cluster_name = "job",
+                                         .error = &f->error};
+    struct mu__kernel *kernel;
+    uint64_t sum = 0;
+
+    assert_int_equal(mu__kernel_new(&f->servers[0]->world, &mu__messages, &kernel), 0);
+    if (mu__spawn(kernel, &mu__ps, MU__PS, &config, NULL) == 0)
+        sum = sum_of_rows(mu__actor_state(kernel, (mu__pid){0, MU__PS}));
+    else
+        assert_non_null(strstr(f->error.message, "server.journal"));
+    mu__kernel_free(kernel);
+    return sum;
+}
+
+/* Each byte is damaged in turn, in the middle, too: the file is refused, or the same.
+ * Returns how many percent of these files are refused. */
+static size_t damage_each_byte(struct fixture *f, uint64_t spare_bytes)
+{
+    struct sim_storage *storage = begin_journal(f, spare_bytes);
+    size_t refused = 0;
+    uint64_t sum;
+    uint8_t *whole;
+    size_t size;
+
+    open_emb(f);
+    push_all(f, ++f->effect);
+    net_run_for(&f->net, 2000);
+    push_all(f, ++f->effect);
+    net_crash(f->servers[0]);
+    sim_storage_crash(storage);
+    size = storage->size;
+    whole = malloc(size);
+    assert_non_null(whole);
+    memcpy(whole, storage->content, size);
+    sum = sum_of_file(f, storage);
+    assert_true(sum != 0);
+    for (size_t i = 0; i < size; i++) {
+        uint64_t found;
+
+        whole[i] ^= (uint8_t)(1 << i % 8);
+        sim_storage_set(storage, whole, size);
+        whole[i] ^= (uint8_t)(1 << i % 8);
+        found = sum_of_file(f, storage);
+        refused += found == 0;
+        if (found != 0 && found != sum)
+            fail_msg("byte %zu of %zu is damaged, and other rows are found", i, size);
+    }
+    free(whole);
+    sim_storage_free(storage);
+    return refused * 100 / size;
+}
+
+TEST_ON(test_damaged_records_are_refused, struct fixture *f, set_up, tear_down)
+{
+    assert_true(damage_each_byte(f, 1 << 30) > 50);
+}
+
+TEST_ON(test_a_damaged_snapshot_is_refused, struct fixture *f, set_up, tear_down)
+{
+    assert_true(damage_each_byte(f, 1) > 50);
+}
+
 TEST_PROGRAM()
