@@ -242,6 +242,7 @@ static int make_form(const mu_table_spec *spec, uint64_t id, mu_error *ret_error
     const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, DEFAULT_RATE);
     struct mu__table_form form = {
         .dim = spec->dim,
+        .dtype = spec->dtype == MU_F32 ? 0 : (uint32_t)spec->dtype,
         .initial = {.kind = (uint32_t)spec->initializer,
                     .a = spec->initial_a,
                     .b = spec->initial_b,

@@ -114,11 +114,12 @@ static int table_init(PyObject *object, PyObject *args, PyObject *kwargs)
     struct mupy_call *call;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OsI(iff)KOI|O(IKdKKi):BaseTable", names, &node,
+            args, kwargs, "OsI(iff)KOI|O(IKdKKii):BaseTable", names, &node,
             &opening.spec.name, &opening.spec.dim, &opening.spec.initializer,
             &opening.spec.initial_a, &opening.spec.initial_b, &seed, &optimizer,
             &opening.spec.flags, &timeout, &opening.spec.admit_after, &candidates,
-            &opening.spec.admit_probability, &ttl, &capacity, &opening.spec.eviction) ||
+            &opening.spec.admit_probability, &ttl, &capacity, &opening.spec.eviction,
+            &opening.spec.dtype) ||
         mupy_optimizer(optimizer, 0, &opening.optimizer) != 0)
         return -1;
     if (mupy_handle_is_open(&as_table(object)->handle)) {
@@ -357,8 +358,8 @@ int mupy_table_init(PyObject *module)
         {Py_tp_methods, methods},
         {Py_tp_doc,
          "BaseTable(node, name, dim, initializer, seed, optimizer, flags, "
-         "timeout=None, policies=(0, 0, 0.0, 0, 0, 0))\n--\n\nAn embedding table on the "
-         "parameter servers."},
+         "timeout=None, policies=(0, 0, 0.0, 0, 0, 0, 0))\n--\n\nAn embedding table on "
+         "the parameter servers."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.BaseTable", sizeof(struct table), 0,
