@@ -226,7 +226,8 @@ static int make_form(const mu_table_spec *spec, uint64_t id, mu_error *ret_error
                      struct mu__table_form *ret_form)
 {
     const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, DEFAULT_RATE);
-    struct mu__table_form form = {.dim = spec->dim};
+    struct mu__table_form form = {
+        .dim = spec->dim, .dtype = spec->dtype == MU_F32 ? 0 : (uint32_t)spec->dtype};
     mu_error error;
     int rv =
         rule_of(spec->optimizer == NULL ? &plain : spec->optimizer, &error, &form.rule);

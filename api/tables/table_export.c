@@ -57,8 +57,7 @@ static int export_columns(struct exporting *exporting, const void *copies, uint3
     if (rv == 0) {
         mu__table_column_take(&exporting->columns[MU__TABLE_COLUMN_IDS], copies,
                               row_bytes, count, ids);
-        mu__table_column_take(&exporting->columns[MU__TABLE_COLUMN_ROWS], copies,
-                              row_bytes, count, rows);
+        mu__table_rows_take(&exporting->table->form, copies, count, rows);
         exporting->code = exporting->function(exporting->user, ids, rows, count);
         if (exporting->code != 0)
             rv = end_export(exporting, ret_error);

@@ -1,4 +1,4 @@
-/* Embedding tables on the parameter servers: rows of 32-bit floats, by 64-bit ids.
+/* Embedding tables on the parameter servers: rows of floats, by 64-bit ids.
  *
  * The ids of a table are spread over 256 partitions, which are on the servers as shards
  * of variables are (variable.h): with two servers or more, unless the chief's option
@@ -54,6 +54,8 @@ typedef struct mu_table_spec {
                                       NULL: plain descent with a rate of 0.01 */
     unsigned flags;                /* enum mu_table_flag, or 0 */
 
+    int dtype; /* of rows on the servers: MU_F32 or 0, MU_F16, MU_BF16 */
+
     /* Policies, in words below; 0: none. */
     uint32_t admit_after;     /* the push of an id that makes its row, */
     uint64_t candidates;      /* and how many ids are counted; 0: 2^20 */
@@ -62,6 +64,11 @@ typedef struct mu_table_spec {
     uint64_t capacity;        /* rows */
     int eviction;             /* enum mu_table_eviction */
 } mu_table_spec;
+
+/* Rows of 16 bits: look-ups give them as 32-bit floats, slots have 32 bits, and what a
+ * push makes of a row is rounded up or down by chance, with the mean that it should have:
+ * by a hash of the seed, the id, the number of the row's push, and the column. So small
+ * steps are not lost, and backups agree. Initial rows are rounded to the nearest. */
 
 /* Policies are functions of what was pushed, so that backups agree: time is in the pushes
  * (mu_table_apply_at), and chance is a hash of the seed, the id, and the number of the

@@ -17,6 +17,7 @@ _RECREATE = 2
 _UNKNOWN_ZEROS = 4
 
 _EVICTIONS = {None: 0, "lru": 1, "lfu": 2}
+_DTYPES = {"float32": 0, "float16": 9, "bfloat16": 13}
 
 # Opened for closures, the last used one at the end.
 _tables: "collections.OrderedDict[Tuple[Any, ...], Table]" = collections.OrderedDict()
@@ -32,7 +33,7 @@ def _current_run() -> Any:
 
 
 class Table(_muster.BaseTable):
-    """Rows of `dim` 32-bit floats, by 64-bit ids, spread over the parameter servers.
+    """Rows of `dim` floats, by 64-bit ids, spread over the parameter servers.
 
         emb = muster.Table("emb", dim=8, initializer="uniform",
                            optimizer=muster.optimizers.Adagrad(learning_rate=0.1))
@@ -55,6 +56,10 @@ class Table(_muster.BaseTable):
     node: a Node, LocalCluster, ClusterCoordinator or strategy; by default that of the
     innermost `with`, or of the run. timeout: seconds; None: no timeout.
 
+    dtype: of rows on the servers, "float32", "float16" or "bfloat16"; look-ups give
+    float32. What a push makes of narrow rows is rounded up or down by chance, with the
+    right mean; slots have 32 bits.
+
     Policies, by which all copies of the table decide alike (muster/table.h):
     admit_after: a row is made at this push of its id; until then its gradients are
     dropped. candidates: how many ids are counted for that, 2**20 by default.
@@ -71,10 +76,13 @@ class Table(_muster.BaseTable):
     def __init__(self, name: str, dim: int, initializer: Any = "zeros",
                  optimizer: Any = 0.01, seed: int = 0, existing: bool = False,
                  recreate: bool = False, node: Any = None,
-                 timeout: Optional[float] = None, *, admit_after: int = 1,
-                 candidates: int = 0, admit_probability: float = 1.0,
-                 unknown: str = "initial", ttl: int = 0, capacity: int = 0,
-                 eviction: Optional[str] = None) -> None:
+                 timeout: Optional[float] = None, *, dtype: Any = "float32",
+                 admit_after: int = 1, candidates: int = 0,
+                 admit_probability: float = 1.0, unknown: str = "initial", ttl: int = 0,
+                 capacity: int = 0, eviction: Optional[str] = None) -> None:
+        kind = getattr(dtype, "name", dtype)
+        if kind not in _DTYPES:
+            raise ValueError(f"dtype {dtype!r}: expected one of {', '.join(_DTYPES)}")
         if eviction not in _EVICTIONS or unknown not in ("initial", "zeros"):
             raise ValueError(f"eviction {eviction!r}, unknown {unknown!r}: expected "
                              "None, 'lru' or 'lfu', and 'initial' or 'zeros'")
@@ -88,12 +96,12 @@ class Table(_muster.BaseTable):
                          _EXISTING * existing + _RECREATE * recreate +
                          _UNKNOWN_ZEROS * (unknown == "zeros"), timeout,
                          (admit_after, candidates, admit_probability, ttl, capacity,
-                          _EVICTIONS[eviction]))
+                          _EVICTIONS[eviction], _DTYPES[kind]))
         self.name = name
         self.dim = dim
         self.node: Any = owner
         self._how = (name, dim, initializer, self.optimizer, seed,
-                     {"admit_after": admit_after, "candidates": candidates,
+                     {"dtype": kind, "admit_after": admit_after, "candidates": candidates,
                       "admit_probability": admit_probability, "unknown": unknown,
                       "ttl": ttl, "capacity": capacity, "eviction": eviction})
 

@@ -213,7 +213,7 @@ static void fill_anew(struct cluster *c)
 
 static const struct mu__table_form form = {
     .dim = DIM,
-    .initial = {.kind = MU__ROW_INITIAL_UNIFORM, .a = -1, .b = 1, .seed = 3},
+    .initial = {.kind = MU__INITIAL_UNIFORM, .a = -1, .b = 1, .seed = 3},
     .rule = {.kind = MU__RULE_ADAGRAD, .numbers = {[MU__RATE] = 1, [MU__EPSILON] = 1}},
 };
 

@@ -1,5 +1,7 @@
 #include "actors/ps/tables/table_columns.h"
 
+#include "actors/ps/tables/narrow_rows.h"
+
 #include "muster/value.h"
 
 #include <stdio.h>
@@ -9,7 +11,7 @@ static void add_slot_columns(const struct mu__table_form *form,
                              struct mu__table_column *columns, unsigned *count)
 {
     const struct mu__rule_kind *kind = mu__rule_kind(form->rule.kind);
-    uint32_t offset = MU__TABLE_ROW_HEAD + form->dim * (uint32_t)sizeof(float);
+    uint32_t offset = MU__TABLE_ROW_HEAD + mu__table_values_bytes(form);
 
     for (unsigned k = 0; k < kind->slots + kind->row_slots; k++) {
         struct mu__table_column *column = &columns[(*count)++];
@@ -29,6 +31,8 @@ static void add_slot_columns(const struct mu__table_form *form,
 unsigned mu__table_columns(const struct mu__table_form *form,
                            struct mu__table_column ret_columns[MU__TABLE_COLUMNS_MAX])
 {
+    uint32_t number_bytes =
+        (uint32_t)(form->dtype == 0 ? sizeof(float) : sizeof(uint16_t));
     unsigned count = MU__TABLE_COLUMN_ROWS + 1;
 
     ret_columns[MU__TABLE_COLUMN_IDS] = (struct mu__table_column){
@@ -39,10 +43,10 @@ unsigned mu__table_columns(const struct mu__table_form *form,
                                   .offset = sizeof(uint64_t),
                                   .bytes = sizeof(uint32_t)};
     ret_columns[MU__TABLE_COLUMN_ROWS] =
-        (struct mu__table_column){.dtype = MU_F32,
+        (struct mu__table_column){.dtype = form->dtype == 0 ? MU_F32 : form->dtype,
                                   .count = form->dim,
                                   .offset = MU__TABLE_ROW_HEAD,
-                                  .bytes = form->dim * (uint32_t)sizeof(float)};
+                                  .bytes = form->dim * number_bytes};
     add_slot_columns(form, ret_columns, &count);
     if (mu__table_policy_has_time(&form->policy))
         ret_columns[count++] = (struct mu__table_column){
@@ -82,6 +86,20 @@ void mu__table_column_take(const struct mu__table_column *column, const void *co
         }
         to += mu__table_column_bytes(column);
     }
+}
+
+void mu__table_rows_take(const struct mu__table_form *form, const void *copies,
+                         uint32_t count, float *ret_numbers)
+{
+    const unsigned char *from = (const unsigned char *)copies + MU__TABLE_ROW_HEAD;
+
+    for (uint32_t i = 0; i < count; i++, from += mu__table_row_bytes(form))
+        if (form->dtype == 0)
+            memcpy(ret_numbers + (size_t)i * form->dim, from,
+                   form->dim * sizeof *ret_numbers);
+        else
+            mu__narrow_row_widen(form->dtype, from, form->dim,
+                                 ret_numbers + (size_t)i * form->dim);
 }
 
 bool mu__table_column_put(const struct mu__table_column *column, const void *numbers,

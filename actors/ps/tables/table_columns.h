@@ -34,7 +34,11 @@ uint32_t mu__table_column_bytes(const struct mu__table_column *column);
 void mu__table_column_take(const struct mu__table_column *column, const void *copies,
                            uint32_t row_bytes, uint32_t count, void *ret_numbers);
 
-/* The same back into the copies. False: a number is not one of such a column. */
+/* The numbers of `count` copies of rows as 32-bit floats. */
+void mu__table_rows_take(const struct mu__table_form *form, const void *copies,
+                         uint32_t count, float *ret_numbers);
+
+/* A column back into the copies. False: a number is not one of such a column. */
 bool mu__table_column_put(const struct mu__table_column *column, const void *numbers,
                           uint32_t count, void *copies, uint32_t row_bytes);
 

@@ -1,7 +1,10 @@
 #include "actors/ps/tables/table_part.h"
 
 #include "actors/partitions.h"
+#include "actors/ps/tables/narrow_rows.h"
 #include "actors/ps/tables/table_copies.h"
+
+#include "muster/value.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -23,43 +26,6 @@ static uint64_t row_id_at(const void *ids, uint32_t i)
 
     memcpy(&id, (const unsigned char *)ids + (size_t)i * sizeof id, sizeof id);
     return id;
-}
-
-/* Floats of the slots of a row. */
-static uint32_t slot_floats(const struct mu__table_form *form)
-{
-    const struct mu__rule_kind *kind = mu__rule_kind(form->rule.kind);
-
-    return kind->slots * form->dim + kind->row_slots;
-}
-
-uint32_t mu__table_row_bytes(const struct mu__table_form *form)
-{
-    uint32_t time =
-        mu__table_policy_has_time(&form->policy) ? (uint32_t)sizeof(uint32_t) : 0;
-
-    return MU__TABLE_ROW_HEAD +
-           (form->dim + slot_floats(form)) * (uint32_t)sizeof(float) + time;
-}
-
-int mu__table_form_check(const struct mu__table_form *form, mu_error *ret_error)
-{
-    int rv = mu__initial_check(&form->initial, MU_F32, ret_error);
-
-    if (rv == 0)
-        rv = mu__rule_check(&form->rule, MU_F32, ret_error);
-    if (rv == 0)
-        rv = mu__table_policy_check(&form->policy, ret_error);
-    if (rv != 0)
-        return rv;
-    if (form->dim == 0 || form->dim > MU__TABLE_DIM_MAX)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "rows of %" PRIu32 " numbers: expected 1 to %d", form->dim,
-                            MU__TABLE_DIM_MAX);
-    if (mu__rule_kind(form->rule.kind)->dense_only)
-        return mu_error_set(ret_error, -MU_EINVALID, "%s is not for rows of tables",
-                            mu__rule_kind(form->rule.kind)->name);
-    return 0;
 }
 
 void mu__table_init(struct mu__table *table, const struct mu__table_form *form,
@@ -107,27 +73,6 @@ const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t ro
 {
     assert(row < table->rows);
     return row_at(table, row);
-}
-
-uint64_t mu__table_row_id(const unsigned char *row)
-{
-    return row_id_at(row, 0);
-}
-
-uint32_t mu__table_row_pushes(const unsigned char *row)
-{
-    uint32_t pushes;
-
-    memcpy(&pushes, row + sizeof(uint64_t), sizeof pushes);
-    return pushes;
-}
-
-uint32_t mu__table_row_time(const struct mu__table *table, const unsigned char *row)
-{
-    uint32_t time;
-
-    memcpy(&time, row + table->row_bytes - sizeof time, sizeof time);
-    return time;
 }
 
 /* The bytes of a row are about to change. */
@@ -472,10 +417,30 @@ void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
 static void put_unknown_row(const struct mu__table *table, uint64_t id,
                             unsigned char *row)
 {
-    if (table->form.policy.unknown_zeros)
-        memset(row, 0, table->form.dim * sizeof(float));
+    const struct mu__table_form *form = &table->form;
+    uint16_t narrow[MU__TABLE_DIM_MAX];
+    float wide[MU__TABLE_DIM_MAX];
+
+    if (form->policy.unknown_zeros) {
+        memset(row, 0, form->dim * sizeof(float));
+    } else if (form->dtype == 0) {
+        mu__initial_row(&form->initial, id, form->dim, row);
+    } else {
+        mu__initial_row(&form->initial, id, form->dim, wide);
+        mu__narrow_row_round(form->dtype, wide, form->dim, narrow);
+        mu__narrow_row_widen(form->dtype, narrow, form->dim, row);
+    }
+}
+
+static void put_known_row(const struct mu__table *table, const unsigned char *from,
+                          unsigned char *to)
+{
+    const struct mu__table_form *form = &table->form;
+
+    if (form->dtype == 0)
+        memcpy(to, from + MU__TABLE_ROW_HEAD, form->dim * sizeof(float));
     else
-        mu__initial_row(&table->form.initial, id, table->form.dim, row);
+        mu__narrow_row_widen(form->dtype, from + MU__TABLE_ROW_HEAD, form->dim, to);
 }
 
 static void look_up_batch(const struct mu__table *table, const void *ids, uint32_t count,
@@ -493,7 +458,7 @@ static void look_up_batch(const struct mu__table *table, const void *ids, uint32
         if (row == NONE)
             put_unknown_row(table, row_id_at(ids, i), rows + i * bytes);
         else
-            memcpy(rows + i * bytes, row_at(table, row) + MU__TABLE_ROW_HEAD, bytes);
+            put_known_row(table, row_at(table, row), rows + i * bytes);
     }
 }
 
@@ -534,12 +499,23 @@ static void find_slots(const struct mu__table *table, unsigned char *row,
                        void *ret_slots[MU__RULE_SLOTS_MAX])
 {
     const struct mu__rule_kind *kind = mu__rule_kind(table->form.rule.kind);
-    float *at = floats_of(row) + table->form.dim;
+    float *at = floats_of(row + mu__table_values_bytes(&table->form));
 
     for (unsigned i = 0; i < MU__RULE_SLOTS_MAX; i++) {
         ret_slots[i] = i < kind->slots + kind->row_slots ? at : NULL;
         at += i < kind->slots ? table->form.dim : 1;
     }
+}
+
+static void start_values(const struct mu__table_form *form, uint64_t id,
+                         unsigned char *row)
+{
+    float wide[MU__TABLE_DIM_MAX];
+
+    mu__initial_row(&form->initial, id, form->dim,
+                    form->dtype == 0 ? floats_of(row) : wide);
+    if (form->dtype != 0)
+        mu__narrow_row_round(form->dtype, wide, form->dim, row + MU__TABLE_ROW_HEAD);
 }
 
 static void start_row(const struct mu__table *table, uint64_t id, unsigned char *row)
@@ -548,7 +524,7 @@ static void start_row(const struct mu__table *table, uint64_t id, unsigned char 
     void *slots[MU__RULE_SLOTS_MAX];
 
     memset(row + sizeof id, 0, table->row_bytes - sizeof id);
-    mu__initial_row(&form->initial, id, form->dim, floats_of(row));
+    start_values(form, id, row);
     find_slots(table, row, slots);
     for (unsigned i = 0; i < MU__RULE_SLOTS_MAX && slots[i] != NULL; i++)
         mu__rule_slot_fill(&form->rule, MU_F32, i, slots[i],
@@ -645,18 +621,41 @@ static void prepare_step(struct rule_at_step *rule, uint32_t pushes)
     rule->at = mu__rule_prepare(rule->rule, MU_F32, pushes);
 }
 
+static void run_rule(const struct mu__table *table, unsigned char *row, float *values,
+                     const void *gradient, const struct mu__rule_at *at)
+{
+    void *slots[MU__RULE_SLOTS_MAX];
+
+    find_slots(table, row, slots);
+    mu__rule_run(at, values, slots, gradient, table->form.dim);
+    mu__rule_finish(at, values, slots, table->form.dim);
+}
+
+static void run_narrow(const struct mu__table *table, unsigned char *row,
+                       const void *gradient, const struct mu__rule_at *at)
+{
+    const struct mu__table_form *form = &table->form;
+    const struct mu__row_chance chance = {form->initial.seed, mu__table_row_id(row),
+                                          mu__table_row_pushes(row)};
+    float wide[MU__TABLE_DIM_MAX];
+
+    mu__narrow_row_widen(form->dtype, row + MU__TABLE_ROW_HEAD, form->dim, wide);
+    run_rule(table, row, wide, gradient, at);
+    mu__narrow_row_draw(form->dtype, wide, form->dim, &chance, row + MU__TABLE_ROW_HEAD);
+}
+
 static uint64_t push_row(struct mu__table *table, uint64_t id, const void *gradient,
                          struct rule_at_step *rule)
 {
     unsigned char *row = find_or_admit_row(table, id);
-    void *slots[MU__RULE_SLOTS_MAX];
 
     if (row == NULL)
         return 0;
     prepare_step(rule, count_push(table, row, rule->time));
-    find_slots(table, row, slots);
-    mu__rule_run(&rule->at, floats_of(row), slots, gradient, table->form.dim);
-    mu__rule_finish(&rule->at, floats_of(row), slots, table->form.dim);
+    if (table->form.dtype == 0)
+        run_rule(table, row, floats_of(row), gradient, &rule->at);
+    else
+        run_narrow(table, row, gradient, &rule->at);
     return sample_row(table, row);
 }
 
@@ -750,9 +749,16 @@ uint64_t mu__table_insert(struct mu__table *table, uint64_t id, const void *numb
 {
     unsigned char *row = need_row(table, id);
 
+    float wide[MU__TABLE_DIM_MAX];
+
     mu__candidates_forget(&table->candidates, id);
     begin_time(table, row);
-    memcpy(floats_of(row), numbers, table->form.dim * sizeof(float));
+    memcpy(wide, numbers, table->form.dim * sizeof(float));
+    if (table->form.dtype == 0)
+        memcpy(floats_of(row), wide, table->form.dim * sizeof(float));
+    else
+        mu__narrow_row_round(table->form.dtype, wide, table->form.dim,
+                             row + MU__TABLE_ROW_HEAD);
     return sample_row(table, row);
 }
 

@@ -30,6 +30,7 @@ struct mu__table_memory {
 /* What all parts of a table have in common. */
 struct mu__table_form {
     uint32_t dim;
+    uint32_t dtype;    /* of rows: MU_F16, MU_BF16, or 0: 32-bit floats, as slots are */
     uint32_t rows_max; /* of a part; 0: as many as there is memory for */
     struct mu__initial initial;
     struct mu__rule rule; /* whose slots rows have */
@@ -151,6 +152,9 @@ int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
                       mu_error *ret_error);
 
 enum { MU__TABLE_ROW_HEAD = 12 }; /* bytes of the id and the count */
+
+/* Bytes behind them of the row itself, padded: then come the slots. */
+uint32_t mu__table_values_bytes(const struct mu__table_form *form);
 
 uint64_t mu__table_row_id(const unsigned char *row);
 uint32_t mu__table_row_pushes(const unsigned char *row);

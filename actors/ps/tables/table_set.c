@@ -59,7 +59,7 @@ static bool is_same_number(double a, double b)
 /* Hyperparameters may change from push to push; the rule's slots may not. */
 static bool is_same_form(const struct mu__table_form *a, const struct mu__table_form *b)
 {
-    return a->dim == b->dim && a->rule.kind == b->rule.kind &&
+    return a->dim == b->dim && a->dtype == b->dtype && a->rule.kind == b->rule.kind &&
            a->initial.kind == b->initial.kind && a->initial.seed == b->initial.seed &&
            is_same_number(a->initial.a, b->initial.a) &&
            is_same_number(a->initial.b, b->initial.b) &&

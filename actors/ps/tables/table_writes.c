@@ -97,13 +97,14 @@ uint32_t mu__table_open_pack(const struct mu__table_open *open,
 {
     uint8_t *at = to;
 
-    _Static_assert(62 + 1 + MU__RULE_BYTES_MAX + MU__VARIABLE_NAME_MAX <=
+    _Static_assert(63 + 1 + MU__RULE_BYTES_MAX + MU__VARIABLE_NAME_MAX <=
                        MU__TABLE_OPEN_BYTES_MAX,
                    "an open with the longest name");
     assert(open->name.size <= MU__VARIABLE_NAME_MAX);
     at = pack_number(at, open->mode, 1);
     at = pack_number(at, open->sealed, 1);
     at = pack_number(at, open->form.dim, 4);
+    at = pack_number(at, open->form.dtype, 1);
     at = pack_number(at, open->form.rows_max, 4);
     at = pack_number(at, open->form.initial.kind, 1);
     at = pack_number(at, bits_of(open->form.initial.a), 8);
@@ -125,6 +126,7 @@ int mu__table_open_unpack(struct mu__view bytes, struct mu__table_open *ret_open
     open.mode = (uint32_t)unpack_number(&from, 1);
     open.sealed = unpack_number(&from, 1) != 0;
     open.form.dim = (uint32_t)unpack_number(&from, 4);
+    open.form.dtype = (uint32_t)unpack_number(&from, 1);
     open.form.rows_max = (uint32_t)unpack_number(&from, 4);
     open.form.initial.kind = (uint32_t)unpack_number(&from, 1);
     open.form.initial.a = take_double(&from);

@@ -116,10 +116,10 @@ static int table_init(PyObject *object, PyObject *args, PyObject *kwargs)
     struct mupy_call *call;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OsIOOI|O(IKdKKi):BaseTable", names, &node, &opening.spec.name,
+            args, kwargs, "OsIOOI|O(IKdKKii):BaseTable", names, &node, &opening.spec.name,
             &opening.spec.dim, &initializer, &optimizer, &opening.spec.flags, &timeout,
             &opening.spec.admit_after, &candidates, &opening.spec.admit_probability, &ttl,
-            &capacity, &opening.spec.eviction) ||
+            &capacity, &opening.spec.eviction, &opening.spec.dtype) ||
         mupy_initializer_of(initializer, &opening.initializer) != 0 ||
         mupy_optimizer(optimizer, 0, &opening.optimizer) != 0)
         return -1;
@@ -357,8 +357,8 @@ int mupy_table_init(PyObject *module)
         {Py_tp_dealloc, table_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_doc, "BaseTable(node, name, dim, initializer, optimizer, flags, "
-                    "timeout=None, policies=(0, 0, 0.0, 0, 0, 0))\n--\n\nAn embedding "
-                    "table on the parameter servers."},
+                    "timeout=None, policies=(0, 0, 0.0, 0, 0, 0, 0))\n--\n\nAn "
+                    "embedding table on the parameter servers."},
         {0, NULL},
     };
     static PyType_Spec spec = {"muster._muster.BaseTable", sizeof(struct table), 0,

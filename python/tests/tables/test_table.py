@@ -139,7 +139,21 @@ def test_policies_are_those_of_the_table(shared_cluster, name):
         muster.Table(name, dim=1, ttl=8, node=shared_cluster)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", np.float16])
+def test_small_steps_add_up_in_narrow_rows(shared_cluster, name, dtype):
+    dtype = dtype if isinstance(dtype, str) else np.dtype(dtype)
+    table = muster.Table(name, dim=256, initializer=1.0, optimizer=1.0, dtype=dtype,
+                         node=shared_cluster)
+    steps = np.full((1, 256), -1 / 1024, np.float32)
+    for _ in range(64):
+        table.apply_gradients([7], steps)
+    row = table.lookup([7])
+    assert row.dtype == np.float32
+    assert abs(float(row.mean()) - 1.0625) < 0.002
+
+
 @pytest.mark.parametrize("policies, words", [
+    ({"dtype": "int8"}, "float32, float16, bfloat16"),
     ({"eviction": "oldest"}, "'lru' or 'lfu'"),
     ({"unknown": "ones"}, "'initial' or 'zeros'"),
     ({"admit_after": 2, "admit_probability": 0.5}, "not by both"),

@@ -190,6 +190,55 @@ TEST_ON(test_initial_values_by_name, struct fixture *f, set_up, tear_down)
     }
 }
 
+static void push_first(struct fixture *f, mu_table *table, uint64_t time, size_t count)
+{
+    const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
+    mu_error error = {0};
+
+    check(mu_table_apply_at(table, time, f->ids, f->ones, count, &plain, SOON_MS, &error),
+          &error);
+}
+
+/* The first `count` ids have been pushed to so often since their rows were made. */
+static void assert_rows_of(struct fixture *f, mu_table *table, size_t count, int pushes)
+{
+    float row[DIM];
+    mu_error error = {0};
+
+    for (size_t i = 0; i < IDS; i += 7) {
+        check(mu_table_lookup(table, &f->ids[i], 1, row, SOON_MS, &error), &error);
+        assert_int_equal((int)-row[0], i < count ? pushes : 0);
+    }
+}
+
+/* What was counted before a server was lost counts on, and times of rows do. */
+TEST_ON(test_policies_survive_servers, struct fixture *f, set_up, tear_down)
+{
+    const mu_table_spec spec = {.name = "few",
+                                .dim = DIM,
+                                .admit_after = 3,
+                                .eviction = MU_TABLE_EVICT_LRU,
+                                .dtype = MU_BF16};
+    mu_error error = {0};
+    mu_table *table = NULL;
+
+    check(mu_table_open(f->chief, &spec, SOON_MS, &error, &table), &error);
+    push_first(f, table, 1, IDS);
+    push_first(f, table, 2, IDS);
+    assert_rows_of(f, table, IDS, 0);
+    tasks_kill(&f->servers[0]);
+    push_first(f, table, 3, IDS);
+    assert_rows_of(f, table, IDS, 1);
+    f->servers[0] = tasks_start("ps", 0, f->nodes.json);
+    for (int i = 0; i < 1500; i++)
+        nodes_pause();
+    push_first(f, table, 10, IDS / 2);
+    tasks_kill(&f->servers[1]);
+    check(mu_table_expire(table, 10, SOON_MS, &error), &error);
+    assert_rows_of(f, table, IDS / 2, 2);
+    mu_table_close(table);
+}
+
 TEST_ON(test_what_is_refused, struct fixture *f, set_up, tear_down)
 {
     static const mu_initializer ones = {.kind = MU_INITIALIZER_CONSTANT, .a = 1};
@@ -222,6 +271,18 @@ TEST_ON(test_what_is_refused, struct fixture *f, set_up, tear_down)
          -MU_ERANGE,
          "range of float32"},
         {{.name = "emb", .dim = DIM, .flags = 8}, -MU_EINVALID, "flags 8"},
+        {{.name = "emb", .dim = DIM, .ttl = 1}, -MU_EPRECONDITION, "its policies"},
+        {{.name = "a", .dim = DIM, .ttl = UINT64_C(1) << 32}, -MU_EINVALID, "2^32"},
+        {{.name = "a", .dim = DIM, .admit_probability = 2}, -MU_EINVALID, "0 to 1"},
+        {{.name = "a", .dim = DIM, .admit_after = 2, .admit_probability = 0.5},
+         -MU_EINVALID,
+         "not by both"},
+        {{.name = "a", .dim = DIM, .admit_after = 2, .candidates = UINT64_C(1) << 40},
+         -MU_EINVALID,
+         "ids that are counted"},
+        {{.name = "a", .dim = DIM, .capacity = UINT64_MAX}, -MU_EINVALID, "2^39"},
+        {{.name = "a", .dim = DIM, .eviction = 7}, -MU_EINVALID, "no eviction 7"},
+        {{.name = "a", .dim = DIM, .dtype = MU_F64}, -MU_EINVALID, "bfloat16"},
         {{.name = "none", .dim = DIM, .flags = MU_TABLE_EXISTING},
          -MU_ENOTFOUND,
          "there is none"},
@@ -239,6 +300,10 @@ TEST_ON(test_what_is_refused, struct fixture *f, set_up, tear_down)
     assert_int_equal(mu_table_apply(f->table, f->ids, f->ones, IDS, &heavy, SOON_MS,
                                     &error),
                      -MU_EPRECONDITION);
+    assert_int_equal(mu_table_apply_at(f->table, UINT64_C(1) << 32, f->ids, f->ones, IDS,
+                                       NULL, SOON_MS, &error),
+                     -MU_EINVALID);
+    assert_int_equal(mu_table_expire(f->table, 1, SOON_MS, &error), -MU_EPRECONDITION);
     assert_pushes(f, 0);
     push_now(f);
     check(mu_table_delete(f->table, f->ids, IDS, SOON_MS, &error), &error);

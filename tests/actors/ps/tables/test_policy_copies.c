@@ -36,7 +36,8 @@ static uint64_t post_to_table(struct fixture *f, uint32_t operation, const uint8
     return write.token;
 }
 
-static void open_with(struct fixture *f, const struct mu__table_policy *policy)
+static void open_with(struct fixture *f, const struct mu__table_policy *policy,
+                      uint32_t dtype)
 {
     struct mu__table_open open = {
         .mode = MU__TABLE_CREATE, .form = plain, .name = mu__view_str("emb")};
@@ -44,6 +45,7 @@ static void open_with(struct fixture *f, const struct mu__table_policy *policy)
     uint64_t token;
 
     open.form.policy = *policy;
+    open.form.dtype = dtype;
     token =
         post_to_table(f, MU__WRITE_TABLE_OPEN, bytes, mu__table_open_pack(&open, bytes));
     net_settle(&f->net);
@@ -125,20 +127,23 @@ static const struct {
     const char *what;
     struct mu__table_policy policy;
     uint32_t time; /* of the first push; 0: none is given */
+    uint32_t dtype;
 } rows[] = {
-    {"none", {.ttl = 0}, 0},
-    {"by count", {.admit_after = 3, .candidates = 64}, 0},
-    {"by chance", {.admit_chance = UINT32_C(1) << 31}, 0},
-    {"time to live", {.ttl = 20}, 1000},
-    {"least recent", {.capacity = 40, .eviction = MU__EVICT_LRU}, 1000},
-    {"least frequent", {.capacity = 40, .eviction = MU__EVICT_LFU}, 0},
+    {"none", {.ttl = 0}, 0, 0},
+    {"narrow rows", {.ttl = 0}, 0, MU_BF16},
+    {"by count", {.admit_after = 3, .candidates = 64}, 0, 0},
+    {"by chance", {.admit_chance = UINT32_C(1) << 31}, 0, 0},
+    {"time to live", {.ttl = 20}, 1000, 0},
+    {"least recent", {.capacity = 40, .eviction = MU__EVICT_LRU}, 1000, 0},
+    {"least frequent", {.capacity = 40, .eviction = MU__EVICT_LFU}, 0, 0},
     {"all of it",
      {.admit_after = 2,
       .candidates = 100,
       .ttl = 12,
       .capacity = 30,
       .eviction = MU__EVICT_LFU},
-     500},
+     500,
+     MU_F16},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -182,7 +187,7 @@ TEST(test_a_backup_has_the_same)
 
         assert_int_equal(begin_row(&f), 0);
         change_view(f, f->servers[0], f->servers[1], NULL);
-        open_with(f, &rows[i].policy);
+        open_with(f, &rows[i].policy, rows[i].dtype);
         push_many(f, 400, rows[i].time, 200);
         assert_at_work(part_of(f->servers[0]));
         assert_same_parts(part_of(f->servers[0]), part_of(f->servers[1]));
@@ -204,7 +209,7 @@ TEST(test_a_new_primary_goes_on)
             draw_seed = seed;
             assert_int_equal(begin_row(&f), 0);
             change_view(f, f->servers[0], f->servers[1], NULL);
-            open_with(f, &rows[i].policy);
+            open_with(f, &rows[i].policy, rows[i].dtype);
             push_many(f, 100, rows[i].time, 200);
             if (fails) {
                 struct net_process *former = f->servers[0];
@@ -272,7 +277,7 @@ TEST(test_a_learner_gets_the_same_while_work_goes_on)
 
         assert_int_equal(begin_row(&f), 0);
         change_view(f, f->servers[0], NULL, NULL);
-        open_with(f, &policy);
+        open_with(f, &policy, rows[i].dtype);
         push_many(f, 1500, rows[i].time, 20000);
         begin_learner(f);
         assert_true(push_while_filling(f, rows[i].time) >= 32);
@@ -309,7 +314,7 @@ static void assert_journal_has_all(size_t row, uint64_t spare_bytes)
     net_start(f->servers[0]);
     net_settle(&f->net);
     change_view(f, f->servers[0], NULL, NULL);
-    open_with(f, &rows[row].policy);
+    open_with(f, &rows[row].policy, rows[row].dtype);
     for (int i = 0; i < 3; i++) {
         for (int k = 0; k < 60; k++) {
             (void)post_random_push(f, rows[row].time + (uint32_t)(i * 25 + k / 4), 200);
@@ -368,7 +373,7 @@ TEST(test_rows_expire_when_asked)
 
         assert_int_equal(begin_row(&f), 0);
         change_view(f, f->servers[0], f->servers[1], NULL);
-        open_with(f, &asked[i].policy);
+        open_with(f, &asked[i].policy, 0);
         push_many(f, 100, 1000, 200);
         part = part_of(f->servers[0]);
         before = part->rows;
@@ -396,7 +401,7 @@ TEST_ON(test_refused_pushes_are_counted, struct fixture *f, set_up, tear_down)
     uint64_t token;
 
     change_view(f, f->servers[0], f->servers[1], NULL);
-    open_with(f, &rows[0].policy);
+    open_with(f, &rows[0].policy, 0);
     memcpy(bytes + size, &id, sizeof id);
     memcpy(bytes + size + sizeof id + sizeof infinite, &infinite, sizeof infinite);
     size += (uint32_t)(sizeof id + DIM * sizeof infinite);
@@ -420,7 +425,7 @@ TEST_ON(test_a_client_cannot_sweep, struct fixture *f, set_up, tear_down)
     uint32_t before;
 
     change_view(f, f->servers[0], f->servers[1], NULL);
-    open_with(f, &(struct mu__table_policy){.eviction = MU__EVICT_LFU});
+    open_with(f, &(struct mu__table_policy){.eviction = MU__EVICT_LFU}, 0);
     push_many(f, 3, 0, 200);
     before = part_of(f->servers[0])->rows;
     sweep.generation = f->generation;

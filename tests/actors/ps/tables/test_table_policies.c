@@ -473,4 +473,36 @@ TEST(test_only_policies_of_time_cost_a_word)
     assert_int_equal(mu__table_row_bytes(&form), plain + sizeof(uint32_t));
 }
 
+/* The bound of memory holds with it, of rows of 32 bytes and more: 1.15 times the row,
+ * its slots and 28 bytes. */
+TEST(test_memory_with_times_has_its_bound)
+{
+    static const struct {
+        uint32_t dim;
+        uint32_t dtype;
+        double bytes;
+    } rows[] = {{8, 0, 32}, {16, MU_BF16, 32}, {64, MU_F16, 128}};
+
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        const struct mu__table_form form = {
+            .dim = rows[r].dim,
+            .dtype = rows[r].dtype,
+            .rule = {.kind = MU__RULE_SGD, .numbers = {[MU__RATE] = 1}},
+            .policy = {.ttl = 1 << 20}};
+        uint64_t used = 0;
+        struct mu__table table;
+
+        mu__table_init(&table, &form, &(struct mu__table_memory){1 << 30, &used}, 1);
+        for (uint64_t id = 1; id <= 60000; id++) {
+            mu__table_unreserve(&table);
+            assert_int_equal(mu__table_reserve(&table, &id, 1, NULL), 0);
+            (void)mu__table_push(&table, &id, (float[64]){0}, 1, &form.rule);
+            if (id > 20000)
+                assert_true((double)table.bytes <
+                            1.15 * (rows[r].bytes + 28) * (double)id);
+        }
+        mu__table_done(&table);
+    }
+}
+
 TEST_PROGRAM()

@@ -41,14 +41,27 @@ static int set_tear_down(void **state)
     return 0;
 }
 
+/* With every policy. */
 static uint32_t pack_open(uint8_t *bytes, enum mu__table_open_mode mode)
 {
-    const struct mu__table_open open = {
-        .mode = mode,
-        .form = {.dim = DIM, .rule = mu__rule_defaults(MU__RULE_ADAM)},
-        .name = mu__view_str("emb")};
+    const struct mu__table_open open = {.mode = mode,
+                                        .form = {.dim = DIM,
+                                                 .dtype = MU_BF16,
+                                                 .rule = mu__rule_defaults(MU__RULE_ADAM),
+                                                 .policy = {.admit_after = 2,
+                                                            .candidates = 64,
+                                                            .ttl = 1 << 20,
+                                                            .capacity = 90,
+                                                            .eviction = MU__EVICT_LFU}},
+                                        .name = mu__view_str("emb")};
 
     return mu__table_open_pack(&open, bytes);
+}
+
+static uint32_t pack_expire(struct fixture *f, uint8_t *bytes)
+{
+    mu__table_expire_pack(random_below(f, 3000), bytes);
+    return MU__TABLE_EXPIRE_BYTES;
 }
 
 static uint32_t pack_push(struct fixture *f, uint8_t *bytes)
@@ -99,10 +112,11 @@ TEST_ON(test_broken_bytes_are_refused_or_applied, struct fixture *f, set_set_up,
                                      pack_open(bytes, MU__TABLE_CREATE)),
                      0);
     for (int i = 0; i < ROUNDS; i++) {
-        uint32_t operation = MU__WRITE_TABLE_OPEN + random_below(f, 3);
+        uint32_t operation = MU__WRITE_TABLE_OPEN + random_below(f, 4);
         uint32_t size = operation == MU__WRITE_TABLE_OPEN
                             ? pack_open(bytes, random_below(f, MU__TABLE_MODES))
-                            : pack_push(f, bytes);
+                        : operation == MU__WRITE_TABLE_EXPIRE ? pack_expire(f, bytes)
+                                                              : pack_push(f, bytes);
         uint32_t rows = mu__tables_first(&f->set)->part.rows;
 
         for (uint32_t k = random_below(f, 4); k > 0; k--)
