@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import weakref
 from types import TracebackType
-from typing import Any, Dict, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple, Type
 
 from . import _muster, _scope
 from .errors import FailedPreconditionError
@@ -59,6 +60,13 @@ def _current_run() -> Any:
         return None
 
 
+class TableStats(NamedTuple):
+    """rows: that were made. bytes: of the servers' memory, without backups."""
+
+    rows: int
+    bytes: int
+
+
 class Table(_muster.BaseTable):
     """Rows of `dim` 32-bit floats, by 64-bit ids, spread over the parameter servers.
 
@@ -91,6 +99,7 @@ class Table(_muster.BaseTable):
         owner = _scope.current_node() if node is None else _scope.node_of(node)
         super().__init__(owner, name, dim, _initializer_of(initializer), seed, optimizer,
                          _EXISTING * existing + _RECREATE * recreate, timeout)
+        self.node = owner
         self.name = name
         self.dim = dim
         self._how = (name, dim, initializer, optimizer, seed)
@@ -115,6 +124,30 @@ class Table(_muster.BaseTable):
         """Delete rows: their ids are as if never pushed to."""
         self._push(_ids_of(ids), None, None, timeout)
 
+    def insert(self, ids: Any, rows: Any, timeout: Optional[float] = None) -> None:
+        """Set the rows of ids; of an id that is there several times the last one counts.
+        What the optimizer keeps of a row stays as it is. timeout: as for
+        apply_gradients()."""
+        numbers = _ids_of(ids)
+        if numbers.size > 0:
+            self.set_rows(numbers, rows, _current_run(), timeout)
+
+    def stats(self, timeout: Optional[float] = None) -> TableStats:
+        """How many rows there are, and bytes of the servers' memory, without backups."""
+        return TableStats(*self.get_stats(timeout))
+
+    def __len__(self) -> int:
+        return self.stats().rows
+
+    def __bool__(self) -> bool:
+        return True
+
+    def export(self, timeout: Optional[float] = None) -> Iterator[Tuple[Any, Any]]:
+        """All rows, piece by piece: (ids, rows), arrays of uint64 and float32. Each part
+        of the table is as it was after one of its writes, while training goes on. A row
+        may come again, when a server was lost meanwhile: the last time counts."""
+        return _exported(self, timeout)
+
     def _push(self, ids: Any, gradients: Any, optimizer: Any,
               timeout: Optional[float]) -> None:
         if ids.size > 0:
@@ -133,6 +166,40 @@ class Table(_muster.BaseTable):
 
     def __repr__(self) -> str:
         return f"<muster.Table {self.name!r} dim={self.dim}>"
+
+
+def _exported(table: Table, timeout: Optional[float]) -> Iterator[Tuple[Any, Any]]:
+    """The rows that another thread reads, which is a few pieces ahead at most."""
+    import numpy as np
+
+    pieces: "queue.Queue[Any]" = queue.Queue(2)
+    is_wanted = True
+
+    def take(ids: bytes, rows: bytes) -> bool:
+        pieces.put((np.frombuffer(ids, np.uint64),
+                    np.frombuffer(rows, np.float32).reshape(-1, table.dim)))
+        return is_wanted
+
+    def read() -> None:
+        try:
+            table.export_to(take, timeout)
+            pieces.put(None)
+        except BaseException as error:
+            pieces.put(error)
+
+    reader = threading.Thread(target=read, name="muster export", daemon=True)
+    reader.start()
+    piece: Any = ()
+    try:
+        while (piece := pieces.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
+    finally:
+        is_wanted = False
+        while isinstance(piece, tuple):
+            piece = pieces.get()
+        reader.join()
 
 
 def _ids_of(ids: Any) -> Any:

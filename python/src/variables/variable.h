@@ -4,6 +4,8 @@
 
 #include "extension.h"
 
+#include "muster/table.h"
+
 struct mupy_variable {
     PyObject_HEAD
     mu_variable *variable; /* freed with this object, since another thread may use it
@@ -32,6 +34,11 @@ int mupy_variable_array(const struct mupy_variable *variable, PyObject *value,
  * first, numbers, values, timeout=None); numbers: None, or an array of int64. */
 PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args);
 PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args);
+
+/* table.c: the open table of an object, to be used until mupy_table_end(); NULL with an
+ * exception. */
+mu_table *mupy_table_begin(PyObject *object);
+void mupy_table_end(PyObject *object);
 
 /* How a gradient is applied. `rate`: an optimizer of muster.optimizers, which has a
  * method rule(); what that returns; or a number, of descent with that momentum. -1 with
