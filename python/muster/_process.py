@@ -374,6 +374,18 @@ class Table(_BaseTable):
         run: Any = _muster.current_run()
         run.has_written = True
 
+    def set_rows(self, ids: Any, rows: Any, run: Any,
+                 timeout: Optional[float] = None) -> None:
+        """Set rows when the function has returned."""
+        ask("member", "insert", self, ids, rows, timeout)
+        written: Any = _muster.current_run()
+        written.has_written = True
+
+    def get_stats(self, timeout: Optional[float] = None) -> Tuple[int, int]:
+        """Rows, and bytes of memory."""
+        rows, size = ask("member", "get_stats", self, timeout)
+        return rows, size
+
     def close(self) -> None:
         """Does nothing: the worker keeps it open for all functions."""
 

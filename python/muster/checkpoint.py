@@ -1,4 +1,4 @@
-"""Checkpoints of variables: TensorFlow's ``tf.train.Checkpoint`` and its manager."""
+"""Checkpoints of variables and tables: TensorFlow's ``tf.train.Checkpoint`` and its manager."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import _muster, _scope, errors
+from .table import Table
 
 __all__ = ["Checkpoint", "CheckpointManager", "RestoreStatus", "latest_checkpoint",
            "read_checkpoint"]
@@ -14,8 +15,11 @@ __all__ = ["Checkpoint", "CheckpointManager", "RestoreStatus", "latest_checkpoin
 _Path = Union[str, "os.PathLike[str]"]
 
 
-def _variables(tracked: Any, path: str) -> Iterator[Tuple[str, _muster.BaseVariable]]:
-    if isinstance(tracked, _muster.BaseVariable):
+_Saved = Union[_muster.BaseVariable, Table]
+
+
+def _variables(tracked: Any, path: str) -> Iterator[Tuple[str, _Saved]]:
+    if isinstance(tracked, (_muster.BaseVariable, Table)):
         yield path, tracked
     elif isinstance(tracked, Mapping):
         for key, item in tracked.items():
@@ -24,8 +28,8 @@ def _variables(tracked: Any, path: str) -> Iterator[Tuple[str, _muster.BaseVaria
         for number, item in enumerate(tracked):
             yield from _variables(item, f"{path}/{number}")
     else:
-        raise TypeError(f"{path} is {tracked!r}, expected a Variable, or a dict or a "
-                        "list of them; plain values go to save(values=...)")
+        raise TypeError(f"{path} is {tracked!r}, expected a Variable or a Table, or a "
+                        "dict or a list of them; plain values go to save(values=...)")
 
 
 def _names_in(directory: str) -> List[str]:
@@ -68,7 +72,8 @@ def latest_checkpoint(checkpoint_dir: _Path, latest_filename: Optional[str] = No
 
 def read_checkpoint(path: _Path) -> Dict[str, Any]:
     """What is in a checkpoint: step, values (what was saved with it, or None), variables
-    (a list of dicts: name, dtype, shape, shards, bytes). DataLossError says where it is
+    (a list of dicts: name, dtype, shape, shards, bytes), tables (name, dim, initializer,
+    initial, optimizer, rows). DataLossError says where it is
     damaged; NotFoundError: there is no such checkpoint. Safetensors files of other
     programs are read, too: one, or a directory of them; their step is 0."""
     return _muster.checkpoint_read(os.fspath(path))
@@ -110,35 +115,40 @@ class RestoreStatus:
 
 
 class Checkpoint:
-    """Variables that are saved and restored together.
+    """Variables and tables that are saved and restored together.
 
         checkpoint = muster.Checkpoint(model={"w": w, "b": b}, step=counter)
         path = checkpoint.save("/data/run1/model", values={"epoch": 3})
         checkpoint.restore(muster.latest_checkpoint("/data/run1"))
 
-    root, kwargs: Variables, or dicts and lists of them, at any depth. A variable is found
-    in a checkpoint by its own name. There is no one moment of all: each is read as
+    root, kwargs: Variables and Tables, or dicts and lists of them, at any depth. Each is
+    found in a checkpoint by its own name. There is no one moment of all: each is read as
     Variable.read() does.
 
     TypeError: something else is among them. ValueError: two variables of one name.
     """
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
-        self._tracked: Dict[str, _muster.BaseVariable] = {}
+        self._tracked: Dict[str, _Saved] = {}
         named = dict(kwargs) if root is None else {"root": root, **kwargs}
         for key, value in named.items():
             for path, variable in _variables(value, key):
                 other = self._tracked.get(variable.name)
                 if other is not None and other is not variable:
-                    raise ValueError(f"{path}: there is another variable with the name "
-                                     f"{variable.name!r}")
+                    raise ValueError(f"{path}: there is another variable or table with "
+                                     f"the name {variable.name!r}")
                 self._tracked[variable.name] = variable
         self._counter = 0
 
     @property
     def variables(self) -> List[_muster.BaseVariable]:
-        """All of them."""
-        return list(self._tracked.values())
+        """All variables."""
+        return [item for item in self._tracked.values() if not isinstance(item, Table)]
+
+    @property
+    def tables(self) -> List[Table]:
+        """All tables."""
+        return [item for item in self._tracked.values() if isinstance(item, Table)]
 
     @property
     def save_counter(self) -> int:
@@ -161,7 +171,7 @@ class Checkpoint:
         directory, name = os.path.split(os.fspath(file_prefix))
         number = self._counter + 1 if step is None else step
         path = _muster.checkpoint_save(directory or ".", name or "model", max_to_keep,
-                                       number, list(self._tracked.values()), values,
+                                       number, self.variables, self.tables, values,
                                        timeout)
         self._counter = number
         return path
@@ -184,7 +194,8 @@ class Checkpoint:
             return RestoreStatus(None, 0, None, [], [], [])
         path = os.fspath(save_path)
         content = _muster.checkpoint_read(path)
-        saved = [str(variable["name"]) for variable in content["variables"]]
+        saved = [str(item["name"])
+                 for item in [*content["variables"], *content["tables"]]]
         names = [name for name in saved if name in self._tracked]
         if names:
             node = self._tracked[names[0]].node

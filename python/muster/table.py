@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import collections
+import queue
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple, Type
 
 from . import _calls, _muster, _scope, initializers, optimizers
 from ._variable.arrays import array_of, out_of
@@ -30,6 +31,13 @@ def _current_run() -> Any:
         return _muster.current_run()
     except FailedPreconditionError:
         return None
+
+
+class TableStats(NamedTuple):
+    """rows: that were made. bytes: of the servers' memory, without backups."""
+
+    rows: int
+    bytes: int
 
 
 class Table(_muster.BaseTable):
@@ -144,6 +152,30 @@ class Table(_muster.BaseTable):
         those with fewer pushes."""
         super().expire(before, timeout)
 
+    def insert(self, ids: Any, rows: Any, timeout: Optional[float] = None) -> None:
+        """Set the rows of ids; of an id that is there several times the last one counts.
+        What the optimizer keeps of a row stays as it is. timeout: as for
+        apply_gradients()."""
+        numbers = _ids_of(ids)
+        if numbers.size > 0:
+            self.set_rows(numbers, rows, _current_run(), timeout)
+
+    def stats(self, timeout: Optional[float] = None) -> TableStats:
+        """How many rows there are, and bytes of the servers' memory, without backups."""
+        return TableStats(*self.get_stats(timeout))
+
+    def __len__(self) -> int:
+        return self.stats().rows
+
+    def __bool__(self) -> bool:
+        return True
+
+    def export(self, timeout: Optional[float] = None) -> Iterator[Tuple[Any, Any]]:
+        """All rows, piece by piece: (ids, rows), arrays of uint64 and float32. Each part
+        of the table is as it was after one of its writes, while training goes on. A row
+        may come again, when a server was lost meanwhile: the last time counts."""
+        return _exported(self, timeout)
+
     def _push(self, ids: Any, gradients: Any, optimizer: Any,
               timeout: Optional[float], time: int = 0) -> None:
         if time < 0:
@@ -179,6 +211,40 @@ class Table(_muster.BaseTable):
 
     def __repr__(self) -> str:
         return f"<muster.Table {self.name!r} dim={self.dim}>"
+
+
+def _exported(table: Table, timeout: Optional[float]) -> Iterator[Tuple[Any, Any]]:
+    """The rows that another thread reads, which is a few pieces ahead at most."""
+    import numpy as np
+
+    pieces: "queue.Queue[Any]" = queue.Queue(2)
+    is_wanted = True
+
+    def take(ids: bytes, rows: bytes) -> bool:
+        pieces.put((np.frombuffer(ids, np.uint64),
+                    np.frombuffer(rows, np.float32).reshape(-1, table.dim)))
+        return is_wanted
+
+    def read() -> None:
+        try:
+            table.export_to(take, timeout)
+            pieces.put(None)
+        except BaseException as error:
+            pieces.put(error)
+
+    reader = threading.Thread(target=read, name="muster export", daemon=True)
+    reader.start()
+    piece: Any = ()
+    try:
+        while (piece := pieces.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
+    finally:
+        is_wanted = False
+        while isinstance(piece, tuple):
+            piece = pieces.get()
+        reader.join()
 
 
 def _ids_of(ids: Any) -> Any:

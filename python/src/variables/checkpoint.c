@@ -10,9 +10,22 @@ struct saving {
     mu_checkpoint_options options;
     mu_variable **variables;
     size_t count;
+    mu_table **tables;
+    PyObject *owners; /* the list that has the tables' objects; borrowed */
     mu_value *values;
     uint64_t step;
 };
+
+/* With the GIL. */
+static void free_saving(struct saving *saving)
+{
+    for (size_t i = 0; i < saving->options.tables_count; i++)
+        mupy_table_end(PyList_GetItem(saving->owners, (Py_ssize_t)i));
+    mu_value_free(saving->values);
+    free(saving->variables);
+    free(saving->tables);
+    free(saving);
+}
 
 static void run_save(struct mupy_call *call)
 {
@@ -22,13 +35,11 @@ static void run_save(struct mupy_call *call)
     call->rv = mu_checkpoint_save(&saving->options, saving->step, saving->variables,
                                   saving->count, saving->values, &call->error, &path);
     call->made = path;
-    mu_value_free(saving->values);
-    free(saving->variables);
-    free(saving);
 }
 
 static void drop_path(struct mupy_call *call)
 {
+    free_saving(call->other);
     free(call->made);
 }
 
@@ -53,6 +64,27 @@ static int list_variables(PyObject *list, struct saving *saving)
     return 0;
 }
 
+/* Those that are in use until free_saving. */
+static int list_tables(PyObject *list, struct saving *saving)
+{
+    size_t count = (size_t)PyList_Size(list);
+
+    saving->tables = calloc(count + 1, sizeof *saving->tables);
+    if (saving->tables == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    saving->owners = list;
+    saving->options.tables = saving->tables;
+    for (size_t i = 0; i < count; i++) {
+        saving->tables[i] = mupy_table_begin(PyList_GetItem(list, (Py_ssize_t)i));
+        if (saving->tables[i] == NULL)
+            return -1;
+        saving->options.tables_count++;
+    }
+    return 0;
+}
+
 static PyObject *finish_path_call(struct mupy_call *call)
 {
     PyObject *path = NULL;
@@ -63,17 +95,20 @@ static PyObject *finish_path_call(struct mupy_call *call)
         (void)mupy_raise(&call->error, NULL);
     else
         path = PyUnicode_DecodeFSDefault(call->made);
+    free_saving(call->other);
     free(call->made);
     mupy_call_free(call);
     return path;
 }
 
-/* checkpoint_save(directory, name, keep, step, variables, values, timeout) -> path */
+/* checkpoint_save(directory, name, keep, step, variables, tables, values, timeout) ->
+ * path */
 static PyObject *checkpoint_save(PyObject *module, PyObject *args)
 {
     struct saving *saving = calloc(1, sizeof *saving);
     unsigned long long step;
     PyObject *variables;
+    PyObject *tables;
     PyObject *values;
     PyObject *timeout;
     struct mupy_call *call = NULL;
@@ -82,18 +117,17 @@ static PyObject *checkpoint_save(PyObject *module, PyObject *args)
     if (saving == NULL)
         return PyErr_NoMemory();
     mu_checkpoint_options_init(&saving->options);
-    if (PyArg_ParseTuple(args, "ssIKO!OO:checkpoint_save", &saving->options.directory,
+    if (PyArg_ParseTuple(args, "ssIKO!O!OO:checkpoint_save", &saving->options.directory,
                          &saving->options.name, &saving->options.max_to_keep, &step,
-                         &PyList_Type, &variables, &values, &timeout) &&
+                         &PyList_Type, &variables, &PyList_Type, &tables, &values,
+                         &timeout) &&
         mupy_timeout(timeout, &saving->options.timeout_ms) == 0 &&
-        list_variables(variables, saving) == 0 &&
+        list_variables(variables, saving) == 0 && list_tables(tables, saving) == 0 &&
         (values == Py_None ||
          (saving->values = mupy_to_value(values, MUPY_PLAIN)) != NULL))
         call = mupy_call_new(run_save);
     if (call == NULL) {
-        mu_value_free(saving->values);
-        free(saving->variables);
-        free(saving);
+        free_saving(saving);
         return NULL;
     }
     saving->step = step;
@@ -216,7 +250,7 @@ int mupy_checkpoint_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"checkpoint_save", checkpoint_save, METH_VARARGS,
-         "checkpoint_save(directory, name, keep, step, variables, values, timeout)"},
+         "checkpoint_save(directory, name, keep, step, variables, tables, values, timeout)"},
         {"checkpoint_latest", checkpoint_latest, METH_VARARGS,
          "checkpoint_latest(directory, name)"},
         {"checkpoint_read", checkpoint_read, METH_VARARGS, "checkpoint_read(path)"},

@@ -3,8 +3,6 @@
 
 #include "services/services.h"
 
-#include "muster/table.h"
-
 #include <string.h>
 
 struct table {
@@ -23,6 +21,8 @@ static void close_table_handle(void *table)
     mu_table_close(table);
 }
 
+static PyTypeObject *table_type;
+
 static mu_table *begin_table_use(PyObject *object)
 {
     mu_table *table = mupy_handle_begin(&as_table(object)->handle);
@@ -30,6 +30,19 @@ static mu_table *begin_table_use(PyObject *object)
     if (table == NULL)
         (void)mupy_fail(-MU_ECLOSED, "the table was closed");
     return table;
+}
+
+mu_table *mupy_table_begin(PyObject *object)
+{
+    if (PyObject_TypeCheck(object, table_type))
+        return begin_table_use(object);
+    PyErr_Format(PyExc_TypeError, "%R is no table", object);
+    return NULL;
+}
+
+void mupy_table_end(PyObject *object)
+{
+    mupy_handle_end(&as_table(object)->handle);
 }
 
 /* A call on the open table; NULL with an exception. */
@@ -336,6 +349,130 @@ static PyObject *table_expire(PyObject *object, PyObject *args)
     return mupy_call_finish(call);
 }
 
+/* ---- inserts, statistics, export ---- */
+
+static void run_insert(struct mupy_call *call)
+{
+    call->rv = mu_table_insert(call->object, call->data, call->other, call->size,
+                               call->timeout_ms, &call->error);
+}
+
+static PyObject *insert_in_current_run(mu_run *run, PyObject *object,
+                                       struct table_arrays *arrays)
+{
+    mu_table *table = begin_table_use(object);
+    int rv = table == NULL ? -MU_ECLOSED
+                           : mu_run_table_insert(run, table, arrays->ids.data,
+                                                 arrays->rows.data, arrays->count);
+
+    if (table != NULL)
+        mupy_table_end(object);
+    release_arrays(arrays);
+    return table == NULL ? NULL : mupy_run_wrote(rv, "table");
+}
+
+/* set_rows(ids, rows, run, timeout): for the run None: at once. */
+static PyObject *table_set_rows(PyObject *object, PyObject *args)
+{
+    PyObject *timeout = NULL;
+    PyObject *ids;
+    PyObject *rows;
+    PyObject *in_run;
+    mu_run *run = NULL;
+    struct table_arrays arrays;
+    struct mupy_call *call;
+
+    if (!PyArg_ParseTuple(args, "OOO|O", &ids, &rows, &in_run, &timeout) ||
+        (in_run != Py_None && (run = mupy_run_of(in_run)) == NULL) ||
+        read_arrays(object, ids, rows, &arrays) != 0)
+        return NULL;
+    if (run != NULL)
+        return insert_in_current_run(run, object, &arrays);
+    call = new_table_call(object, timeout, run_insert);
+    if (call == NULL) {
+        release_arrays(&arrays);
+        return NULL;
+    }
+    use_arrays(call, &arrays);
+    return mupy_call_finish(call);
+}
+
+static void run_stats(struct mupy_call *call)
+{
+    mu_table_stats stats = {.rows = 0};
+
+    call->rv = mu_table_get_stats(call->object, call->timeout_ms, &call->error, &stats);
+    memcpy(call->text, &stats, sizeof stats);
+}
+
+/* get_stats(timeout) -> (rows, bytes) */
+static PyObject *table_get_stats(PyObject *object, PyObject *args)
+{
+    PyObject *timeout = NULL;
+    PyObject *pair = NULL;
+    mu_table_stats stats;
+    struct mupy_call *call;
+
+    if (!PyArg_ParseTuple(args, "|O", &timeout))
+        return NULL;
+    call = new_table_call(object, timeout, run_stats);
+    if (call == NULL || mupy_call_run(call) != 0)
+        return NULL;
+    memcpy(&stats, call->text, sizeof stats);
+    if (call->rv != 0)
+        (void)mupy_raise(&call->error, NULL);
+    else
+        pair = Py_BuildValue("KK", (unsigned long long)stats.rows,
+                             (unsigned long long)stats.bytes);
+    mupy_call_free(call);
+    return pair;
+}
+
+/* Give rows to `function`, as bytes; 1: it wants no more, or has failed. */
+static int give_rows(void *user, const uint64_t *ids, const float *rows, size_t count)
+{
+    const struct mupy_call *call = user;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_ssize_t bytes = (Py_ssize_t)(count * sizeof *ids);
+    Py_ssize_t row_bytes =
+        (Py_ssize_t)(count * mu_table_dim(call->object) * sizeof *rows);
+    PyObject *more = PyObject_CallFunction(call->other, "y#y#", (const char *)ids, bytes,
+                                           (const char *)rows, row_bytes);
+    bool goes_on = more == Py_True;
+
+    if (more == NULL)
+        PyErr_WriteUnraisable(call->other);
+    Py_XDECREF(more);
+    PyGILState_Release(state);
+    return !goes_on;
+}
+
+static void run_export(struct mupy_call *call)
+{
+    call->rv =
+        mu_table_export(call->object, give_rows, call, call->timeout_ms, &call->error);
+    if (call->rv > 0)
+        call->rv = 0;
+}
+
+/* export_to(function, timeout): function(ids, rows) gets bytes, and returns True for
+ * more. */
+static PyObject *table_export_to(PyObject *object, PyObject *args)
+{
+    PyObject *timeout = NULL;
+    PyObject *function;
+    struct mupy_call *call;
+
+    if (!PyArg_ParseTuple(args, "O|O", &function, &timeout))
+        return NULL;
+    call = new_table_call(object, timeout, run_export);
+    if (call == NULL)
+        return NULL;
+    call->other = function;
+    mupy_call_keep(call, function);
+    return mupy_call_finish(call);
+}
+
 int mupy_table_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
@@ -347,6 +484,12 @@ int mupy_table_init(PyObject *module)
          "gradients, or delete rows."},
         {"expire", table_expire, METH_VARARGS,
          "expire(before, timeout=None)\n--\n\nRemove rows by their score."},
+        {"set_rows", table_set_rows, METH_VARARGS,
+         "set_rows(ids, rows, run, timeout=None)\n--\n\nSet rows."},
+        {"get_stats", table_get_stats, METH_VARARGS,
+         "get_stats(timeout=None)\n--\n\nRows, and bytes of memory."},
+        {"export_to", table_export_to, METH_VARARGS,
+         "export_to(function, timeout=None)\n--\n\nGive all rows to a function."},
         {"close", table_close, METH_NOARGS,
          "close()\n--\n\nFree the handle; the table stays on its servers."},
         {NULL, NULL, 0, NULL},
@@ -364,5 +507,6 @@ int mupy_table_init(PyObject *module)
     static PyType_Spec spec = {"muster._muster.BaseTable", sizeof(struct table), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
-    return mupy_add_type(module, &spec) == NULL ? -1 : 0;
+    table_type = mupy_add_type(module, &spec);
+    return table_type == NULL ? -1 : 0;
 }

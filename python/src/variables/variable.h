@@ -4,6 +4,8 @@
 
 #include "extension.h"
 
+#include "muster/table.h"
+
 struct mupy_variable {
     PyObject_HEAD
     mu_variable *variable; /* freed with this object, since another thread may use it
@@ -41,6 +43,11 @@ PyObject *mupy_shape_tuple(unsigned rank, const uint64_t *dims);
 PyObject *mupy_variable_target(const struct mupy_variable *self, const uint64_t *dims,
                                PyObject *out);
 PyObject *mupy_variable_given(PyObject *target, PyObject *out);
+
+/* table.c: the open table of an object, to be used until mupy_table_end(); NULL with an
+ * exception. */
+mu_table *mupy_table_begin(PyObject *object);
+void mupy_table_end(PyObject *object);
 
 /* How a gradient is applied. `rate`: an optimizer of muster.optimizers, which has a
  * method rule(); what that returns; or a number, of descent with that momentum. -1 with

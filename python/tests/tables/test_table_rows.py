@@ -1,0 +1,68 @@
+"""All rows of a table: counted, read, set; and tables in checkpoints."""
+
+import numpy as np
+import pytest
+
+import muster
+from muster import Checkpoint, errors
+from muster.checkpoint import read_checkpoint
+
+
+@pytest.fixture
+def table(shared_cluster, request):
+    with muster.Table(request.node.name, dim=3, initializer="ones",
+                      optimizer=muster.optimizers.Adagrad(learning_rate=0.1),
+                      node=shared_cluster) as made:
+        yield made
+
+
+def fill(table, count):
+    ids = np.arange(count, dtype=np.uint64) << 40
+    rows = np.arange(count * 3, dtype=np.float32).reshape(count, 3)
+    table.insert(ids, rows)
+    return ids, rows
+
+
+def test_rows_are_counted_and_set(table):
+    assert len(table) == 0 and table
+    ids, rows = fill(table, 100)
+    assert table.stats().rows == len(table) == 100
+    assert table.stats().bytes > 100 * (8 + 2 * 3 * 4)
+    assert np.array_equal(table.lookup(ids), rows)
+    table.insert([7, 7], [[1, 2, 3], [4, 5, 6]])
+    assert table.lookup([7]).tolist() == [[4, 5, 6]]
+
+
+def test_all_rows_are_read(table):
+    ids, rows = fill(table, 5000)
+    found = {}
+    for some, their_rows in table.export():
+        found.update(zip(some.tolist(), their_rows.tolist()))
+    assert found == dict(zip(ids.tolist(), rows.tolist()))
+    export = table.export()
+    next(export)
+    export.close()
+    assert len(table) == 5000
+
+
+def test_a_closed_table_is_not_read(shared_cluster):
+    table = muster.Table("closed", dim=3, node=shared_cluster)
+    table.close()
+    with pytest.raises(errors.MusterError, match="the table was closed"):
+        list(table.export())
+
+
+def test_a_checkpoint_has_tables(table, tmp_path):
+    ids, rows = fill(table, 100)
+    ones = np.ones_like(rows)
+    table.apply_gradients(ids, ones)
+    checkpoint = Checkpoint(emb=table)
+    path = checkpoint.save(tmp_path / "model")
+    assert read_checkpoint(path)["tables"][0]["rows"] == 100
+    table.apply_gradients(ids, ones)
+    expected = table.lookup(ids)
+    table.insert([1], [[9, 9, 9]])
+    checkpoint.restore(path).assert_consumed()
+    assert table.lookup([1]).tolist() == [[1, 1, 1]]
+    table.apply_gradients(ids, ones)
+    assert np.array_equal(table.lookup(ids), expected)
