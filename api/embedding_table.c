@@ -3,6 +3,7 @@
 
 #include "actors/variables/variables.h"
 #include "api/tables/opened_table.h"
+#include "api/tables/table_lookups.h"
 #include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
@@ -318,6 +319,22 @@ unsigned mu_table_dim(const mu_table *table)
 }
 
 /* ---- Look-ups ---- */
+
+struct mu__table_call mu__table_lookup_call(const mu_table *table, int64_t timeout_ms)
+{
+    return mu__table_make_call(table, MU__TABLE_LOOKUP_CALL, mu__deadline_in(timeout_ms));
+}
+
+int mu__table_look_up(const mu_table *table, struct mu__table_call *call,
+                      mu_error *ret_error)
+{
+    return run_table_call(table, call, ret_error);
+}
+
+const mu_node *mu__table_node(const mu_table *table)
+{
+    return table->node;
+}
 
 int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count, float *rows,
                     int64_t timeout_ms, mu_error *ret_error)

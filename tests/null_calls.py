@@ -28,8 +28,8 @@ FILLED = {
     "mu_kv_transaction",
     "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolution",
     "mu_resolver_kind", "mu_rows",
-    "mu_server_options", "mu_session_options", "mu_table_spec", "mu_task_options",
-    "mu_variable_spec",
+    "mu_server_options", "mu_session_options", "mu_table_bags", "mu_table_ids",
+    "mu_table_spec", "mu_task_options", "mu_variable_spec",
 }
 CALLBACKS = {
     "mu_agent_error_fn": "null_on_error", "mu_barrier_done_fn": "null_on_barrier",

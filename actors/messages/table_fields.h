@@ -9,13 +9,19 @@
 /* The rows of ids, 8 bytes each in host byte order: those of a partition follow each
  * other, as `spans` says (actors/ps/tables/lookup_spans.h). Several TABLE_ROWS answer,
  * each for some ids: of spans whose partition is not served here in their generation,
- * none. */
-#define MU__TABLE_LOOKUP_FIELDS(F, S)             \
-    F(S, REQUIRED, u64, token, 0)                 \
-    F(S, REQUIRED, u64, table, 0)                 \
-    F(S, REQUIRED, u32, dim, MU__TABLE_DIM_LIMIT) \
-    F(S, REQUIRED, raw, ids, MU__PIECE_BYTES_MAX) \
-    F(S, REQUIRED, bytes, spans, MU__PARTITIONS *MU__LOOKUP_SPAN_BYTES)
+ * none. `bags`, not 0: in the place of rows each answer has so many sums of rows, in the
+ * order of their ids; `bag_of` says for each id which one its row is added to (4 bytes),
+ * and `weights` by what it is multiplied before (a 32-bit float; none: by 1), all in host
+ * byte order. */
+#define MU__TABLE_LOOKUP_FIELDS(F, S)                                   \
+    F(S, REQUIRED, u64, token, 0)                                       \
+    F(S, REQUIRED, u64, table, 0)                                       \
+    F(S, REQUIRED, u32, dim, MU__TABLE_DIM_LIMIT)                       \
+    F(S, REQUIRED, raw, ids, MU__PIECE_BYTES_MAX)                       \
+    F(S, REQUIRED, bytes, spans, MU__PARTITIONS *MU__LOOKUP_SPAN_BYTES) \
+    F(S, OPTIONAL, u32, bags, MU__PIECE_BYTES_MAX / 4)                  \
+    F(S, OPTIONAL, bytes, bag_of, MU__PIECE_BYTES_MAX / 2)              \
+    F(S, OPTIONAL, bytes, weights, MU__PIECE_BYTES_MAX / 2)
 
 /* Of `count` ids from number `first` on: the rows, or an error. MU_EAGAIN: they may be
  * requested again. */
@@ -58,7 +64,7 @@
     F(S, OPTIONAL, u32, piece, 2)
 
 /* A record without a request: rows of a table are removed, as its primary has decided
- * (actors/ps/tables/table_sweeps.h). */
+ * (actors/ps/tables/policies/table_sweeps.h). */
 #define MU__TABLE_SWEEP_FIELDS(F, S) \
     F(S, REQUIRED, u64, table, 0)    \
     F(S, REQUIRED, u32, reason, 2)   \

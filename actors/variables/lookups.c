@@ -12,6 +12,7 @@
 
 enum {
     FRAME_ROWS_BYTES = 256 << 10, /* of one answer, if a row has less */
+    POOLED_ID_BYTES = 16,         /* the id, its bag and its weight */
     FRAME_BITS = 24               /* of a token: the number of the request */
 };
 
@@ -55,7 +56,28 @@ static uint32_t row_bytes_of(const struct lookup *lookup)
     return lookup->call->dim * (uint32_t)sizeof(float);
 }
 
+/* What so many ids weigh in the window. */
+static uint64_t weight_of(const struct lookup *lookup, uint32_t ids)
+{
+    return (uint64_t)ids *
+           (lookup->call->bags.count != 0 ? POOLED_ID_BYTES : row_bytes_of(lookup));
+}
+
 /* ---- The end ---- */
+
+/* The last one of those that belong together completes their call, with the error of one
+ * that has failed. */
+static void complete_table_lookup(struct mu__table_call *call, int code)
+{
+    struct mu__table_call *lead = call->lead;
+
+    if (code != 0 && call != lead)
+        lead->call.error = call->call.error;
+    if (code != 0)
+        lead->call.code = code;
+    if (--lead->lookups_left == 0)
+        mu__call_complete(&lead->call, lead->call.code);
+}
 
 static void complete_lookup(struct mu__ctx *ctx, struct variables *v,
                             struct lookup *lookup, int code)
@@ -65,7 +87,7 @@ static void complete_lookup(struct mu__ctx *ctx, struct variables *v,
     mu__timer_cancel(ctx, call->call.timer);
     mu__list_remove(&v->lookups, &lookup->node);
     free(lookup);
-    mu__call_complete(&call->call, code);
+    complete_table_lookup(call, code);
 }
 
 static void fail_lookup(struct mu__ctx *ctx, struct variables *v, struct lookup *lookup,
@@ -153,7 +175,9 @@ void mu__vars_close_lookups(struct mu__ctx *ctx, struct variables *v)
 
 static uint32_t chunk_ids_max(const struct mu__table_call *call)
 {
-    uint32_t count = FRAME_ROWS_BYTES / (call->dim * (uint32_t)sizeof(float));
+    uint32_t each =
+        call->bags.count != 0 ? POOLED_ID_BYTES : call->dim * (uint32_t)sizeof(float);
+    uint32_t count = FRAME_ROWS_BYTES / each;
 
     return count == 0 ? 1 : count;
 }
@@ -210,8 +234,8 @@ static int plan_lookup(struct mu__ctx *ctx, struct variables *v,
     return 0;
 }
 
-void mu__vars_begin_lookup(struct mu__ctx *ctx, struct variables *v,
-                           struct mu__table_call *call)
+static void begin_one_lookup(struct mu__ctx *ctx, struct variables *v,
+                             struct mu__table_call *call)
 {
     struct lookup *lookup;
     int rv = plan_lookup(ctx, v, call, &lookup);
@@ -219,10 +243,25 @@ void mu__vars_begin_lookup(struct mu__ctx *ctx, struct variables *v,
     if (rv != 0) {
         (void)mu_error_set(&call->call.error, rv, "table %s: lookup: %s", call->name,
                            mu_strerror(rv));
-        mu__call_complete(&call->call, rv);
+        complete_table_lookup(call, rv);
         return;
     }
     mu__list_append(&v->lookups, &lookup->node);
+}
+
+void mu__vars_begin_lookup(struct mu__ctx *ctx, struct variables *v,
+                           struct mu__table_call *call)
+{
+    struct mu__table_call *next;
+
+    call->lookups_left = 1;
+    for (struct mu__table_call *at = call; at != NULL; at = next) {
+        next = at->others;
+        at->lead = call;
+        call->lookups_left++;
+        begin_one_lookup(ctx, v, at);
+    }
+    complete_table_lookup(call, 0);
     mu__vars_end_lost_lookups(ctx, v);
     mu__vars_watch_lost(ctx, v);
     mu__vars_pump_lookups(ctx, v);
@@ -259,20 +298,38 @@ static void gather_request(const struct variables *v, struct lookup *lookup,
     }
 }
 
-/* The ids and the spans of a request, which are the caller's to free; NULL: out of
- * memory. */
-static uint8_t *pack_request(const struct variables *v, const struct lookup *lookup,
-                             const struct lookup_request *request,
-                             struct mu__table_lookup *body)
+/* The bags of a request's ids, and their weights. */
+static void pack_bags(const struct mu__table_call *call,
+                      const struct lookup_request *request, uint8_t *memory,
+                      struct mu__table_lookup *body)
 {
-    size_t ids_bytes = request->ids_count * sizeof(uint64_t);
-    uint8_t *memory = malloc(ids_bytes + request->spans_count * MU__LOOKUP_SPAN_BYTES);
+    uint32_t bytes = request->ids_count * (uint32_t)sizeof(uint32_t);
+    uint32_t at = 0;
+
+    body->bags = call->bags.count;
+    body->bag_of = (struct mu__view){memory, bytes};
+    if (call->bags.weights != NULL)
+        body->weights = (struct mu__view){memory + bytes, bytes};
+    for (uint32_t i = 0; i < request->spans_count; i++) {
+        const struct lookup_chunk *chunk = request->chunks[i];
+
+        mu__lookup_bags_put(&call->bags, call->ids->positions + chunk->first,
+                            chunk->count, memory + at, memory + bytes + at);
+        at += chunk->count * (uint32_t)sizeof(uint32_t);
+    }
+}
+
+/* What a request has, in the caller's memory: a span for each chunk, and POOLED_ID_BYTES
+ * for each id. */
+static void pack_request(const struct variables *v, const struct lookup *lookup,
+                         const struct lookup_request *request, uint8_t *memory,
+                         struct mu__table_lookup *body)
+{
+    uint32_t ids_bytes = request->ids_count * (uint32_t)sizeof(uint64_t);
     uint8_t *ids = memory;
     uint8_t *spans = memory + ids_bytes;
 
-    if (memory == NULL)
-        return NULL;
-    body->ids = (struct mu__view){ids, (uint32_t)ids_bytes};
+    body->ids = (struct mu__view){ids, ids_bytes};
     body->spans = (struct mu__view){spans, request->spans_count * MU__LOOKUP_SPAN_BYTES};
     for (uint32_t i = 0; i < request->spans_count; i++) {
         const struct lookup_chunk *chunk = request->chunks[i];
@@ -284,7 +341,8 @@ static uint8_t *pack_request(const struct variables *v, const struct lookup *loo
             spans, &(struct mu__lookup_span){chunk->partition, chunk->count,
                                              v->placements[chunk->partition].generation});
     }
-    return memory;
+    if (lookup->call->bags.count != 0)
+        pack_bags(lookup->call, request, spans, body);
 }
 
 static void note_requested(struct lookup *lookup, const struct lookup_request *request,
@@ -302,7 +360,7 @@ static void note_requested(struct lookup *lookup, const struct lookup_request *r
         first += chunk->count;
     }
     lookup->queued -= request->spans_count;
-    lookup->bytes_under_way += (uint64_t)first * row_bytes_of(lookup);
+    lookup->bytes_under_way += weight_of(lookup, first);
 }
 
 static int send_lookup(struct mu__ctx *ctx, const struct variables *v,
@@ -313,11 +371,13 @@ static int send_lookup(struct mu__ctx *ctx, const struct variables *v,
         .table = lookup->call->table,
         .dim = lookup->call->dim,
     };
-    uint8_t *memory = pack_request(v, lookup, request, &body);
+    uint8_t *memory = malloc((size_t)request->spans_count * MU__LOOKUP_SPAN_BYTES +
+                             (size_t)request->ids_count * POOLED_ID_BYTES);
     int rv;
 
     if (memory == NULL)
         return -MU_ENOMEM;
+    pack_request(v, lookup, request, memory, &body);
     rv = mu__send_body(ctx, pid_of(v, request->server), MU__TABLE_LOOKUP, &body,
                        sizeof body);
     free(memory);
@@ -387,7 +447,7 @@ static void queue_again(struct lookup *lookup, struct lookup_chunk *chunk)
 {
     chunk->state = CHUNK_QUEUED;
     lookup->queued++;
-    lookup->bytes_under_way -= (uint64_t)chunk->count * row_bytes_of(lookup);
+    lookup->bytes_under_way -= weight_of(lookup, chunk->count);
 }
 
 void mu__vars_recall_lookups(struct variables *v)
@@ -418,14 +478,11 @@ static void take_chunk_rows(struct lookup *lookup, struct lookup_chunk *chunk,
 {
     size_t offset = (size_t)(chunk->request_first - body->first) * row_bytes_of(lookup);
 
-    if (body->code != 0) {
-        queue_again(lookup, chunk);
-        return;
-    }
-    scatter_rows(lookup, chunk, (const uint8_t *)body->rows.data + offset);
+    if (lookup->call->bags.count == 0)
+        scatter_rows(lookup, chunk, (const uint8_t *)body->rows.data + offset);
     chunk->state = CHUNK_DONE;
     lookup->left--;
-    lookup->bytes_under_way -= (uint64_t)chunk->count * row_bytes_of(lookup);
+    lookup->bytes_under_way -= weight_of(lookup, chunk->count);
 }
 
 /* Whether an answer has a chunk that was requested from its sender. */
@@ -440,27 +497,78 @@ static bool is_chunk_answered(const struct variables *v, const struct lookup_chu
            body->count - (chunk->request_first - body->first) >= chunk->count;
 }
 
-/* False: the look-up has failed. */
-static bool take_rows(struct mu__ctx *ctx, struct variables *v, struct lookup *lookup,
-                      const struct mu__msg *msg, const struct mu__table_rows *body)
-{
-    bool is_whole = body->code != 0 ||
-                    body->rows.size == (uint64_t)body->count * row_bytes_of(lookup);
-    char reason[MU__ERROR_TEXT_MAX + 1];
+/* The chunks that an answer has. */
+struct answered_chunks {
+    uint32_t count;
+    uint32_t ids;
+    struct lookup_chunk *chunks[MU__PARTITIONS];
+};
 
-    mu__view_copy(body->message, reason, sizeof reason);
-    for (uint32_t i = 0; i < lookup->chunks_count; i++) {
+static void find_answered(const struct variables *v, struct lookup *lookup,
+                          const struct mu__msg *msg, const struct mu__table_rows *body,
+                          struct answered_chunks *ret_answered)
+{
+    ret_answered->count = ret_answered->ids = 0;
+    for (uint32_t i = 0; i < lookup->chunks_count && ret_answered->count < MU__PARTITIONS;
+         i++) {
         struct lookup_chunk *chunk = &lookup->chunks[i];
 
         if (!is_chunk_answered(v, chunk, msg, body))
             continue;
-        if (!is_whole || (body->code != 0 && body->code != MU_EAGAIN)) {
-            fail_lookup(ctx, v, lookup, chunk->server,
-                        is_whole ? -(int)body->code : -MU_EDATALOSS,
-                        is_whole ? reason : "the server answered something else");
-            return false;
-        }
-        take_chunk_rows(lookup, chunk, body);
+        ret_answered->chunks[ret_answered->count++] = chunk;
+        ret_answered->ids += chunk->count;
+    }
+}
+
+/* Sums that have ids of chunks that were requested again meanwhile are of no use. 0: they
+ * count; -MU_EAGAIN, -MU_ENOMEM. */
+static int take_sums(struct lookup *lookup, const struct answered_chunks *answered,
+                     const struct mu__table_rows *body)
+{
+    if (lookup->call->bags.count == 0)
+        return 0;
+    if (answered->ids != body->count)
+        return -MU_EAGAIN;
+    return mu__bag_sums_add(&lookup->call->bags, answered->chunks[0]->first, body->rows);
+}
+
+static bool is_whole_answer(const struct lookup *lookup,
+                            const struct mu__table_rows *body)
+{
+    uint32_t bags = lookup->call->bags.count;
+
+    return body->code != 0 ||
+           body->rows.size ==
+               (uint64_t)(bags != 0 ? bags : body->count) * row_bytes_of(lookup);
+}
+
+/* False: the look-up has failed. */
+static bool take_rows(struct mu__ctx *ctx, struct variables *v, struct lookup *lookup,
+                      const struct mu__msg *msg, const struct mu__table_rows *body)
+{
+    struct answered_chunks answered;
+    char reason[MU__ERROR_TEXT_MAX + 1] = "the server answered something else";
+    int rv = -(int)body->code;
+
+    find_answered(v, lookup, msg, body, &answered);
+    if (answered.count == 0)
+        return true;
+    if (!is_whole_answer(lookup, body))
+        rv = -MU_EDATALOSS;
+    else if (rv != 0)
+        mu__view_copy(body->message, reason, sizeof reason);
+    else
+        rv = take_sums(lookup, &answered, body);
+    if (rv != 0 && rv != -MU_EAGAIN) {
+        fail_lookup(ctx, v, lookup, answered.chunks[0]->server, rv,
+                    rv == -MU_ENOMEM ? mu_strerror(rv) : reason);
+        return false;
+    }
+    for (uint32_t i = 0; i < answered.count; i++) {
+        if (rv == 0)
+            take_chunk_rows(lookup, answered.chunks[i], body);
+        else
+            queue_again(lookup, answered.chunks[i]);
     }
     return true;
 }

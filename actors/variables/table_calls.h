@@ -5,6 +5,7 @@
 #include "actors/call.h"
 #include "actors/partitions.h"
 #include "actors/worker/function_run.h"
+#include "runtime/base/list.h"
 
 struct mu__rule;
 struct variables;
@@ -21,6 +22,32 @@ struct mu__sorted_ids {
 int mu__ids_sort(const uint64_t *ids, uint32_t count, struct mu__sorted_ids *ret_sorted);
 void mu__sorted_ids_done(struct mu__sorted_ids *sorted);
 
+/* What a LOOKUP has in the place of rows: sums for bags of ids. */
+struct mu__lookup_bags {
+    uint32_t count;          /* 0: rows */
+    const uint32_t *bag_of;  /* of each id, as it was before ids were sorted; */
+    const float *weights;    /* the same; NULL: 1 */
+    struct mu__list answers; /* struct mu__bag_sums, by `first`; the caller's to free */
+};
+
+/* Sums of the rows of some ids, for all bags. */
+struct mu__bag_sums {
+    struct mu__list_node node;
+    uint32_t first; /* the lowest of these ids, by their order in `ids` */
+    float sums[];
+};
+
+/* -MU_ENOMEM. */
+int mu__bag_sums_add(struct mu__lookup_bags *bags, uint32_t first, struct mu__view sums);
+
+/* Add all to `ret_rows`, those of the lowest ids first, and free them. */
+void mu__bag_sums_take(struct mu__lookup_bags *bags, uint32_t dim, float *ret_rows);
+void mu__bag_sums_drop(struct mu__lookup_bags *bags);
+
+/* Pack the bags of some ids, 4 bytes each, and their weights, if there are any. */
+void mu__lookup_bags_put(const struct mu__lookup_bags *bags, const uint32_t *positions,
+                         uint32_t count, uint8_t *to_bags, uint8_t *to_weights);
+
 /* Lent to the actor until it is completed. */
 struct mu__table_call {
     struct mu__call call; /* first: a CALL message points here; MU__TABLE_... */
@@ -31,6 +58,10 @@ struct mu__table_call {
     uint32_t dim;
     const struct mu__sorted_ids *ids;
     void *rows; /* in the order before ids were sorted */
+    struct mu__lookup_bags bags;
+    struct mu__table_call *others; /* LOOKUP: the next one that is completed with it */
+    struct mu__table_call *lead;   /* the actor's: the first of these, */
+    uint32_t lookups_left;         /* and how many are not answered */
 };
 
 /* Who has written effects: a worker, for a run, or a program that waits for a call. */
@@ -68,7 +99,7 @@ int mu__effects_add_table_open(struct mu__effects *effects,
                                const struct mu__table_open *open, uint32_t first,
                                uint32_t end);
 
-/* ---- lookups.c; runs.c has writes ---- */
+/* ---- lookups.c, pooled_lookups.c; runs.c has writes ---- */
 
 void mu__vars_begin_lookup(struct mu__ctx *ctx, struct variables *v,
                            struct mu__table_call *call);

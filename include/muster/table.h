@@ -108,6 +108,49 @@ MU_EXPORT unsigned mu_table_dim(const mu_table *table);
 MU_EXPORT int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count,
                               float *rows, int64_t timeout_ms, mu_error *ret_error);
 
+/* Some ids of one table, and where their rows go. */
+typedef struct mu_table_ids {
+    mu_table *table;
+    const uint64_t *ids;
+    size_t count;
+    float *rows;
+} mu_table_ids;
+
+/* The same for several tables of one node at once. After an error no rows are defined. */
+MU_EXPORT int mu_tables_lookup(const mu_table_ids *lookups, size_t count,
+                               int64_t timeout_ms, mu_error *ret_error);
+
+enum mu_table_combiner {
+    MU_TABLE_SUM,
+    MU_TABLE_MEAN, /* the sum, divided by the sum of the weights; 0 if that is 0 */
+    MU_TABLE_SQRTN /* ... by the square root of the sum of their squares */
+};
+
+/* Ids in bags. */
+typedef struct mu_table_bags {
+    const uint64_t *ids;
+    const float *weights;    /* as many; NULL: 1 */
+    size_t count;            /* at most 2^31 */
+    const uint64_t *offsets; /* where each bag begins among the ids, rising, the first one
+                                at 0; a bag ends where the next one begins */
+    size_t bags;             /* at most 2^31 */
+    int combiner;            /* enum mu_table_combiner */
+} mu_table_bags;
+
+/* Read one row for each bag: its ids' rows, each multiplied by its weight, combined at
+ * the servers. A bag without ids has zeros. A server adds the rows that it has in the
+ * order of their partitions, and in one of these in that of the ids; then what comes from
+ * the servers is added, that with the first partition first. So the bits depend on where
+ * partitions are. */
+MU_EXPORT int mu_table_lookup_bags(mu_table *table, const mu_table_bags *bags,
+                                   float *rows, int64_t timeout_ms, mu_error *ret_error);
+
+/* Push the gradients of such rows, one for each bag: each id gets its bag's as it has
+ * gone into the row. Else as mu_table_apply. */
+MU_EXPORT int mu_table_apply_bags(mu_table *table, const mu_table_bags *bags,
+                                  const float *gradients, const mu_optimizer *optimizer,
+                                  int64_t timeout_ms, mu_error *ret_error);
+
 /* Push gradients, as many rows as ids. `optimizer` has the kind of the table's, NULL: it
  * is the table's. -MU_EEXHAUSTED: more than 64 MiB in one call, or the servers have no
  * room for the rows. After another error some partitions may have applied theirs. */
@@ -166,6 +209,9 @@ MU_EXPORT int mu_run_table_apply(mu_run *run, mu_table *table, const uint64_t *i
 MU_EXPORT int mu_run_table_apply_at(mu_run *run, mu_table *table, uint64_t time,
                                     const uint64_t *ids, const float *gradients,
                                     size_t count, const mu_optimizer *optimizer);
+MU_EXPORT int mu_run_table_apply_bags(mu_run *run, mu_table *table,
+                                      const mu_table_bags *bags, const float *gradients,
+                                      const mu_optimizer *optimizer);
 MU_EXPORT int mu_run_table_delete(mu_run *run, mu_table *table, const uint64_t *ids,
                                   size_t count);
 MU_EXPORT int mu_run_table_insert(mu_run *run, mu_table *table, const uint64_t *ids,

@@ -57,6 +57,8 @@ struct null_env {
     mu_session_options session_options;
     mu_variable_spec variable_spec;
     mu_table_spec table_spec;
+    mu_table_bags table_bags;
+    mu_table_ids table_ids;
     mu_error error; /* as an argument */
     const char *names[1];
     uint64_t zeros[8];

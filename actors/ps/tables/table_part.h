@@ -14,9 +14,9 @@
 
 #include "actors/messages/limits.h"
 #include "actors/ps/rules/rules.h"
-#include "actors/ps/tables/candidates.h"
+#include "actors/ps/tables/policies/candidates.h"
 #include "actors/ps/tables/initial_row.h"
-#include "actors/ps/tables/table_policy.h"
+#include "actors/ps/tables/policies/table_policy.h"
 #include "runtime/base/list.h"
 
 enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };

@@ -2,21 +2,26 @@
 #include "actors/ps/stream.h"
 
 #include "actors/ps/tables/lookup_spans.h"
+#include "actors/ps/tables/pooling.h"
 #include "actors/ps/tables/table_ahead.h"
 #include "actors/ps/tables/table_set.h"
 
 #include "actors/keep.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Look-ups ---- */
+
+enum { POOLED_TOGETHER = 64 }; /* rows that are looked up, then added */
 
 /* One that is being answered. Rows of spans whose records are acknowledged are sent
  * together; others wait for theirs. */
 struct answering {
     const struct mu__table_lookup *body;
     mu__pid from;
-    uint8_t *rows;
+    uint8_t *rows;   /* of all ids; or sums for all bags, */
+    uint8_t *pooled; /* of rows that are here at first */
     uint32_t row_bytes;
     uint32_t first; /* ids whose rows are to be sent together, */
     uint32_t end;   /* up to this one */
@@ -25,12 +30,23 @@ struct answering {
 static struct mu__table_rows rows_of(const struct answering *a, uint32_t first,
                                      uint32_t count)
 {
-    return (struct mu__table_rows){
-        .token = a->body->token,
-        .first = first,
-        .count = count,
-        .rows = {a->rows + (size_t)first * a->row_bytes, count * a->row_bytes},
-    };
+    struct mu__table_rows body = {
+        .token = a->body->token, .first = first, .count = count};
+
+    if (a->body->bags != 0)
+        body.rows = (struct mu__view){a->rows, a->body->bags * a->row_bytes};
+    else
+        body.rows = (struct mu__view){a->rows + (size_t)first * a->row_bytes,
+                                      count * a->row_bytes};
+    return body;
+}
+
+/* What comes next goes into an answer of its own. */
+static void begin_answer(struct answering *a)
+{
+    a->first = a->end;
+    if (a->body->bags != 0)
+        memset(a->rows, 0, (size_t)a->body->bags * a->row_bytes);
 }
 
 static void send_rows_together(struct mu__ctx *ctx, struct answering *a)
@@ -39,7 +55,7 @@ static void send_rows_together(struct mu__ctx *ctx, struct answering *a)
 
     if (a->end > a->first)
         mu__ps_send(ctx, a->from, MU__TABLE_ROWS, &body, sizeof body);
-    a->first = a->end;
+    begin_answer(a);
 }
 
 static void refuse_lookup(struct mu__ctx *ctx, const struct answering *a, uint32_t first,
@@ -79,21 +95,54 @@ static int check_span(const struct ps *ps, const struct partition *p,
     return 0;
 }
 
+static void pool_rows(struct answering *a, const struct mu__table *table, uint32_t first,
+                      uint32_t count)
+{
+    const uint8_t *ids = (const uint8_t *)a->body->ids.data + (size_t)first * 8;
+    const uint8_t *bags = (const uint8_t *)a->body->bag_of.data + (size_t)first * 4;
+    const uint8_t *weights = a->body->weights.size == 0
+                                 ? NULL
+                                 : (const uint8_t *)a->body->weights.data + first * 4;
+    float weight = 1;
+    uint32_t bag;
+
+    mu__table_lookup(table, ids, count, a->pooled);
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(&bag, bags + i * sizeof bag, sizeof bag);
+        if (weights != NULL)
+            memcpy(&weight, weights + i * sizeof weight, sizeof weight);
+        mu__pool_add(a->rows + (size_t)bag * a->row_bytes, a->pooled + i * a->row_bytes,
+                     weight, a->body->dim);
+    }
+}
+
+static void find_rows(struct answering *a, const struct mu__table *table, uint32_t count)
+{
+    const uint8_t *ids = (const uint8_t *)a->body->ids.data + a->end * sizeof(uint64_t);
+
+    if (a->body->bags == 0) {
+        mu__table_lookup(table, ids, count, a->rows + (size_t)a->end * a->row_bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i += POOLED_TOGETHER)
+        pool_rows(a, table, a->end + i,
+                  count - i < POOLED_TOGETHER ? count - i : POOLED_TOGETHER);
+}
+
 static void look_up_span(struct mu__ctx *ctx, struct partition *p, struct answering *a,
                          const struct mu__named_table *table, uint32_t count)
 {
-    const uint8_t *ids = (const uint8_t *)a->body->ids.data + a->end * sizeof(uint64_t);
     bool is_acked = mu__stream_acked(p) >= p->record;
     struct mu__table_rows alone = rows_of(a, a->end, count);
 
-    mu__table_lookup(&table->part, ids, count, a->rows + (size_t)a->end * a->row_bytes);
     if (!is_acked)
         send_rows_together(ctx, a);
+    find_rows(a, &table->part, count);
     a->end += count;
     if (is_acked)
         return;
     mu__ps_answer(ctx, p, a->from, MU__TABLE_ROWS, &alone, sizeof alone);
-    a->first = a->end;
+    begin_answer(a);
 }
 
 static void answer_span(struct mu__ctx *ctx, const struct ps *ps, struct answering *a,
@@ -112,7 +161,7 @@ static void answer_span(struct mu__ctx *ctx, const struct ps *ps, struct answeri
     if (rv != 0)
         refuse_lookup(ctx, a, a->end, span->count, rv, reason);
     a->end += span->count;
-    a->first = a->end;
+    begin_answer(a);
 }
 
 /* Ask for rows of spans from number `i` on, whose first id is `first`. Returns the number
@@ -155,6 +204,24 @@ static void answer_spans(struct mu__ctx *ctx, const struct ps *ps, struct answer
     send_rows_together(ctx, a);
 }
 
+/* Whether each id has a bag, and a weight, if any has. */
+static bool are_bags_right(const struct mu__table_lookup *body, uint64_t count)
+{
+    uint32_t bag;
+
+    if (body->bags == 0)
+        return true;
+    if (body->bag_of.size != count * sizeof bag ||
+        (body->weights.size != 0 && body->weights.size != count * sizeof(float)))
+        return false;
+    for (uint64_t i = 0; i < count; i++) {
+        memcpy(&bag, (const uint8_t *)body->bag_of.data + i * sizeof bag, sizeof bag);
+        if (bag >= body->bags)
+            return false;
+    }
+    return true;
+}
+
 /* The number of ids; -MU_EINVALID: the spans are not those of the ids, or their rows are
  * too many for one answer. */
 static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
@@ -170,10 +237,24 @@ static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
     }
     if (body->spans.size % MU__LOOKUP_SPAN_BYTES != 0 || count == 0 || body->dim == 0 ||
         count * sizeof(uint64_t) != body->ids.size ||
-        count * body->dim * sizeof(float) > MU__PIECE_BYTES_MAX)
+        (body->bags == 0 ? count : body->bags) * body->dim * sizeof(float) >
+            MU__PIECE_BYTES_MAX ||
+        !are_bags_right(body, count))
         return -MU_EINVALID;
     *ret_count = (uint32_t)count;
     return 0;
+}
+
+/* Memory for the rows, or for the sums, and the rows that are added to them. */
+static uint8_t *make_rows(struct answering *a, uint32_t count)
+{
+    size_t sums = (size_t)a->body->bags * a->row_bytes;
+    uint8_t *rows = sums == 0 ? malloc((size_t)count * a->row_bytes)
+                              : calloc(1, sums + (size_t)POOLED_TOGETHER * a->row_bytes);
+
+    if (rows != NULL)
+        a->pooled = rows + sums;
+    return rows;
 }
 
 void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -188,7 +269,7 @@ void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         return;
     }
     a.row_bytes = body->dim * (uint32_t)sizeof(float);
-    a.rows = malloc((size_t)count * a.row_bytes);
+    a.rows = make_rows(&a, count);
     if (a.rows == NULL) {
         refuse_lookup(ctx, &a, 0, count, -MU_ENOMEM, "the server is out of memory");
         return;

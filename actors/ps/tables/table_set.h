@@ -3,7 +3,7 @@
 #ifndef MU_ACTORS_PS_TABLES_TABLE_SET_H
 #define MU_ACTORS_PS_TABLES_TABLE_SET_H
 
-#include "actors/ps/tables/table_sweeps.h"
+#include "actors/ps/tables/policies/table_sweeps.h"
 #include "actors/ps/tables/table_writes.h"
 #include "runtime/base/list.h"
 

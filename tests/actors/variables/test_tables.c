@@ -234,6 +234,54 @@ TEST_ON(test_a_table_that_was_not_made, struct fixture *f, set_up_alone, tables_
     assert_int_equal(push(f, 10, 1), -MU_ENOTFOUND);
 }
 
+enum { BAGS = 2 };
+
+static const uint32_t *bags_of_ids(void)
+{
+    static uint32_t bags[IDS];
+
+    for (uint32_t i = 0; i < IDS; i++)
+        bags[i] = i % BAGS;
+    return bags;
+}
+
+static void begin_sums(struct fixture *f, struct rows *rows)
+{
+    uint64_t ids[IDS];
+
+    for (uint32_t i = 0; i < IDS; i++)
+        ids[i] = id_of(i);
+    assert_int_equal(mu__ids_sort(ids, IDS, &rows->sorted), 0);
+    rows->request = (struct table_request){
+        .call = {.table = mu__table_id(mu__view_str("emb")),
+                 .dim = DIM,
+                 .ids = &rows->sorted,
+                 .bags = {.count = BAGS, .bag_of = bags_of_ids()}}};
+    begin_request(f, &rows->request, MU__TABLE_LOOKUP_CALL, VAR_NEVER);
+}
+
+/* Each row is counted once, however often a server is lost in the middle. */
+TEST_ON(test_sums_count_each_row_once, struct fixture *f, set_up_copies, tables_tear_down)
+{
+    float sums[BAGS * DIM];
+    struct rows rows;
+
+    open_all(f);
+    assert_int_equal(push(f, IDS, 9), 0);
+    for (int events = 0; events < 60; events += 3) {
+        begin_sums(f, &rows);
+        for (int i = 0; i < events; i++)
+            (void)net_step(&f->net);
+        net_crash(f->servers[events % SERVERS]);
+        assert_int_equal(end_lookup(f, &rows), 0);
+        mu__bag_sums_take(&rows.request.call.bags, DIM, sums);
+        for (int i = 0; i < BAGS * DIM; i++)
+            assert_int_equal((int)sums[i], IDS / BAGS);
+        net_start(f->servers[events % SERVERS]);
+        net_run_for(&f->net, 3000);
+    }
+}
+
 /* The primaries crash with requests under way: these go to the backups, and count
  * once. */
 TEST_ON(test_a_server_is_lost_in_the_middle, struct fixture *f, set_up_copies,

@@ -527,6 +527,8 @@ static void fill_options(struct nodes *nodes)
     env.variable_spec =
         (mu_variable_spec){.name = "v", .dtype = MU_F32, .rank = 1, .dims = dims};
     env.table_spec = (mu_table_spec){.name = "t", .dim = 1};
+    env.table_bags =
+        (mu_table_bags){.ids = env.zeros, .count = 1, .offsets = env.zeros, .bags = 1};
     env.names[0] = "v";
 }
 

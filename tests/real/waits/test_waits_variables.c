@@ -226,6 +226,30 @@ static int expire_rows(struct waits_env *env, int64_t timeout_ms, mu_error *erro
     return mu_table_expire(env->table, 5, timeout_ms, error);
 }
 
+static int look_up_tables(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    float row[4];
+    const mu_table_ids lookup = {env->table, &id, 1, row};
+
+    return mu_tables_lookup(&lookup, 1, timeout_ms, error);
+}
+
+static const uint64_t at_first = 0;
+static const mu_table_bags bag = {
+    .ids = &id, .count = 1, .offsets = &at_first, .bags = 1};
+
+static int look_up_bags(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    float row[4];
+
+    return mu_table_lookup_bags(env->table, &bag, row, timeout_ms, error);
+}
+
+static int push_bags(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    return mu_table_apply_bags(env->table, &bag, ones, NULL, timeout_ms, error);
+}
+
 static int delete_row(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_table_delete(env->table, &id, 1, timeout_ms, error);
@@ -316,9 +340,12 @@ static const struct waits_row rows[] = {
      {WAITS_OK, AWAY, AWAY, AWAY},
      0},
     {"mu_table_lookup", look_up, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_tables_lookup", look_up_tables, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_lookup_bags", look_up_bags, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply", push, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply_at", push_at, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_expire", expire_rows, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_apply_bags", push_bags, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_delete", delete_row, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_insert", insert_row, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_get_stats", get_table_stats, open_table, LIMITED, UNLIMITED, 0},

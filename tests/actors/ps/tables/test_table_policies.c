@@ -1,6 +1,6 @@
 /* Which ids get rows and which rows stay, in one partition's part of a table. Each row of
  * a list is a story: what is pushed when, and what is there at its end. */
-#include "actors/ps/tables/table_sweeps.h"
+#include "actors/ps/tables/policies/table_sweeps.h"
 #include "tests/support/test.h"
 
 enum { STEPS = 24, IDS_SEEN = 8 };

@@ -318,6 +318,70 @@ TEST_ON(test_lookups_that_are_refused, struct fixture *f, set_up, tear_down)
     }
 }
 
+/* Two ids, whose rows are added. */
+static struct mu__table_lookup sums_of(struct fixture *f, uint8_t *spans)
+{
+    static const uint64_t ids[2] = {1, 2};
+    static const uint32_t bags[2] = {1, 1};
+    static const float weights[2] = {2, -1};
+
+    (void)mu__lookup_spans_put(spans,
+                               &(struct mu__lookup_span){PARTITION, 2, f->generation});
+    return (struct mu__table_lookup){
+        .token = ++f->token,
+        .table = emb_id(),
+        .dim = DIM,
+        .ids = {(const uint8_t *)ids, sizeof ids},
+        .spans = {spans, MU__LOOKUP_SPAN_BYTES},
+        .bags = 2,
+        .bag_of = {(const uint8_t *)bags, sizeof bags},
+        .weights = {(const uint8_t *)weights, sizeof weights}};
+}
+
+static const struct answer *ask_for_sums(struct fixture *f,
+                                         const struct mu__table_lookup *body)
+{
+    say(f->client, MU__VARIABLES, f->servers[0], MU__TABLE_LOOKUP, body);
+    net_settle(&f->net);
+    return need_answer(f, body->token);
+}
+
+TEST_ON(test_sums_of_rows, struct fixture *f, set_up, tear_down)
+{
+    const float expected[4] = {0, 0, 2 * 9 - 7, 2 * 9 - 7};
+    uint8_t spans[MU__LOOKUP_SPAN_BYTES];
+    struct mu__table_lookup body;
+
+    begin_table(f);
+    (void)push(f, f->servers[0], 1, 1);
+    (void)push(f, f->servers[0], 2, 2);
+    body = sums_of(f, spans);
+    assert_int_equal(ask_for_sums(f, &body)->size, sizeof expected);
+    assert_memory_equal(need_answer(f, body.token)->data, expected, sizeof expected);
+}
+
+TEST_ON(test_sums_that_are_refused, struct fixture *f, set_up, tear_down)
+{
+    uint8_t spans[MU__LOOKUP_SPAN_BYTES];
+    struct mu__table_lookup body;
+
+    begin_table(f);
+    body = sums_of(f, spans);
+    body.bags = 1; /* of bag 1 there is an id */
+    assert_int_equal(ask_for_sums(f, &body)->code, MU_EINVALID);
+    body = sums_of(f, spans);
+    body.bags = MU__PIECE_BYTES_MAX / 4;
+    assert_int_equal(ask_for_sums(f, &body)->code, MU_EINVALID);
+    body = sums_of(f, spans);
+    body.bag_of.size -= 4;
+    assert_int_equal(ask_for_sums(f, &body)->code, MU_EINVALID);
+    body = sums_of(f, spans);
+    body.weights.size -= 4;
+    assert_int_equal(ask_for_sums(f, &body)->code, MU_EINVALID);
+    body = sums_of(f, spans);
+    assert_int_equal(ask_for_sums(f, &body)->code, 0);
+}
+
 /* Numbers of runs are not for programs. */
 TEST_ON(test_an_own_write_has_its_own_number, struct fixture *f, set_up, tear_down)
 {

@@ -1,4 +1,4 @@
-#include "actors/ps/tables/table_sweeps.h"
+#include "actors/ps/tables/policies/table_sweeps.h"
 
 /* ---- Scores ---- */
 

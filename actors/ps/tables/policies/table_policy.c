@@ -1,4 +1,4 @@
-#include "actors/ps/tables/table_policy.h"
+#include "actors/ps/tables/policies/table_policy.h"
 
 #include "actors/partitions.h"
 

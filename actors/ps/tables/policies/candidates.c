@@ -1,4 +1,4 @@
-#include "actors/ps/tables/candidates.h"
+#include "actors/ps/tables/policies/candidates.h"
 
 #include "actors/partitions.h"
 

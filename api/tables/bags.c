@@ -1,0 +1,221 @@
+/* Rows of bags of ids: the servers add rows, and what the sums are divided by is computed
+ * here; gradients of bags become those of their ids here. */
+#include "api/internal.h"
+#include "api/tables/table_lookups.h"
+
+#include "node/deadline.h"
+#include "runtime/message/arguments.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SUMS_BYTES = 256 << 10, /* of the bags that are looked up together, */
+    TOGETHER_IDS = 1 << 20  /* and their ids, unless one bag has more */
+};
+
+/* ---- Bags ---- */
+
+static int check_bags(const mu_table_bags *bags, mu_error *ret_error)
+{
+    if (bags->combiner < MU_TABLE_SUM || bags->combiner > MU_TABLE_SQRTN)
+        return mu_error_set(ret_error, -MU_EINVALID, "combiner %d: expected 0 to %d",
+                            bags->combiner, MU_TABLE_SQRTN);
+    if (bags->count > INT32_MAX || bags->bags > INT32_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%zu ids in %zu bags: expected at most 2^31", bags->count,
+                            bags->bags);
+    if ((bags->count > 0 && bags->ids == NULL) ||
+        (bags->bags > 0 && bags->offsets == NULL))
+        return mu_error_set(ret_error, -MU_EINVALID, "bags without ids or offsets");
+    if (bags->bags == 0 ? bags->count > 0 : bags->offsets[0] != 0)
+        return mu_error_set(ret_error, -MU_EINVALID, "ids before the first bag");
+    for (size_t i = 0; i < bags->bags; i++)
+        if (bags->offsets[i] > (i + 1 < bags->bags ? bags->offsets[i + 1] : bags->count))
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "offset %" PRIu64 " of bag %zu is behind the next one",
+                                bags->offsets[i], i);
+    return 0;
+}
+
+static size_t end_of_bag(const mu_table_bags *bags, size_t bag)
+{
+    return bag + 1 < bags->bags ? (size_t)bags->offsets[bag + 1] : bags->count;
+}
+
+/* What a bag's sum is multiplied by. */
+static float scale_of(const mu_table_bags *bags, size_t bag)
+{
+    double sum = 0;
+
+    if (bags->combiner == MU_TABLE_SUM)
+        return 1;
+    for (size_t i = (size_t)bags->offsets[bag]; i < end_of_bag(bags, bag); i++) {
+        double weight = bags->weights == NULL ? 1 : (double)bags->weights[i];
+
+        sum += bags->combiner == MU_TABLE_MEAN ? weight : weight * weight;
+    }
+    if (bags->combiner == MU_TABLE_SQRTN)
+        sum = sqrt(sum);
+    return sum < 0 || sum > 0 ? (float)(1 / sum) : 0;
+}
+
+/* ---- Look-ups ---- */
+
+static void scale_rows(const mu_table_bags *bags, size_t first, size_t end, unsigned dim,
+                       float *rows)
+{
+    for (size_t bag = first; bag < end && bags->combiner != MU_TABLE_SUM; bag++) {
+        float scale = scale_of(bags, bag);
+
+        for (unsigned i = 0; i < dim; i++)
+            rows[bag * dim + i] *= scale;
+    }
+}
+
+/* The bags from `first` on that are looked up together. */
+static size_t end_of_some_bags(const mu_table_bags *bags, size_t first, unsigned dim)
+{
+    size_t most = SUMS_BYTES / (dim * sizeof(float));
+    size_t end = first + 1;
+
+    while (end < bags->bags && end - first < most &&
+           end_of_bag(bags, end) - bags->offsets[first] <= TOGETHER_IDS)
+        end++;
+    return end;
+}
+
+static uint32_t *list_bags(const mu_table_bags *bags, size_t first, size_t end)
+{
+    size_t ids = end_of_bag(bags, end - 1) - (size_t)bags->offsets[first];
+    uint32_t *bag_of = malloc((ids + 1) * sizeof *bag_of);
+    size_t at = 0;
+
+    for (size_t bag = first; bag < end && bag_of != NULL; bag++)
+        for (size_t i = (size_t)bags->offsets[bag]; i < end_of_bag(bags, bag); i++)
+            bag_of[at++] = (uint32_t)(bag - first);
+    return bag_of;
+}
+
+static int look_up_sums(mu_table *table, const mu_table_bags *bags, size_t first,
+                        size_t end, float *rows, int64_t timeout_ms, mu_error *ret_error)
+{
+    struct mu__table_call call = mu__table_lookup_call(table, timeout_ms);
+    size_t from = (size_t)bags->offsets[first];
+    uint32_t *bag_of = list_bags(bags, first, end);
+    struct mu__sorted_ids sorted;
+    int rv = bag_of == NULL
+                 ? -MU_ENOMEM
+                 : mu__ids_sort(bags->ids + from,
+                                (uint32_t)(end_of_bag(bags, end - 1) - from), &sorted);
+
+    if (rv != 0) {
+        free(bag_of);
+        return mu_error_set(ret_error, rv, "table %s: out of memory", call.name);
+    }
+    call.ids = &sorted;
+    call.bags.count = (uint32_t)(end - first);
+    call.bags.bag_of = bag_of;
+    call.bags.weights = bags->weights == NULL ? NULL : bags->weights + from;
+    rv = mu__table_look_up(table, &call, ret_error);
+    if (rv == 0)
+        mu__bag_sums_take(&call.bags, call.dim, rows);
+    mu__bag_sums_drop(&call.bags);
+    mu__sorted_ids_done(&sorted);
+    free(bag_of);
+    return rv;
+}
+
+int mu_table_lookup_bags(mu_table *table, const mu_table_bags *bags, float *rows,
+                         int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, table, bags, rows);
+
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
+    unsigned dim = mu_table_dim(table);
+    size_t end;
+    int rv = check_bags(bags, ret_error);
+
+    for (size_t first = 0; first < bags->bags && rv == 0; first = end) {
+        float *to = rows + first * dim;
+
+        end = end_of_some_bags(bags, first, dim);
+        if (end_of_bag(bags, end - 1) == bags->offsets[first])
+            memset(to, 0, (end - first) * dim * sizeof *to);
+        else
+            rv = look_up_sums(table, bags, first, end, to,
+                              mu__deadline_left_ms(deadline_ns), ret_error);
+        if (rv == 0)
+            scale_rows(bags, first, end, dim, rows);
+    }
+    return rv;
+}
+
+/* ---- Pushes ---- */
+
+/* The gradient of each id, which is the caller's to free; NULL: out of memory. */
+static float *spread_gradients(const mu_table_bags *bags, unsigned dim,
+                               const float *gradients)
+{
+    float *spread = malloc((bags->count * dim + 1) * sizeof *spread);
+
+    for (size_t bag = 0; bag < bags->bags && spread != NULL; bag++) {
+        float scale = scale_of(bags, bag);
+
+        for (size_t i = (size_t)bags->offsets[bag]; i < end_of_bag(bags, bag); i++) {
+            float factor = bags->weights == NULL ? scale : scale * bags->weights[i];
+
+            for (unsigned k = 0; k < dim; k++)
+                spread[i * dim + k] = factor * gradients[bag * dim + k];
+        }
+    }
+    return spread;
+}
+
+int mu_table_apply_bags(mu_table *table, const mu_table_bags *bags,
+                        const float *gradients, const mu_optimizer *optimizer,
+                        int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, table, bags, gradients);
+
+    int rv = check_bags(bags, ret_error);
+    float *spread;
+
+    if (rv != 0 || bags->count == 0)
+        return rv;
+    spread = spread_gradients(bags, mu_table_dim(table), gradients);
+    if (spread == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "gradients of %zu ids: out of memory",
+                            bags->count);
+    rv = mu_table_apply(table, bags->ids, spread, bags->count, optimizer, timeout_ms,
+                        ret_error);
+    free(spread);
+    return rv;
+}
+
+int mu_run_table_apply_bags(mu_run *run, mu_table *table, const mu_table_bags *bags,
+                            const float *gradients, const mu_optimizer *optimizer)
+{
+    MU__REQUIRE(NULL, run);
+
+    mu_error error;
+    float *spread;
+    int rv;
+
+    if (table == NULL || bags == NULL || gradients == NULL)
+        return mu_run_fail(run, -MU_EINVALID, "a push without table, bags or gradients");
+    rv = check_bags(bags, &error);
+    if (rv != 0)
+        return mu_run_fail(run, rv, "%s", error.message);
+    if (bags->count == 0)
+        return 0;
+    spread = spread_gradients(bags, mu_table_dim(table), gradients);
+    if (spread == NULL)
+        return mu_run_fail(run, -MU_ENOMEM, "gradients of %zu ids: out of memory",
+                           bags->count);
+    rv = mu_run_table_apply(run, table, bags->ids, spread, bags->count, optimizer);
+    free(spread);
+    return rv;
+}
