@@ -24,7 +24,8 @@ HANDLES = {
 }
 FILLED = {
     "mu_barrier_options", "mu_checkpoint_options", "mu_closure_options",
-    "mu_dataset_options", "mu_distribute_options", "mu_initializer", "mu_kv_request",
+    "mu_dataset_options", "mu_distribute_options", "mu_gradient", "mu_initializer",
+    "mu_kv_request",
     "mu_kv_transaction",
     "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolution",
     "mu_resolver_kind", "mu_rows",

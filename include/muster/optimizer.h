@@ -113,6 +113,27 @@ typedef struct mu_optimizer {
  */
 MU_EXPORT mu_optimizer mu_optimizer_make(int kind, double rate);
 
+/* ---- Clipping, where gradients were computed ---- */
+
+/* A gradient: `count` elements of a dtype of floats. */
+typedef struct mu_gradient {
+    int dtype;
+    void *data; /* changed in place */
+    size_t count;
+} mu_gradient;
+
+enum mu_clip {
+    MU_CLIP_VALUE = 1,      /* each element to -limit and limit */
+    MU_CLIP_NORM = 2,       /* each gradient to that norm at most */
+    MU_CLIP_GLOBAL_NORM = 3 /* all together to that norm at most */
+};
+
+/* Clip all gradients of a step. A norm that is not finite makes NaN of them, which the
+ * servers refuse. -MU_EINVALID: no such clipping, a limit that is not above 0, no floats;
+ * nothing has changed. Any thread. */
+MU_EXPORT int mu_clip_gradients(const mu_gradient *gradients, size_t count, int by,
+                                double limit, mu_error *ret_error);
+
 /* By name, as above: "adam". -MU_ENOTFOUND, NULL: there is none. */
 MU_EXPORT int mu_optimizer_find(const char *name);
 MU_EXPORT const char *mu_optimizer_name(int kind);

@@ -231,6 +231,7 @@ class BaseVariable:
     def close(self) -> None: ...
 
 class BaseTable:
+    name: str
     def __init__(self, node: Node, name: str, dim: int,
                  initializer: Tuple[int, int, float, float], optimizer: Any,
                  flags: int, timeout: Optional[float] = None,

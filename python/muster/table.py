@@ -143,6 +143,11 @@ class Table(_muster.BaseTable):
             self.optimizer if optimizer is None else optimizer, gradients, step)
         self._push(_ids_of(ids), gradients, rule, timeout, time)
 
+    def _apply_rule(self, ids: Any, gradients: Any, rule: Any,
+                    timeout: Optional[float]) -> None:
+        """An optimizer's; rows count their steps themselves."""
+        self._push(_ids_of(ids), gradients, dict(rule, step=0), timeout)
+
     def delete(self, ids: Any, timeout: Optional[float] = None) -> None:
         """Delete rows: their ids are as if never pushed to."""
         self._push(_ids_of(ids), None, None, timeout)

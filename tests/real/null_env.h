@@ -42,6 +42,7 @@ struct null_env {
     mu_closure_options closure_options;
     mu_dataset_options dataset_options;
     mu_distribute_options distribute_options;
+    mu_gradient gradient;
     mu_initializer initializer;
     mu_kv_request kv_request;
     mu_kv_transaction kv_transaction;

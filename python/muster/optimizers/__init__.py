@@ -28,6 +28,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, ca
 
 from .. import _muster
 from .._variable.arrays import array_of
+from .._variable.rows import IndexedSlices
 from ..errors import FailedPreconditionError
 from . import schedules
 
@@ -147,6 +148,8 @@ class Optimizer:
                         step: Optional[int] = None,
                         timeout: Optional[float] = None) -> int:
         """Apply a gradient to each variable; a pair whose gradient is None is left out.
+        That of a Table is IndexedSlices(values, ids); of a variable, IndexedSlices are
+        zeros but for these rows.
 
         step: the number of updates before this one, for schedules and for rules that
         look at it; by default how often this object was called, and the servers count
@@ -154,7 +157,7 @@ class Optimizer:
         Returns the number of updates after this one.
         """
         pairs = list(grads_and_vars)
-        present = [(array_of(g), v) for g, v in pairs if g is not None]
+        present = [(*_parts_of(g, v), v) for g, v in pairs if g is not None]
         if not present:
             raise ValueError("no variable has a gradient")
         if len(present) < len(pairs):
@@ -162,10 +165,12 @@ class Optimizer:
             warnings.warn(f"no gradient for {', '.join(left_out)}", stacklevel=2)
         rule = self.rule(step)
         run = _current_run()
-        gradients = self._clipped([g for g, _ in present])
-        for gradient, (_, variable) in zip(gradients, present):
+        gradients = self._clipped([g for g, _, _ in present])
+        for gradient, (_, ids, variable) in zip(gradients, present):
             own = rule if self._decays(variable) else dict(rule, weight_decay=0.0)
-            if run is None:
+            if ids is not None:
+                variable._apply_rule(ids, gradient, own, timeout)
+            elif run is None:
                 variable.apply_gradient(gradient, own, timeout=timeout)
             else:
                 run.apply_gradient(variable, gradient, own)
@@ -179,6 +184,24 @@ class Optimizer:
 
     def __repr__(self) -> str:
         return f"<muster.optimizers.{type(self).__name__} {self.rule()}>"
+
+
+def _parts_of(gradient: Any, variable: Any) -> Tuple[Any, Any]:
+    """A gradient as an array, and the ids of one of a table."""
+    import numpy as np
+
+    is_sparse = isinstance(gradient, IndexedSlices)
+    if isinstance(variable, _muster.BaseTable):
+        if not is_sparse:
+            raise TypeError(f"table {variable.name!r}: its gradient is a muster."
+                            "IndexedSlices(values, ids), got a "
+                            f"{type(gradient).__name__}")
+        return array_of(gradient.values), gradient.indices
+    if not is_sparse:
+        return array_of(gradient), None
+    whole = np.zeros(variable.shape, variable.dtype)
+    np.add.at(whole, array_of(gradient.indices), array_of(gradient.values))
+    return whole, None
 
 
 def _norm(gradients: Sequence[Any]) -> float:

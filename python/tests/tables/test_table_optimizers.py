@@ -75,6 +75,22 @@ def test_pushes_are_clipped(shared_cluster, name, clip, expected):
     assert np.allclose(table.lookup([1]), expected)
 
 
+def test_a_table_among_variables(shared_cluster, name):
+    """As optimizer.apply_gradients(zip(gradients, variables)) of Keras."""
+    table = muster.Table(name, dim=2, optimizer=0.5, node=shared_cluster)
+    variable = muster.Variable(np.zeros((3, 2)), name=name, node=shared_cluster)
+    dense = muster.Variable(np.zeros(2), name=name + "/dense", node=shared_cluster)
+    sparse = muster.IndexedSlices([[3.0, 0.0], [0.0, 4.0]], [2, 2])
+    sgd = optimizers.SGD(1.0, global_clipnorm=np.sqrt(75) / 2)
+    sgd.apply_gradients(zip([sparse, sparse, np.array([5.0, 0.0])],
+                            [table, variable, dense]))
+    assert np.allclose(table.lookup([2, 0]), [[-1.5, -2], [0, 0]])
+    assert np.allclose(variable.read(), [[0, 0], [0, 0], [-1.5, -2]])
+    assert np.allclose(dense.read(), [-2.5, 0])
+    with pytest.raises(TypeError, match="its gradient is a muster.IndexedSlices"):
+        sgd.apply_gradients([(np.ones(2), table)])
+
+
 # ---- in functions ----
 
 def push(table, step):

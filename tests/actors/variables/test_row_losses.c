@@ -19,6 +19,18 @@ struct story {
     struct mu__rows rows;
 };
 
+static float result_of(int operation, float x, float written)
+{
+    switch (operation) {
+    case MU__VARIABLE_SCATTER_ADD:
+        return x + written;
+    case MU__VARIABLE_SCATTER_MUL:
+        return x * written;
+    default:
+        return written;
+    }
+}
+
 static void begin_story(struct story *s, int operation)
 {
     static int64_t numbers[LISTED];
@@ -41,7 +53,7 @@ static void begin_story(struct story *s, int operation)
     for (int i = 0; i < LISTED * COLUMNS; i++) {
         float *to = &s->expected[numbers[i / COLUMNS] * COLUMNS + i % COLUMNS];
 
-        *to = operation == MU__VARIABLE_SCATTER_ADD ? *to + s->written[i] : s->written[i];
+        *to = result_of(operation, *to, s->written[i]);
     }
 }
 
@@ -85,7 +97,7 @@ static bool check_loss(const struct story *s, int operation, int events)
 }
 
 static const int operations[] = {MU__VARIABLE_SCATTER_ADD, MU__VARIABLE_SCATTER_UPDATE,
-                                 MU__VARIABLE_ROWS_ADD};
+                                 MU__VARIABLE_ROWS_ADD, MU__VARIABLE_SCATTER_MUL};
 
 TEST(test_rows_are_written_once)
 {

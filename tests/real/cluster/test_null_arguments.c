@@ -511,6 +511,7 @@ static void fill_options(struct nodes *nodes)
         (mu_kv_request){.operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 50};
     env.kv_transaction = (mu_kv_transaction){.changes = &change, .changes_count = 1};
     nodes_options(nodes, "client", 0, &env.node_options);
+    env.gradient = (mu_gradient){.dtype = MU_F32};
     env.initializer = (mu_initializer){.kind = MU_INITIALIZER_CONSTANT};
     env.optimizer = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
     env.resolver_kind = (mu_resolver_kind){.name = "none"};
