@@ -466,8 +466,8 @@ int mu_table_expire(mu_table *table, uint64_t before, int64_t timeout_ms,
 
     if (rv != 0)
         return mu_error_set(ret_error, rv, "table %s: %s", table->name, error.message);
-    return mu__table_send(table, &call,
-                       add_expire(&call.run.effects, table, (uint32_t)before), ret_error);
+    return mu__table_send(
+        table, &call, add_expire(&call.run.effects, table, (uint32_t)before), ret_error);
 }
 
 int mu_table_delete(mu_table *table, const uint64_t *ids, size_t count,

@@ -5,7 +5,7 @@
  * sent. From the first message on it gets the records too, and applies them to what it
  * has: what they do to bytes that are not filled yet is overwritten by the pieces. So
  * after the last piece it holds what the primary held then. */
-#include "actors/ps/stream.h"
+#include "actors/ps/tables/tables.h"
 
 #include "actors/keep.h"
 #include "actors/ps/windows.h"

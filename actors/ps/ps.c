@@ -3,7 +3,7 @@
  * replica (stream.c). server.h says what the other files of the actor are. */
 #include "actors/ps/rows/rows.h"
 #include "actors/ps/store_snapshots.h"
-#include "actors/ps/stream.h"
+#include "actors/ps/tables/tables.h"
 
 #include "actors/keep.h"
 #include "actors/variables/effects.h"

@@ -136,7 +136,6 @@ struct ps_node {
     uint64_t incarnation;
 };
 
-/* What a chief has said. */
 struct ps_orders {
     bool strict;   /* partitions without a backup take no writes */
     bool draining; /* this server gives away all that it has */

@@ -184,47 +184,15 @@ enum { SNAPSHOT_IDLE_MS = 300000 };
 
 void mu__snapshots_tick(struct mu__ctx *ctx, struct ps *ps);
 
+/* A mutation: WINDOWS_PUT. */
+void mu__snapshot_apply_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                                const struct mu__msg *msg, mu__pid from);
+
 /* ---- rows/row_answers.c ---- */
 
 /* Answer a VAR_READ of rows by number. */
 void mu__rows_answer(struct mu__ctx *ctx, struct partition *p, const struct mu__msg *msg);
 
-/* ---- tables/frame_writes.c ---- */
-
-/* Apply a message as record p->record, here and in the journal; others have it. */
-void mu__ps_run(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                const struct mutation *mutation, const struct mu__msg *msg);
-
-void mu__ps_on_effect_writes(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-/* ---- table_requests.c ---- */
-
-void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-/* The tables of a partition, as a part of what a learner is filled with; then rows, piece
- * by piece. False of the latter: there are no more. */
-bool mu__ps_put_tables(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                       mu__fill_put_fn put);
-bool mu__ps_next_rows(const struct partition *p, struct mu__table_cursor *cursor,
-                      struct mu__fill_rows *ret_body);
-int mu__ps_take_fill_table(struct partition *p, const struct mu__fill_table *body,
-                           mu_error *ret_error);
-int mu__ps_take_fill_rows(struct partition *p, const struct mu__fill_rows *body,
-                          mu_error *ret_error);
-
-/* ---- sweep_records.c ---- */
-
-/* The primary writes records of the sweeps that policies of tables ask for; of those for
- * which none can be written now, after a later push. */
-void mu__ps_sweep_tables(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
-
-/* A mutation: TABLE_SWEEP. */
-void mu__ps_apply_table_sweep(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                              const struct mu__msg *msg, mu__pid from);
-
-/* A mutation: WINDOWS_PUT. */
-void mu__snapshot_apply_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                                const struct mu__msg *msg, mu__pid from);
 /* ---- clock_requests.c ---- */
 
 /* The tokens of the actor's timers. */

@@ -2,6 +2,7 @@
  * gets it, and what comes meanwhile. */
 #include "actors/ps/journal/ps_journal.h"
 #include "actors/ps/journal/store_walk.h"
+#include "actors/ps/tables/tables.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * Each is a request, or a record, of its partition alone, as if it had come in a message
  * of its own. Only the records of those that need not wait are sent together, to each
  * server in one message; then all of these are applied. The others take the usual way. */
-#include "actors/ps/stream.h"
+#include "actors/ps/tables/tables.h"
 
 #include "actors/ps/tables/table_ahead.h"
 #include "actors/ps/tables/write_frame.h"

@@ -32,8 +32,8 @@ static int check_written_rows(struct mu__named_table *table, uint32_t each,
                             " bytes each",
                             rows.size, table->name, each);
     for (uint32_t at = 0; rv == 0 && at < rows.size; at += each)
-        rv = mu__table_reserve_row(&table->part,
-                                   written_id((const uint8_t *)rows.data + at), ret_error);
+        rv = mu__table_reserve_row(
+            &table->part, written_id((const uint8_t *)rows.data + at), ret_error);
     return rv;
 }
 

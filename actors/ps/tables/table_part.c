@@ -621,8 +621,8 @@ static void prepare_step(struct rule_at_step *rule, uint32_t pushes)
     rule->at = mu__rule_prepare(rule->rule, MU_F32, pushes);
 }
 
-static void run_rule(const struct mu__table *table, unsigned char *row, float *values,
-                     const void *gradient, const struct mu__rule_at *at)
+static void run_row_rule(const struct mu__table *table, unsigned char *row, float *values,
+                         const void *gradient, const struct mu__rule_at *at)
 {
     void *slots[MU__RULE_SLOTS_MAX];
 
@@ -640,7 +640,7 @@ static void run_narrow(const struct mu__table *table, unsigned char *row,
     float wide[MU__TABLE_DIM_MAX];
 
     mu__narrow_row_widen(form->dtype, row + MU__TABLE_ROW_HEAD, form->dim, wide);
-    run_rule(table, row, wide, gradient, at);
+    run_row_rule(table, row, wide, gradient, at);
     mu__narrow_row_draw(form->dtype, wide, form->dim, &chance, row + MU__TABLE_ROW_HEAD);
 }
 
@@ -653,7 +653,7 @@ static uint64_t push_row(struct mu__table *table, uint64_t id, const void *gradi
         return 0;
     prepare_step(rule, count_push(table, row, rule->time));
     if (table->form.dtype == 0)
-        run_rule(table, row, floats_of(row), gradient, &rule->at);
+        run_row_rule(table, row, floats_of(row), gradient, &rule->at);
     else
         run_narrow(table, row, gradient, &rule->at);
     return sample_row(table, row);

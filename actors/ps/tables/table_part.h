@@ -14,8 +14,8 @@
 
 #include "actors/messages/limits.h"
 #include "actors/ps/rules/rules.h"
-#include "actors/ps/tables/policies/candidates.h"
 #include "actors/ps/tables/initial_row.h"
+#include "actors/ps/tables/policies/candidates.h"
 #include "actors/ps/tables/policies/table_policy.h"
 #include "runtime/base/list.h"
 

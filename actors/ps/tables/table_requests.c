@@ -1,5 +1,5 @@
 /* Look-ups of rows, and tables in what a learner or a journal gets. */
-#include "actors/ps/stream.h"
+#include "actors/ps/tables/tables.h"
 
 #include "actors/ps/tables/lookup_spans.h"
 #include "actors/ps/tables/pooling.h"

@@ -32,10 +32,8 @@ static mu_table *open_emb(void)
 {
     const mu_optimizer optimizer = mu_optimizer_make(f.kind, 0.1);
     const mu_initializer initial = {MU_INITIALIZER_UNIFORM, 7, -1, 1};
-    const mu_table_spec spec = {.name = "emb",
-                                .dim = DIM,
-                                .initializer = &initial,
-                                .optimizer = &optimizer};
+    const mu_table_spec spec = {
+        .name = "emb", .dim = DIM, .initializer = &initial, .optimizer = &optimizer};
     mu_table *table = NULL;
     mu_error error = {.message = ""};
 

@@ -18,10 +18,8 @@ static int set_up(void **state)
     static struct fixture f;
     const mu_optimizer optimizer = mu_optimizer_make(MU_OPTIMIZER_ADAGRAD, 0.5);
     const mu_initializer initial = {MU_INITIALIZER_CONSTANT, 0, 2, 0};
-    const mu_table_spec spec = {.name = "emb",
-                                .dim = DIM,
-                                .initializer = &initial,
-                                .optimizer = &optimizer};
+    const mu_table_spec spec = {
+        .name = "emb", .dim = DIM, .initializer = &initial, .optimizer = &optimizer};
     mu_error error = {.message = ""};
 
     nodes_init(&f.nodes, 0, 2);

@@ -1,5 +1,5 @@
 /* Sweeps that the policies of tables ask for, as records. */
-#include "actors/ps/stream.h"
+#include "actors/ps/tables/tables.h"
 
 #include "actors/ps/tables/table_set.h"
 

@@ -236,8 +236,7 @@ TEST_ON(test_a_copy_has_no_deleted_row, struct fixture *f, set_set_up, set_tear_
         assert_true(mu__table_delete(part, id));
     }
     while (mu__tables_next_piece(&f->set, &cursor, &piece))
-        for (uint32_t at = 0;
-             piece.kind == MU__PIECE_ROWS && at < piece.bytes.size;
+        for (uint32_t at = 0; piece.kind == MU__PIECE_ROWS && at < piece.bytes.size;
              at += part->row_bytes) {
             memcpy(&id, (const uint8_t *)piece.bytes.data + at, sizeof id);
             assert_true(has_row(part, id));
