@@ -44,7 +44,6 @@ int counter_open_table(mu_node *node, unsigned flags, mu_error *ret_error,
     const mu_table_spec spec = {
         .name = "clicks",
         .dim = 1,
-        .initializer = MU_TABLE_ZEROS,
         .optimizer = &descent,
         .flags = flags,
     };

@@ -132,13 +132,11 @@ static uint64_t sum_of_rows(const struct ps *ps)
     const struct partition *p = ps->partitions[PARTITION];
     struct mu__table_cursor cursor = {.table = 0};
     uint64_t sum = p == NULL ? 0 : p->record;
-    struct mu__view rows;
-    uint64_t table;
+    struct mu__table_piece piece;
 
-    while (p != NULL &&
-           mu__tables_next_rows(mu__store_tables(p->store), &cursor, &table, &rows))
-        for (uint32_t i = 0; i < rows.size; i++)
-            sum = (sum ^ ((const uint8_t *)rows.data)[i]) * UINT64_C(0x100000001b3);
+    while (p != NULL && mu__tables_next_piece(mu__store_tables(p->store), &cursor, &piece))
+        for (uint32_t i = 0; i < piece.bytes.size; i++)
+            sum = (sum ^ ((const uint8_t *)piece.bytes.data)[i]) * UINT64_C(0x100000001b3);
     return sum;
 }
 
