@@ -359,18 +359,13 @@ static void put_unknown_row(const struct mu__table *table, uint64_t id,
                             unsigned char *row)
 {
     const struct mu__table_form *form = &table->form;
-    uint16_t narrow[MU__TABLE_DIM_MAX];
-    float wide[MU__TABLE_DIM_MAX];
 
-    if (form->policy.unknown_zeros) {
+    if (form->policy.unknown_zeros)
         memset(row, 0, form->dim * sizeof(float));
-    } else if (form->dtype == 0) {
+    else
         mu__initial_row(&form->initial, id, form->dim, row);
-    } else {
-        mu__initial_row(&form->initial, id, form->dim, wide);
-        mu__narrow_row_round(form->dtype, wide, form->dim, narrow);
-        mu__narrow_row_widen(form->dtype, narrow, form->dim, row);
-    }
+    if (form->dtype != 0)
+        mu__narrow_row_snap(form->dtype, row, form->dim);
 }
 
 static void put_known_row(const struct mu__table *table, const unsigned char *from,
