@@ -250,6 +250,7 @@ static void apply_batch(struct ps *ps, struct partition *p,
         return;
     }
     mu__store_apply_batch(p->store, first);
+    ps->sweeps_due |= mu__store_tables(p->store)->may_sweep;
     for (const struct mu__store_write *write = first; write != NULL; write = write->next)
         mu__stream_note(p, mu__store_sample_write(p->store, write));
     ps->written.batches++;
@@ -487,8 +488,6 @@ bool mu__ps_begin_deferred(struct mu__ctx *ctx, struct ps *ps, struct partition 
         return false;
     }
     mu__ps_run(ctx, ps, p, mutation, msg);
-    if (mu__store_tables(p->store)->may_sweep)
-        mu__ps_sweep_tables(ctx, ps, p);
     return true;
 }
 
@@ -607,7 +606,7 @@ static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__ps_journal_tick(ctx, ps);
         return;
     }
-    ps->retry_timer = 0;
+    ps->retry.timer = 0;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (ps->partitions[i] != NULL && ps->partitions[i]->role == SERVING)
             mu__stream_tick(ctx, ps, ps->partitions[i]);
@@ -616,6 +615,7 @@ static void on_ps_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* What is told to others is in the journal before. */
 static void after_ps_batch(struct mu__ctx *ctx, void *state)
 {
+    mu__ps_sweep_tables(ctx, state);
     mu__ps_journal_flush(ctx, state);
     mu__written_flush(ctx, &((struct ps *)state)->written);
     mu__stream_send_marks(ctx, state);

@@ -160,9 +160,12 @@ struct ps {
     struct ps_orders orders;
     bool news_due;   /* some partition has a `fate`; */
     bool serves_due; /* clients are to hear of all that is served; */
+    bool sweeps_due; /* policies of tables may ask for sweeps */
     struct fill_window fill_window;
-    uint64_t retry_timer; /* 0: not set */
-    uint64_t retry_due_ms;
+    struct {
+        uint64_t timer; /* 0: not set */
+        uint64_t due_ms;
+    } retry;
     uint64_t clock_timer; /* 0: not set */
     struct ps_journal journal;
     struct written_answers written;

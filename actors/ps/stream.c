@@ -126,11 +126,11 @@ static void arm_retry(struct mu__ctx *ctx, struct ps *ps, uint64_t delay_ms)
 {
     uint64_t due_ms = mu__now_ms(ctx) + delay_ms;
 
-    if (ps->retry_timer != 0 && ps->retry_due_ms <= due_ms)
+    if (ps->retry.timer != 0 && ps->retry.due_ms <= due_ms)
         return;
-    mu__timer_cancel(ctx, ps->retry_timer);
-    ps->retry_timer = mu__timer_set(ctx, delay_ms, 0);
-    ps->retry_due_ms = due_ms;
+    mu__timer_cancel(ctx, ps->retry.timer);
+    ps->retry.timer = mu__timer_set(ctx, delay_ms, 0);
+    ps->retry.due_ms = due_ms;
 }
 
 void mu__stream_arm(struct mu__ctx *ctx, struct ps *ps)

@@ -233,20 +233,6 @@ static void begin_by_itself(struct mu__ctx *ctx, struct ps *ps, const struct tak
     mu__ps_begin(ctx, ps, ps->partitions[write->partition], msg);
 }
 
-/* Not before all of the frame is applied: its records have their numbers. */
-static void sweep_framed(struct mu__ctx *ctx, struct ps *ps, const struct taking *t)
-{
-    struct mu__frame_reader reader = {t->frame, 0, 0};
-    struct mu__effect_write write;
-
-    while (mu__frame_next(&reader, &write)) {
-        struct partition *p = ps->partitions[write.partition];
-
-        if (p != NULL && p->role == SERVING && mu__store_tables(p->store)->may_sweep)
-            mu__ps_sweep_tables(ctx, ps, p);
-    }
-}
-
 static void take_framed_requests(struct mu__ctx *ctx, struct ps *ps, struct taking *t)
 {
     struct mu__frame_reader reader = {t->frame, 0, 0};
@@ -259,13 +245,12 @@ static void take_framed_requests(struct mu__ctx *ctx, struct ps *ps, struct taki
         if (i == fetched)
             fetched = fetch_pushed_rows(ps, reader);
         if (!mu__frame_next(&reader, &write))
-            break;
+            return;
         if (t->ways[i] == BY_ITSELF)
             begin_by_itself(ctx, ps, t, &write);
         else if (t->ways[i] != NOT_HERE)
             apply_framed(ctx, ps, t, &write);
     }
-    sweep_framed(ctx, ps, t);
 }
 
 /* ---- Records of others ---- */

@@ -20,11 +20,20 @@ static void set_narrow(void *row, uint32_t i, uint16_t narrow)
     memcpy((unsigned char *)row + i * sizeof narrow, &narrow, sizeof narrow);
 }
 
+static float widened(uint32_t dtype, uint16_t narrow)
+{
+    return dtype == MU_BF16 ? mu__f32_of_bf16(narrow) : mu__f32_of_f16(narrow);
+}
+
+static uint16_t narrow_nearest(uint32_t dtype, float wide)
+{
+    return dtype == MU_BF16 ? mu__bf16_of_f32(wide) : mu__f16_of_f32(wide);
+}
+
 void mu__narrow_row_widen(uint32_t dtype, const void *row, uint32_t dim, void *ret_wide)
 {
     for (uint32_t i = 0; i < dim; i++) {
-        uint16_t narrow = narrow_at(row, i);
-        float wide = dtype == MU_BF16 ? mu__f32_of_bf16(narrow) : mu__f32_of_f16(narrow);
+        float wide = widened(dtype, narrow_at(row, i));
 
         memcpy((unsigned char *)ret_wide + i * sizeof wide, &wide, sizeof wide);
     }
@@ -33,8 +42,19 @@ void mu__narrow_row_widen(uint32_t dtype, const void *row, uint32_t dim, void *r
 void mu__narrow_row_round(uint32_t dtype, const float *wide, uint32_t dim, void *ret_row)
 {
     for (uint32_t i = 0; i < dim; i++)
-        set_narrow(ret_row, i,
-                   dtype == MU_BF16 ? mu__bf16_of_f32(wide[i]) : mu__f16_of_f32(wide[i]));
+        set_narrow(ret_row, i, narrow_nearest(dtype, wide[i]));
+}
+
+void mu__narrow_row_snap(uint32_t dtype, void *wide, uint32_t dim)
+{
+    unsigned char *at = wide;
+    float number;
+
+    for (uint32_t i = 0; i < dim; i++, at += sizeof number) {
+        memcpy(&number, at, sizeof number);
+        number = widened(dtype, narrow_nearest(dtype, number));
+        memcpy(at, &number, sizeof number);
+    }
 }
 
 /* ---- By chance ---- */

@@ -19,4 +19,7 @@ void mu__narrow_row_round(uint32_t dtype, const float *wide, uint32_t dim, void 
 void mu__narrow_row_draw(uint32_t dtype, const float *wide, uint32_t dim,
                          const struct mu__row_chance *chance, void *ret_row);
 
+/* Round numbers of 32 bits, not aligned, to the nearest that 16 bits hold. */
+void mu__narrow_row_snap(uint32_t dtype, void *wide, uint32_t dim);
+
 #endif

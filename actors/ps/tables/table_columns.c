@@ -1,6 +1,6 @@
 #include "actors/ps/tables/table_columns.h"
 
-#include "actors/ps/tables/narrow_rows.h"
+#include "actors/ps/tables/row_values.h"
 
 #include "muster/value.h"
 
@@ -91,15 +91,10 @@ void mu__table_column_take(const struct mu__table_column *column, const void *co
 void mu__table_rows_take(const struct mu__table_form *form, const void *copies,
                          uint32_t count, float *ret_numbers)
 {
-    const unsigned char *from = (const unsigned char *)copies + MU__TABLE_ROW_HEAD;
+    const unsigned char *row = copies;
 
-    for (uint32_t i = 0; i < count; i++, from += mu__table_row_bytes(form))
-        if (form->dtype == 0)
-            memcpy(ret_numbers + (size_t)i * form->dim, from,
-                   form->dim * sizeof *ret_numbers);
-        else
-            mu__narrow_row_widen(form->dtype, from, form->dim,
-                                 ret_numbers + (size_t)i * form->dim);
+    for (uint32_t i = 0; i < count; i++, row += mu__table_row_bytes(form))
+        mu__values_widen(form, row, ret_numbers + (size_t)i * form->dim);
 }
 
 bool mu__table_column_put(const struct mu__table_column *column, const void *numbers,

@@ -2,6 +2,8 @@
 
 #include "actors/partitions.h"
 #include "actors/ps/tables/narrow_rows.h"
+#include "actors/ps/tables/policies/row_admission.h"
+#include "actors/ps/tables/row_values.h"
 #include "actors/ps/tables/table_copies.h"
 
 #include "muster/value.h"
@@ -296,20 +298,6 @@ static int reserve_rows(struct mu__table *table, uint64_t rows, mu_error *ret_er
     return rv;
 }
 
-/* Whether the last of the pending pushes may make a row for an id: each of those before
- * it may have been one of this id. */
-static bool may_make_row(const struct mu__table *table, uint64_t id)
-{
-    const struct mu__table_policy *policy = &table->form.policy;
-
-    if (policy->admit_chance != 0)
-        return mu__table_policy_draw(policy, table->form.initial.seed, id,
-                                     table->state.pushes + table->pending);
-    return !mu__table_policy_counts(policy) ||
-           mu__candidates_count(&table->candidates, id) + (uint64_t)table->pending >=
-               policy->admit_after;
-}
-
 int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
                       mu_error *ret_error)
 {
@@ -320,8 +308,8 @@ int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         uint64_t id = row_id_at(ids, i);
 
-        rows +=
-            find_id_row(table, id, hash_in(table, id)) == NONE && may_make_row(table, id);
+        rows += find_id_row(table, id, hash_in(table, id)) == NONE &&
+                mu__admission_may_make(table, id);
     }
     rv = rows == table->rows && table->index != NULL
              ? 0
@@ -414,35 +402,6 @@ void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
         prefetch_row(table, hash_in(table, row_id_at(ids, i)), bytes);
 }
 
-static void put_unknown_row(const struct mu__table *table, uint64_t id,
-                            unsigned char *row)
-{
-    const struct mu__table_form *form = &table->form;
-    uint16_t narrow[MU__TABLE_DIM_MAX];
-    float wide[MU__TABLE_DIM_MAX];
-
-    if (form->policy.unknown_zeros) {
-        memset(row, 0, form->dim * sizeof(float));
-    } else if (form->dtype == 0) {
-        mu__initial_row(&form->initial, id, form->dim, row);
-    } else {
-        mu__initial_row(&form->initial, id, form->dim, wide);
-        mu__narrow_row_round(form->dtype, wide, form->dim, narrow);
-        mu__narrow_row_widen(form->dtype, narrow, form->dim, row);
-    }
-}
-
-static void put_known_row(const struct mu__table *table, const unsigned char *from,
-                          unsigned char *to)
-{
-    const struct mu__table_form *form = &table->form;
-
-    if (form->dtype == 0)
-        memcpy(to, from + MU__TABLE_ROW_HEAD, form->dim * sizeof(float));
-    else
-        mu__narrow_row_widen(form->dtype, from + MU__TABLE_ROW_HEAD, form->dim, to);
-}
-
 static void look_up_batch(const struct mu__table *table, const void *ids, uint32_t count,
                           unsigned char *rows)
 {
@@ -456,9 +415,9 @@ static void look_up_batch(const struct mu__table *table, const void *ids, uint32
         uint32_t row = find_id_row(table, row_id_at(ids, i), hashes[i]);
 
         if (row == NONE)
-            put_unknown_row(table, row_id_at(ids, i), rows + i * bytes);
+            mu__values_unknown(&table->form, row_id_at(ids, i), rows + i * bytes);
         else
-            put_known_row(table, row_at(table, row), rows + i * bytes);
+            mu__values_widen(&table->form, row_at(table, row), rows + i * bytes);
     }
 }
 
@@ -475,7 +434,7 @@ void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t c
         if (table->index != NULL)
             look_up_batch(table, at, some, to);
         for (uint32_t k = 0; table->index == NULL && k < some; k++)
-            put_unknown_row(table, row_id_at(at, k), to + k * bytes);
+            mu__values_unknown(&table->form, row_id_at(at, k), to + k * bytes);
     }
 }
 
@@ -507,24 +466,13 @@ static void find_slots(const struct mu__table *table, unsigned char *row,
     }
 }
 
-static void start_values(const struct mu__table_form *form, uint64_t id,
-                         unsigned char *row)
-{
-    float wide[MU__TABLE_DIM_MAX];
-
-    mu__initial_row(&form->initial, id, form->dim,
-                    form->dtype == 0 ? floats_of(row) : wide);
-    if (form->dtype != 0)
-        mu__narrow_row_round(form->dtype, wide, form->dim, row + MU__TABLE_ROW_HEAD);
-}
-
 static void start_row(const struct mu__table *table, uint64_t id, unsigned char *row)
 {
     const struct mu__table_form *form = &table->form;
     void *slots[MU__RULE_SLOTS_MAX];
 
     memset(row + sizeof id, 0, table->row_bytes - sizeof id);
-    start_values(form, id, row);
+    mu__values_start(form, id, row);
     find_slots(table, row, slots);
     for (unsigned i = 0; i < MU__RULE_SLOTS_MAX && slots[i] != NULL; i++)
         mu__rule_slot_fill(&form->rule, MU_F32, i, slots[i],
@@ -546,25 +494,12 @@ static unsigned char *need_row(struct mu__table *table, uint64_t id)
     return row;
 }
 
-/* Whether this push makes the row of an id. */
-static bool admit_id(struct mu__table *table, uint64_t id)
-{
-    const struct mu__table_policy *policy = &table->form.policy;
-
-    if (policy->admit_chance != 0)
-        return mu__table_policy_draw(policy, table->form.initial.seed, id,
-                                     table->state.pushes);
-    if (mu__candidates_add(&table->candidates, id) < policy->admit_after)
-        return false;
-    mu__candidates_forget(&table->candidates, id);
-    return true;
-}
-
 /* NULL: the id gets none. */
 static unsigned char *find_or_admit_row(struct mu__table *table, uint64_t id)
 {
     if (mu__table_policy_admits_all(&table->form.policy) ||
-        find_id_row(table, id, hash_in(table, id)) != NONE || admit_id(table, id))
+        find_id_row(table, id, hash_in(table, id)) != NONE ||
+        mu__admission_admit(table, id))
         return need_row(table, id);
     table->state.dropped++;
     return NULL;
@@ -749,16 +684,10 @@ uint64_t mu__table_insert(struct mu__table *table, uint64_t id, const void *numb
 {
     unsigned char *row = need_row(table, id);
 
-    float wide[MU__TABLE_DIM_MAX];
 
     mu__candidates_forget(&table->candidates, id);
     begin_time(table, row);
-    memcpy(wide, numbers, table->form.dim * sizeof(float));
-    if (table->form.dtype == 0)
-        memcpy(floats_of(row), wide, table->form.dim * sizeof(float));
-    else
-        mu__narrow_row_round(table->form.dtype, wide, table->form.dim,
-                             row + MU__TABLE_ROW_HEAD);
+    mu__values_set(&table->form, numbers, row);
     return sample_row(table, row);
 }
 

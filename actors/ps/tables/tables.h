@@ -29,9 +29,9 @@ int mu__ps_take_fill_rows(struct partition *p, const struct mu__fill_rows *body,
 
 /* ---- policies/sweep_records.c ---- */
 
-/* The primary writes records of the sweeps that policies of tables ask for; of those for
- * which none can be written now, after a later push. */
-void mu__ps_sweep_tables(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
+/* After some pushes: the primaries here write records of the sweeps that policies of
+ * tables ask for. */
+void mu__ps_sweep_tables(struct mu__ctx *ctx, struct ps *ps);
 
 /* A mutation: TABLE_SWEEP. */
 void mu__ps_apply_table_sweep(struct mu__ctx *ctx, struct ps *ps, struct partition *p,

@@ -23,19 +23,32 @@ static bool record_sweep(struct mu__ctx *ctx, struct ps *ps, struct partition *p
     return is_written;
 }
 
-/* `may_sweep` is down meanwhile, as each record looks at it. */
-void mu__ps_sweep_tables(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+/* False: later. */
+static bool sweep_partition(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
-    struct mu__table_set *set = mu__store_tables(p->store);
+    const struct mu__table_set *set = mu__store_tables(p->store);
     struct mu__table_bound bound;
     uint64_t table;
 
-    set->may_sweep = false;
-    while (mu__tables_sweep_due(set, &table, &bound)) {
-        if (record_sweep(ctx, ps, p, table, &bound))
-            continue;
-        set->may_sweep = true;
+    while (mu__tables_sweep_due(set, &table, &bound))
+        if (!record_sweep(ctx, ps, p, table, &bound))
+            return false;
+    return true;
+}
+
+void mu__ps_sweep_tables(struct mu__ctx *ctx, struct ps *ps)
+{
+    if (!ps->sweeps_due)
         return;
+    ps->sweeps_due = false;
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
+        struct partition *p = ps->partitions[i];
+        struct mu__table_set *set = p == NULL ? NULL : mu__store_tables(p->store);
+
+        if (set == NULL || !set->may_sweep || p->role != SERVING)
+            continue;
+        set->may_sweep = !sweep_partition(ctx, ps, p);
+        ps->sweeps_due |= set->may_sweep;
     }
 }
 
