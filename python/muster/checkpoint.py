@@ -1,4 +1,4 @@
-"""Checkpoints of variables and tables: TensorFlow's ``tf.train.Checkpoint`` and its manager."""
+"""Checkpoints of variables and tables: ``tf.train.Checkpoint`` and its manager."""
 
 from __future__ import annotations
 

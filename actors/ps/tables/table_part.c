@@ -85,6 +85,7 @@ void mu__table_done(struct mu__table *table)
         free(table->slabs[i]);
     free(table->slabs);
     free(table->index);
+    mu__marks_clear(&table->marks);
     discharge_bytes(table, table->bytes);
 }
 
@@ -102,11 +103,19 @@ const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t ro
     return row_at(table, row);
 }
 
-/* The bytes of a row are about to change. */
-static void will_change(struct mu__table *table, uint32_t row)
+/* The bytes of a row are about to be overwritten. */
+static void will_overwrite(struct mu__table *table, uint32_t row)
 {
     if (!mu__list_is_empty(&table->copies))
         mu__table_copies_keep(table, row);
+}
+
+/* The same by what is the row's own: it changes. */
+static void will_change(struct mu__table *table, uint32_t row)
+{
+    will_overwrite(table, row);
+    if (mu__marks_are_set(&table->marks))
+        mu__marks_changed(&table->marks, row);
 }
 
 static float *floats_of(unsigned char *row)
@@ -535,15 +544,17 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
         last_id = row_id_at(row_at(table, last), 0);
         hash = hash_in(table, last_id);
         table->index[find_entry(table, last_id, hash)] = entry_of(hash, row);
-        will_change(table, row);
+        will_overwrite(table, row);
         memcpy(row_at(table, row), row_at(table, last), table->row_bytes);
     }
+    mu__marks_deleted(&table->marks, id, row, last);
     table->rows--;
     return true;
 }
 
 void mu__table_clear(struct mu__table *table)
 {
+    mu__marks_clear(&table->marks);
     table->rows = 0;
     if (table->index != NULL)
         memset(table->index, 0, sizeof *table->index << table->index_bits);

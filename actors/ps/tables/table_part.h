@@ -14,6 +14,7 @@
 #include "actors/messages/limits.h"
 #include "actors/ps/rules/rules.h"
 #include "actors/ps/tables/initial_row.h"
+#include "actors/ps/tables/table_marks.h"
 #include "runtime/base/list.h"
 
 enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };
@@ -50,6 +51,7 @@ struct mu__table {
     uint32_t slabs_count;
     uint32_t slabs_room;
     struct mu__list copies; /* that are being read (table_copies.h) */
+    struct mu__table_marks marks;
 };
 
 /* The form was checked. */

@@ -250,7 +250,8 @@ int mupy_checkpoint_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"checkpoint_save", checkpoint_save, METH_VARARGS,
-         "checkpoint_save(directory, name, keep, step, variables, tables, values, timeout)"},
+         "checkpoint_save(directory, name, keep, step, variables, tables, values, "
+         "timeout)"},
         {"checkpoint_latest", checkpoint_latest, METH_VARARGS,
          "checkpoint_latest(directory, name)"},
         {"checkpoint_read", checkpoint_read, METH_VARARGS, "checkpoint_read(path)"},
