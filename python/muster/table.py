@@ -108,7 +108,7 @@ class Table(_muster.BaseTable):
         """The rows of ids, an array of any shape: one more dimension, of `dim`."""
         import numpy as np
 
-        array = _ids_of(ids)
+        array = ids_of(ids)
         rows = np.empty((*array.shape, self.dim), np.float32)
         if array.size > 0:
             self.lookup_into(array, rows, timeout)
@@ -118,17 +118,17 @@ class Table(_muster.BaseTable):
                         timeout: Optional[float] = None) -> None:
         """Push a gradient for each id. optimizer: of the table's kind, with other
         numbers; timeout: outside of a worker's function."""
-        self._push(_ids_of(ids), gradients, optimizer, timeout)
+        self._push(ids_of(ids), gradients, optimizer, timeout)
 
     def delete(self, ids: Any, timeout: Optional[float] = None) -> None:
         """Delete rows: their ids are as if never pushed to."""
-        self._push(_ids_of(ids), None, None, timeout)
+        self._push(ids_of(ids), None, None, timeout)
 
     def insert(self, ids: Any, rows: Any, timeout: Optional[float] = None) -> None:
         """Set the rows of ids; of an id that is there several times the last one counts.
         What the optimizer keeps of a row stays as it is. timeout: as for
         apply_gradients()."""
-        numbers = _ids_of(ids)
+        numbers = ids_of(ids)
         if numbers.size > 0:
             self.set_rows(numbers, rows, _current_run(), timeout)
 
@@ -202,7 +202,7 @@ def _exported(table: Table, timeout: Optional[float]) -> Iterator[Tuple[Any, Any
         reader.join()
 
 
-def _ids_of(ids: Any) -> Any:
+def ids_of(ids: Any) -> Any:
     """64-bit ids; those below 0 are large ones."""
     import numpy as np
 
