@@ -39,7 +39,7 @@ void mu__reader_count_left(const struct mu__snapshot_reader *reader,
         p->has_unread |= shard->regions_count == 1 && shard->slots.rule != 0;
     }
     for (size_t i = 0; i < reader->tables_count; i++)
-        p->left += mu__reader_rows_bytes(reader, p, i);
+        p->left += mu__reader_table_bytes(reader, p, i);
 }
 
 static void find_common_rules(const struct mu__snapshot_reader *reader, uint32_t *rules)

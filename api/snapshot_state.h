@@ -46,7 +46,7 @@ struct reader_partition {
     size_t shards_count;
     size_t shards_room;
     uint8_t *sizes; /* of each table (tables/set_copies.h); NULL: there are no tables */
-    uint32_t *rows; /* of each table, when the target has begun */
+    struct mu__set_copies_size *settled; /* the same, when the target has begun */
     enum reader_state state;
     uint32_t attempt;
     uint64_t number;
@@ -120,14 +120,20 @@ void mu__reader_count_left(const struct mu__snapshot_reader *reader,
  * twice; -MU_ENOMEM. */
 int mu__reader_add_tables(struct mu__snapshot_reader *reader, mu_error *ret_error);
 
-/* What a table has in a partition, as it was opened last; bytes of its rows' copies. */
+/* What a table has in a partition, as it was opened last; bytes of its rows' copies, and
+ * with the ids that were deleted. */
 struct mu__set_copies_size mu__reader_size(const struct reader_partition *p,
                                            size_t table);
 uint64_t mu__reader_rows_bytes(const struct mu__snapshot_reader *reader,
                                const struct reader_partition *p, size_t table);
+uint64_t mu__reader_table_bytes(const struct mu__snapshot_reader *reader,
+                                const struct reader_partition *p, size_t table);
 
-/* So many bytes of a table are asked for at a time: whole rows. */
-uint32_t mu__reader_rows_piece(const struct mu__snapshot_reader *reader, size_t table);
+/* So many bytes of a table are asked for at this offset: whole rows; or, behind the rows,
+ * all ids that were deleted. */
+uint32_t mu__reader_table_piece(const struct mu__snapshot_reader *reader,
+                                const struct reader_partition *p, size_t table,
+                                uint64_t offset);
 
 /* The target begins: no partition may have other numbers of rows from now on. */
 void mu__reader_settle_rows(struct mu__snapshot_reader *reader);

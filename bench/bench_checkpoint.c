@@ -2,10 +2,11 @@
  * processes are saved, and small ones are added to by threads. The limits are a file of
  * the same size that is written in the same directory and flushed, as by dd with
  * conv=fdatasync bs=1M, and the rate of the adds without a checkpoint. The directory is
- * TMPDIR, or /tmp. */
+ * TMPDIR, or /tmp. Then a table is saved in full, and an increment of it. */
 #include "bench/adder.h"
 
 #include <muster/checkpoint.h>
+#include <muster/table.h>
 
 #include <fcntl.h>
 
@@ -158,6 +159,82 @@ static void measure(struct world *world)
     report("adds beside the checkpoint", rates[BESIDE_SAVE], "1/s", rates[IDLE]);
 }
 
+/* ---- Increments of a table ---- */
+
+enum { DIM = 16, FILLED = 1 << 14 /* rows that are set at a time */ };
+
+static uint64_t count_rows(void)
+{
+    return bench_size(1 << 12, UINT64_C(1) << 22);
+}
+
+/* Set rows of `count` ids, which are `every` apart. */
+static void set_rows(mu_table *table, uint64_t count, uint64_t every, float number)
+{
+    static uint64_t ids[FILLED];
+    static float rows[FILLED * DIM];
+    mu_error error;
+
+    for (size_t i = 0; i < FILLED * DIM; i++)
+        rows[i] = number;
+    for (uint64_t first = 0; first < count; first += FILLED) {
+        uint64_t some = count - first < FILLED ? count - first : FILLED;
+
+        for (uint64_t i = 0; i < some; i++)
+            ids[i] = (first + i) * every;
+        cluster_check(mu_table_insert(table, ids, rows, some, -1, &error), &error);
+    }
+}
+
+/* Returns how long it took; the path is the caller's. */
+static double save_table(const struct world *world, mu_table *table, uint64_t step,
+                         const char *base, char **ret_path)
+{
+    uint64_t start_ns = bench_now_ns();
+    mu_checkpoint_options options;
+    mu_error error;
+
+    mu_checkpoint_options_init(&options);
+    options.directory = world->directory;
+    options.name = "table";
+    options.tables = &table;
+    options.tables_count = 1;
+    options.base = base;
+    cluster_check(mu_checkpoint_save(&options, step, NULL, 0, NULL, &error, ret_path),
+                  &error);
+    return (double)(bench_now_ns() - start_ns) / 1e9;
+}
+
+/* 1 % of the rows change between two saves. */
+static void measure_increments(struct world *world)
+{
+    const mu_optimizer optimizer = mu_optimizer_make(MU_OPTIMIZER_ADAGRAD, 0.1);
+    const mu_table_spec spec = {.name = "emb", .dim = DIM, .optimizer = &optimizer};
+    struct bench_line line = {.bench = "checkpoint",
+                              .metric = "an increment of 1 % of the rows",
+                              .unit = "of a full one's time",
+                              .target = 0.05,
+                              .less_is_more = true};
+    char *base = NULL;
+    char *path = NULL;
+    mu_table *table;
+    mu_error error;
+    double full_s;
+
+    cluster_check(mu_table_open(world->node, &spec, -1, &error, &table), &error);
+    set_rows(table, count_rows(), 1, 1);
+    full_s = save_table(world, table, 1, NULL, &base);
+    set_rows(table, count_rows() / 100, 100, 2);
+    line.value = save_table(world, table, 2, base, &path) / full_s;
+    bench_report(&line);
+    report("rows saved in full",
+           (double)count_rows() * 2 * DIM * sizeof(float) / (1 << 20) / full_s, "MiB/s",
+           0);
+    mu_table_close(table);
+    free(base);
+    free(path);
+}
+
 int main(int argc, char **argv)
 {
     struct world world = {.node = NULL};
@@ -166,6 +243,7 @@ int main(int argc, char **argv)
         return cluster_play_server(argv);
     begin_world(&world);
     measure(&world);
+    measure_increments(&world);
     remove_all(world.directory);
     end_world(&world);
     return 0;

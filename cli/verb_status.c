@@ -332,6 +332,11 @@ static void server_row(struct cmd_table *table, const mu_value *map)
             cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, cmd_map_number(map, "ps"));
             cmd_table_cell(table, 1, "and %" PRId64 " more",
                            cmd_map_number(shard, "left_out"));
+        } else if (mu_value_find(shard, "table") != NULL) {
+            cmd_table_row(table);
+            cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, cmd_map_number(map, "ps"));
+            cmd_table_cell(table, 1, "table %s", cmd_map_text(shard, "table"));
+            cmd_table_cell(table, 2, "%" PRId64 " rows", cmd_map_number(shard, "rows"));
         } else if (mu_value_find(shard, "clock") != NULL) {
             cmd_table_row(table);
             cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, cmd_map_number(map, "ps"));

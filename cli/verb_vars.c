@@ -48,7 +48,8 @@ static void take_shards_of(struct shards *shards, const mu_value *status,
     for (size_t i = 0; i < mu_value_count(list); i++) {
         const mu_value *shard = mu_value_at(list, i);
 
-        if (mu_value_find(shard, "clock") != NULL)
+        if (mu_value_find(shard, "clock") != NULL ||
+            mu_value_find(shard, "table") != NULL)
             continue;
         if (mu_value_find(shard, "left_out") != NULL)
             shards->left_out += cmd_map_number(shard, "left_out");
@@ -148,6 +149,69 @@ static mu_value *clocks_value(const mu_value *status)
     return list;
 }
 
+static int compare_listed_names(const void *a, const void *b)
+{
+    return strcmp(cmd_map_text(*(const mu_value *const *)a, "table"),
+                  cmd_map_text(*(const mu_value *const *)b, "table"));
+}
+
+/* What `count` servers have of one table, together. */
+static mu_value *whole_table_value(const mu_value *const *parts, size_t count)
+{
+    static const char *const of_all[] = {"table", "dim", "optimizer", NULL};
+    static const char *const sums[] = {"rows", "bytes", "parts"};
+    mu_value *map = mu_value_map();
+
+    copy_items(map, parts[0], of_all);
+    for (size_t k = 0; k < sizeof sums / sizeof sums[0]; k++) {
+        int64_t sum = 0;
+
+        for (size_t i = 0; i < count; i++)
+            sum += cmd_map_number(parts[i], sums[k]);
+        (void)mu_value_set(map, sums[k], mu_value_int(sum));
+    }
+    return map;
+}
+
+/* The items of all servers that are tables, by name. NULL: out of memory. */
+static const mu_value **collect_tables(const mu_value *servers, size_t *ret_count)
+{
+    const mu_value **found;
+    size_t room = 1;
+    size_t count = 0;
+
+    for (size_t i = 0; i < mu_value_count(servers); i++)
+        room += mu_value_count(mu_value_find(mu_value_at(servers, i), "variables"));
+    found = calloc(room, sizeof *found);
+    for (size_t i = 0; found != NULL && i < mu_value_count(servers); i++) {
+        const mu_value *items = mu_value_find(mu_value_at(servers, i), "variables");
+
+        for (size_t k = 0; k < mu_value_count(items); k++)
+            if (mu_value_find(mu_value_at(items, k), "table") != NULL)
+                found[count++] = mu_value_at(items, k);
+    }
+    if (count > 1)
+        qsort(found, count, sizeof *found, compare_listed_names);
+    *ret_count = count;
+    return found;
+}
+
+static mu_value *tables_value(const mu_value *status)
+{
+    size_t count;
+    const mu_value **found = collect_tables(mu_value_find(status, "variables"), &count);
+    mu_value *list = found == NULL ? NULL : mu_value_list();
+
+    for (size_t i = 0, end; list != NULL && i < count; i = end) {
+        for (end = i + 1; end < count; end++)
+            if (compare_listed_names(&found[i], &found[end]) != 0)
+                break;
+        (void)mu_value_append(list, whole_table_value(found + i, end - i));
+    }
+    free(found);
+    return list;
+}
+
 static mu_value *variables_value(const mu_value *status)
 {
     struct shards shards;
@@ -168,6 +232,7 @@ static mu_value *variables_value(const mu_value *status)
         (void)mu_value_append(list, variable_value(status, shards.items + i, end - i));
     }
     (void)mu_value_set(map, "variables", list);
+    (void)mu_value_set(map, "tables", tables_value(status));
     (void)mu_value_set(map, "clocks", clocks_value(status));
     (void)mu_value_set(map, "left_out", mu_value_int(shards.left_out));
     (void)mu_value_set(map, "servers_missing",
@@ -259,6 +324,17 @@ static void clock_row(struct cmd_table *table, const mu_value *map)
     cmd_table_cell(table, 5, "%s", cmd_map_text(map, "slowest"));
 }
 
+static void table_row(struct cmd_table *table, const mu_value *map)
+{
+    cmd_table_row(table);
+    cmd_table_cell(table, 0, "%s", cmd_map_text(map, "table"));
+    cell_number(table, 1, map, "dim");
+    cmd_table_cell(table, 2, "%s", cmd_map_text(map, "optimizer"));
+    cell_number(table, 3, map, "rows");
+    cell_number(table, 4, map, "bytes");
+    cell_number(table, 5, map, "parts");
+}
+
 static void print_variables(const mu_value *value)
 {
     const mu_value *list = mu_value_find(value, "variables");
@@ -270,6 +346,9 @@ static void print_variables(const mu_value *value)
     cmd_table_print_list(list, "shards",
                          "NAME|SHARD|BYTES|VERSION|PARTITION|PRIMARY|BACKUP|LEARNER",
                          part_rows);
+    if (mu_value_count(mu_value_find(value, "tables")) > 0)
+        cmd_table_print_list(mu_value_find(value, "tables"), "tables",
+                             "TABLE|DIM|OPTIMIZER|ROWS|BYTES|PARTITIONS", table_row);
     if (mu_value_count(mu_value_find(value, "clocks")) > 0)
         cmd_table_print_list(mu_value_find(value, "clocks"), "clocks",
                              "CLOCK|STALENESS|MINIMUM|MEMBERS|WAITING|SLOWEST",

@@ -48,6 +48,7 @@
 #include "muster/optimizer.h"
 #include "muster/resolver.h"
 #include "muster/table.h"
+#include "muster/table_reader.h"
 #include "muster/value.h"
 #include "muster/variable.h"
 

@@ -68,14 +68,17 @@
  * id what these are (store_snapshots.h). `tables`: ids of tables, 8 bytes each; in
  * `sizes` SNAPSHOT_OPENED says what each has (tables/set_copies.h). They are read as
  * copies of rows (tables/table_columns.h), in their order. `only_sizes`: nothing is
- * begun. Each byte is read once; with the last one the snapshot ends, as with
- * SNAPSHOT_CLOSE, the end of the client's link or of the generation. */
+ * begun. `since`, `mark`: which rows, and what is to be known from now on
+ * (tables/table_marks.h). Each byte is read once; with the last one the snapshot ends, as
+ * with SNAPSHOT_CLOSE, the end of the client's link or of the generation. */
 #define MU__SNAPSHOT_OPEN_FIELDS(F, S)                  \
     F(S, REQUIRED, u64, token, 0)                       \
     F(S, REQUIRED, bytes, ids, MU__WINDOW_BYTES_MAX)    \
     F(S, OPTIONAL, flag, with_slots, 0)                 \
     F(S, OPTIONAL, bytes, tables, MU__WINDOW_BYTES_MAX) \
     F(S, OPTIONAL, flag, only_sizes, 0)                 \
+    F(S, OPTIONAL, u64, since, 0)                       \
+    F(S, OPTIONAL, u64, mark, 0)                        \
     MU__PARTITION_FIELDS(F, S)
 #define MU__SNAPSHOT_OPENED_FIELDS(F, S)                   \
     F(S, REQUIRED, u64, token, 0)                          \

@@ -47,7 +47,9 @@ enum { MU__PS_STATUS_MAX = 4096 };
  * partition, bytes, version, ready, reads, writes, bytes_read, bytes_written. Past
  * MU__PS_STATUS_MAX a last map says how many are left_out. Among them a map for each
  * clock: clock (its name), partition, staleness (a number, or "unlimited"), minimum,
- * members and how many of them are waiting, slowest (a text). NULL when out of memory. */
+ * members and how many of them are waiting, slowest (a text); and one for each table:
+ * table (its name), dim, optimizer, rows, bytes, and of how many partitions that is
+ * (parts). NULL when out of memory. */
 mu_value *mu__ps_status(const void *ps_state);
 
 /* Counts of the writes of runs. */

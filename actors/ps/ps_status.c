@@ -2,6 +2,9 @@
 #include "actors/ps/server.h"
 
 #include "actors/packing.h"
+#include "actors/ps/tables/table_set.h"
+
+#include <stdlib.h>
 
 struct variable_listing {
     mu_value *list;     /* NULL when out of memory */
@@ -133,6 +136,91 @@ static void list_clocks(struct variable_listing *listing, const struct partition
             append_listing_item(listing, clock_value(clock, listing->partition));
 }
 
+/* ---- Tables ---- */
+
+/* What a server has of a table. */
+struct listed_table {
+    const struct mu__named_table *table;
+    uint64_t rows;
+    uint64_t bytes;
+    uint32_t parts;
+};
+
+static int compare_listed_tables(const void *a, const void *b)
+{
+    uint64_t one = ((const struct listed_table *)a)->table->id;
+    uint64_t two = ((const struct listed_table *)b)->table->id;
+
+    return one < two ? -1 : one > two;
+}
+
+static const struct mu__table_set *serving_tables(const struct ps *ps, uint32_t partition)
+{
+    const struct partition *p = ps->partitions[partition];
+
+    return p == NULL || p->role != SERVING ? NULL : mu__store_tables(p->store);
+}
+
+/* The parts of all tables, those of one next to each other. NULL: out of memory. */
+static struct listed_table *gather_parts(const struct ps *ps, size_t *ret_count)
+{
+    struct listed_table *parts;
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        count += serving_tables(ps, i) == NULL ? 0 : serving_tables(ps, i)->count;
+    parts = calloc(count + 1, sizeof *parts);
+    count = 0;
+    for (uint32_t i = 0; parts != NULL && i < MU__PARTITIONS; i++) {
+        const struct mu__table_set *set = serving_tables(ps, i);
+
+        for (const struct mu__named_table *table = set == NULL ? NULL
+                                                               : mu__tables_first(set);
+             table != NULL; table = mu__tables_next(table))
+            parts[count++] =
+                (struct listed_table){table, table->part.rows, table->part.bytes, 1};
+    }
+    if (count > 1)
+        qsort(parts, count, sizeof *parts, compare_listed_tables);
+    *ret_count = count;
+    return parts;
+}
+
+static mu_value *table_value(const struct listed_table *listed)
+{
+    const struct mu__table_form *form = &listed->table->part.form;
+    const struct status_entry entries[] = {
+        {"table", mu_value_string(listed->table->name)},
+        {"dim", make_number_value(form->dim)},
+        {"optimizer", mu_value_string(mu__rule_kind(form->rule.kind)->name)},
+        {"rows", make_number_value(listed->rows)},
+        {"bytes", make_number_value(listed->bytes)},
+        {"parts", make_number_value(listed->parts)},
+    };
+
+    return map_of(entries, sizeof entries / sizeof entries[0]);
+}
+
+static void list_tables(struct variable_listing *listing, const struct ps *ps)
+{
+    size_t count = 0;
+    struct listed_table *parts = gather_parts(ps, &count);
+
+    for (size_t i = 0, end; parts != NULL && i < count; i = end) {
+        for (end = i + 1; end < count && parts[end].table->id == parts[i].table->id;
+             end++) {
+            parts[i].rows += parts[end].rows;
+            parts[i].bytes += parts[end].bytes;
+            parts[i].parts++;
+        }
+        if (listing->list != NULL && mu_value_count(listing->list) >= MU__PS_STATUS_MAX)
+            listing->left_out++;
+        else
+            append_listing_item(listing, table_value(&parts[i]));
+    }
+    free(parts);
+}
+
 mu_value *mu__ps_status(const void *ps_state)
 {
     const struct ps *ps = ps_state;
@@ -147,6 +235,7 @@ mu_value *mu__ps_status(const void *ps_state)
         list_clocks(&listing, ps->partitions[i]);
         mu__store_each(ps->partitions[i]->store, list_variable, &listing);
     }
+    list_tables(&listing, ps);
     if (listing.left_out > 0) {
         const struct status_entry entry = {"left_out",
                                            make_number_value(listing.left_out)};

@@ -23,8 +23,10 @@ static int open_snapshot(struct partition *p, const struct mu__msg *msg,
 {
     const struct mu__snapshot_open *body = (const void *)msg->body;
     const struct mu__snapshot_key key = key_of(msg, body->token);
-    struct mu__snapshot_content content = {
-        .ids = body->ids, .with_slots = body->with_slots, .tables = body->tables};
+    struct mu__snapshot_content content = {.ids = body->ids,
+                                           .with_slots = body->with_slots,
+                                           .tables = body->tables,
+                                           .marks = {body->since, body->mark}};
     uint8_t *windows = mu__windows_pack(&p->applied, &p->writers, &opened->windows);
 
     if (windows == NULL)
@@ -62,7 +64,7 @@ bool mu__snapshot_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     }
     if (rv == 0 && body->tables.size > 0) {
         sizes = mu__set_copies_sizes(mu__store_tables(p->store), body->tables,
-                                     &reply.sizes.size);
+                                     body->since, &reply.sizes.size);
         reply.sizes.data = sizes; /* without: the client gives the snapshot up */
     }
     reply.code = mu__ps_code(rv);

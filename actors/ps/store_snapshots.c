@@ -181,13 +181,13 @@ static int check_snapshots_count(struct mu__variable_store *store, mu_error *ret
 }
 
 static int add_tables(struct mu__variable_store *store, struct snapshot *snapshot,
-                      struct mu__view ids, mu_error *ret_error)
+                      const struct mu__snapshot_content *content, mu_error *ret_error)
 {
     const struct mu__table_copy_memory memory = {store->limits.copies_max,
                                                  &usage_of(store)->copied};
 
-    return mu__set_copies_begin(&snapshot->tables, &store->tables, ids, &memory,
-                                ret_error);
+    return mu__set_copies_begin(&snapshot->tables, &store->tables, content->tables,
+                                &content->marks, &memory, ret_error);
 }
 
 /* Takes content->extra when it returns 0. */
@@ -207,7 +207,7 @@ static int fill_snapshot(struct mu__variable_store *store, struct snapshot *snap
     if (rv == 0)
         rv = sort_shards(snapshot, ret_error);
     if (rv == 0)
-        rv = add_tables(store, snapshot, content->tables, ret_error);
+        rv = add_tables(store, snapshot, content, ret_error);
     if (rv == 0 && !charge_copy(store, extra))
         rv = mu_error_set(ret_error, -MU_EEXHAUSTED,
                           "snapshots have copies of %" PRIu64 " bytes, at most %" PRIu64,
@@ -351,29 +351,6 @@ static int read_shard(struct snapshot *snapshot, const struct mu__store_read *re
     return 0;
 }
 
-/* Rows are read in their order. */
-static int read_rows(struct snapshot *snapshot, const struct mu__table_copy *rows,
-                     const struct mu__store_read *request, mu_error *ret_error,
-                     struct mu__view *ret_data)
-{
-    uint32_t row_bytes = rows->table->row_bytes;
-    uint32_t count = request->size / row_bytes;
-    uint8_t *data;
-
-    if (count == 0 || request->size % row_bytes != 0 ||
-        request->offset != (uint64_t)rows->taken * row_bytes ||
-        count > rows->rows - rows->taken)
-        return mu_error_set(ret_error, -MU_EABORTED,
-                            "these rows are not the next ones of the snapshot");
-    data = realloc(snapshot->rows, request->size);
-    if (data == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
-    snapshot->rows = data;
-    mu__table_copy_read(rows, rows->taken, count, data);
-    *ret_data = (struct mu__view){data, request->size};
-    return 0;
-}
-
 int mu__snapshot_read(struct mu__variable_store *store,
                       const struct mu__snapshot_key *key,
                       const struct mu__store_read *request, mu_error *ret_error,
@@ -382,6 +359,7 @@ int mu__snapshot_read(struct mu__variable_store *store,
     struct snapshot *snapshot = find_snapshot(store, key);
     const struct mu__set_copy *table;
     uint64_t refused;
+    int rv;
 
     if (snapshot == NULL)
         return mu_error_set(ret_error, -MU_EABORTED,
@@ -391,9 +369,14 @@ int mu__snapshot_read(struct mu__variable_store *store,
     if (refused != 0)
         return refuse_unsaved(store, refused, ret_error);
     table = mu__set_copies_find(&snapshot->tables, request->id);
-    return table == NULL
-               ? read_shard(snapshot, request, ret_error, ret_data)
-               : read_rows(snapshot, &table->rows, request, ret_error, ret_data);
+    if (table == NULL)
+        return read_shard(snapshot, request, ret_error, ret_data);
+    free(snapshot->rows);
+    snapshot->rows = NULL;
+    rv = mu__set_copy_read(table, request->offset, request->size, ret_error,
+                           &snapshot->rows);
+    *ret_data = (struct mu__view){snapshot->rows, rv == 0 ? request->size : 0};
+    return rv;
 }
 
 /* Whether nothing of it is left. */
@@ -407,15 +390,6 @@ static bool take_snapshot_bytes(struct mu__variable_store *store,
     return true;
 }
 
-static bool take_snapshot_rows(struct snapshot *snapshot, struct mu__table_copy *rows,
-                               uint32_t size)
-{
-    free(snapshot->rows);
-    snapshot->rows = NULL;
-    mu__table_copy_take(rows, size / rows->table->row_bytes);
-    return rows->taken == rows->rows;
-}
-
 void mu__snapshot_taken(struct mu__variable_store *store,
                         const struct mu__snapshot_key *key,
                         const struct mu__store_read *request)
@@ -424,7 +398,7 @@ void mu__snapshot_taken(struct mu__variable_store *store,
     struct mu__set_copy *table = mu__set_copies_find(&snapshot->tables, request->id);
     bool is_all =
         table != NULL
-            ? take_snapshot_rows(snapshot, &table->rows, request->size)
+            ? mu__set_copy_take(table, request->size)
             : take_snapshot_bytes(store, find_in_snapshot(snapshot, request->id),
                                   request->size);
 

@@ -5,6 +5,7 @@
 #ifndef MU_ACTORS_PS_STORE_SNAPSHOTS_H
 #define MU_ACTORS_PS_STORE_SNAPSHOTS_H
 
+#include "actors/ps/tables/set_copies.h"
 #include "actors/ps/variable_store.h"
 
 /* What is bounded. */
@@ -45,7 +46,8 @@ struct mu__snapshot_content {
                                (mu__snapshot_id_put) */
     bool with_slots;        /* behind the content of each shard its slots */
     struct mu__view tables; /* ids of tables (tables/set_copies.h) */
-    uint8_t *extra;         /* bytes besides, under the id 0 */
+    struct mu__set_copies_marks marks;
+    uint8_t *extra; /* bytes besides, under the id 0 */
     uint64_t extra_bytes;
 };
 

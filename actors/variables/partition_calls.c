@@ -45,6 +45,8 @@ static int send_snapshot_open(struct mu__ctx *ctx, const struct variables *v,
         .with_slots = call->slots != NULL,
         .tables = call->tables,
         .only_sizes = call->only_sizes,
+        .since = call->since,
+        .mark = call->mark,
         .partition = flight->partition,
         .generation = v->placements[flight->partition].generation,
     };

@@ -95,6 +95,8 @@ struct mu__snapshot_call {
     struct mu__view tables; /* SNAPSHOT: ids of tables (tables/set_copies.h), */
     uint8_t *sizes;         /* and room for what each has; */
     bool only_sizes;        /* nothing is begun */
+    uint64_t since;         /* which rows of tables; 0: all */
+    uint64_t mark;          /* from now on; 0: none */
 };
 
 struct mu__initial; /* initial/initial.h */

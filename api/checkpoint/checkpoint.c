@@ -104,6 +104,7 @@ struct save {
     const struct mu__snapshot_sources *sources; /* by name */
     struct mu__saved_tensors tensors; /* this and below: once the snapshots are open */
     struct mu__saved_tables *tables;
+    struct mu__set_copies_marks marks;
     uint64_t since_ns; /* of the thread's processor time: when it has rested last */
 };
 
@@ -178,6 +179,16 @@ static int put_saved_rows(void *owner, size_t table, uint32_t partition, uint32_
     return rv;
 }
 
+static int put_saved_deleted(void *owner, size_t table, uint32_t partition,
+                             const void *ids, uint32_t count, mu_error *ret_error)
+{
+    struct save *save = owner;
+
+    return mu__saved_tables_put_deleted(save->tables, table,
+                                        save->tensors.columns[table][MU__SAVED_DELETED],
+                                        partition, ids, count, ret_error);
+}
+
 /* How many updates each shard's slots had seen. */
 static int save_steps(struct save *save, const struct mu__snapshot_reader *reader,
                       size_t i, mu_error *ret_error)
@@ -235,6 +246,9 @@ static int save_variables(struct save *save, int64_t timeout_ms, mu_error *ret_e
 {
     const struct mu__snapshot_target target = {.put = put_saved,
                                                .put_rows = put_saved_rows,
+                                               .put_deleted = put_saved_deleted,
+                                               .since = save->marks.since,
+                                               .mark = save->marks.mark,
                                                .owner = save,
                                                .crc = mu__ckpt_writer_crc(save->writer),
                                                .begin = declare_tensors};
@@ -251,15 +265,47 @@ static int save_variables(struct save *save, int64_t timeout_ms, mu_error *ret_e
     return rv;
 }
 
+/* The number of the checkpoint of which this is an increment. */
+static int read_base(struct save *save, const char *base, mu_error *ret_error)
+{
+    const char *slash = strrchr(base, '/');
+    struct mu__ckpt_reader *reader;
+    int rv = mu__ckpt_reader_open_manifest(base, ret_error, &reader);
+
+    if (rv != 0)
+        return rv;
+    save->marks.since = reader->manifest.mark;
+    mu__ckpt_writer_set_marks(save->writer, save->marks.mark,
+                              slash == NULL ? base : slash + 1, save->marks.since);
+    mu__ckpt_reader_close(reader);
+    if (save->marks.since != 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "\"%.200s\" has no tables: there is no increment of it", base);
+}
+
+static int choose_marks(struct save *save, const char *base, mu_error *ret_error)
+{
+    uint64_t *mark = &save->marks.mark;
+
+    if (uv_random(NULL, NULL, mark, sizeof *mark, 0, NULL) != 0)
+        return mu_error_set(ret_error, -MU_EUNKNOWN, "no random number");
+    *mark |= 1; /* not 0 */
+    mu__ckpt_writer_set_marks(save->writer, *mark, "", 0);
+    return base == NULL ? 0 : read_base(save, base, ret_error);
+}
+
 static int save_parts(struct mu__ckpt_writer *writer,
                       const struct mu__snapshot_sources *sources, const mu_value *values,
-                      int64_t timeout_ms, mu_error *ret_error)
+                      const char *base, int64_t timeout_ms, mu_error *ret_error)
 {
     struct save save = {
         .writer = writer, .sources = sources, .since_ns = thread_cpu_ns()};
     int rv = 0;
 
-    if (values != NULL)
+    if (sources->tables_count > 0 || base != NULL)
+        rv = choose_marks(&save, base, ret_error);
+    if (rv == 0 && values != NULL)
         rv = mu__ckpt_writer_write_value(writer, values, ret_error);
     if (rv == 0)
         rv = save_variables(&save, timeout_ms, ret_error);
@@ -275,7 +321,7 @@ static void remove_old_checkpoints(const mu_checkpoint_options *o, uint64_t save
     uint64_t *steps;
     size_t count;
 
-    if (o->max_to_keep == 0 ||
+    if (o->max_to_keep == 0 || o->base != NULL ||
         mu__ckpt_steps(o->directory, o->name, NULL, &steps, &count) != 0)
         return;
     for (size_t i = o->max_to_keep; i < count; i++)
@@ -287,14 +333,14 @@ static void remove_old_checkpoints(const mu_checkpoint_options *o, uint64_t save
 
 static int save_once(const char *path, uint64_t step,
                      const struct mu__snapshot_sources *sources, const mu_value *values,
-                     int64_t timeout_ms, mu_error *ret_error)
+                     const char *base, int64_t timeout_ms, mu_error *ret_error)
 {
     struct mu__ckpt_writer *writer;
     int rv = mu__ckpt_writer_open(path, step, ret_error, &writer);
 
     if (rv != 0)
         return rv;
-    rv = save_parts(writer, sources, values, timeout_ms, ret_error);
+    rv = save_parts(writer, sources, values, base, timeout_ms, ret_error);
     mu__ckpt_writer_free(writer);
     return rv;
 }
@@ -309,8 +355,8 @@ static int save_folder(const mu_checkpoint_options *o, const char *path, uint64_
     int rv = -MU_EABORTED;
 
     for (int i = 0; i < SAVES_MAX && rv == -MU_EABORTED; i++)
-        rv = save_once(path, step, sources, values, mu__deadline_left_ms(deadline_ns),
-                       ret_error);
+        rv = save_once(path, step, sources, values, o->base,
+                       mu__deadline_left_ms(deadline_ns), ret_error);
     return rv;
 }
 
@@ -381,8 +427,11 @@ static int check_checkpoint(const char *path, mu_error *ret_error)
     struct mu__ckpt_reader *reader;
     int rv = mu__ckpt_reader_open(path, ret_error, &reader);
 
-    if (rv == 0)
-        mu__ckpt_reader_close(reader);
+    if (rv != 0)
+        return rv;
+    if (reader->manifest.base_mark != 0)
+        rv = mu__ckpt_refuse_increment(reader, ret_error);
+    mu__ckpt_reader_close(reader);
     return rv;
 }
 

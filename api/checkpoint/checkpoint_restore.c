@@ -193,7 +193,8 @@ int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *na
     if (rv != 0)
         return rv;
     mu__node_ref(node); /* it may be closed between two calls */
-    rv = mu__ckpt_check_tables(reader, ret_error);
+    rv = reader->manifest.base_mark != 0 ? mu__ckpt_refuse_increment(reader, ret_error)
+                                         : mu__ckpt_check_tables(reader, ret_error);
     if (rv == 0)
         rv = names == NULL
                  ? restore_all_variables(node, reader, timeout_ms, ret_error)

@@ -81,30 +81,43 @@ static int add_variable_tensors(struct mu__saved_tensors *saved,
     return rv;
 }
 
-/* Of a table without rows none. */
-static int add_column_tensors(struct mu__saved_tensors *saved, const mu_table *table,
-                              size_t i, uint64_t rows, mu_error *ret_error)
+/* Without rows there is none. */
+static int add_column_tensor(struct mu__saved_tensors *saved, const mu_table *table,
+                             size_t i, unsigned k, const struct mu__table_column *column,
+                             uint64_t rows, mu_error *ret_error)
+{
+    struct mu__saved_tensor *added = &saved->tensors[saved->count];
+
+    if (rows == 0)
+        return 0;
+    *added = (struct mu__saved_tensor){.shape = {.dtype = column->dtype,
+                                                 .rank = column->count == 0 ? 1 : 2,
+                                                 .dims = {rows, column->count},
+                                                 .shards = 1},
+                                       .is_column = true,
+                                       .variable = i,
+                                       .region = k};
+    if (!mu__ckpt_column_name(table->name, column, added->name))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "table %.64s...: its name is too long for one of its tensors",
+                            table->name);
+    saved->count++;
+    return 0;
+}
+
+static int add_columns(struct mu__saved_tensors *saved, const mu_table *table, size_t i,
+                       uint64_t rows, uint64_t deleted, mu_error *ret_error)
 {
     struct mu__table_column columns[MU__TABLE_COLUMNS_MAX];
     unsigned count = mu__table_columns(&table->form, columns);
+    int rv = 0;
 
-    for (unsigned k = 0; rows > 0 && k < count; k++) {
-        struct mu__saved_tensor *added = &saved->tensors[saved->count++];
-
-        *added = (struct mu__saved_tensor){.shape = {columns[k].dtype,
-                                                     columns[k].count == 0 ? 1 : 2,
-                                                     {rows, columns[k].count},
-                                                     1},
-                                           .is_column = true,
-                                           .variable = i,
-                                           .region = k};
-        if (!mu__ckpt_column_name(table->name, &columns[k], added->name))
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "table %.64s...: its name is too long for one of its "
-                                "tensors",
-                                table->name);
-    }
-    return 0;
+    for (unsigned k = 0; rv == 0 && k < count; k++)
+        rv = add_column_tensor(saved, table, i, k, &columns[k], rows, ret_error);
+    if (rv == 0)
+        rv = add_column_tensor(saved, table, i, MU__SAVED_DELETED,
+                               &mu__ckpt_deleted_column, deleted, ret_error);
+    return rv;
 }
 
 static int add_table_tensors(struct mu__saved_tensors *saved,
@@ -116,10 +129,13 @@ static int add_table_tensors(struct mu__saved_tensors *saved,
 
     for (size_t i = 0; rv == 0 && i < sources->tables_count; i++) {
         uint64_t rows = 0;
+        uint64_t deleted = 0;
 
-        for (uint32_t p = 0; p < MU__PARTITIONS; p++)
-            rows += mu__snapshot_rows(reader, i, p);
-        rv = add_column_tensors(saved, sources->tables[i], i, rows, ret_error);
+        for (uint32_t p = 0; p < MU__PARTITIONS; p++) {
+            rows += mu__snapshot_size(reader, i, p).rows;
+            deleted += mu__snapshot_size(reader, i, p).deleted;
+        }
+        rv = add_columns(saved, sources->tables[i], i, rows, deleted, ret_error);
     }
     return rv;
 }
@@ -147,7 +163,7 @@ int mu__saved_tensors_init(struct mu__saved_tensors *saved,
                            const struct mu__snapshot_reader *reader, mu_error *ret_error)
 {
     size_t most = sources->variables_count * MU__SAVED_REGIONS +
-                  sources->tables_count * MU__TABLE_COLUMNS_MAX;
+                  sources->tables_count * MU__SAVED_COLUMNS;
     int rv;
 
     *saved = (struct mu__saved_tensors){

@@ -11,6 +11,9 @@
 
 enum { MU__SAVED_STEP = 1 + MU__RULE_SLOTS_MAX, MU__SAVED_REGIONS };
 
+/* Behind the columns of a table, of an increment: ids that were deleted. */
+enum { MU__SAVED_DELETED = MU__TABLE_COLUMNS_MAX, MU__SAVED_COLUMNS };
+
 /* A tensor to be saved: a region of a variable (snapshot_reader.h), or the steps; or a
  * column of a table. */
 struct mu__saved_tensor {
@@ -24,8 +27,8 @@ struct mu__saved_tensor {
 struct mu__saved_tensors {
     struct mu__saved_tensor *tensors; /* by name */
     size_t count;
-    size_t (*indices)[MU__SAVED_REGIONS];     /* of a variable's region among these */
-    size_t (*columns)[MU__TABLE_COLUMNS_MAX]; /* of a table's column */
+    size_t (*indices)[MU__SAVED_REGIONS]; /* of a variable's region among these */
+    size_t (*columns)[MU__SAVED_COLUMNS]; /* of a table's column */
 };
 
 /* All tensors of what was opened by the reader. -MU_EINVALID: a name that is too long, or

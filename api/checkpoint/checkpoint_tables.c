@@ -1,18 +1,27 @@
 #include "api/checkpoint/checkpoint_tables.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- Saving ---- */
 
+/* Where rows, or ids that were deleted, of a partition go. */
+struct saved_span {
+    uint64_t first;
+    uint32_t count;
+};
+
 struct saved_table {
     const mu_table *table;
-    struct mu__table_column columns[MU__TABLE_COLUMNS_MAX];
+    struct mu__table_column columns[MU__SAVED_COLUMNS];
     unsigned columns_count;
     uint64_t rows;
-    uint64_t firsts[MU__PARTITIONS]; /* the rows of a partition begin here */
-    uint32_t counts[MU__PARTITIONS];
-    uint32_t sums[MU__PARTITIONS][MU__TABLE_COLUMNS_MAX]; /* of what was put of each */
+    uint64_t deleted;
+    struct saved_span rows_of[MU__PARTITIONS];
+    struct saved_span deleted_of[MU__PARTITIONS];
+    uint8_t whole[MU__MANIFEST_WHOLE_BYTES];
+    uint32_t sums[MU__PARTITIONS][MU__SAVED_COLUMNS]; /* of what was put of each */
 };
 
 struct mu__saved_tables {
@@ -29,29 +38,39 @@ static int no_memory_for_tables(mu_error *ret_error)
                         "no memory for the tables of a checkpoint");
 }
 
+_Static_assert(MU__MANIFEST_WHOLE_BYTES * 8 == (int)MU__PARTITIONS, "a bit for each");
+
 static void plan_table(struct saved_table *saved, const mu_table *table,
                        const struct mu__snapshot_reader *reader, size_t i)
 {
     saved->table = table;
     saved->columns_count = mu__table_columns(&table->form, saved->columns);
+    saved->columns[MU__SAVED_DELETED] = mu__ckpt_deleted_column;
     for (uint32_t p = 0; p < MU__PARTITIONS; p++) {
-        saved->firsts[p] = saved->rows;
-        saved->counts[p] = mu__snapshot_rows(reader, i, p);
-        saved->rows += saved->counts[p];
+        struct mu__set_copies_size size = mu__snapshot_size(reader, i, p);
+
+        saved->rows_of[p] = (struct saved_span){saved->rows, size.rows};
+        saved->deleted_of[p] = (struct saved_span){saved->deleted, size.deleted};
+        saved->rows += size.rows;
+        saved->deleted += size.deleted;
+        if (size.is_whole)
+            saved->whole[p / 8] |= (uint8_t)(1U << p % 8);
     }
 }
 
-static int note_form(struct mu__ckpt_writer *writer, const struct saved_table *saved,
-                     mu_error *ret_error)
+static int note_table(struct mu__ckpt_writer *writer, const struct saved_table *saved,
+                      mu_error *ret_error)
 {
     const mu_table *table = saved->table;
     const struct mu__table_open open = {.mode = MU__TABLE_RECREATE,
                                         .form = table->form,
                                         .name = mu__view_str(table->name)};
-    uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
-    const struct mu__view form = {bytes, mu__table_open_pack(&open, bytes)};
+    struct mu__manifest_table noted = {.rows = saved->rows, .deleted = saved->deleted};
 
-    return mu__ckpt_writer_add_table(writer, table->name, saved->rows, form, ret_error);
+    (void)snprintf(noted.name, sizeof noted.name, "%s", table->name);
+    memcpy(noted.whole, saved->whole, sizeof noted.whole);
+    noted.form_bytes = mu__table_open_pack(&open, noted.form);
+    return mu__ckpt_writer_add_table(writer, &noted, ret_error);
 }
 
 int mu__saved_tables_new(struct mu__ckpt_writer *writer,
@@ -70,7 +89,7 @@ int mu__saved_tables_new(struct mu__ckpt_writer *writer,
     saved->count = count;
     for (size_t i = 0; rv == 0 && i < count; i++) {
         plan_table(&saved->tables[i], sources->tables[i], reader, i);
-        rv = note_form(writer, &saved->tables[i], ret_error);
+        rv = note_table(writer, &saved->tables[i], ret_error);
     }
     if (rv == 0)
         *ret_saved = saved;
@@ -103,24 +122,17 @@ static int reserve_numbers(struct mu__saved_tables *saved, size_t bytes,
     return 0;
 }
 
+/* What is in saved->numbers, from entry `at` of a column on. */
 static int put_column(struct mu__saved_tables *saved, struct saved_table *table,
-                      unsigned column, size_t tensor, uint32_t partition, uint32_t first,
-                      const void *copies, uint32_t count, mu_error *ret_error)
+                      unsigned column, size_t tensor, uint32_t partition, uint64_t at,
+                      bool is_first, size_t bytes, mu_error *ret_error)
 {
-    const struct mu__table_column *at = &table->columns[column];
-    uint32_t each = mu__table_column_bytes(at);
-    size_t bytes = (size_t)count * each;
     uint32_t *sum = &table->sums[partition][column];
-    int rv = reserve_numbers(saved, bytes, ret_error);
 
-    if (rv != 0)
-        return rv;
-    mu__table_column_take(at, copies, mu__table_row_bytes(&table->table->form), count,
-                          saved->numbers);
-    *sum = mu__crc32c_add(mu__ckpt_writer_crc(saved->writer), first == 0 ? 0 : *sum,
+    *sum = mu__crc32c_add(mu__ckpt_writer_crc(saved->writer), is_first ? 0 : *sum,
                           saved->numbers, bytes);
     return mu__ckpt_writer_write_at(saved->writer, tensor,
-                                    (table->firsts[partition] + first) * each,
+                                    at * mu__table_column_bytes(&table->columns[column]),
                                     saved->numbers, bytes, ret_error);
 }
 
@@ -129,26 +141,54 @@ int mu__saved_tables_put(struct mu__saved_tables *saved, size_t i, const size_t 
                          uint32_t count, mu_error *ret_error)
 {
     struct saved_table *table = &saved->tables[i];
+    uint32_t row_bytes = mu__table_row_bytes(&table->table->form);
+    uint64_t at = table->rows_of[partition].first + first;
     int rv = 0;
 
-    for (unsigned k = 0; rv == 0 && k < table->columns_count; k++)
-        rv = put_column(saved, table, k, columns[k], partition, first, copies, count,
+    for (unsigned k = 0; rv == 0 && k < table->columns_count; k++) {
+        size_t bytes = (size_t)count * mu__table_column_bytes(&table->columns[k]);
+
+        rv = reserve_numbers(saved, bytes, ret_error);
+        if (rv != 0)
+            return rv;
+        mu__table_column_take(&table->columns[k], copies, row_bytes, count,
+                              saved->numbers);
+        rv = put_column(saved, table, k, columns[k], partition, at, first == 0, bytes,
                         ret_error);
+    }
     return rv;
+}
+
+int mu__saved_tables_put_deleted(struct mu__saved_tables *saved, size_t i, size_t column,
+                                 uint32_t partition, const void *ids, uint32_t count,
+                                 mu_error *ret_error)
+{
+    struct saved_table *table = &saved->tables[i];
+    size_t bytes = (size_t)count * sizeof(uint64_t);
+    int rv = reserve_numbers(saved, bytes, ret_error);
+
+    if (rv != 0)
+        return rv;
+    memcpy(saved->numbers, ids, bytes);
+    return put_column(saved, table, MU__SAVED_DELETED, column, partition,
+                      table->deleted_of[partition].first, true, bytes, ret_error);
 }
 
 uint32_t mu__saved_tables_sum(const struct mu__saved_tables *saved, size_t i,
                               unsigned column)
 {
     const struct saved_table *table = &saved->tables[i];
+    bool is_deleted = column == (unsigned)MU__SAVED_DELETED;
     uint64_t each = mu__table_column_bytes(&table->columns[column]);
+    uint64_t all = is_deleted ? table->deleted : table->rows;
     uint32_t sum = 0;
 
     for (uint32_t p = 0; p < MU__PARTITIONS; p++) {
-        uint64_t behind = table->rows - table->firsts[p] - table->counts[p];
+        struct saved_span span = is_deleted ? table->deleted_of[p] : table->rows_of[p];
 
-        if (table->counts[p] > 0)
-            sum ^= mu__crc32c_shift(table->sums[p][column], behind * each);
+        if (span.count > 0)
+            sum ^= mu__crc32c_shift(table->sums[p][column],
+                                    (all - span.first - span.count) * each);
     }
     return sum;
 }
@@ -161,6 +201,14 @@ bool mu__ckpt_is_variable(const struct mu__ckpt_reader *reader,
                           const struct mu__manifest_variable *tensor)
 {
     return !mu__ckpt_is_slot(reader, tensor) && !mu__ckpt_is_column(reader, tensor);
+}
+
+int mu__ckpt_refuse_increment(const struct mu__ckpt_reader *reader, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "\"%.200s\" is an increment of %.100s: it has only what has "
+                        "changed since, for a mu_table_reader",
+                        reader->path, reader->manifest.base_name);
 }
 
 int mu__ckpt_check_tables(const struct mu__ckpt_reader *reader, mu_error *ret_error)

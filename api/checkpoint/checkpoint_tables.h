@@ -24,6 +24,11 @@ int mu__saved_tables_put(struct mu__saved_tables *saved, size_t i, const size_t 
                          uint32_t partition, uint32_t first, const void *copies,
                          uint32_t count, mu_error *ret_error);
 
+/* All ids of a partition that were deleted, into their tensor. */
+int mu__saved_tables_put_deleted(struct mu__saved_tables *saved, size_t i, size_t column,
+                                 uint32_t partition, const void *ids, uint32_t count,
+                                 mu_error *ret_error);
+
 /* The sum of a column, once all rows were put. */
 uint32_t mu__saved_tables_sum(const struct mu__saved_tables *saved, size_t i,
                               unsigned column);
@@ -33,6 +38,9 @@ uint32_t mu__saved_tables_sum(const struct mu__saved_tables *saved, size_t i,
 /* Whether a tensor is a variable, and not one of an optimizer or a table. */
 bool mu__ckpt_is_variable(const struct mu__ckpt_reader *reader,
                           const struct mu__manifest_variable *tensor);
+
+/* -MU_EPRECONDITION: an increment is not restored. */
+int mu__ckpt_refuse_increment(const struct mu__ckpt_reader *reader, mu_error *ret_error);
 
 /* Check all tables, before anything is written. -MU_EDATALOSS. */
 int mu__ckpt_check_tables(const struct mu__ckpt_reader *reader, mu_error *ret_error);

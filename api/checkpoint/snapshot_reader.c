@@ -184,7 +184,9 @@ static void post_open(struct reader_slot *slot, struct reader_partition *p)
         .tables = {slot->reader->table_ids,
                    (uint32_t)(slot->reader->tables_count * MU__SET_COPIES_ID_BYTES)},
         .sizes = p->sizes,
-        .only_sizes = slot->reader->target.only_sizes};
+        .only_sizes = slot->reader->target.only_sizes,
+        .since = slot->reader->target.since,
+        .mark = slot->reader->target.mark};
     post_reader_slot(slot, MU__VARIABLE_SNAPSHOT);
 }
 
@@ -207,7 +209,7 @@ static uint64_t item_bytes(const struct mu__snapshot_reader *reader,
         return p->shards[p->item].regions[p->region].bytes;
     if (p->item == windows_item(reader, p))
         return p->windows_bytes;
-    return mu__reader_rows_bytes(reader, p, p->item - p->shards_count);
+    return mu__reader_table_bytes(reader, p, p->item - p->shards_count);
 }
 
 /* To the next item with bytes, or behind the windows. */
@@ -242,12 +244,14 @@ static uint64_t item_id(const struct mu__snapshot_reader *reader,
                : reader->tables[p->item - p->shards_count]->id;
 }
 
-static uint32_t piece_bytes(const struct mu__snapshot_reader *reader,
-                            const struct reader_partition *p)
+static uint32_t next_piece_bytes(const struct mu__snapshot_reader *reader,
+                                 const struct reader_partition *p)
 {
-    if (p->item < p->shards_count || p->item == windows_item(reader, p))
-        return PIECE_BYTES;
-    return mu__reader_rows_piece(reader, p->item - p->shards_count);
+    uint64_t left = item_bytes(reader, p) - p->offset;
+
+    if (p->item >= p->shards_count && p->item < windows_item(reader, p))
+        return mu__reader_table_piece(reader, p, p->item - p->shards_count, p->offset);
+    return left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES;
 }
 
 /* The piece of a partition that is the next one; the windows come last. */
@@ -256,9 +260,7 @@ static void post_piece(struct reader_slot *slot, struct reader_partition *p)
     const struct mu__snapshot_reader *reader = slot->reader;
     const struct reader_shard *shard = shard_item(p, p->item);
     uint64_t bytes = item_bytes(reader, p);
-    uint64_t left = bytes - p->offset;
-    uint32_t most = piece_bytes(reader, p);
-    uint32_t size = left < most ? (uint32_t)left : most;
+    uint32_t size = next_piece_bytes(reader, p);
 
     slot->partition = p;
     slot->item = p->item;
@@ -430,8 +432,14 @@ static int take_rows_piece(struct mu__snapshot_reader *reader,
     const struct mu__snapshot_target *target = &reader->target;
     size_t table = slot->item - p->shards_count;
     uint32_t row_bytes = mu__table_row_bytes(&reader->tables[table]->form);
+    uint32_t partition = (uint32_t)(p - reader->partitions);
 
-    return target->put_rows(target->owner, table, (uint32_t)(p - reader->partitions),
+    if (slot->offset >= mu__reader_rows_bytes(reader, p, table))
+        return target->put_deleted(target->owner, table, partition, slot->data,
+                                   slot->snapshot.size / (uint32_t)sizeof(uint64_t),
+                                   error);
+
+    return target->put_rows(target->owner, table, partition,
                             (uint32_t)(slot->offset / row_bytes), slot->data,
                             slot->snapshot.size / row_bytes, error);
 }
@@ -643,7 +651,7 @@ void mu__snapshot_reader_free(struct mu__snapshot_reader *reader)
         free(reader->partitions[i].ids);
         free(reader->partitions[i].slots);
         free(reader->partitions[i].sizes);
-        free(reader->partitions[i].rows);
+        free(reader->partitions[i].settled);
     }
     free(reader->table_ids);
     free(reader->rules);

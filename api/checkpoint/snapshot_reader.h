@@ -4,6 +4,7 @@
 #ifndef MU_API_CHECKPOINT_SNAPSHOT_READER_H
 #define MU_API_CHECKPOINT_SNAPSHOT_READER_H
 
+#include "actors/ps/tables/set_copies.h"
 #include "api/internal.h"
 #include "api/tables/opened_table.h"
 #include "runtime/base/crc32c.h"
@@ -19,12 +20,18 @@ struct mu__snapshot_target {
     void *owner;
     const struct mu__crc32c *crc; /* NULL: no sums are needed */
     bool only_sizes;              /* of tables; nothing is read */
+    uint64_t since; /* which rows of tables (actors/ps/tables/table_marks.h); 0: all */
+    uint64_t mark;  /* that is set; 0: none */
 
     /* Copies of rows of the i-th table (actors/ps/tables/table_columns.h), from number
      * `first` of its rows in the partition on. Those of a partition come in their order;
      * they may come again, from 0 on. */
     int (*put_rows)(void *owner, size_t table, uint32_t partition, uint32_t first,
                     const void *copies, uint32_t count, mu_error *ret_error);
+
+    /* Behind these: all ids that were deleted since. NULL with `since` 0. */
+    int (*put_deleted)(void *owner, size_t table, uint32_t partition, const void *ids,
+                       uint32_t count, mu_error *ret_error);
 
     /* All partitions are open, and what slots there are is known; nothing was put yet.
      * NULL: no slots are wanted. */
@@ -66,9 +73,9 @@ uint32_t mu__snapshot_rule(const struct mu__snapshot_reader *reader, size_t vari
 uint64_t mu__snapshot_step(const struct mu__snapshot_reader *reader, size_t variable,
                            uint32_t shard);
 
-/* The number of rows of a table in a partition, once the target begins. */
-uint32_t mu__snapshot_rows(const struct mu__snapshot_reader *reader, size_t table,
-                           uint32_t partition);
+/* What is read of a table in a partition, once the target begins. */
+struct mu__set_copies_size mu__snapshot_size(const struct mu__snapshot_reader *reader,
+                                             size_t table, uint32_t partition);
 
 /* The same of one table; and the bytes of memory that the servers need for one. */
 int mu__snapshot_read_table(mu_table *table, int64_t timeout_ms,

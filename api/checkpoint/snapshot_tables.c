@@ -39,8 +39,8 @@ int mu__reader_add_tables(struct mu__snapshot_reader *reader, mu_error *ret_erro
         struct reader_partition *p = &reader->partitions[i];
 
         p->sizes = calloc(count, MU__SET_COPIES_SIZE_BYTES);
-        p->rows = calloc(count, sizeof *p->rows);
-        if (p->sizes == NULL || p->rows == NULL)
+        p->settled = calloc(count, sizeof *p->settled);
+        if (p->sizes == NULL || p->settled == NULL)
             return mu_error_set(ret_error, -MU_ENOMEM, "no memory to read a snapshot");
     }
     return 0;
@@ -58,34 +58,53 @@ uint64_t mu__reader_rows_bytes(const struct mu__snapshot_reader *reader,
            mu__table_row_bytes(&reader->tables[table]->form);
 }
 
-uint32_t mu__reader_rows_piece(const struct mu__snapshot_reader *reader, size_t table)
+uint64_t mu__reader_table_bytes(const struct mu__snapshot_reader *reader,
+                                const struct reader_partition *p, size_t table)
+{
+    return mu__reader_rows_bytes(reader, p, table) +
+           (uint64_t)mu__reader_size(p, table).deleted * sizeof(uint64_t);
+}
+
+_Static_assert(MU__MARK_DELETED_MAX * sizeof(uint64_t) <= PIECE_BYTES,
+               "all ids that were deleted are one piece");
+
+uint32_t mu__reader_table_piece(const struct mu__snapshot_reader *reader,
+                                const struct reader_partition *p, size_t table,
+                                uint64_t offset)
 {
     uint32_t row_bytes = mu__table_row_bytes(&reader->tables[table]->form);
+    uint64_t rows_bytes = mu__reader_rows_bytes(reader, p, table);
+    uint32_t most = PIECE_BYTES / row_bytes * row_bytes;
 
-    return PIECE_BYTES / row_bytes * row_bytes;
+    if (offset >= rows_bytes)
+        return (uint32_t)(mu__reader_table_bytes(reader, p, table) - offset);
+    return rows_bytes - offset < most ? (uint32_t)(rows_bytes - offset) : most;
 }
 
 void mu__reader_settle_rows(struct mu__snapshot_reader *reader)
 {
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         for (size_t k = 0; k < reader->tables_count; k++)
-            reader->partitions[i].rows[k] =
-                mu__reader_size(&reader->partitions[i], k).rows;
+            reader->partitions[i].settled[k] = mu__reader_size(&reader->partitions[i], k);
 }
 
 bool mu__reader_is_settled(const struct mu__snapshot_reader *reader,
                            const struct reader_partition *p)
 {
-    for (size_t k = 0; k < reader->tables_count; k++)
-        if (p->rows[k] != mu__reader_size(p, k).rows)
+    for (size_t k = 0; k < reader->tables_count; k++) {
+        struct mu__set_copies_size size = mu__reader_size(p, k);
+
+        if (p->settled[k].rows != size.rows || p->settled[k].deleted != size.deleted ||
+            p->settled[k].is_whole != size.is_whole)
             return false;
+    }
     return true;
 }
 
-uint32_t mu__snapshot_rows(const struct mu__snapshot_reader *reader, size_t table,
-                           uint32_t partition)
+struct mu__set_copies_size mu__snapshot_size(const struct mu__snapshot_reader *reader,
+                                             size_t table, uint32_t partition)
 {
-    return mu__reader_size(&reader->partitions[partition], table).rows;
+    return mu__reader_size(&reader->partitions[partition], table);
 }
 
 /* ---- Tables alone ---- */

@@ -55,6 +55,8 @@ typedef struct mu_checkpoint_options {
     mu_table *const *tables; /* that are saved, too; of the variables' node; default
                                 NULL */
     size_t tables_count;
+    const char *base; /* the path of a checkpoint with tables: of these only what has
+                         changed since it is written (table_reader.h). NULL: all */
 } mu_checkpoint_options;
 
 /* Fill in the defaults. */

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from ._scatter import scatter
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
-    from .checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
+    from .checkpoint import (Checkpoint, CheckpointManager, TableReader,
+                             latest_checkpoint)
     from .clock import Clock
     from .coordination import CoordinationService
     from .distribute import (CoordinatorMode, WorkerContext, get_current_worker_context,
@@ -87,6 +88,7 @@ _LAZY = {
     "run_distribute_coordinator": "distribute",
     "ParameterServerStrategy": "strategy",
     "Table": "table",
+    "TableReader": "checkpoint",
     "Server": "server",
     "ServerConfig": "server",
     "ClusterResolver": "resolvers",
@@ -111,7 +113,8 @@ __all__ = [
     "Checkpoint", "Clock", "ClusterCoordinator", "IndexedSlices", "InputError",
     "LocalCluster", "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
-    "ShardedDataset", "Table", "Variable", "__version__", "current_run", "errors",
+    "ShardedDataset", "Table", "TableReader", "Variable", "__version__", "current_run",
+    "errors",
     "latest_checkpoint", "program", "read_variables", "register",
     "CheckpointManager", "ClusterResolver", "ClusterSpec", "CoordinationService",
     "CoordinatorMode", "GCEClusterResolver", "KubernetesClusterResolver",

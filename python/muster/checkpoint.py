@@ -1,16 +1,18 @@
-"""Checkpoints of variables and tables: TensorFlow's ``tf.train.Checkpoint``, and its
-manager."""
+"""Checkpoints of variables and tables: ``tf.train.Checkpoint`` and its manager."""
 
 from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from types import TracebackType
+from typing import (Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type,
+                    Union)
 
 from . import _muster, _scope, errors
-from .table import Table
+from .table import Table, ids_of
 
-__all__ = ["Checkpoint", "CheckpointManager", "RestoreStatus", "latest_checkpoint",
+__all__ = ["Checkpoint", "CheckpointManager", "RestoreStatus", "TableReader",
+           "latest_checkpoint",
            "read_checkpoint"]
 
 _Path = Union[str, "os.PathLike[str]"]
@@ -157,7 +159,8 @@ class Checkpoint:
         return self._counter
 
     def save(self, file_prefix: _Path, step: Optional[int] = None, values: Any = None,
-             max_to_keep: int = 0, timeout: Optional[float] = None) -> str:
+             max_to_keep: int = 0, timeout: Optional[float] = None,
+             base: Optional[_Path] = None) -> str:
         """Write a checkpoint, the directory "DIRECTORY/NAME-STEP" for the prefix
         "DIRECTORY/NAME", and return its path. It is there as a whole or not at all. Its
         tensors are in safetensors files, which other programs read.
@@ -168,12 +171,16 @@ class Checkpoint:
 
         ResourceExhaustedError (the disk is full), PermissionDeniedError, and the errors
         of reading variables: then the checkpoints are as before.
+
+        base: the path of a checkpoint with tables: of these only what has changed since
+        is written, for a TableReader. Such an increment is not restored.
         """
         directory, name = os.path.split(os.fspath(file_prefix))
         number = self._counter + 1 if step is None else step
         path = _muster.checkpoint_save(directory or ".", name or "model", max_to_keep,
-                                       number, self.variables, self.tables, values,
-                                       timeout)
+                                       number, self.variables, self.tables,
+                                       None if base is None else os.fspath(base),
+                                       values, timeout)
         self._counter = number
         return path
 
@@ -274,3 +281,52 @@ class CheckpointManager:
         if path is not None:
             self._checkpoint.restore(path, timeout)
         return path
+
+
+class TableReader(_muster.BaseTableReader):
+    """A table of a checkpoint, and of the increments after it, without a cluster.
+
+        reader = muster.TableReader(["serving-0", "serving-1", "serving-2"], "emb")
+        rows = reader.lookup(ids)
+
+    paths: a checkpoint with the table, then increments in their order
+    (Checkpoint.save(base=...)). All bytes are checked, then the files are mapped; they
+    may be removed meanwhile. What a reader shows never changes. Any thread may call.
+
+    FailedPreconditionError: one is no increment of the one before. DataLossError: one is
+    damaged. NotFoundError: there is no such checkpoint, or no such table in it.
+    """
+
+    def __init__(self, paths: Union[_Path, Sequence[_Path]], table: str) -> None:
+        one = isinstance(paths, (str, os.PathLike))
+        super().__init__([os.fspath(path) for path in ([paths] if one else paths)], table)
+        self.name = table
+        self.dim, self.rows, self.step = self.describe()
+
+    def lookup(self, ids: Any) -> Any:
+        """The rows of ids, an array of any shape: one more dimension, of `dim`. An id
+        without a row has its initial row, as on the servers."""
+        import numpy as np
+
+        array = ids_of(ids)
+        rows = np.empty((*array.shape, self.dim), np.float32)
+        if array.size > 0:
+            self.lookup_into(array, rows)
+        return rows
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __enter__(self) -> TableReader:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]],
+                 error: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<muster.TableReader {self.name!r} dim={self.dim} rows={self.rows}>"

@@ -125,7 +125,7 @@ class Table(_muster.BaseTable):
         array of that shape, or what shares its memory as one; it is returned then."""
         import numpy as np
 
-        array = _ids_of(ids)
+        array = ids_of(ids)
         shape = (*array.shape, self.dim)
         rows = np.empty(shape, np.float32) if out is None else out_of(out, shape, "f4")
         if array.size > 0:
@@ -141,16 +141,16 @@ class Table(_muster.BaseTable):
         time; 0: one later than the latest."""
         rule, gradients = optimizers.of_rows(
             self.optimizer if optimizer is None else optimizer, gradients, step)
-        self._push(_ids_of(ids), gradients, rule, timeout, time)
+        self._push(ids_of(ids), gradients, rule, timeout, time)
 
     def _apply_rule(self, ids: Any, gradients: Any, rule: Any,
                     timeout: Optional[float]) -> None:
         """An optimizer's; rows count their steps themselves."""
-        self._push(_ids_of(ids), gradients, dict(rule, step=0), timeout)
+        self._push(ids_of(ids), gradients, dict(rule, step=0), timeout)
 
     def delete(self, ids: Any, timeout: Optional[float] = None) -> None:
         """Delete rows: their ids are as if never pushed to."""
-        self._push(_ids_of(ids), None, None, timeout)
+        self._push(ids_of(ids), None, None, timeout)
 
     def expire(self, before: int, timeout: Optional[float] = None) -> None:
         """Remove rows whose last push was before a time, with eviction "lfu" and no ttl
@@ -161,7 +161,7 @@ class Table(_muster.BaseTable):
         """Set the rows of ids; of an id that is there several times the last one counts.
         What the optimizer keeps of a row stays as it is. timeout: as for
         apply_gradients()."""
-        numbers = _ids_of(ids)
+        numbers = ids_of(ids)
         if numbers.size > 0:
             self.set_rows(numbers, rows, _current_run(), timeout)
 
@@ -252,7 +252,7 @@ def _exported(table: Table, timeout: Optional[float]) -> Iterator[Tuple[Any, Any
         reader.join()
 
 
-def _ids_of(ids: Any) -> Any:
+def ids_of(ids: Any) -> Any:
     """64-bit ids; those below 0 are large ones."""
     import numpy as np
 

@@ -50,6 +50,7 @@ int mupy_dataset_init(PyObject *module);
 int mupy_checkpoint_init(PyObject *module);
 int mupy_variable_init(PyObject *module);
 int mupy_table_init(PyObject *module);
+int mupy_table_reader_init(PyObject *module);
 int mupy_read_variables_init(PyObject *module);
 int mupy_run_init(PyObject *module);
 int mupy_frame_init(PyObject *module);

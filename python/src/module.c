@@ -20,7 +20,7 @@ static int (*const objects[])(PyObject *module) = {
     mupy_agent_init,      mupy_barrier_init,
     mupy_server_init,     mupy_distribute_init,
     mupy_clock_init,      mupy_read_variables_init,
-    mupy_table_init,
+    mupy_table_init,      mupy_table_reader_init,
 };
 
 PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec)

@@ -1,4 +1,4 @@
-#include "runtime/document/manifest.h"
+#include "runtime/document/manifest_format.h"
 
 #include "runtime/base/array.h"
 #include "runtime/base/text.h"
@@ -8,14 +8,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-enum {
-    VERSION = 1,
-    ITEMS_FIRST = 16,
-    TAIL_ALIGN = 16,
-    END_BYTES = 64 /* of what is behind the sum's bytes, at most */
-};
-
-static const char format_name[] = "muster checkpoint";
+enum { ITEMS_FIRST = 16, TAIL_ALIGN = 16 };
 
 void mu__manifest_file_name(uint32_t file, uint32_t count,
                             char out[MU__MANIFEST_FILE_BYTES])
@@ -61,180 +54,6 @@ void mu__manifest_windows_tensor(const struct mu__manifest_partition *partition,
 uint64_t mu__manifest_packed_bytes(uint32_t head_bytes, uint32_t tail_bytes)
 {
     return ((uint64_t)tail_bytes + TAIL_ALIGN - 1) / TAIL_ALIGN * TAIL_ALIGN + head_bytes;
-}
-
-/* ---- writing ---- */
-
-static void write_files(const struct mu__manifest *manifest, struct mu__build *out)
-{
-    char name[MU__MANIFEST_FILE_BYTES];
-
-    mu__build_add(out, "\"files\": [");
-    for (uint32_t i = 0; i < manifest->files_count; i++) {
-        const struct mu__manifest_file *file = &manifest->files[i];
-
-        mu__manifest_file_name(i, manifest->files_count, name);
-        mu__build_format(out,
-                         "%s\n {\"file\": \"%s\", \"bytes\": %" PRIu64
-                         ", \"header_crc32c\": %" PRIu32 "}",
-                         i == 0 ? "" : ",", name, file->bytes, file->header_crc);
-    }
-    mu__build_add(out, "],\n");
-}
-
-static void write_file_sum(const char *key, const char *file,
-                           const struct mu__manifest_sum *sum, struct mu__build *out)
-{
-    mu__build_format(out,
-                     "\"%s\": {\"file\": \"%s\", \"bytes\": %" PRIu64
-                     ", \"crc32c\": %" PRIu32 "},\n",
-                     key, file, sum->bytes, sum->crc);
-}
-
-static void write_partitions(const struct mu__manifest *manifest, struct mu__build *out)
-{
-    if (manifest->partitions_count == 0)
-        return;
-    mu__build_add(out, "\"partitions\": [");
-    for (size_t i = 0; i < manifest->partitions_count; i++) {
-        const struct mu__manifest_partition *partition = &manifest->partitions[i];
-
-        mu__build_format(out,
-                         "%s\n {\"partition\": %" PRIu32 ", \"position\": \"%" PRIu64
-                         "\", \"sum\": \"%016" PRIx64 "\", \"windows\": %" PRIu64 "}",
-                         i == 0 ? "" : ",", partition->partition, partition->position,
-                         partition->sum, partition->windows_bytes);
-    }
-    mu__build_add(out, "],\n");
-    if (manifest->windows.bytes != 0)
-        write_file_sum("windows", MU__MANIFEST_WINDOWS_FILE, &manifest->windows, out);
-}
-
-static void write_tables(const struct mu__manifest *manifest, struct mu__build *out)
-{
-    if (manifest->tables_count == 0)
-        return;
-    mu__build_add(out, "\"tables\": [");
-    for (size_t i = 0; i < manifest->tables_count; i++) {
-        const struct mu__manifest_table *table = &manifest->tables[i];
-
-        mu__build_add(out, i == 0 ? "\n {\"name\": " : ",\n {\"name\": ");
-        mu__build_json(out, table->name, strlen(table->name));
-        mu__build_format(out, ", \"rows\": \"%" PRIu64 "\", \"form\": \"", table->rows);
-        for (uint32_t k = 0; k < table->form_bytes; k++)
-            mu__build_format(out, "%02x", table->form[k]);
-        mu__build_add(out, "\"}");
-    }
-    mu__build_add(out, "],\n");
-}
-
-static void write_values(const struct mu__manifest *manifest, const char *values,
-                         struct mu__build *out)
-{
-    if (values != NULL) {
-        mu__build_add(out, "\"values\": ");
-        mu__build_add(out, values);
-        mu__build_add(out, ",\n");
-    }
-    if (manifest->packed.bytes != 0)
-        mu__build_format(out,
-                         "\"packed_values\": {\"file\": \"%s\", \"bytes\": %" PRIu64
-                         ", \"crc32c\": %" PRIu32 ", \"head_bytes\": %" PRIu32
-                         ", \"tail_bytes\": %" PRIu32 "},\n",
-                         MU__MANIFEST_VALUES_FILE, manifest->packed.bytes,
-                         manifest->packed.crc, manifest->head_bytes,
-                         manifest->tail_bytes);
-}
-
-static void write_parts(const struct mu__manifest *manifest,
-                        const struct mu__manifest_variable *variable,
-                        struct mu__build *out)
-{
-    for (uint32_t i = 0; i < variable->parts_count; i++) {
-        const struct mu__manifest_part *part = &manifest->parts[variable->parts_from + i];
-        struct mu__safetensor tensor;
-
-        mu__manifest_tensor(variable, part, &tensor);
-        mu__build_format(out,
-                         "%s{\"file\": %" PRIu32 ", \"tensor\": ", i == 0 ? "" : ", ",
-                         part->file + 1);
-        mu__build_json(out, tensor.name, strlen(tensor.name));
-        mu__build_format(out,
-                         ", \"rows\": [%" PRIu64 ", %" PRIu64 "], \"crc32c\": %" PRIu32
-                         "}",
-                         part->first_row, part->end_row, part->crc);
-    }
-}
-
-static void write_variables(const struct mu__manifest *manifest, struct mu__build *out)
-{
-    mu__build_add(out, "\"variables\": [");
-    for (size_t i = 0; i < manifest->variables_count; i++) {
-        const struct mu__manifest_variable *variable = &manifest->variables[i];
-
-        mu__build_format(out, "%s\n {\"name\": ", i == 0 ? "" : ",");
-        mu__build_json(out, variable->name, strlen(variable->name));
-        mu__build_format(out, ", \"dtype\": \"%s\", \"shape\": [",
-                         mu__safetensors_dtype_name(variable->dtype));
-        for (uint32_t k = 0; k < variable->rank; k++)
-            mu__build_format(out, "%s%" PRIu64, k == 0 ? "" : ", ", variable->dims[k]);
-        mu__build_format(out, "], \"shards\": %" PRIu32 ",\n  \"parts\": [",
-                         variable->shards);
-        write_parts(manifest, variable, out);
-        mu__build_add(out, "]}");
-    }
-    mu__build_add(out, "],\n");
-}
-
-/* What stands behind the bytes that are under the sum. */
-static size_t format_end(uint32_t sum, char out[END_BYTES])
-{
-    return (size_t)snprintf(out, END_BYTES, "\"manifest_crc32c\": \"%08" PRIx32 "\"}\n",
-                            sum);
-}
-
-void mu__manifest_write(const struct mu__crc32c *crc, const struct mu__manifest *manifest,
-                        const char *values, struct mu__build *out)
-{
-    char end[END_BYTES];
-
-    mu__build_format(out,
-                     "{\"format\": \"%s\", \"version\": %d, \"step\": \"%" PRIu64 "\",\n",
-                     format_name, VERSION, manifest->step);
-    write_files(manifest, out);
-    write_partitions(manifest, out);
-    write_tables(manifest, out);
-    write_file_sum("index", MU__MANIFEST_INDEX_FILE, &manifest->index, out);
-    write_values(manifest, values, out);
-    write_variables(manifest, out);
-    if (!out->failed)
-        mu__build_bytes(out, end,
-                        format_end(mu__crc32c_add(crc, 0, out->text, out->size), end));
-}
-
-void mu__manifest_write_index(const struct mu__manifest *manifest, struct mu__build *out)
-{
-    char file[MU__MANIFEST_FILE_BYTES];
-    struct mu__safetensor tensor;
-    uint64_t total = 0;
-
-    mu__build_add(out, "{\"weight_map\": {");
-    for (size_t i = 0; i < manifest->variables_count; i++) {
-        const struct mu__manifest_variable *variable = &manifest->variables[i];
-
-        for (uint32_t k = 0; k < variable->parts_count; k++) {
-            const struct mu__manifest_part *part =
-                &manifest->parts[variable->parts_from + k];
-
-            mu__manifest_tensor(variable, part, &tensor);
-            mu__manifest_file_name(part->file, manifest->files_count, file);
-            mu__build_add(out, i + k == 0 ? "\n " : ",\n ");
-            mu__build_json(out, tensor.name, strlen(tensor.name));
-            mu__build_format(out, ": \"%s\"", file);
-            total += tensor.bytes;
-        }
-    }
-    mu__build_format(out, "},\n\"metadata\": {\"total_size\": %" PRIu64 "}}\n", total);
 }
 
 /* ---- reading ---- */
@@ -526,31 +345,55 @@ static int read_partitions(struct manifest_reader *reader, const cJSON *root)
     return 0;
 }
 
-static bool read_hex_bytes(const char *text, struct mu__manifest_table *table)
+/* At most `room` bytes, at least one; 0: it is no such text. */
+static uint32_t read_hex_bytes(const cJSON *item, uint8_t *bytes, size_t room)
 {
     static const char digits[] = "0123456789abcdef";
+    const char *text = cJSON_IsString(item) ? item->valuestring : "";
     size_t length = strlen(text);
 
-    if (length == 0 || length % 2 != 0 || length > 2 * sizeof table->form ||
-        strspn(text, digits) != length)
-        return false;
-    table->form_bytes = (uint32_t)(length / 2);
+    if (length % 2 != 0 || length > 2 * room || strspn(text, digits) != length)
+        return 0;
     for (size_t i = 0; i < length; i += 2)
-        table->form[i / 2] = (uint8_t)((strchr(digits, text[i]) - digits) << 4 |
-                                       (strchr(digits, text[i + 1]) - digits));
-    return true;
+        bytes[i / 2] = (uint8_t)((strchr(digits, text[i]) - digits) << 4 |
+                                 (strchr(digits, text[i + 1]) - digits));
+    return (uint32_t)(length / 2);
 }
 
-static bool read_table(const cJSON *entry, struct mu__manifest_table *table)
+static bool read_table(const struct mu__manifest *manifest, const cJSON *entry,
+                       struct mu__manifest_table *table)
 {
     const cJSON *name = find_manifest_member(entry, "name");
-    const cJSON *form = find_manifest_member(entry, "form");
+    const cJSON *whole = find_manifest_member(entry, "whole");
 
     if (!cJSON_IsString(name) || strlen(name->valuestring) > MU__MANIFEST_NAME_MAX ||
-        !cJSON_IsString(form) || !read_text64(entry, "rows", &table->rows))
+        !read_text64(entry, "rows", &table->rows))
         return false;
     MU__COPY_TEXT(table->name, name->valuestring);
-    return read_hex_bytes(form->valuestring, table);
+    table->form_bytes = read_hex_bytes(find_manifest_member(entry, "form"), table->form,
+                                       sizeof table->form);
+    if (table->form_bytes == 0 || manifest->base_mark == 0)
+        return table->form_bytes != 0;
+    return read_text64(entry, "deleted", &table->deleted) &&
+           read_hex_bytes(whole, table->whole, sizeof table->whole) ==
+               sizeof table->whole;
+}
+
+static bool read_marks(struct mu__manifest *manifest, const cJSON *root)
+{
+    const cJSON *base = find_manifest_member(root, "base");
+    const cJSON *name = find_manifest_member(base, "name");
+
+    if (find_manifest_member(root, "mark") != NULL &&
+        (!read_hex64(root, "mark", &manifest->mark) || manifest->mark == 0))
+        return false;
+    if (base == NULL)
+        return true;
+    if (!cJSON_IsString(name) || strlen(name->valuestring) > MU__MANIFEST_NAME_MAX ||
+        !read_hex64(base, "mark", &manifest->base_mark) || manifest->base_mark == 0)
+        return false;
+    MU__COPY_TEXT(manifest->base_name, name->valuestring);
+    return true;
 }
 
 static int read_tables(struct manifest_reader *reader, const cJSON *root)
@@ -559,6 +402,8 @@ static int read_tables(struct manifest_reader *reader, const cJSON *root)
     const cJSON *list = find_manifest_member(root, "tables");
     int count = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : -(list != NULL);
 
+    if (!read_marks(manifest, root))
+        return refuse_manifest(reader->error, "\"mark\" or \"base\" is malformed");
     if (count < 0 || count > MU__MANIFEST_TABLES_MAX)
         return refuse_manifest(reader->error, "\"tables\" is no list of at most %d",
                                MU__MANIFEST_TABLES_MAX);
@@ -569,7 +414,7 @@ static int read_tables(struct manifest_reader *reader, const cJSON *root)
          entry = entry->next) {
         struct mu__manifest_table *at = &manifest->tables[manifest->tables_count++];
 
-        if (!read_table(entry, at) ||
+        if (!read_table(manifest, entry, at) ||
             (manifest->tables_count > 1 && strcmp(at[-1].name, at->name) >= 0))
             return refuse_manifest(reader->error, "a table is malformed");
     }
@@ -609,10 +454,13 @@ static int read_manifest_root(struct manifest_reader *reader, const cJSON *root)
     uint64_t version;
     int rv;
 
-    if (!is_text(root, "format", format_name))
-        return refuse_manifest(reader->error, "its format is not \"%s\"", format_name);
-    if (!read_whole_member(root, "version", UINT32_MAX, &version) || version != VERSION)
-        return refuse_manifest(reader->error, "its version is not %d", VERSION);
+    if (!is_text(root, "format", MU__MANIFEST_FORMAT))
+        return refuse_manifest(reader->error, "its format is not \"%s\"",
+                               MU__MANIFEST_FORMAT);
+    if (!read_whole_member(root, "version", UINT32_MAX, &version) ||
+        version != MU__MANIFEST_VERSION)
+        return refuse_manifest(reader->error, "its version is not %d",
+                               MU__MANIFEST_VERSION);
     if (!read_text64(root, "step", &reader->manifest.step))
         return refuse_manifest(reader->error, "its step is no text of digits");
     if (!cJSON_IsArray(find_manifest_member(root, "variables")))
@@ -633,12 +481,12 @@ static int read_manifest_root(struct manifest_reader *reader, const cJSON *root)
 static int check_manifest_sum(const struct mu__crc32c *crc, const char *text, size_t size,
                               mu_error *error)
 {
-    char end[END_BYTES];
-    size_t length = format_end(0, end);
+    char end[MU__MANIFEST_END_BYTES];
+    size_t length = mu__manifest_end(0, end);
 
     if (size < length)
         return refuse_manifest(error, "it is cut short");
-    length = format_end(mu__crc32c_add(crc, 0, text, size - length), end);
+    length = mu__manifest_end(mu__crc32c_add(crc, 0, text, size - length), end);
     if (memcmp(text + size - length, end, length) != 0)
         return refuse_manifest(error, "it is damaged: its sum is not that at its end");
     return 0;

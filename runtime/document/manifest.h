@@ -27,6 +27,12 @@
  * (actors/ps/tables/table_writes.h), in hex. Their rows are tensors among the variables:
  * actors/ps/tables/table_columns.h.
  *
+ * "mark", 16 hex digits, is the number by which servers know what was saved. An increment
+ * has "base": {"name": "model-3", "mark": "..."}, the checkpoint before it; its tables
+ * have the rows that have changed since; "deleted", how many ids of deleted rows are in
+ * the tensor "emb#deleted"; and "whole", in hex a bit for each partition of ids of which
+ * there are all rows, and no others. Deletions come before rows.
+ *
  * "values" (value_json.h) is missing when JSON cannot hold them; then "packed_values" is
  * {"file": "values.safetensors", "bytes": 90, "crc32c": 5, "head_bytes": 6, "tail_bytes":
  * 7}: of a file with one tensor of U8, whose content is the packed value's tail, filled
@@ -41,7 +47,8 @@ enum {
     MU__MANIFEST_NAME_MAX = 255,
     MU__MANIFEST_TABLES_MAX = 4096,
     MU__MANIFEST_FORM_MAX = 512,
-    MU__MANIFEST_FILE_BYTES = 32, /* of a file's name, with its zero */
+    MU__MANIFEST_WHOLE_BYTES = 32, /* a bit for each partition of a table */
+    MU__MANIFEST_FILE_BYTES = 32,  /* of a file's name, with its zero */
     MU__MANIFEST_FILES_MAX = 99999,
     MU__MANIFEST_VARIABLES_MAX = 1 << 20,
     MU__MANIFEST_PARTS_MAX = 1 << 22,
@@ -91,6 +98,8 @@ struct mu__manifest_table {
     uint64_t rows;
     uint32_t form_bytes;
     uint8_t form[MU__MANIFEST_FORM_MAX];
+    uint64_t deleted; /* this and below: of an increment */
+    uint8_t whole[MU__MANIFEST_WHOLE_BYTES];
 };
 
 struct mu__manifest_sum {
@@ -108,6 +117,9 @@ struct mu__manifest {
     size_t parts_count;
     struct mu__manifest_table *tables; /* by name */
     size_t tables_count;
+    uint64_t mark;      /* 0: there is none */
+    uint64_t base_mark; /* 0: it is no increment */
+    char base_name[MU__MANIFEST_NAME_MAX + 1];
     struct mu__manifest_partition *partitions;
     size_t partitions_count;
     struct mu__manifest_sum windows; /* bytes 0: there is no such file */

@@ -27,6 +27,7 @@ struct null_env {
     mu_tpu *tpu;
     mu_variable *variable;
     mu_table *table;
+    mu_table_reader *table_reader;
     mu_clock *clock;
     mu_run *run;         /* while its function runs, and */
     mu_context *context; /* during its call */

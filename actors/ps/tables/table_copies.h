@@ -18,22 +18,31 @@ struct mu__table_copy {
     const struct mu__table *table;
     struct mu__list *copies; /* the table's */
     struct mu__table_copy_memory memory;
-    uint32_t rows;
-    uint32_t taken;        /* rows that are not needed any more: the first ones */
+    uint32_t rows;         /* that are in it, */
+    uint32_t taken;        /* and of these those that are not needed any more */
+    uint32_t next;         /* the number of the next row that is; */
+    uint32_t end;          /* behind the last one's */
+    uint64_t *selected;    /* a bit for each row; NULL: all are in it */
     uint64_t refused;      /* bytes for which there was no memory; 0: all is well */
     unsigned char **slabs; /* NULL: not changed since, or taken */
 };
 
-/* Begin with all rows that there are. -MU_ENOMEM. */
+/* Begin with all rows that there are, or those that have changed since a mark.
+ * -MU_ENOMEM. */
 int mu__table_copy_begin(struct mu__table_copy *copy, struct mu__table *table,
+                         const struct mu__table_mark *since,
                          const struct mu__table_copy_memory *memory);
 
-/* Write rows from number `first` on, which are there and were not taken. */
-void mu__table_copy_read(const struct mu__table_copy *copy, uint32_t first,
-                         uint32_t count, unsigned char *ret_rows);
+/* Write the next rows, which are there. */
+void mu__table_copy_read(const struct mu__table_copy *copy, uint32_t count,
+                         unsigned char *ret_rows);
 
 /* So many more rows are not needed any more. */
 void mu__table_copy_take(struct mu__table_copy *copy, uint32_t count);
+
+/* How many rows that there are have changed since a mark. */
+uint32_t mu__table_count_changed(const struct mu__table *table,
+                                 const struct mu__table_mark *since);
 
 /* The end: nothing is kept back any more. */
 void mu__table_copy_end(struct mu__table_copy *copy);

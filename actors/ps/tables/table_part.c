@@ -60,6 +60,7 @@ void mu__table_done(struct mu__table *table)
     free(table->slabs);
     free(table->index);
     free(table->candidates.buckets);
+    mu__marks_clear(&table->marks);
     discharge_bytes(table, table->bytes);
 }
 
@@ -77,11 +78,19 @@ const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t ro
     return row_at(table, row);
 }
 
-/* The bytes of a row are about to change. */
-static void will_change(struct mu__table *table, uint32_t row)
+/* The bytes of a row are about to be overwritten. */
+static void will_overwrite(struct mu__table *table, uint32_t row)
 {
     if (!mu__list_is_empty(&table->copies))
         mu__table_copies_keep(table, row);
+}
+
+/* The same by what is the row's own: it changes. */
+static void will_change(struct mu__table *table, uint32_t row)
+{
+    will_overwrite(table, row);
+    if (mu__marks_are_set(&table->marks))
+        mu__marks_changed(&table->marks, row);
 }
 
 static float *floats_of(unsigned char *row)
@@ -652,15 +661,17 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
         last_id = row_id_at(row_at(table, last), 0);
         hash = hash_in(table, last_id);
         table->index[find_entry(table, last_id, hash)] = entry_of(hash, row);
-        will_change(table, row);
+        will_overwrite(table, row);
         memcpy(row_at(table, row), row_at(table, last), table->row_bytes);
     }
+    mu__marks_deleted(&table->marks, id, row, last);
     table->rows--;
     return true;
 }
 
 void mu__table_clear(struct mu__table *table)
 {
+    mu__marks_clear(&table->marks);
     table->rows = 0;
     table->state = (struct mu__table_state){0};
     if (table->index != NULL)

@@ -17,6 +17,7 @@
 #include "actors/ps/tables/initial_row.h"
 #include "actors/ps/tables/policies/candidates.h"
 #include "actors/ps/tables/policies/table_policy.h"
+#include "actors/ps/tables/table_marks.h"
 #include "runtime/base/list.h"
 
 enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };
@@ -72,6 +73,7 @@ struct mu__table {
     uint32_t slabs_count;
     uint32_t slabs_room;
     struct mu__list copies; /* that are being read (table_copies.h) */
+    struct mu__table_marks marks;
 };
 
 /* The form was checked. */

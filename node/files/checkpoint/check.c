@@ -409,5 +409,7 @@ int mu__ckpt_open_checkpoint(struct mu__ckpt_reader *reader, int folder, int man
     reader->has_sums = true;
     if (rv == 0)
         rv = mu__ckpt_check_variables(reader, ret_error);
-    return rv == 0 ? check_files(reader, folder, ret_error) : rv;
+    if (rv != 0 || reader->only_manifest)
+        return rv;
+    return check_files(reader, folder, ret_error);
 }

@@ -219,8 +219,8 @@ static int open_saved_path(struct mu__ckpt_reader *reader, mu_error *ret_error,
     return rv;
 }
 
-int mu__ckpt_reader_open(const char *path, mu_error *ret_error,
-                         struct mu__ckpt_reader **ret_reader)
+static int open_reader(const char *path, bool only_manifest, mu_error *ret_error,
+                       struct mu__ckpt_reader **ret_reader)
 {
     struct mu__ckpt_reader *reader = calloc(1, sizeof *reader);
     bool again = true;
@@ -232,6 +232,7 @@ int mu__ckpt_reader_open(const char *path, mu_error *ret_error,
         free(reader);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to read a checkpoint");
     }
+    reader->only_manifest = only_manifest;
     mu__crc32c_init(&reader->crc);
     for (int i = 0; again && i < REPLACED_MAX; i++) {
         close_files(reader);
@@ -242,6 +243,18 @@ int mu__ckpt_reader_open(const char *path, mu_error *ret_error,
     else
         mu__ckpt_reader_close(reader);
     return rv;
+}
+
+int mu__ckpt_reader_open(const char *path, mu_error *ret_error,
+                         struct mu__ckpt_reader **ret_reader)
+{
+    return open_reader(path, false, ret_error, ret_reader);
+}
+
+int mu__ckpt_reader_open_manifest(const char *path, mu_error *ret_error,
+                                  struct mu__ckpt_reader **ret_reader)
+{
+    return open_reader(path, true, ret_error, ret_reader);
 }
 
 void mu__ckpt_reader_close(struct mu__ckpt_reader *reader)

@@ -12,8 +12,9 @@ struct mu__ckpt_reader {
     struct mu__crc32c crc;
     struct mu__manifest manifest; /* of other programs' files: made of their headers */
     bool has_sums;                /* false: they are another program's */
-    int *fds;                     /* of the files */
-    uint8_t *windows;             /* the file of windows; NULL: there is none */
+    bool only_manifest;
+    int *fds;         /* of the files */
+    uint8_t *windows; /* the file of windows; NULL: there is none */
 };
 
 /* Read manifest and headers, and all contents once, to see that they are whole. The files
@@ -22,6 +23,10 @@ struct mu__ckpt_reader {
  * that cannot be a variable. */
 int mu__ckpt_reader_open(const char *path, mu_error *ret_error,
                          struct mu__ckpt_reader **ret_reader);
+
+/* The same without looking at anything but the manifest. */
+int mu__ckpt_reader_open_manifest(const char *path, mu_error *ret_error,
+                                  struct mu__ckpt_reader **ret_reader);
 
 struct mu__shape mu__ckpt_shape(const struct mu__manifest_variable *variable);
 

@@ -1,11 +1,16 @@
 #include "node/files/checkpoint/ckpt_tables.h"
 
+#include "muster/value.h"
+
 #include "actors/ps/tables/table_writes.h"
 #include "node/files/checkpoint/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const struct mu__table_column mu__ckpt_deleted_column = {
+    .name = "deleted", .dtype = MU_I64, .bytes = sizeof(uint64_t)};
 
 bool mu__ckpt_column_name(const char *table, const struct mu__table_column *column,
                           char ret_name[MU__MANIFEST_NAME_MAX + 1])
@@ -70,6 +75,8 @@ bool mu__ckpt_is_column(const struct mu__ckpt_reader *reader,
         return false;
     *mark = '\0';
     saved = mu__ckpt_find_table(reader, name);
+    if (saved != NULL && strcmp(mark + 1, mu__ckpt_deleted_column.name) == 0)
+        return saved->deleted > 0;
     if (saved == NULL || saved->rows == 0 || unpack_form(reader, saved, NULL, &form) != 0)
         return false;
     for (unsigned i = mu__table_columns(&form, columns); i > 0; i--)
@@ -90,28 +97,42 @@ static bool fits_column(const struct mu__manifest_variable *tensor,
            (rank == 1 || tensor->dims[1] == column->count);
 }
 
+static int find_column(const struct mu__ckpt_reader *reader,
+                       const struct mu__manifest_table *saved,
+                       const struct mu__table_column *column, uint64_t rows,
+                       mu_error *ret_error,
+                       const struct mu__manifest_variable **ret_tensor)
+{
+    char name[MU__MANIFEST_NAME_MAX + 1];
+
+    if (mu__ckpt_column_name(saved->name, column, name))
+        *ret_tensor = mu__ckpt_reader_find(reader, name);
+    if (fits_column(*ret_tensor, column, rows))
+        return 0;
+    return mu_error_set(ret_error, -MU_EDATALOSS,
+                        "\"%.200s\": the tensor \"%.100s\" does not fit its table",
+                        reader->path, name);
+}
+
 int mu__ckpt_table_begin(const struct mu__ckpt_reader *reader,
                          const struct mu__manifest_table *saved, mu_error *ret_error,
                          struct mu__ckpt_table *ret_table)
 {
     struct mu__ckpt_table table = {.saved = saved};
-    char name[MU__MANIFEST_NAME_MAX + 1];
     int rv = unpack_form(reader, saved, ret_error, &table.form);
 
     if (rv != 0)
         return rv;
     table.columns_count = mu__table_columns(&table.form, table.columns);
-    for (unsigned i = 0; saved->rows > 0 && i < table.columns_count; i++) {
-        if (mu__ckpt_column_name(saved->name, &table.columns[i], name))
-            table.tensors[i] = mu__ckpt_reader_find(reader, name);
-        if (!fits_column(table.tensors[i], &table.columns[i], saved->rows))
-            return mu_error_set(
-                ret_error, -MU_EDATALOSS,
-                "\"%.200s\": the tensor \"%.100s\" does not fit its table", reader->path,
-                name);
-    }
-    *ret_table = table;
-    return 0;
+    for (unsigned i = 0; rv == 0 && saved->rows > 0 && i < table.columns_count; i++)
+        rv = find_column(reader, saved, &table.columns[i], saved->rows, ret_error,
+                         &table.tensors[i]);
+    if (rv == 0 && saved->deleted > 0)
+        rv = find_column(reader, saved, &mu__ckpt_deleted_column, saved->deleted,
+                         ret_error, &table.deleted);
+    if (rv == 0)
+        *ret_table = table;
+    return rv;
 }
 
 static int refuse_column(const struct mu__ckpt_reader *reader,

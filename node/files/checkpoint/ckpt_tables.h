@@ -13,8 +13,12 @@ struct mu__ckpt_table {
     const struct mu__manifest_variable *tensors[MU__TABLE_COLUMNS_MAX];
     uint32_t sums[MU__TABLE_COLUMNS_MAX]; /* of what was read */
     unsigned columns_count;
-    uint64_t next; /* row */
+    const struct mu__manifest_variable *deleted; /* ids, of an increment; NULL: none */
+    uint64_t next;                               /* row */
 };
+
+/* The tensor of ids that were deleted, as a column of its own. */
+extern const struct mu__table_column mu__ckpt_deleted_column;
 
 /* The tensor of a column; false: its name would be too long. */
 bool mu__ckpt_column_name(const char *table, const struct mu__table_column *column,

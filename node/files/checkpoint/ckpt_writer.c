@@ -141,13 +141,11 @@ int mu__ckpt_writer_declare(struct mu__ckpt_writer *writer,
     return 0;
 }
 
-int mu__ckpt_writer_add_table(struct mu__ckpt_writer *writer, const char *name,
-                              uint64_t rows, struct mu__view form, mu_error *ret_error)
+int mu__ckpt_writer_add_table(struct mu__ckpt_writer *writer,
+                              const struct mu__manifest_table *table, mu_error *ret_error)
 {
     struct mu__manifest *manifest = &writer->manifest;
-    struct mu__manifest_table *table;
 
-    assert(form.size <= sizeof table->form);
     if (manifest->tables_count == MU__MANIFEST_TABLES_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "a checkpoint has at most %d tables",
@@ -155,11 +153,18 @@ int mu__ckpt_writer_add_table(struct mu__ckpt_writer *writer, const char *name,
     if (!MU__ARRAY_RESERVE(&manifest->tables, &writer->tables_room,
                            manifest->tables_count, PARTS_FIRST))
         return no_memory_to_write(ret_error);
-    table = &manifest->tables[manifest->tables_count++];
-    *table = (struct mu__manifest_table){.rows = rows, .form_bytes = form.size};
-    (void)snprintf(table->name, sizeof table->name, "%s", name);
-    memcpy(table->form, form.data, form.size);
+    manifest->tables[manifest->tables_count++] = *table;
     return 0;
+}
+
+void mu__ckpt_writer_set_marks(struct mu__ckpt_writer *writer, uint64_t mark,
+                               const char *base_name, uint64_t base_mark)
+{
+    struct mu__manifest *manifest = &writer->manifest;
+
+    manifest->mark = mark;
+    manifest->base_mark = base_mark;
+    (void)snprintf(manifest->base_name, sizeof manifest->base_name, "%s", base_name);
 }
 
 /* ---- the files' headers ---- */

@@ -55,10 +55,17 @@ int mu__ckpt_writer_write_partitions(struct mu__ckpt_writer *writer,
                                      const struct mu__ckpt_partition *partitions,
                                      size_t count, mu_error *ret_error);
 
-/* Note a table whose rows are among the tensors: by ascending names, each once, with its
- * form, packed. -MU_EEXHAUSTED, -MU_ENOMEM. */
-int mu__ckpt_writer_add_table(struct mu__ckpt_writer *writer, const char *name,
-                              uint64_t rows, struct mu__view form, mu_error *ret_error);
+/* Note a table whose rows are among the tensors: by ascending names, each once; it is
+ * copied. -MU_EEXHAUSTED, -MU_ENOMEM. */
+struct mu__manifest_table;
+int mu__ckpt_writer_add_table(struct mu__ckpt_writer *writer,
+                              const struct mu__manifest_table *table,
+                              mu_error *ret_error);
+
+/* The number of what is saved, and of an increment the checkpoint before it, with its
+ * number; 0: it is none. */
+void mu__ckpt_writer_set_marks(struct mu__ckpt_writer *writer, uint64_t mark,
+                               const char *base_name, uint64_t base_mark);
 
 const struct mu__crc32c *mu__ckpt_writer_crc(const struct mu__ckpt_writer *writer);
 

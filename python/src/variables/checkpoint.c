@@ -101,8 +101,8 @@ static PyObject *finish_path_call(struct mupy_call *call)
     return path;
 }
 
-/* checkpoint_save(directory, name, keep, step, variables, tables, values, timeout) ->
- * path */
+/* checkpoint_save(directory, name, keep, step, variables, tables, base, values,
+ * timeout) -> path; base None: all */
 static PyObject *checkpoint_save(PyObject *module, PyObject *args)
 {
     struct saving *saving = calloc(1, sizeof *saving);
@@ -117,10 +117,10 @@ static PyObject *checkpoint_save(PyObject *module, PyObject *args)
     if (saving == NULL)
         return PyErr_NoMemory();
     mu_checkpoint_options_init(&saving->options);
-    if (PyArg_ParseTuple(args, "ssIKO!O!OO:checkpoint_save", &saving->options.directory,
+    if (PyArg_ParseTuple(args, "ssIKO!O!zOO:checkpoint_save", &saving->options.directory,
                          &saving->options.name, &saving->options.max_to_keep, &step,
-                         &PyList_Type, &variables, &PyList_Type, &tables, &values,
-                         &timeout) &&
+                         &PyList_Type, &variables, &PyList_Type, &tables,
+                         &saving->options.base, &values, &timeout) &&
         mupy_timeout(timeout, &saving->options.timeout_ms) == 0 &&
         list_variables(variables, saving) == 0 && list_tables(tables, saving) == 0 &&
         (values == Py_None ||
@@ -194,8 +194,7 @@ static void run_restore(struct mupy_call *call)
     free(names);
 }
 
-/* The texts of a list, borrowed. */
-static const char **names_of(PyObject *list)
+const char **mupy_texts_of(PyObject *list)
 {
     size_t count = (size_t)PyList_Size(list);
     const char **names = calloc(count + 1, sizeof *names);
@@ -230,7 +229,7 @@ static PyObject *checkpoint_restore(PyObject *module, PyObject *args)
         return NULL;
     if (names != Py_None && !PyList_Check(names))
         return PyErr_Format(PyExc_TypeError, "names is %R, expected a list", names);
-    if (names != Py_None && (texts = names_of(names)) == NULL)
+    if (names != Py_None && (texts = mupy_texts_of(names)) == NULL)
         return NULL;
     call = mupy_call_new(run_restore);
     if (call == NULL) {
@@ -250,8 +249,8 @@ int mupy_checkpoint_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"checkpoint_save", checkpoint_save, METH_VARARGS,
-         "checkpoint_save(directory, name, keep, step, variables, tables, values, "
-         "timeout)"},
+         "checkpoint_save(directory, name, keep, step, variables, tables, base, "
+         "values, timeout)"},
         {"checkpoint_latest", checkpoint_latest, METH_VARARGS,
          "checkpoint_latest(directory, name)"},
         {"checkpoint_read", checkpoint_read, METH_VARARGS, "checkpoint_read(path)"},

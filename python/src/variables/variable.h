@@ -49,6 +49,10 @@ PyObject *mupy_variable_given(PyObject *target, PyObject *out);
 mu_table *mupy_table_begin(PyObject *object);
 void mupy_table_end(PyObject *object);
 
+/* checkpoint.c: the texts of a list, borrowed; the caller frees the array. NULL with an
+ * exception. */
+const char **mupy_texts_of(PyObject *list);
+
 /* How a gradient is applied. `rate`: an optimizer of muster.optimizers, which has a
  * method rule(); what that returns; or a number, of descent with that momentum. -1 with
  * an exception. */

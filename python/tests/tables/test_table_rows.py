@@ -66,3 +66,22 @@ def test_a_checkpoint_has_tables(table, tmp_path):
     assert table.lookup([1]).tolist() == [[1, 1, 1]]
     table.apply_gradients(ids, ones)
     assert np.array_equal(table.lookup(ids), expected)
+
+
+def test_a_reader_shows_what_the_servers_have(table, tmp_path):
+    ids, _ = fill(table, 200)
+    checkpoint = Checkpoint(emb=table)
+    paths = [checkpoint.save(tmp_path / "serving")]
+    table.insert(ids[:3], np.zeros((3, 3), np.float32))
+    table.delete(ids[10:20])
+    paths.append(checkpoint.save(tmp_path / "serving", base=paths[0]))
+    with muster.TableReader(paths, table.name) as reader:
+        assert (reader.dim, len(reader), reader.step) == (3, 190, 2)
+        every = np.append(ids, np.uint64(12345))
+        assert np.array_equal(reader.lookup(every), table.lookup(every))
+    with pytest.raises(errors.MusterError, match="the reader was closed"):
+        reader.lookup([1])
+    with pytest.raises(errors.FailedPreconditionError, match="increment of serving-1"):
+        muster.TableReader(paths[1], table.name)
+    with pytest.raises(errors.FailedPreconditionError, match="increment of serving-1"):
+        checkpoint.restore(paths[1])

@@ -23,6 +23,10 @@ static const char plugin_text[] =
     "static int chief(mu_node *node, void *user)\n"
     "{\n"
     "    mu_clock *clock = NULL;\n"
+    "    mu_table_spec spec = {.name = \"emb\", .dim = 2};\n"
+    "    mu_table *table = NULL;\n"
+    "    const uint64_t ids[3] = {1, 2, 3};\n"
+    "    const float rows[6] = {0};\n"
     "    int rv = make(node, \"weights\", 2, 3);\n"
     "    (void)user;\n"
     "    if (rv == 0)\n"
@@ -31,6 +35,10 @@ static const char plugin_text[] =
     "        rv = mu_clock_open(node, \"train\", 2, 20000, NULL, &clock);\n"
     "    if (rv == 0)\n"
     "        rv = mu_clock_tick(clock, 20000, NULL, NULL);\n"
+    "    if (rv == 0)\n"
+    "        rv = mu_table_open(node, &spec, 20000, NULL, &table);\n"
+    "    if (rv == 0)\n"
+    "        rv = mu_table_insert(table, ids, rows, 3, 20000, NULL);\n"
     "    printf(\"made %d\\n\", rv);\n"
     "    fflush(stdout);\n"
     "    while (mu_node_wait_job(node, -1, NULL) == 0)\n"
@@ -121,6 +129,21 @@ TEST_WITH(test_lists_of_variables, set_up_copied, tear_down)
                      "BACKUP  LEARNER\n");
     assert_true(strstr(asked.text, "ps:0     ps:1") != NULL ||
                 strstr(asked.text, "ps:1     ps:0") != NULL);
+}
+
+/* What all servers have of a table, together. */
+TEST_WITH(test_lists_of_tables, set_up_copied, tear_down)
+{
+    cJSON *root = ask_json("vars", NULL);
+    const cJSON *table = cJSON_GetArrayItem(cJSON_GetObjectItem(root, "tables"), 0);
+
+    assert_string_equal(cJSON_GetObjectItem(table, "table")->valuestring, "emb");
+    assert_int_equal(cJSON_GetObjectItem(table, "rows")->valueint, 3);
+    assert_int_equal(cJSON_GetObjectItem(table, "parts")->valueint, 256);
+    cJSON_Delete(root);
+    (void)ask("vars", NULL, NULL);
+    (void)cli_expect(&asked, NULL, "TABLE  DIM  OPTIMIZER  ROWS  BYTES");
+    (void)cli_expect(&asked, NULL, "emb    2    sgd        3 ");
 }
 
 /* Shards of a variable are in partitions that follow each other. */

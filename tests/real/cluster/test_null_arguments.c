@@ -4,6 +4,7 @@
  *
  * They are made in a child, which begins with the next one after each that ended it. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "tests/real/files.h"
 #include "tests/real/null_env.h"
 
 #include "tests/real/nodes.h"
@@ -566,6 +567,26 @@ static void open_cluster(struct nodes *nodes)
     assert_int_equal(mu_node_serve(worker), 0);
 }
 
+static void open_saved_table(void)
+{
+    mu_checkpoint_options options;
+    char folder[] = "/tmp/muster-null-XXXXXX";
+    mu_error error = {0};
+    char *path = NULL;
+
+    assert_non_null(mkdtemp(folder));
+    mu_checkpoint_options_init(&options);
+    options.directory = folder;
+    options.tables = &env.table;
+    options.tables_count = 1;
+    must(mu_checkpoint_save(&options, 77, NULL, 0, NULL, &error, &path), &error);
+    must(mu_table_reader_open((const char *const *)&path, 1, env.table_spec.name, &error,
+                              &env.table_reader),
+         &error);
+    free(path);
+    files_remove_folder(folder);
+}
+
 static void make_handles(void)
 {
     mu_error error = {0};
@@ -575,6 +596,7 @@ static void make_handles(void)
     must(mu_variable_open(env.node, &env.variable_spec, SOON_MS, &error, &env.variable),
          &error);
     must(mu_table_open(env.node, &env.table_spec, SOON_MS, &error, &env.table), &error);
+    open_saved_table();
     must(mu_clock_open(env.node, "held", 0, SOON_MS, &error, &env.clock), &error);
     must(mu_dataset_open(env.coordinator, &env.dataset_options, &error, &env.dataset),
          &error);

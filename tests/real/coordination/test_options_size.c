@@ -16,7 +16,7 @@ enum { LONGER = 32, GARBAGE = 0xA5, BYTES_MAX = 1024 };
                    #type " has padding at its end, or another last field")
 
 ENDS_WITH(mu_barrier_options, timeout_ms);
-ENDS_WITH(mu_checkpoint_options, tables_count);
+ENDS_WITH(mu_checkpoint_options, base);
 ENDS_WITH(mu_closure_options, user);
 ENDS_WITH(mu_dataset_options, seed);
 ENDS_WITH(mu_distribute_options, end_timeout_ms);
