@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .executor import Executor
     from .futures import Future, as_completed, future_of, wait
     from .strategy import ParameterServerStrategy
-    from .table import Table
+    from .table import Table, lookup
     from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
                             KubernetesClusterResolver, NamedClusterResolver,
@@ -87,6 +87,7 @@ _LAZY = {
     "run_distribute_coordinator": "distribute",
     "ParameterServerStrategy": "strategy",
     "Table": "table",
+    "lookup": "table",
     "Server": "server",
     "ServerConfig": "server",
     "ClusterResolver": "resolvers",
@@ -112,7 +113,7 @@ __all__ = [
     "LocalCluster", "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
     "ShardedDataset", "Table", "Variable", "__version__", "current_run", "errors",
-    "latest_checkpoint", "program", "read_variables", "register",
+    "latest_checkpoint", "lookup", "program", "read_variables", "register",
     "CheckpointManager", "ClusterResolver", "ClusterSpec", "CoordinationService",
     "CoordinatorMode", "GCEClusterResolver", "KubernetesClusterResolver",
     "NamedClusterResolver", "ParameterServerStrategy", "SageMakerClusterResolver",

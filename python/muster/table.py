@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import weakref
 from types import TracebackType
-from typing import Any, Dict, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
 from . import _muster, _scope
+from ._variable import bags
 from .errors import FailedPreconditionError
 
 _EXISTING = 1
@@ -95,20 +96,34 @@ class Table(_muster.BaseTable):
         self.dim = dim
         self._how = (name, dim, initializer, optimizer, seed)
 
-    def lookup(self, ids: Any, timeout: Optional[float] = None) -> Any:
-        """The rows of ids, an array of any shape: one more dimension, of `dim`."""
+    def lookup(self, ids: Any, timeout: Optional[float] = None, *, offsets: Any = None,
+               combiner: str = "mean", weights: Any = None) -> Any:
+        """The rows of ids, an array of any shape: one more dimension, of `dim`.
+
+        offsets: where each bag begins among the ids, as for torch's EmbeddingBag: a row
+        for each bag, which the servers combine: "sum"; "mean", divided by the sum of the
+        weights; "sqrtn", by the square root of the sum of their squares. A bag without
+        ids has zeros. weights: one for each id.
+        """
         import numpy as np
 
         array = _ids_of(ids)
+        if offsets is not None:
+            return bags.lookup(self, array, offsets, combiner, weights, timeout)
         rows = np.empty((*array.shape, self.dim), np.float32)
         if array.size > 0:
             self.lookup_into(array, rows, timeout)
         return rows
 
     def apply_gradients(self, ids: Any, gradients: Any, optimizer: Any = None,
-                        timeout: Optional[float] = None) -> None:
+                        timeout: Optional[float] = None, *, offsets: Any = None,
+                        combiner: str = "mean", weights: Any = None) -> None:
         """Push a gradient for each id. optimizer: of the table's kind, with other
-        numbers; timeout: outside of a worker's function."""
+        numbers; timeout: outside of a worker's function; offsets: a gradient for each
+        bag, as lookup() has them."""
+        if offsets is not None:
+            gradients = bags.spread(_ids_of(ids), offsets, gradients, combiner,
+                                    weights)
         self._push(_ids_of(ids), gradients, optimizer, timeout)
 
     def delete(self, ids: Any, timeout: Optional[float] = None) -> None:
@@ -133,6 +148,12 @@ class Table(_muster.BaseTable):
 
     def __repr__(self) -> str:
         return f"<muster.Table {self.name!r} dim={self.dim}>"
+
+
+def lookup(lookups: Sequence[Tuple[Table, Any]], timeout: Optional[float] = None
+           ) -> List[Any]:
+    """Rows of several tables at once, of (table, ids): as Table.lookup() has them."""
+    return bags.lookup_several(lookups, timeout, _ids_of)
 
 
 def _ids_of(ids: Any) -> Any:

@@ -4,6 +4,8 @@
 
 #include "extension.h"
 
+#include "muster/table.h"
+
 struct mupy_variable {
     PyObject_HEAD
     mu_variable *variable; /* freed with this object, since another thread may use it
@@ -47,5 +49,21 @@ int mupy_initializers_init(PyObject *module);
 /* What a write of that run returns: None, or NULL with an exception that says to
  * `what`. */
 PyObject *mupy_run_wrote(int rv, const char *what);
+
+/* ---- table.c, for the other kinds of look-ups ---- */
+
+/* NULL with an exception: it was closed. */
+mu_table *mupy_table_begin(PyObject *object);
+void mupy_table_end(PyObject *object);
+unsigned mupy_table_dim(PyObject *object);
+
+/* A call on the open table; NULL with an exception. */
+struct mupy_call *mupy_table_call(PyObject *object, PyObject *timeout,
+                                  void (*run)(struct mupy_call *call));
+
+/* ---- table_lookups.c: methods ---- */
+
+PyObject *mupy_table_lookup_bags(PyObject *object, PyObject *args);
+PyObject *mupy_table_lookup_several(PyObject *unused, PyObject *args);
 
 #endif
