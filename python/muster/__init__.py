@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from .executor import Executor
     from .futures import Future, as_completed, future_of, wait
     from .strategy import ParameterServerStrategy
-    from .table import Table
+    from .table import Table, lookup
     from .server import Server, ServerConfig
     from .resolvers import (ClusterResolver, GCEClusterResolver,
                             KubernetesClusterResolver, NamedClusterResolver,
@@ -89,6 +89,7 @@ _LAZY = {
     "ParameterServerStrategy": "strategy",
     "Table": "table",
     "TableReader": "checkpoint",
+    "lookup": "table",
     "Server": "server",
     "ServerConfig": "server",
     "ClusterResolver": "resolvers",
@@ -115,7 +116,7 @@ __all__ = [
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",
     "ShardedDataset", "Table", "TableReader", "Variable", "__version__", "current_run",
     "errors",
-    "latest_checkpoint", "program", "read_variables", "register",
+    "latest_checkpoint", "lookup", "program", "read_variables", "register",
     "CheckpointManager", "ClusterResolver", "ClusterSpec", "CoordinationService",
     "CoordinatorMode", "GCEClusterResolver", "KubernetesClusterResolver",
     "NamedClusterResolver", "ParameterServerStrategy", "SageMakerClusterResolver",

@@ -374,6 +374,12 @@ class Table(_BaseTable):
         run: Any = _muster.current_run()
         run.has_written = True
 
+    def lookup_bags_into(self, ids: Any, offsets: Any, weights: Any, combiner: int,
+                         rows: Any, timeout: Optional[float] = None) -> None:
+        """Read the rows of bags into an array."""
+        rows[...] = ask("member", "lookup", self, ids, timeout, offsets=offsets,
+                        combiner=("sum", "mean", "sqrtn")[combiner], weights=weights)
+
     def set_rows(self, ids: Any, rows: Any, run: Any,
                  timeout: Optional[float] = None) -> None:
         """Set rows when the function has returned."""

@@ -7,9 +7,10 @@ import queue
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from . import _calls, _muster, _scope, initializers, optimizers
+from ._variable import bags
 from ._variable.arrays import array_of, out_of
 from .errors import FailedPreconditionError
 
@@ -120,12 +121,25 @@ class Table(_muster.BaseTable):
             kind = process.Table
         return super().__new__(kind)
 
-    def lookup(self, ids: Any, timeout: Optional[float] = None, out: Any = None) -> Any:
+    def lookup(self, ids: Any, timeout: Optional[float] = None, out: Any = None, *,
+               offsets: Any = None, combiner: str = "mean", weights: Any = None) -> Any:
         """The rows of ids, an array of any shape: one more dimension, of `dim`. out: an
-        array of that shape, or what shares its memory as one; it is returned then."""
+        array of that shape, or what shares its memory as one; it is returned then.
+
+        offsets: where each bag begins among the ids, as for torch's EmbeddingBag: a row
+        for each bag, which the servers combine: "sum"; "mean", divided by the sum of the
+        weights; "sqrtn", by the square root of the sum of their squares. A bag without
+        ids has zeros. weights: one for each id.
+        """
         import numpy as np
 
         array = ids_of(ids)
+        if offsets is not None:
+            found = bags.lookup(self, array, offsets, combiner, weights, timeout)
+            if out is None:
+                return found
+            out_of(out, found.shape, "f4")[...] = found
+            return out
         shape = (*array.shape, self.dim)
         rows = np.empty(shape, np.float32) if out is None else out_of(out, shape, "f4")
         if array.size > 0:
@@ -134,11 +148,15 @@ class Table(_muster.BaseTable):
 
     def apply_gradients(self, ids: Any, gradients: Any, optimizer: Any = None,
                         timeout: Optional[float] = None, step: Optional[int] = None,
-                        time: int = 0) -> None:
+                        time: int = 0, *, offsets: Any = None, combiner: str = "mean",
+                        weights: Any = None) -> None:
         """Push a gradient for each id. optimizer: of the table's kind, with other
         numbers; timeout: outside of a worker's function; step: of a schedule, by default
         the number of pushes of this object; time: a step, or seconds, for policies by
-        time; 0: one later than the latest."""
+        time; 0: one later than the latest; offsets: a gradient for each bag, as lookup()
+        has them."""
+        if offsets is not None:
+            gradients = bags.spread(ids_of(ids), offsets, gradients, combiner, weights)
         rule, gradients = optimizers.of_rows(
             self.optimizer if optimizer is None else optimizer, gradients, step)
         self._push(ids_of(ids), gradients, rule, timeout, time)
@@ -250,6 +268,12 @@ def _exported(table: Table, timeout: Optional[float]) -> Iterator[Tuple[Any, Any
         while isinstance(piece, tuple):
             piece = pieces.get()
         reader.join()
+
+
+def lookup(lookups: Sequence[Tuple[Table, Any]], timeout: Optional[float] = None
+           ) -> List[Any]:
+    """Rows of several tables at once, of (table, ids): as Table.lookup() has them."""
+    return bags.lookup_several(lookups, timeout, ids_of)
 
 
 def ids_of(ids: Any) -> Any:

@@ -71,6 +71,27 @@ static struct mupy_call *new_table_call(PyObject *object, PyObject *timeout,
 
 /* ---- opening ---- */
 
+mu_table *mupy_table_begin(PyObject *object)
+{
+    return begin_table_use(object);
+}
+
+void mupy_table_end(PyObject *object)
+{
+    mupy_handle_end(&as_table(object)->handle);
+}
+
+unsigned mupy_table_dim(PyObject *object)
+{
+    return as_table(object)->dim;
+}
+
+struct mupy_call *mupy_table_call(PyObject *object, PyObject *timeout,
+                                  void (*run)(struct mupy_call *call))
+{
+    return new_table_call(object, timeout, run);
+}
+
 /* What an open needs while it runs. */
 struct table_opening {
     mu_table_spec spec;
@@ -479,6 +500,12 @@ int mupy_table_init(PyObject *module)
         {"lookup_into", table_lookup_into, METH_VARARGS,
          "lookup_into(ids, rows, timeout=None)\n--\n\nRead the rows of ids into an "
          "array."},
+        {"lookup_bags_into", mupy_table_lookup_bags, METH_VARARGS,
+         "lookup_bags_into(ids, offsets, weights, combiner, rows, timeout=None)\n"
+         "--\n\nRead a row for each bag of ids into an array; weights: or None."},
+        {"lookup_several", mupy_table_lookup_several, METH_VARARGS | METH_STATIC,
+         "lookup_several(lookups, type, timeout=None)\n--\n\nRead rows of several "
+         "tables at once: of (table, ids, rows), with arrays for the rows."},
         {"apply", table_apply, METH_VARARGS,
          "apply(ids, gradients, optimizer, run, timeout=None, time=0)\n--\n\nPush "
          "gradients, or delete rows."},

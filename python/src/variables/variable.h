@@ -68,4 +68,20 @@ int mupy_initializers_init(PyObject *module);
  * `what`. */
 PyObject *mupy_run_wrote(int rv, const char *what);
 
+/* ---- table.c, for the other kinds of look-ups ---- */
+
+/* NULL with an exception: it was closed. */
+mu_table *mupy_table_begin(PyObject *object);
+void mupy_table_end(PyObject *object);
+unsigned mupy_table_dim(PyObject *object);
+
+/* A call on the open table; NULL with an exception. */
+struct mupy_call *mupy_table_call(PyObject *object, PyObject *timeout,
+                                  void (*run)(struct mupy_call *call));
+
+/* ---- table_lookups.c: methods ---- */
+
+PyObject *mupy_table_lookup_bags(PyObject *object, PyObject *args);
+PyObject *mupy_table_lookup_several(PyObject *unused, PyObject *args);
+
 #endif
