@@ -7,7 +7,7 @@ enum { DIM = 2 };
 
 static const struct mu__table_form emb = {
     .dim = DIM,
-    .initial = {.kind = MU__ROW_INITIAL_CONSTANT, .a = 10},
+    .initial = {.kind = MU__INITIAL_CONSTANT, .a = 10},
     .rule = {.kind = MU__RULE_SGD, .numbers = {[MU__RATE] = 1}},
 };
 
