@@ -280,7 +280,7 @@ class Variable(_BaseVariable):
         return _muster.current_run().node
 
     def read(self, timeout: Optional[float] = None, max_age: Optional[float] = None,
-             out: Any = None) -> Any:
+             *, out: Any = None) -> Any:
         """The whole variable, as a new array, or in `out`."""
         if out is None:
             return self._ask("read", timeout, max_age)
