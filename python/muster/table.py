@@ -6,7 +6,7 @@ import collections
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Optional, Tuple, Type
+from typing import Any, Dict, Optional, Tuple, Type
 
 from . import _calls, _muster, _scope, initializers, optimizers
 from ._variable.arrays import array_of, out_of
@@ -62,13 +62,15 @@ class Table(_muster.BaseTable):
                  timeout: Optional[float] = None) -> None:
         owner = _scope.current_node() if node is None else _scope.node_of(node)
         self.optimizer = optimizers.get(optimizer)
+        initializer = initializers.get(initializer)
         super().__init__(owner, name, dim, initializers.rows_of(initializer, dim, seed),
                          self.optimizer, _EXISTING * existing + _RECREATE * recreate,
                          timeout)
         self.name = name
         self.dim = dim
         self.node: Any = owner
-        self._how = (name, dim, initializer, self.optimizer, seed)
+        self._how = {"name": name, "dim": dim, "initializer": initializer,
+                     "optimizer": self.optimizer, "seed": seed}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         kind: Any = cls
@@ -127,7 +129,7 @@ class Table(_muster.BaseTable):
         return start(self.apply_gradients, ids, gradients, optimizer, timeout, step)
 
     def __reduce__(self) -> Any:
-        return _open_in_run, self._how
+        return _open_in_run, (self._how,)
 
     def __enter__(self) -> "Table":
         return self
@@ -155,25 +157,23 @@ def _ids_of(ids: Any) -> Any:
                                 array.astype(np.uint64, copy=False))
 
 
-def _open_in_run(name: str, dim: int, initializer: Any, optimizer: Any,
-                 seed: int) -> Table:
+def _open_in_run(how: Dict[str, Any]) -> Table:
     """Unpickle a table: open it on the node that is current, and keep it for later."""
     process: Any = sys.modules.get("muster._process")
     if process is not None and process.serves:
-        known: Table = process.Table.known(name, dim, initializer, optimizer, seed)
+        known: Table = process.Table.known(how)
         return known
     node = _scope.current_node()
-    numbers = {key: value for key, value in vars(optimizer).items()
+    numbers = {key: value for key, value in vars(how["optimizer"]).items()
                if key != "iterations"}
-    key = (id(node), name, dim, repr(initializer), seed, repr(numbers))
+    key = (id(node), repr({**how, "optimizer": numbers}))
     with _lock:
         for other in [key for key, at in _tables.items() if at.node.closed]:
             _tables.pop(other)
         if key in _tables:
             _tables.move_to_end(key)
             return _tables[key]
-    opened = Table(name, dim, initializer, optimizer, seed, existing=True, node=node,
-                   timeout=60.0)
+    opened = Table(**how, existing=True, node=node, timeout=60.0)
     with _lock:
         _tables[key] = opened
         if len(_tables) > _TABLES_MAX:
