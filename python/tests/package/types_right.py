@@ -53,13 +53,13 @@ def submit(cluster: muster.LocalCluster) -> None:
 def variables() -> None:
     variable = muster.Variable(np.zeros(3), name="w", dtype="float32")
     array: npt.NDArray[Any] = variable.read()
-    assert_type(variable.read(out=array), npt.NDArray[Any])
+    whole: npt.NDArray[Any] = variable.read(out=array)
     variable.scatter_max([0], array)
     run: muster.Run = muster.current_run()
     run.add(variable, array)
     index: int = run.worker
     error: muster.MusterError = muster.errors.NotFoundError("x", task="t")
-    print(index, error.code, muster.partitioners.FixedShardsPartitioner(2))
+    print(whole, index, error.code, muster.partitioners.FixedShardsPartitioner(2))
 
 
 async def tables() -> None:
