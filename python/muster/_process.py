@@ -9,7 +9,8 @@ import signal
 import sys
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from . import _muster, _processes, _scope, _worker, errors, optimizers
+from . import (_muster, _processes, _scope, _worker, errors, initializers,
+               optimizers)
 from ._pickling import plain
 from ._variable.arrays import out_of
 from ._variable.dtypes import dtype_of
@@ -280,7 +281,7 @@ class Variable(_BaseVariable):
         return _muster.current_run().node
 
     def read(self, timeout: Optional[float] = None, max_age: Optional[float] = None,
-             out: Any = None) -> Any:
+             *, out: Any = None) -> Any:
         """The whole variable, as a new array, or in `out`."""
         if out is None:
             return self._ask("read", timeout, max_age)
@@ -343,25 +344,23 @@ class Table(_BaseTable):
         if isinstance(options.get("node"), Node):
             del options["node"]
         ask("open_table", **options)
-        names = ("name", "dim", "initializer", "optimizer", "seed")
-        policies = {name: options[name] for name in
-                    ("admit_after", "candidates", "admit_probability", "unknown", "ttl",
-                     "capacity", "eviction")}
-        self._know(*(options[name] for name in names), policies)
+        for name in ("existing", "recreate", "node", "timeout"):
+            options.pop(name, None)
+        self._know(options)
 
-    def _know(self, name: str, dim: int, initializer: Any, optimizer: Any,
-              seed: int, policies: Dict[str, Any]) -> None:
-        self.name = name
-        self.dim = dim
-        self.optimizer = optimizers.get(optimizer)
+    def _know(self, how: Dict[str, Any]) -> None:
+        self.optimizer = optimizers.get(how["optimizer"])
+        self.name = how["name"]
+        self.dim = how["dim"]
         self.node = Node()
-        self._how = (name, dim, initializer, self.optimizer, seed, policies)
+        self._how = dict(how, optimizer=self.optimizer,
+                         initializer=initializers.get(how["initializer"]))
 
     @classmethod
-    def known(cls, *how: Any) -> "Table":
+    def known(cls, how: Dict[str, Any]) -> "Table":
         """A table that came with a closure."""
         table: "Table" = cls.__new__(cls)
-        table._know(*how)
+        table._know(how)
         return table
 
     def lookup_into(self, ids: Any, rows: Any, timeout: Optional[float] = None) -> None:

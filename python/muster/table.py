@@ -100,6 +100,7 @@ class Table(_muster.BaseTable):
                              "0")
         owner = _scope.current_node() if node is None else _scope.node_of(node)
         self.optimizer = optimizers.get(optimizer)
+        initializer = initializers.get(initializer)
         super().__init__(owner, name, dim, initializers.rows_of(initializer, dim, seed),
                          self.optimizer,
                          _EXISTING * existing + _RECREATE * recreate +
@@ -109,10 +110,11 @@ class Table(_muster.BaseTable):
         self.name = name
         self.dim = dim
         self.node: Any = owner
-        self._how = (name, dim, initializer, self.optimizer, seed,
-                     {"dtype": kind, "admit_after": admit_after, "candidates": candidates,
-                      "admit_probability": admit_probability, "unknown": unknown,
-                      "ttl": ttl, "capacity": capacity, "eviction": eviction})
+        self._how = {"name": name, "dim": dim, "initializer": initializer,
+                     "optimizer": self.optimizer, "seed": seed, "dtype": kind,
+                     "admit_after": admit_after, "candidates": candidates,
+                     "admit_probability": admit_probability, "unknown": unknown,
+                     "ttl": ttl, "capacity": capacity, "eviction": eviction}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         kind: Any = cls
@@ -222,7 +224,7 @@ class Table(_muster.BaseTable):
                      time)
 
     def __reduce__(self) -> Any:
-        return _open_in_run, self._how
+        return _open_in_run, (self._how,)
 
     def __enter__(self) -> "Table":
         return self
@@ -290,26 +292,23 @@ def ids_of(ids: Any) -> Any:
                                 array.astype(np.uint64, copy=False))
 
 
-def _open_in_run(name: str, dim: int, initializer: Any, optimizer: Any,
-                 seed: int, policies: Dict[str, Any]) -> Table:
+def _open_in_run(how: Dict[str, Any]) -> Table:
     """Unpickle a table: open it on the node that is current, and keep it for later."""
     process: Any = sys.modules.get("muster._process")
     if process is not None and process.serves:
-        known: Table = process.Table.known(name, dim, initializer, optimizer, seed,
-                                           policies)
+        known: Table = process.Table.known(how)
         return known
     node = _scope.current_node()
-    numbers = {key: value for key, value in vars(optimizer).items()
+    numbers = {key: value for key, value in vars(how["optimizer"]).items()
                if key != "iterations"}
-    key = (id(node), name, dim, repr(initializer), seed, repr(numbers), repr(policies))
+    key = (id(node), repr({**how, "optimizer": numbers}))
     with _lock:
         for other in [key for key, at in _tables.items() if at.node.closed]:
             _tables.pop(other)
         if key in _tables:
             _tables.move_to_end(key)
             return _tables[key]
-    opened = Table(name, dim, initializer, optimizer, seed, existing=True, node=node,
-                   timeout=60.0, **policies)
+    opened = Table(**how, existing=True, node=node, timeout=60.0)
     with _lock:
         _tables[key] = opened
         if len(_tables) > _TABLES_MAX:

@@ -129,6 +129,7 @@ class Rows:
     name: Any
     shape: Any
     dtype: Any
+    read: Any
 
     def _read_rows(self, first: int, count: int, numbers: Any,
                    timeout: Optional[float] = None, out: Any = None) -> Any:
@@ -136,10 +137,6 @@ class Rows:
 
     def _write_rows(self, how: int, first: int, numbers: Any, values: Any,
                     timeout: Optional[float] = None) -> None:
-        raise NotImplementedError
-
-    def read(self, timeout: Optional[float] = None,
-             max_age: Optional[float] = None, out: Any = None) -> Any:
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:

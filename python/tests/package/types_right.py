@@ -53,11 +53,21 @@ def submit(cluster: muster.LocalCluster) -> None:
 def variables() -> None:
     variable = muster.Variable(np.zeros(3), name="w", dtype="float32")
     array: npt.NDArray[Any] = variable.read()
+    whole: npt.NDArray[Any] = variable.read(out=array)
+    variable.scatter_max([0], array)
     run: muster.Run = muster.current_run()
     run.add(variable, array)
     index: int = run.worker
     error: muster.MusterError = muster.errors.NotFoundError("x", task="t")
-    print(index, error.code, muster.partitioners.FixedShardsPartitioner(2))
+    print(whole, index, error.code, muster.partitioners.FixedShardsPartitioner(2))
+
+
+async def tables() -> None:
+    table = muster.Table("emb", dim=3, initializer="he_normal", optimizer="adam")
+    future: cf.Future[Any] = table.lookup_async([1, 2])
+    rows = await table.lookup_async(np.arange(3))
+    table.apply_gradients(np.arange(3), rows, muster.optimizers.Adam(0.1), step=7)
+    print(future, table.dim + 1, muster.initializers.get(("uniform", -1, 1)))
 
 
 def open_nodes() -> None:
