@@ -590,6 +590,14 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
     return true;
 }
 
+/* Of a copy that was made by another part: pushes without times come behind its. */
+static void note_row_time(struct mu__table *table, const unsigned char *row)
+{
+    if (mu__table_policy_has_time(&table->form.policy) &&
+        mu__table_row_time(table, row) > table->state.latest)
+        table->state.latest = mu__table_row_time(table, row);
+}
+
 int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
                       mu_error *ret_error)
 {
@@ -598,7 +606,9 @@ int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
 
     if (find_id_row(table, id, hash_in(table, id)) == NONE)
         rv = reserve_rows(table, (uint64_t)table->rows + 1, ret_error);
-    if (rv == 0)
-        memcpy(need_row(table, id), copy, table->row_bytes);
-    return rv;
+    if (rv != 0)
+        return rv;
+    memcpy(need_row(table, id), copy, table->row_bytes);
+    note_row_time(table, copy);
+    return 0;
 }
