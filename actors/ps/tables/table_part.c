@@ -695,7 +695,6 @@ uint64_t mu__table_insert(struct mu__table *table, uint64_t id, const void *numb
 {
     unsigned char *row = need_row(table, id);
 
-
     mu__candidates_forget(&table->candidates, id);
     begin_time(table, row);
     mu__values_set(&table->form, numbers, row);

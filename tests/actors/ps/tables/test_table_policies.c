@@ -358,6 +358,29 @@ TEST(test_candidates_reserve_no_rows)
     part_done(&part);
 }
 
+/* Rows that are given back from elsewhere are older than pushes that come after them. */
+TEST(test_pushes_come_behind_rows_that_were_put)
+{
+    const struct mu__table_policy policy = {.capacity = 2, .eviction = MU__EVICT_LRU};
+    struct part from;
+    struct part to;
+
+    part_init(&from, &policy);
+    part_init(&to, &policy);
+    push_id(&from, 500, 1);
+    push_id(&from, 501, 2);
+    for (uint32_t i = 0; i < from.table.rows; i++)
+        assert_int_equal(
+            mu__table_put_row(&to.table, mu__table_row_at(&from.table, i), NULL), 0);
+    push_id(&to, 0, 3);
+    sweep_what_is_due(&to);
+    assert_false(has_row(&to, 1));
+    assert_true(has_row(&to, 2));
+    assert_true(has_row(&to, 3));
+    part_done(&from);
+    part_done(&to);
+}
+
 /* ---- Chance ---- */
 
 /* Of many ids that are pushed to once, a quarter gets a row; the same ones each time. */
