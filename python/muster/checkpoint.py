@@ -298,8 +298,12 @@ class TableReader(_muster.BaseTableReader):
     """
 
     def __init__(self, paths: Union[_Path, Sequence[_Path]], table: str) -> None:
-        one = isinstance(paths, (str, os.PathLike))
-        super().__init__([os.fspath(path) for path in ([paths] if one else paths)], table)
+        listed: List[_Path] = []
+        if isinstance(paths, (str, os.PathLike)):
+            listed.append(paths)
+        else:
+            listed.extend(paths)
+        super().__init__([os.fspath(path) for path in listed], table)
         self.name = table
         self.dim, self.rows, self.step = self.describe()
 
