@@ -6,7 +6,7 @@
 #include "api/checkpoint/snapshot_reader.h"
 
 #include "actors/ps/store_snapshots.h"
-#include "actors/ps/tables/set_copies.h"
+#include "actors/ps/tables/copies/set_copies.h"
 #include "actors/variables/variables.h"
 #include "runtime/base/list.h"
 

@@ -4,7 +4,7 @@
 #include "actors/ps/stream.h"
 
 #include "actors/ps/store_snapshots.h"
-#include "actors/ps/tables/set_copies.h"
+#include "actors/ps/tables/copies/set_copies.h"
 #include "actors/ps/windows.h"
 
 #include "actors/keep.h"

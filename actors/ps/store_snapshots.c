@@ -1,7 +1,7 @@
 #include "actors/ps/store_snapshots.h"
 
 #include "actors/ps/internal.h"
-#include "actors/ps/tables/set_copies.h"
+#include "actors/ps/tables/copies/set_copies.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef MU_ACTORS_PS_STORE_SNAPSHOTS_H
 #define MU_ACTORS_PS_STORE_SNAPSHOTS_H
 
-#include "actors/ps/tables/set_copies.h"
+#include "actors/ps/tables/copies/set_copies.h"
 #include "actors/ps/variable_store.h"
 
 /* What is bounded. */

@@ -7,7 +7,7 @@
 
 #include "actors/keep.h"
 #include "actors/ps/store_snapshots.h"
-#include "actors/ps/tables/set_copies.h"
+#include "actors/ps/tables/copies/set_copies.h"
 
 #include <string.h>
 

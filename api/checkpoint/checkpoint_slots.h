@@ -4,7 +4,7 @@
 #ifndef MU_API_CHECKPOINT_SLOTS_H
 #define MU_API_CHECKPOINT_SLOTS_H
 
-#include "actors/ps/tables/table_columns.h"
+#include "actors/ps/tables/copies/table_columns.h"
 #include "api/checkpoint/snapshot_reader.h"
 #include "node/files/checkpoint/ckpt_reader.h"
 #include "runtime/document/manifest.h"

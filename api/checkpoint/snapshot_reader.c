@@ -1,6 +1,6 @@
 #include "api/snapshot_state.h"
 
-#include "actors/ps/tables/set_copies.h"
+#include "actors/ps/tables/copies/set_copies.h"
 #include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/base/array.h"

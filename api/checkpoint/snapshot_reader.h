@@ -4,7 +4,7 @@
 #ifndef MU_API_CHECKPOINT_SNAPSHOT_READER_H
 #define MU_API_CHECKPOINT_SNAPSHOT_READER_H
 
-#include "actors/ps/tables/set_copies.h"
+#include "actors/ps/tables/copies/set_copies.h"
 #include "api/internal.h"
 #include "api/tables/opened_table.h"
 #include "runtime/base/crc32c.h"
@@ -20,12 +20,13 @@ struct mu__snapshot_target {
     void *owner;
     const struct mu__crc32c *crc; /* NULL: no sums are needed */
     bool only_sizes;              /* of tables; nothing is read */
-    uint64_t since; /* which rows of tables (actors/ps/tables/table_marks.h); 0: all */
-    uint64_t mark;  /* that is set; 0: none */
+    uint64_t
+        since; /* which rows of tables (actors/ps/tables/copies/table_marks.h); 0: all */
+    uint64_t mark; /* that is set; 0: none */
 
-    /* Copies of rows of the i-th table (actors/ps/tables/table_columns.h), from number
-     * `first` of its rows in the partition on. Those of a partition come in their order;
-     * they may come again, from 0 on. */
+    /* Copies of rows of the i-th table (actors/ps/tables/copies/table_columns.h), from
+     * number `first` of its rows in the partition on. Those of a partition come in their
+     * order; they may come again, from 0 on. */
     int (*put_rows)(void *owner, size_t table, uint32_t partition, uint32_t first,
                     const void *copies, uint32_t count, mu_error *ret_error);
 

@@ -1,6 +1,6 @@
 #include "api/snapshot_state.h"
 
-#include "actors/ps/tables/set_copies.h"
+#include "actors/ps/tables/copies/set_copies.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -30,7 +30,7 @@ struct mu__table_call mu__table_make_call(const mu_table *table, int operation,
 int mu__table_send(const mu_table *table, struct mu__table_call *call, int rv,
                    mu_error *ret_error);
 
-/* Delete all rows; set rows to copies (actors/ps/tables/table_columns.h). */
+/* Delete all rows; set rows to copies (actors/ps/tables/copies/table_columns.h). */
 int mu__table_clear_all(const mu_table *table, uint64_t deadline_ns, mu_error *ret_error);
 int mu__table_set_rows(const mu_table *table, const void *copies, uint32_t count,
                        uint64_t deadline_ns, mu_error *ret_error);

@@ -1,7 +1,7 @@
 /* What a table has: its size, and all rows. */
 #include "api/checkpoint/snapshot_reader.h"
 
-#include "actors/ps/tables/table_columns.h"
+#include "actors/ps/tables/copies/table_columns.h"
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>

@@ -25,7 +25,7 @@
  * "tables", missing when there are none, by ascending names: {"name": "emb", "rows": "7",
  * "form": "00ff"}; the form is as servers have it, packed
  * (actors/ps/tables/table_writes.h), in hex. Their rows are tensors among the variables:
- * actors/ps/tables/table_columns.h.
+ * actors/ps/tables/copies/table_columns.h.
  *
  * "mark", 16 hex digits, is the number by which servers know what was saved. An increment
  * has "base": {"name": "model-3", "mark": "..."}, the checkpoint before it; its tables

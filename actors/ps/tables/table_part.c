@@ -1,10 +1,9 @@
-#include "actors/ps/tables/table_part.h"
+#include "actors/ps/tables/table_index.h"
 
-#include "actors/partitions.h"
+#include "actors/ps/tables/copies/table_copies.h"
 #include "actors/ps/tables/narrow_rows.h"
 #include "actors/ps/tables/policies/row_admission.h"
 #include "actors/ps/tables/row_values.h"
-#include "actors/ps/tables/table_copies.h"
 
 #include "muster/value.h"
 
@@ -15,20 +14,10 @@
 
 enum {
     SLAB_BYTES = 16 << 10, /* at most, if a row has less */
-    INDEX_BITS_MIN = 4,
-    BATCH = 32 /* ids that are looked up together */
+    INDEX_BITS_MIN = 4
 };
 
-#define NONE UINT32_MAX
 #define ROWS_MAX (NONE - 1)
-
-static uint64_t row_id_at(const void *ids, uint32_t i)
-{
-    uint64_t id;
-
-    memcpy(&id, (const unsigned char *)ids + (size_t)i * sizeof id, sizeof id);
-    return id;
-}
 
 void mu__table_init(struct mu__table *table, const struct mu__table_form *form,
                     const struct mu__table_memory *memory, uint64_t secret)
@@ -66,12 +55,6 @@ void mu__table_done(struct mu__table *table)
 
 /* ---- Rows ---- */
 
-static unsigned char *row_at(const struct mu__table *table, uint32_t row)
-{
-    return table->slabs[row / table->slab_rows] +
-           (size_t)(row & (table->slab_rows - 1)) * table->row_bytes;
-}
-
 const unsigned char *mu__table_row_at(const struct mu__table *table, uint32_t row)
 {
     assert(row < table->rows);
@@ -99,54 +82,6 @@ static float *floats_of(unsigned char *row)
 }
 
 /* ---- The index ---- */
-
-static uint64_t hash_in(const struct mu__table *table, uint64_t id)
-{
-    return (mu__mix64(id) ^ table->secret) * UINT64_C(0x9E3779B97F4A7C15);
-}
-
-static uint32_t mask_of(const struct mu__table *table)
-{
-    return (UINT32_C(1) << table->index_bits) - 1;
-}
-
-static uint32_t slot_of(const struct mu__table *table, uint64_t hash)
-{
-    return (uint32_t)(hash >> (64 - table->index_bits));
-}
-
-static uint64_t entry_of(uint64_t hash, uint32_t row)
-{
-    return hash << 32 | (row + 1);
-}
-
-static bool is_tagged(uint64_t entry, uint64_t hash)
-{
-    return entry >> 32 == (hash & UINT32_MAX);
-}
-
-/* The slot of an id, or the empty one where it would be. The index is not full. */
-static uint32_t find_entry(const struct mu__table *table, uint64_t id, uint64_t hash)
-{
-    uint32_t slot = slot_of(table, hash);
-
-    while (table->index[slot] != 0) {
-        uint64_t entry = table->index[slot];
-
-        if (is_tagged(entry, hash) &&
-            row_id_at(row_at(table, (uint32_t)entry - 1), 0) == id)
-            break;
-        slot = (slot + 1) & mask_of(table);
-    }
-    return slot;
-}
-
-static uint32_t find_id_row(const struct mu__table *table, uint64_t id, uint64_t hash)
-{
-    if (table->index == NULL)
-        return NONE;
-    return (uint32_t)table->index[find_entry(table, id, hash)] - 1;
-}
 
 /* How many rows an index of so many bits may have. */
 static uint64_t index_room(uint32_t bits)
@@ -343,108 +278,6 @@ void mu__table_unreserve(struct mu__table *table)
 {
     table->reserved = 0;
     table->pending = 0;
-}
-
-/* ---- Look-ups ---- */
-
-/* What is needed of each id is asked of memory before the first is looked at. */
-static void hash_batch(const struct mu__table *table, const void *ids, uint32_t count,
-                       uint64_t *ret_hashes)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        ret_hashes[i] = hash_in(table, row_id_at(ids, i));
-        __builtin_prefetch(&table->index[slot_of(table, ret_hashes[i])]);
-    }
-}
-
-/* The row that an id has most likely. */
-static uint32_t guess_row(const struct mu__table *table, uint64_t hash)
-{
-    uint32_t slot = slot_of(table, hash);
-
-    while (table->index[slot] != 0 && !is_tagged(table->index[slot], hash))
-        slot = (slot + 1) & mask_of(table);
-    return (uint32_t)table->index[slot] - 1;
-}
-
-/* Its first bytes are asked for. */
-static void prefetch_row(const struct mu__table *table, uint64_t hash, uint32_t bytes)
-{
-    uint32_t number = guess_row(table, hash);
-    const unsigned char *row;
-
-    if (number == NONE)
-        return;
-    row = row_at(table, number);
-    for (uint32_t at = 0; at < bytes; at += 64)
-        __builtin_prefetch(row + at);
-    __builtin_prefetch(row + bytes - 1);
-}
-
-void mu__table_prefetch_index(const struct mu__table *table, const void *ids,
-                              uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        __builtin_prefetch(
-            &table->index[slot_of(table, hash_in(table, row_id_at(ids, i)))]);
-}
-
-void mu__table_prefetch_slabs(const struct mu__table *table, const void *ids,
-                              uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t row = guess_row(table, hash_in(table, row_id_at(ids, i)));
-
-        if (row != NONE)
-            __builtin_prefetch(&table->slabs[row / table->slab_rows]);
-    }
-}
-
-void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
-                             uint32_t count, bool with_slots)
-{
-    uint32_t bytes = with_slots
-                         ? table->row_bytes
-                         : MU__TABLE_ROW_HEAD + table->form.dim * (uint32_t)sizeof(float);
-
-    for (uint32_t i = 0; i < count; i++)
-        prefetch_row(table, hash_in(table, row_id_at(ids, i)), bytes);
-}
-
-static void look_up_batch(const struct mu__table *table, const void *ids, uint32_t count,
-                          unsigned char *rows)
-{
-    size_t bytes = table->form.dim * sizeof(float);
-    uint64_t hashes[BATCH];
-
-    hash_batch(table, ids, count, hashes);
-    for (uint32_t i = 0; i < count; i++)
-        prefetch_row(table, hashes[i], MU__TABLE_ROW_HEAD + (uint32_t)bytes);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t row = find_id_row(table, row_id_at(ids, i), hashes[i]);
-
-        if (row == NONE)
-            mu__values_unknown(&table->form, row_id_at(ids, i), rows + i * bytes);
-        else
-            mu__values_widen(&table->form, row_at(table, row), rows + i * bytes);
-    }
-}
-
-void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
-                      void *rows)
-{
-    size_t bytes = table->form.dim * sizeof(float);
-
-    for (uint32_t i = 0; i < count; i += BATCH) {
-        uint32_t some = count - i < BATCH ? count - i : BATCH;
-        const unsigned char *at = (const unsigned char *)ids + i * sizeof(uint64_t);
-        unsigned char *to = (unsigned char *)rows + i * bytes;
-
-        if (table->index != NULL)
-            look_up_batch(table, at, some, to);
-        for (uint32_t k = 0; table->index == NULL && k < some; k++)
-            mu__values_unknown(&table->form, row_id_at(at, k), to + k * bytes);
-    }
 }
 
 /* ---- Changes ---- */

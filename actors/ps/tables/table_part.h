@@ -14,10 +14,10 @@
 
 #include "actors/messages/limits.h"
 #include "actors/ps/rules/rules.h"
+#include "actors/ps/tables/copies/table_marks.h"
 #include "actors/ps/tables/initial_row.h"
 #include "actors/ps/tables/policies/candidates.h"
 #include "actors/ps/tables/policies/table_policy.h"
-#include "actors/ps/tables/table_marks.h"
 #include "runtime/base/list.h"
 
 enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };

@@ -1,7 +1,7 @@
 #include "actors/ps/tables/table_set.h"
 
 #include "actors/partitions.h"
-#include "actors/ps/tables/row_writes.h"
+#include "actors/ps/tables/copies/row_writes.h"
 #include "actors/ps/variable_store.h"
 
 #include <assert.h>

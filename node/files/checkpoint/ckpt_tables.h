@@ -2,7 +2,7 @@
 #ifndef MU_NODE_FILES_CHECKPOINT_CKPT_TABLES_H
 #define MU_NODE_FILES_CHECKPOINT_CKPT_TABLES_H
 
-#include "actors/ps/tables/table_columns.h"
+#include "actors/ps/tables/copies/table_columns.h"
 #include "node/files/checkpoint/ckpt_reader.h"
 
 /* A table that is read, from its first row to its last. */

@@ -1,6 +1,6 @@
 /* Rows as they were at one time, while they change, come and go; and rows by columns. */
-#include "actors/ps/tables/table_columns.h"
-#include "actors/ps/tables/table_copies.h"
+#include "actors/ps/tables/copies/table_columns.h"
+#include "actors/ps/tables/copies/table_copies.h"
 #include "tests/support/test.h"
 
 enum { DIM = 2, IDS = 200, ROUNDS = 40, STEPS = 100 };

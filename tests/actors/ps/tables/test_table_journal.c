@@ -134,9 +134,11 @@ static uint64_t sum_of_rows(const struct ps *ps)
     uint64_t sum = p == NULL ? 0 : p->record;
     struct mu__table_piece piece;
 
-    while (p != NULL && mu__tables_next_piece(mu__store_tables(p->store), &cursor, &piece))
+    while (p != NULL &&
+           mu__tables_next_piece(mu__store_tables(p->store), &cursor, &piece))
         for (uint32_t i = 0; i < piece.bytes.size; i++)
-            sum = (sum ^ ((const uint8_t *)piece.bytes.data)[i]) * UINT64_C(0x100000001b3);
+            sum =
+                (sum ^ ((const uint8_t *)piece.bytes.data)[i]) * UINT64_C(0x100000001b3);
     return sum;
 }
 

@@ -1,5 +1,5 @@
 /* Which rows have changed since a mark: a list of ids says the same. */
-#include "actors/ps/tables/table_copies.h"
+#include "actors/ps/tables/copies/table_copies.h"
 #include "tests/support/test.h"
 
 enum { IDS = 300, ROUNDS = 30, STEPS = 150 };

@@ -1,4 +1,4 @@
-#include "actors/ps/tables/table_marks.h"
+#include "actors/ps/tables/copies/table_marks.h"
 
 #include <stdlib.h>
 #include <string.h>

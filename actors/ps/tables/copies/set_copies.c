@@ -1,4 +1,4 @@
-#include "actors/ps/tables/set_copies.h"
+#include "actors/ps/tables/copies/set_copies.h"
 
 #include <stdlib.h>
 #include <string.h>

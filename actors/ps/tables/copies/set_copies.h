@@ -2,7 +2,7 @@
 #ifndef MU_ACTORS_PS_TABLES_SET_COPIES_H
 #define MU_ACTORS_PS_TABLES_SET_COPIES_H
 
-#include "actors/ps/tables/table_copies.h"
+#include "actors/ps/tables/copies/table_copies.h"
 #include "actors/ps/tables/table_set.h"
 
 struct mu__set_copy {

@@ -1,4 +1,4 @@
-#include "actors/ps/tables/table_copies.h"
+#include "actors/ps/tables/copies/table_copies.h"
 
 #include <assert.h>
 #include <stdlib.h>

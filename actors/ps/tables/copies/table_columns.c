@@ -1,4 +1,4 @@
-#include "actors/ps/tables/table_columns.h"
+#include "actors/ps/tables/copies/table_columns.h"
 
 #include "actors/ps/tables/row_values.h"
 

@@ -1,4 +1,4 @@
-#include "actors/ps/tables/row_writes.h"
+#include "actors/ps/tables/copies/row_writes.h"
 
 #include "actors/messages.h"
 
