@@ -11,10 +11,9 @@
  *     ps_journal.h  records to a file, and what is read of it at the start
  *
  * A partition is a state machine: what changes it is a request, which gets the next
- * number, is sent to the other replicas as a record, and is applied here and there in the
- * same order with the same result. A client gets its answer when the backup has applied
- * it too; so does who reads what is not acknowledged yet. A primary that learns of a view
- * without it drops all that it holds.
+ * number, is sent to the other replicas as a record, and is applied everywhere in the
+ * same order. A client gets its answer when the backup has applied it too; so does who
+ * reads it before. A primary that learns of a view without it drops all that it holds.
  *
  * Requests under way belong to a generation. A new one begins when a backup becomes
  * primary, and when a learner begins to be filled: then pieces, openers and creators of
@@ -136,11 +135,6 @@ struct ps_node {
     uint64_t incarnation;
 };
 
-struct ps_orders {
-    bool strict;   /* partitions without a backup take no writes */
-    bool draining; /* this server gives away all that it has */
-};
-
 struct ps {
     uint32_t index;       /* of this task, */
     uint64_t incarnation; /* and of its process */
@@ -157,10 +151,13 @@ struct ps {
     bool fenced;
     struct mu__fence fence; /* the last one of a chief */
     uint32_t marks_due;     /* partitions whose mark is due; */
-    struct ps_orders orders;
-    bool news_due;   /* some partition has a `fate`; */
-    bool serves_due; /* clients are to hear of all that is served; */
-    bool sweeps_due; /* policies of tables may ask for sweeps */
+    struct {
+        bool strict;   /* partitions without a backup take no writes */
+        bool draining; /* this server gives away all that it has */
+    } orders;          /* of a chief */
+    bool news_due;     /* some partition has a `fate`; */
+    bool serves_due;   /* clients are to hear of all that is served; */
+    bool sweeps_due;   /* policies of tables may ask for sweeps */
     struct fill_window fill_window;
     struct {
         uint64_t timer; /* 0: not set */
@@ -187,8 +184,8 @@ struct mutation {
 
 const struct mutation *mu__ps_mutation(uint16_t kind);
 
-/* Apply a message of a client of a partition that is served, or keep it for later.
- * `msg` is the one being handled, or one that this takes. */
+/* Apply a message of a client of a partition that is served, or keep it for later. It is
+ * the one being handled, or one that this takes. */
 void mu__ps_begin(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                   struct mu__msg *msg);
 

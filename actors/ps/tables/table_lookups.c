@@ -1,6 +1,6 @@
 /* Look-ups of rows, and what they ask of memory ahead. */
+#include "actors/ps/tables/row_index.h"
 #include "actors/ps/tables/row_values.h"
-#include "actors/ps/tables/table_index.h"
 
 void mu__table_prefetch_index(const struct mu__table *table, const void *ids,
                               uint32_t count)
@@ -26,7 +26,7 @@ void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
 {
     uint32_t bytes = with_slots
                          ? table->row_bytes
-                         : MU__TABLE_ROW_HEAD + table->form.dim * (uint32_t)sizeof(float);
+                         : MU__TABLE_ROW_HEAD + mu__table_values_bytes(&table->form);
 
     for (uint32_t i = 0; i < count; i++)
         prefetch_row(table, hash_in(table, row_id_at(ids, i)), bytes);
@@ -40,7 +40,8 @@ static void look_up_batch(const struct mu__table *table, const void *ids, uint32
 
     hash_batch(table, ids, count, hashes);
     for (uint32_t i = 0; i < count; i++)
-        prefetch_row(table, hashes[i], MU__TABLE_ROW_HEAD + (uint32_t)bytes);
+        prefetch_row(table, hashes[i],
+                     MU__TABLE_ROW_HEAD + mu__table_values_bytes(&table->form));
     for (uint32_t i = 0; i < count; i++) {
         uint32_t row = find_id_row(table, row_id_at(ids, i), hashes[i]);
 

@@ -1,4 +1,4 @@
-#include "actors/ps/tables/table_index.h"
+#include "actors/ps/tables/row_index.h"
 
 #include "actors/ps/tables/copies/table_copies.h"
 #include "actors/ps/tables/narrow_rows.h"

@@ -1,6 +1,6 @@
 /* How rows of a table's part are found, for its files. */
-#ifndef MU_ACTORS_PS_TABLES_TABLE_INDEX_H
-#define MU_ACTORS_PS_TABLES_TABLE_INDEX_H
+#ifndef MU_ACTORS_PS_TABLES_ROW_INDEX_H
+#define MU_ACTORS_PS_TABLES_ROW_INDEX_H
 
 #include "actors/partitions.h"
 #include "actors/ps/tables/table_part.h"
