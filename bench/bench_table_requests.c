@@ -5,12 +5,13 @@
  *
  *     bench_table_requests [servers=1] [ids=1024] [dim=64] [rows=1000000] [threads=0]
  *
- * threads=0: with 1, and with 4. */
+ * threads=0: with 1, and with 4. Then bags of 20 ids, as many bags as there are ids in
+ * the other requests, and look-ups of a single id. */
 #include "bench/cluster.h"
 
 #include <pthread.h>
 
-enum { THREADS_MAX = 16 };
+enum { THREADS_MAX = 16, BAG_IDS = 20 };
 
 static struct settings {
     uint64_t servers;
@@ -20,16 +21,25 @@ static struct settings {
     uint64_t threads;
 } settings = {1, 1024, 64, 1000000, 0};
 
-enum request { LOOKUP, PUSH };
+enum request { LOOKUP, PUSH, BAGS, REQUESTS };
+
+static const char *const request_names[REQUESTS] = {"lookup", "push", "bags of 20"};
 
 struct client {
     mu_table *table;
     enum request request;
     uint64_t repeats;
     uint64_t state; /* of the generator */
+    uint64_t count; /* of ids */
     uint64_t *ids;
+    uint64_t *offsets;
     float *numbers;
 };
+
+static uint64_t ids_of(enum request request)
+{
+    return settings.ids * (request == BAGS ? BAG_IDS : 1);
+}
 
 static uint64_t draw(struct client *client)
 {
@@ -38,39 +48,58 @@ static uint64_t draw(struct client *client)
     return (client->state >> 33) % settings.rows;
 }
 
+static int request_once(struct client *client, mu_error *error)
+{
+    const mu_table_bags bags = {.ids = client->ids,
+                                .count = client->count,
+                                .offsets = client->offsets,
+                                .bags = settings.ids,
+                                .combiner = MU_TABLE_MEAN};
+
+    if (client->request == BAGS)
+        return mu_table_lookup_bags(client->table, &bags, client->numbers, 30000, error);
+    if (client->request == PUSH)
+        return mu_table_apply(client->table, client->ids, client->numbers, client->count,
+                              NULL, 30000, error);
+    return mu_table_lookup(client->table, client->ids, client->count, client->numbers,
+                           30000, error);
+}
+
 static void *run_client(void *arg)
 {
     struct client *client = arg;
     mu_error error;
 
     for (uint64_t i = 0; i < client->repeats; i++) {
-        for (uint64_t k = 0; k < settings.ids; k++)
+        for (uint64_t k = 0; k < client->count; k++)
             client->ids[k] = draw(client);
-        cluster_check(client->request == LOOKUP
-                          ? mu_table_lookup(client->table, client->ids, settings.ids,
-                                            client->numbers, 30000, &error)
-                          : mu_table_apply(client->table, client->ids, client->numbers,
-                                           settings.ids, NULL, 30000, &error),
-                      &error);
+        cluster_check(request_once(client, &error), &error);
     }
     return NULL;
 }
 
-static void make_client(struct client *client, mu_table *table, uint64_t seed)
+static void make_client(struct client *client, mu_table *table, enum request request,
+                        uint64_t seed)
 {
     *client = (struct client){
         .table = table,
+        .request = request,
         .state = seed,
-        .ids = calloc(settings.ids, sizeof(uint64_t)),
+        .count = ids_of(request),
+        .ids = calloc(ids_of(request), sizeof(uint64_t)),
+        .offsets = calloc(settings.ids, sizeof(uint64_t)),
         .numbers = calloc(settings.ids * settings.dim, sizeof(float)),
     };
-    if (client->ids == NULL || client->numbers == NULL)
+    if (client->ids == NULL || client->offsets == NULL || client->numbers == NULL)
         cluster_die("requests", "out of memory");
+    for (uint64_t i = 0; i < settings.ids; i++)
+        client->offsets[i] = i * BAG_IDS;
 }
 
 static void free_client(struct client *client)
 {
     free(client->ids);
+    free(client->offsets);
     free(client->numbers);
 }
 
@@ -83,8 +112,7 @@ static double spend(mu_table *table, enum request request, uint64_t threads,
     uint64_t start_ns;
 
     for (uint64_t i = 0; i < threads; i++) {
-        make_client(&clients[i], table, i + 1);
-        clients[i].request = request;
+        make_client(&clients[i], table, request, i + 1);
         clients[i].repeats = repeats;
     }
     start_ns = bench_now_ns();
@@ -101,7 +129,7 @@ static double spend(mu_table *table, enum request request, uint64_t threads,
 
 static uint64_t repeats_of(enum request request)
 {
-    uint64_t repeats = (request == LOOKUP ? 1000000 : 300000) / settings.ids;
+    uint64_t repeats = (request == PUSH ? 300000 : 1000000) / ids_of(request);
 
     return bench_size(2, repeats > 20000 ? 20000 : repeats);
 }
@@ -135,7 +163,7 @@ static struct result measure(const struct cluster *cluster, mu_table *table,
 
     for (uint64_t i = 0; i < rounds; i++) {
         double rate =
-            count * (double)settings.ids / spend(table, request, threads, repeats);
+            count * (double)ids_of(request) / spend(table, request, threads, repeats);
 
         result.rate = rate > result.rate ? rate : result.rate;
     }
@@ -153,9 +181,10 @@ static double limit_of(enum request request, uint64_t threads)
 
     (void)snprintf(args, sizeof args,
                    "direction=%s mode=copy depth=%d kib=%d megabytes=1024",
-                   request == LOOKUP ? "pull" : "push", (int)threads,
+                   request == PUSH ? "push" : "pull", (int)threads,
                    (int)((bytes + 1023) / 1024));
-    if (!bench_is_full() || bench_raw("raw_uv_bandwidth", args, &gigabytes) != 0)
+    if (!bench_is_full() || request == BAGS ||
+        bench_raw("raw_uv_bandwidth", args, &gigabytes) != 0)
         return 0.0;
     return gigabytes * 1e9 / ((double)settings.dim * sizeof(float));
 }
@@ -173,13 +202,42 @@ static void report_requests(const struct cluster *cluster, mu_table *table,
                                     .unit = "ids/s",
                                     .extra = extra,
                                     .limit = limit,
-                                    .target = 0.8 * limit};
+                                    .target = request == BAGS ? 30e6 : 0.8 * limit};
 
     (void)snprintf(metric, sizeof metric, "%s, %d ids, %d thread(s)",
-                   request == LOOKUP ? "lookup" : "push", (int)settings.ids,
-                   (int)threads);
+                   request_names[request], (int)ids_of(request), (int)threads);
     (void)snprintf(extra, sizeof extra, "\"here_us\":%.1f,\"there_us\":%.1f",
                    result.here_us, result.there_us);
+    bench_report(&line);
+}
+
+/* A single id, one request after the other: the median. The limit is a bare round trip.
+ */
+static void report_single(mu_table *table)
+{
+    uint64_t samples[10000];
+    uint64_t count = bench_size(10, 10000);
+    struct client client;
+    struct bench_line line = {.bench = "table_requests",
+                              .metric = "lookup, a single id",
+                              .unit = "us",
+                              .target = 60,
+                              .less_is_more = true};
+    mu_error error;
+
+    make_client(&client, table, LOOKUP, 1);
+    client.count = 1;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t start_ns = bench_now_ns();
+
+        client.ids[0] = draw(&client);
+        cluster_check(request_once(&client, &error), &error);
+        samples[i] = bench_now_ns() - start_ns;
+    }
+    free_client(&client);
+    line.value = (double)bench_median(samples, count) / 1e3;
+    if (bench_is_full())
+        (void)bench_raw("raw_nng_rtt", "", &line.limit);
     bench_report(&line);
 }
 
@@ -241,6 +299,7 @@ static void report_all(const struct cluster *cluster, mu_table *table)
 
         report_requests(cluster, table, LOOKUP, threads);
         report_requests(cluster, table, PUSH, threads);
+        report_requests(cluster, table, BAGS, threads);
         if (settings.threads != 0)
             return;
     }
@@ -266,6 +325,7 @@ int main(int argc, char **argv)
     cluster_check(mu_table_open(node, &spec, 30000, &error, &table), &error);
     fill_rows(table);
     report_all(&cluster, table);
+    report_single(table);
     mu_table_close(table);
     cluster_end(&cluster, node);
     return 0;
