@@ -24,6 +24,11 @@
  * "emb#adagrad.accumulator". The manifest has their forms. Restored, they go on bit by
  * bit, on any number of servers.
  *
+ * An increment (option `base`) has only what has changed in tables since another one, for
+ * mu_table_reader. It is not restored (-MU_EPRECONDITION), mu_checkpoint_latest passes it
+ * over, and with it no older ones are removed. Give a chain of them a name of its own:
+ * a full checkpoint of the same tables by another one makes the next increment whole.
+ *
  * Dtypes are those of the variables: MU_F32 is "F32". The reader of torch's distributed
  * checkpoints takes BOOL, U16, U32 and U64 for floats.
  *

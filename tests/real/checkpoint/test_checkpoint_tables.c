@@ -430,4 +430,61 @@ TEST(test_partitions_are_of_one_record)
     forget();
 }
 
+/* ---- A server that is lost ---- */
+
+enum { MANY = 40000 };
+
+static void *close_soon(void *server)
+{
+    for (int i = 0; i < 3; i++)
+        nodes_pause();
+    nodes_close(&f.nodes, server);
+    return NULL;
+}
+
+static void insert_many(uint64_t *ids, float *rows)
+{
+    for (uint64_t i = 0; i < MANY; i++) {
+        ids[i] = i;
+        for (unsigned k = 0; k < DIM; k++)
+            rows[i * DIM + k] = (float)(i * DIM + k);
+    }
+    assert_int_equal(mu_table_insert(f.table, ids, rows, MANY, SOON_MS, NULL), 0);
+}
+
+/* Its partitions are read from the backups, from their first row on. */
+TEST(test_a_server_is_lost_while_it_is_read)
+{
+    uint64_t *ids = malloc(MANY * sizeof *ids);
+    float *rows = malloc(MANY * DIM * sizeof *rows);
+    float *found = malloc(MANY * DIM * sizeof *found);
+    mu_error error = {.message = ""};
+    pthread_t closer;
+    mu_node *server;
+
+    assert_true(ids != NULL && rows != NULL && found != NULL);
+    f.kind = MU_OPTIMIZER_ADAM;
+    nodes_init(&f.nodes, 0, 2);
+    f.chief = nodes_open(&f.nodes, "chief", 0);
+    (void)nodes_open(&f.nodes, "ps", 0);
+    server = nodes_open(&f.nodes, "ps", 1);
+    f.table = open_emb();
+    insert_many(ids, rows);
+    make_folder();
+    assert_int_equal(pthread_create(&closer, NULL, close_soon, server), 0);
+    for (uint64_t step = 1; step <= 4; step++)
+        if (save_step(step, &error) != 0)
+            fail_msg("%s", error.message);
+    assert_int_equal(pthread_join(closer, NULL), 0);
+    assert_int_equal(mu_table_delete(f.table, ids, MANY, SOON_MS, NULL), 0);
+    restore();
+    assert_int_equal(mu_table_lookup(f.table, ids, MANY, found, SOON_MS, NULL), 0);
+    assert_memory_equal(found, rows, MANY * DIM * sizeof *found);
+    free(ids);
+    free(rows);
+    free(found);
+    stop();
+    forget();
+}
+
 TEST_PROGRAM()
