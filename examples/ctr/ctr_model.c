@@ -72,7 +72,9 @@ static double line_logit(const uint32_t *places, const struct ctr_rows *rows,
 
         sums[k] = 0;
         for (unsigned i = 0; i < CTR_FIELDS; i++) {
-            const double v = rows->factors[(size_t)places[i] * rows->dim + k];
+            const double v = rows->weights[places[i]] == 0
+                                 ? 0
+                                 : rows->factors[(size_t)places[i] * rows->dim + k];
 
             sums[k] += v;
             squares += v * v;
@@ -100,6 +102,8 @@ static void add_line(const uint32_t *places, const struct ctr_rows *rows, double
         const size_t row = (size_t)places[i] * rows->dim;
 
         weights[places[i]] += (float)error;
+        if (rows->weights[places[i]] == 0)
+            continue;
         for (unsigned k = 0; k < rows->dim; k++)
             factors[row + k] += (float)(error * (sums[k] - rows->factors[row + k]));
     }

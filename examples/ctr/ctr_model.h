@@ -3,9 +3,11 @@
  *
  *     logit = bias + sum of w_i + 1/2 sum over k of ((sum of v_ik)^2 - sum of v_ik^2)
  *
- * over the features i of a line. A batch has each of its ids once, and for each feature
- * of each line the place of its id. Sums are made in the order of the lines, so that
- * they are the same however often they are made. */
+ * over the features i of a line. Features whose weight is 0 have no factors: FTRL keeps
+ * the weights of rare ones at 0, and products with what is not known are noise. A batch
+ * has each of its ids once, and for each feature of each line the place of its id. Sums
+ * are made in the order of the lines, so that they are the same however often they are
+ * made. */
 #ifndef CTR_MODEL_H
 #define CTR_MODEL_H
 

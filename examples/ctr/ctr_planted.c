@@ -16,7 +16,7 @@ enum {
 };
 
 static const double WEIGHT_SCALE = 0.5;
-static const double FACTOR_SCALE = 0.5;
+static const double FACTOR_SCALE = 0.8;
 static const double MEAN_LOGIT = -1.3;
 
 /* How many contents each column has: numbers, then categories, as in the Kaggle set. */

@@ -95,15 +95,23 @@ int model_version(struct ctr *ctr, mu_node *node, mu_error *ret_error,
 int model_counts(struct ctr *ctr, mu_node *node, mu_error *ret_error,
                  int64_t ret_counts[COUNTS]);
 
-/* A gradient: of `count` different ids. The vectors have one owner. */
-struct gradient {
+/* What is pushed to one table: rows of different ids. It owns them. */
+struct pushes {
     size_t count;
     uint64_t *ids;
-    float *weights;
-    float *factors; /* settings.factors for each id */
+    float *rows;
+};
+
+enum { TABLE_WEIGHTS, TABLE_FACTORS, TABLES };
+
+struct gradient {
+    struct pushes tables[TABLES];
     float bias;
     int64_t counts[COUNTS];
 };
+
+/* Numbers of a row. */
+size_t table_dim(const struct ctr *ctr, int table);
 
 /* Compute that of one shard. The caller frees it with gradient_done(). */
 int gradient_compute(struct ctr *ctr, mu_node *node, uint64_t shard, mu_error *ret_error,

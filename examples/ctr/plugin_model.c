@@ -5,11 +5,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { TIMEOUT_MS = 60000 }; /* of one call: enough for a server to be replaced */
 
 static const double BIAS_RATE = 0.05;
-static const double FACTOR_INITIAL = 0.02; /* standard deviation */
+static const double FACTOR_INITIAL = 0.01; /* standard deviation */
 
 /* ---- Opening ---- */
 
@@ -84,6 +85,30 @@ int model_open(struct ctr *ctr, mu_node *node, mu_error *ret_error)
 
 /* ---- Reading ---- */
 
+/* The factors of ids that have a weight; those of others are not looked at. */
+static int look_up_factors(struct ctr *ctr, const struct ctr_batch *batch,
+                           const float *weights, float *factors, mu_error *ret_error)
+{
+    const size_t dim = ctr->settings.factors;
+    uint64_t *ids = malloc((batch->count + 1) * sizeof *ids);
+    float *rows = malloc((batch->count * dim + 1) * sizeof *rows);
+    size_t count = 0;
+    int rv;
+
+    for (size_t i = 0; ids != NULL && i < batch->count; i++)
+        if (weights[i] != 0)
+            ids[count++] = batch->ids[i];
+    rv = ids == NULL || rows == NULL
+             ? ctr_failed(ret_error, -ENOMEM, "rows")
+             : mu_table_lookup(ctr->factors, ids, count, rows, TIMEOUT_MS, ret_error);
+    for (size_t i = batch->count; rv == 0 && i-- > 0;)
+        if (weights[i] != 0)
+            memcpy(factors + i * dim, rows + --count * dim, dim * sizeof *rows);
+    free(ids);
+    free(rows);
+    return rv;
+}
+
 static int look_up(struct ctr *ctr, const struct ctr_batch *batch, float *weights,
                    float *factors, float *bias, mu_error *ret_error)
 {
@@ -93,8 +118,7 @@ static int look_up(struct ctr *ctr, const struct ctr_batch *batch, float *weight
         rv = mu_table_lookup(ctr->weights, batch->ids, batch->count, weights, TIMEOUT_MS,
                              ret_error);
     if (rv == 0 && ctr->factors != NULL)
-        rv = mu_table_lookup(ctr->factors, batch->ids, batch->count, factors, TIMEOUT_MS,
-                             ret_error);
+        rv = look_up_factors(ctr, batch, weights, factors, ret_error);
     return rv;
 }
 
@@ -103,7 +127,7 @@ int model_rows(struct ctr *ctr, mu_node *node, const struct ctr_batch *batch,
 {
     const size_t dim = ctr->settings.factors;
     float *weights = malloc((batch->count + 1) * sizeof *weights);
-    float *factors = malloc((batch->count * dim + 1) * sizeof *factors);
+    float *factors = calloc(batch->count * dim + 1, sizeof *factors);
     float bias = 0;
     int rv = weights == NULL || factors == NULL ? ctr_failed(ret_error, -ENOMEM, "rows")
                                                 : model_open(ctr, node, ret_error);
@@ -152,37 +176,65 @@ int model_counts(struct ctr *ctr, mu_node *node, mu_error *ret_error,
 
 /* ---- Gradients ---- */
 
+size_t table_dim(const struct ctr *ctr, int table)
+{
+    return table == TABLE_WEIGHTS ? 1 : ctr->settings.factors;
+}
+
 void gradient_done(struct gradient *gradient)
 {
-    free(gradient->ids);
-    free(gradient->weights);
-    free(gradient->factors);
+    for (int i = 0; i < TABLES; i++) {
+        free(gradient->tables[i].ids);
+        free(gradient->tables[i].rows);
+    }
     *gradient = (struct gradient){0};
 }
 
-/* Of a batch, whose ids it takes. */
+static int make_pushes(size_t count, size_t dim, struct pushes *ret_pushes)
+{
+    *ret_pushes = (struct pushes){
+        .ids = malloc((count + 1) * sizeof(uint64_t)),
+        .rows = malloc((count * dim + 1) * sizeof(float)),
+    };
+    return ret_pushes->ids == NULL || ret_pushes->rows == NULL ? -ENOMEM : 0;
+}
+
+/* Of a batch: weights of all ids, factors of those that have a weight. */
+static void fill_pushes(const struct ctr_batch *batch, const struct ctr_rows *rows,
+                        struct pushes *weights, struct pushes *factors)
+{
+    const size_t dim = rows->dim;
+
+    memcpy(weights->ids, batch->ids, batch->count * sizeof *weights->ids);
+    weights->count = batch->count;
+    for (size_t i = 0; dim > 0 && i < batch->count; i++) {
+        if (rows->weights[i] == 0)
+            continue;
+        memmove(factors->rows + factors->count * dim, factors->rows + i * dim,
+                dim * sizeof *factors->rows);
+        factors->ids[factors->count++] = batch->ids[i];
+    }
+}
+
 static int compute_batch(struct ctr *ctr, mu_node *node, const struct ctr_lines *lines,
-                         struct ctr_batch *batch, mu_error *ret_error,
+                         const struct ctr_batch *batch, mu_error *ret_error,
                          struct gradient *gradient)
 {
-    const size_t dim = ctr->settings.factors;
+    struct pushes *tables = gradient->tables;
     struct ctr_rows rows;
     int rv = model_rows(ctr, node, batch, ret_error, &rows);
 
     if (rv != 0)
         return rv;
-    gradient->count = batch->count;
-    gradient->weights = malloc((batch->count + 1) * sizeof *gradient->weights);
-    gradient->factors = malloc((batch->count * dim + 1) * sizeof *gradient->factors);
-    if (gradient->weights == NULL || gradient->factors == NULL)
-        rv = ctr_failed(ret_error, -ENOMEM, "a gradient");
-    else
-        ctr_gradient(batch, &rows, lines->labels, &gradient->bias, gradient->weights,
-                     gradient->factors);
-    gradient->ids = batch->ids;
-    batch->ids = NULL;
+    for (int i = 0; rv == 0 && i < TABLES; i++)
+        rv = make_pushes(batch->count, table_dim(ctr, i), &tables[i]);
+    if (rv == 0) {
+        ctr_gradient(batch, &rows, lines->labels, &gradient->bias,
+                     tables[TABLE_WEIGHTS].rows, tables[TABLE_FACTORS].rows);
+        fill_pushes(batch, &rows, &tables[TABLE_WEIGHTS], &tables[TABLE_FACTORS]);
+    }
     model_rows_done(&rows);
-    return rv;
+    return rv == 0 ? 0 : ctr_failed(ret_error, rv, "a gradient");
 }
 
 static int compute_lines(struct ctr *ctr, mu_node *node, const struct ctr_lines *lines,
@@ -199,7 +251,8 @@ static int compute_lines(struct ctr *ctr, mu_node *node, const struct ctr_lines 
         return ctr_failed(ret_error, -ENOMEM, "a batch");
     rv = compute_batch(ctr, node, lines, &batch, ret_error, &gradient);
     ctr_batch_done(&batch);
-    gradient.counts[COUNT_IDS] = (int64_t)gradient.count;
+    for (int i = 0; i < TABLES; i++)
+        gradient.counts[COUNT_IDS] += (int64_t)gradient.tables[i].count;
     if (rv == 0)
         *ret_gradient = gradient;
     else
@@ -228,12 +281,14 @@ int gradient_compute(struct ctr *ctr, mu_node *node, uint64_t shard, mu_error *r
 int gradient_write(struct ctr *ctr, mu_run *run, const struct gradient *gradient)
 {
     const mu_optimizer adagrad = mu_optimizer_make(MU_OPTIMIZER_ADAGRAD, BIAS_RATE);
-    int rv = mu_run_table_apply(run, ctr->weights, gradient->ids, gradient->weights,
-                                gradient->count, NULL);
+    const struct pushes *weights = &gradient->tables[TABLE_WEIGHTS];
+    const struct pushes *factors = &gradient->tables[TABLE_FACTORS];
+    int rv = mu_run_table_apply(run, ctr->weights, weights->ids, weights->rows,
+                                weights->count, NULL);
 
     if (rv == 0 && ctr->factors != NULL)
-        rv = mu_run_table_apply(run, ctr->factors, gradient->ids, gradient->factors,
-                                gradient->count, NULL);
+        rv = mu_run_table_apply(run, ctr->factors, factors->ids, factors->rows,
+                                factors->count, NULL);
     if (rv == 0)
         rv = mu_run_apply(run, ctr->bias, &gradient->bias, sizeof gradient->bias,
                           &adagrad);

@@ -65,7 +65,7 @@ int settings_read(const mu_node *node, mu_error *ret_error, struct settings *ret
         .rate = 0.05,
         .l1 = 6,
         .l2 = 1,
-        .factor_rate = 0.02,
+        .factor_rate = 0.05,
         .gap = 0.005,
         .data = mu_node_get_setting(node, "data"),
         .checkpoint = mu_node_get_setting(node, "checkpoint"),

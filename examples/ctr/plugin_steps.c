@@ -52,14 +52,23 @@ static int set_tensor(mu_value *map, const char *key, int dtype, const void *dat
     return mu_value_set(map, key, mu_value_tensor(dtype, 1, &count, data));
 }
 
-static mu_value *value_of_gradient(const struct gradient *g, uint64_t dim)
+static const char *const id_keys[TABLES] = {"weight_ids", "factor_ids"};
+static const char *const row_keys[TABLES] = {"weights", "factors"};
+
+static mu_value *value_of_gradient(const struct ctr *ctr, const struct gradient *g)
 {
     mu_value *map = mu_value_map();
+    int rv = 0;
 
-    if (set_tensor(map, "ids", MU_U64, g->ids, g->count) == 0 &&
-        set_tensor(map, "weights", MU_F32, g->weights, g->count) == 0 &&
-        set_tensor(map, "factors", MU_F32, g->factors, g->count * dim) == 0 &&
-        set_tensor(map, "bias", MU_F32, &g->bias, 1) == 0 &&
+    for (int i = 0; rv == 0 && i < TABLES; i++) {
+        const struct pushes *table = &g->tables[i];
+
+        rv = set_tensor(map, id_keys[i], MU_U64, table->ids, table->count);
+        if (rv == 0)
+            rv = set_tensor(map, row_keys[i], MU_F32, table->rows,
+                            table->count * table_dim(ctr, i));
+    }
+    if (rv == 0 && set_tensor(map, "bias", MU_F32, &g->bias, 1) == 0 &&
         set_tensor(map, "counts", MU_I64, g->counts, COUNTS) == 0)
         return map;
     mu_value_free(map);
@@ -68,7 +77,6 @@ static mu_value *value_of_gradient(const struct gradient *g, uint64_t dim)
 
 static int ctr_gradient_function(mu_run *run, void *user)
 {
-    const struct ctr *ctr = user;
     struct gradient gradient;
     mu_value *value;
     uint64_t shard;
@@ -79,7 +87,7 @@ static int ctr_gradient_function(mu_run *run, void *user)
         return rv;
     if (gradient_compute(user, mu_run_node(run), shard, &error, &gradient) != 0)
         return mu_run_fail_with(run, &error);
-    value = value_of_gradient(&gradient, ctr->settings.factors);
+    value = value_of_gradient(user, &gradient);
     gradient_done(&gradient);
     if (value == NULL)
         return mu_run_fail(run, -MU_ENOMEM, "no memory for a gradient");
@@ -91,133 +99,135 @@ static int ctr_gradient_function(mu_run *run, void *user)
 
 /* A gradient in a value, which owns it. */
 struct part {
-    mu_tensor ids;
-    mu_tensor weights;
-    mu_tensor factors;
+    mu_tensor ids[TABLES];
+    mu_tensor rows[TABLES];
     mu_tensor bias;
     mu_tensor counts;
-    size_t count;
+    size_t count[TABLES];
 };
 
-static int read_part(const mu_value *map, size_t dim, struct part *ret_part)
+static int read_tensor(const mu_value *map, const char *key, int dtype,
+                       mu_tensor *ret_tensor)
 {
-    const struct {
-        const char *key;
-        mu_tensor *tensor;
-        int dtype;
-    } rows[] = {
-        {"ids", &ret_part->ids, MU_U64},         {"weights", &ret_part->weights, MU_F32},
-        {"factors", &ret_part->factors, MU_F32}, {"bias", &ret_part->bias, MU_F32},
-        {"counts", &ret_part->counts, MU_I64},
-    };
+    int rv = mu_value_get_tensor(mu_value_find(map, key), ret_tensor);
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (mu_value_get_tensor(mu_value_find(map, rows[i].key), rows[i].tensor) != 0 ||
-            rows[i].tensor->dtype != rows[i].dtype)
+    return rv == 0 && ret_tensor->dtype != dtype ? -MU_EINVALID : rv;
+}
+
+static int read_part(const struct ctr *ctr, const mu_value *map, struct part *ret_part)
+{
+    struct part part;
+
+    for (int i = 0; i < TABLES; i++) {
+        if (read_tensor(map, id_keys[i], MU_U64, &part.ids[i]) != 0 ||
+            read_tensor(map, row_keys[i], MU_F32, &part.rows[i]) != 0)
             return -MU_EINVALID;
-    ret_part->count = ret_part->ids.bytes / sizeof(uint64_t);
-    if (ret_part->weights.bytes != ret_part->count * sizeof(float) ||
-        ret_part->factors.bytes != ret_part->count * dim * sizeof(float) ||
-        ret_part->bias.bytes != sizeof(float) ||
-        ret_part->counts.bytes != COUNTS * sizeof(int64_t))
+        part.count[i] = part.ids[i].bytes / sizeof(uint64_t);
+        if (part.rows[i].bytes != part.count[i] * table_dim(ctr, i) * sizeof(float))
+            return -MU_EINVALID;
+    }
+    if (read_tensor(map, "bias", MU_F32, &part.bias) != 0 ||
+        read_tensor(map, "counts", MU_I64, &part.counts) != 0 ||
+        part.bias.bytes != sizeof(float) || part.counts.bytes != COUNTS * sizeof(int64_t))
         return -MU_EINVALID;
+    *ret_part = part;
     return 0;
 }
 
-/* Add a part, whose ids have these places in the sum. */
-static void add_part(struct gradient *sum, const struct part *part,
-                     const uint32_t *places, size_t dim)
-{
-    const float *weights = part->weights.data;
-    const float *factors = part->factors.data;
-    const int64_t *counts = part->counts.data;
-
-    for (size_t i = 0; i < part->count; i++) {
-        sum->weights[places[i]] += weights[i];
-        for (size_t k = 0; k < dim; k++)
-            sum->factors[places[i] * dim + k] += factors[i * dim + k];
-    }
-    sum->bias += *(const float *)part->bias.data;
-    for (size_t i = 0; i < COUNTS; i++)
-        sum->counts[i] += counts[i];
-}
-
-/* All ids of the parts, one part behind the other. */
-static uint64_t *join_ids(const struct part *parts, size_t count, size_t *ret_ids)
+/* All ids of the parts in a table, one part behind the other, each id once. */
+static int join_ids(const struct part *parts, size_t count, int table,
+                    struct ctr_batch *ret_batch)
 {
     uint64_t *ids;
     size_t all = 0;
+    int rv;
 
     for (size_t i = 0; i < count; i++)
-        all += parts[i].count;
+        all += parts[i].count[table];
     ids = malloc((all + 1) * sizeof *ids);
-    *ret_ids = all;
     all = 0;
     for (size_t i = 0; ids != NULL && i < count; i++) {
-        memcpy(ids + all, parts[i].ids.data, parts[i].ids.bytes);
-        all += parts[i].count;
+        memcpy(ids + all, parts[i].ids[table].data, parts[i].ids[table].bytes);
+        all += parts[i].count[table];
     }
-    return ids;
+    rv = ids == NULL ? -ENOMEM : ctr_batch_make(ids, all, ret_batch);
+    free(ids);
+    return rv;
 }
 
-static int sum_batch(const struct part *parts, size_t count, size_t dim,
-                     struct ctr_batch *batch, struct gradient *sum)
+/* Sum up the parts' rows of one table, in their order. */
+static int sum_table(const struct part *parts, size_t count, int table, size_t dim,
+                     struct pushes *ret_sum)
 {
-    size_t at = 0;
+    const uint32_t *place;
+    struct ctr_batch batch;
+    float *sums;
 
-    *sum = (struct gradient){.count = batch->count};
-    sum->weights = calloc(batch->count + 1, sizeof *sum->weights);
-    sum->factors = calloc(batch->count * dim + 1, sizeof *sum->factors);
-    if (sum->weights == NULL || sum->factors == NULL) {
-        gradient_done(sum);
+    if (join_ids(parts, count, table, &batch) != 0)
         return -ENOMEM;
+    sums = calloc(batch.count * dim + 1, sizeof *sums);
+    place = batch.places;
+    for (size_t i = 0; sums != NULL && i < count; i++) {
+        const float *rows = parts[i].rows[table].data;
+
+        for (size_t j = 0; j < parts[i].count[table]; j++, place++)
+            for (size_t k = 0; k < dim; k++)
+                sums[*place * dim + k] += rows[j * dim + k];
     }
-    for (size_t i = 0; i < count; i++) {
-        add_part(sum, &parts[i], batch->places + at, dim);
-        at += parts[i].count;
+    if (sums != NULL) {
+        *ret_sum = (struct pushes){batch.count, batch.ids, sums};
+        batch.ids = NULL;
     }
-    sum->ids = batch->ids;
-    batch->ids = NULL;
-    return 0;
+    ctr_batch_done(&batch);
+    return sums == NULL ? -ENOMEM : 0;
 }
 
-static int sum_parts(const struct part *parts, size_t count, size_t dim,
+static int sum_parts(const struct ctr *ctr, const struct part *parts, size_t count,
                      struct gradient *ret_sum)
 {
-    struct ctr_batch batch;
-    size_t ids_count;
-    uint64_t *ids = join_ids(parts, count, &ids_count);
-    int rv = ids == NULL ? -ENOMEM : ctr_batch_make(ids, ids_count, &batch);
+    int rv = 0;
 
-    free(ids);
-    if (rv != 0)
-        return rv;
-    rv = sum_batch(parts, count, dim, &batch, ret_sum);
-    ctr_batch_done(&batch);
+    *ret_sum = (struct gradient){0};
+    for (int i = 0; rv == 0 && i < TABLES; i++)
+        rv = sum_table(parts, count, i, table_dim(ctr, i), &ret_sum->tables[i]);
+    for (size_t i = 0; i < count; i++) {
+        const int64_t *counts = parts[i].counts.data;
+
+        ret_sum->bias += *(const float *)parts[i].bias.data;
+        for (size_t k = 0; k < COUNTS; k++)
+            ret_sum->counts[k] += counts[k];
+    }
+    return rv;
+}
+
+static int read_and_sum(const struct ctr *ctr, const mu_value *args,
+                        struct gradient *ret_sum)
+{
+    const size_t count = mu_value_count(args);
+    struct part *parts = calloc(count + 1, sizeof *parts);
+    int rv = parts == NULL ? -MU_ENOMEM : 0;
+
+    for (size_t i = 0; rv == 0 && i < count; i++)
+        rv = read_part(ctr, mu_value_at(args, i), &parts[i]);
+    if (rv == 0 && sum_parts(ctr, parts, count, ret_sum) != 0)
+        rv = -MU_ENOMEM;
+    free(parts);
     return rv;
 }
 
 static int ctr_apply(mu_run *run, void *user)
 {
     struct ctr *ctr = user;
-    const mu_value *args = mu_run_args(run);
-    const size_t count = mu_value_count(args);
-    struct part *parts = calloc(count + 1, sizeof *parts);
-    struct gradient sum;
+    struct gradient sum = {0};
     mu_error error;
-    int rv = parts == NULL ? -MU_ENOMEM : 0;
+    int rv = read_and_sum(ctr, mu_run_args(run), &sum);
 
-    for (size_t i = 0; rv == 0 && i < count; i++)
-        rv = read_part(mu_value_at(args, i), ctr->settings.factors, &parts[i]);
-    if (rv == 0 && sum_parts(parts, count, ctr->settings.factors, &sum) != 0)
-        rv = -MU_ENOMEM;
-    free(parts);
     if (rv != 0)
-        return mu_run_fail(run, rv, "ctr_apply expects a list of gradients");
-    if (model_open(ctr, mu_run_node(run), &error) == 0)
-        rv = gradient_write(ctr, run, &sum);
-    else
+        rv = mu_run_fail(run, rv, "ctr_apply expects a list of gradients");
+    else if (model_open(ctr, mu_run_node(run), &error) != 0)
         rv = mu_run_fail_with(run, &error);
+    else
+        rv = gradient_write(ctr, run, &sum);
     gradient_done(&sum);
     return rv;
 }
