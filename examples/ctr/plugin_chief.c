@@ -165,6 +165,7 @@ int chief_program(mu_node *node, void *user)
         (void)mu_node_fail_with(node, &error);
     mu_coordinator_close(job.coordinator);
     held_done(&job.held);
+    free(job.saved);
     if (job.curve != NULL)
         (void)fclose(job.curve);
     (void)fflush(stdout);

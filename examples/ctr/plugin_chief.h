@@ -11,6 +11,8 @@ struct job {
     mu_node *node;
     mu_coordinator *coordinator;
     struct held held;
+    char *saved;         /* path of the last checkpoint; NULL: none */
+    unsigned saves;      /* checkpoints of this run */
     FILE *curve;         /* NULL: none */
     uint64_t shards;     /* trained so far */
     uint64_t began_ms;   /* of the training */

@@ -320,6 +320,39 @@ TEST_ON(test_each_line_counts_once_in_two_runs, struct fixture *f, set_up, tear_
     assert_int_equal(number_before(f, " lines in "), 102400);
 }
 
+/* Whole checkpoints and increments are read without a cluster: the score of held-out
+ * lines, here those behind the 51,200 that are trained on, is that of the cluster. */
+TEST_ON(test_served_model_is_the_trained_one, struct fixture *f, set_up, tear_down)
+{
+    char command[3 * PATH_BYTES];
+    char directory[PATH_BYTES];
+    char served[PATH_BYTES];
+    char trained[64];
+    char *at;
+
+    (void)snprintf(directory, sizeof directory, "checkpoint=%s/saved", f->folder);
+    start_job(f, &(struct job){"2",
+                               "2",
+                               {"lines=51200", "gap=1", "factors=2", directory,
+                                "checkpoint_each=20"}});
+    expect_end(f, 0);
+    text_after(f, "ctr: AUC ", trained);
+    (void)snprintf(command, sizeof command,
+                   "%s/ctr_lines 71680 2>/dev/null | tail -n 20480 | "
+                   "%s/ctr_serve %s/saved 2>%s/served | grep -c '^0[.]' >%s/lines",
+                   cli_variable("MUSTER_EXAMPLES"), cli_variable("MUSTER_EXAMPLES"),
+                   f->folder, f->folder, f->folder);
+    assert_int_equal(system(command), 0);
+    (void)snprintf(command, sizeof command, "%s/served", f->folder);
+    cli_read_file(command, served, sizeof served);
+    assert_non_null(strstr(served, "batch 100, "));
+    at = strstr(served, "AUC ");
+    assert_non_null(at);
+    trained[strcspn(trained, "o")] = '\0';
+    if (strncmp(at + strlen("AUC "), trained, strlen(trained)) != 0)
+        fail_msg("%s, expected %s", served, trained);
+}
+
 TEST_ON(test_bad_settings_are_named, struct fixture *f, set_up, tear_down)
 {
     static const struct {
