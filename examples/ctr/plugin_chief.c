@@ -1,4 +1,4 @@
-/* The chief's program: deals out the shards, waits for the last score, and prints it. */
+/* The chief's program: trains, waits for the last score, and prints it. */
 #include "plugin_chief.h"
 
 #include <errno.h>
@@ -9,151 +9,11 @@
 
 enum {
     OPEN_MS = 60000,  /* timeout of opening the coordinator */
-    STALL_MS = 60000, /* training is given up after this time without any result */
+    STALL_MS = 60000, /* timeout of a checksum */
     SCORE_MS = 60000, /* timeout for the evaluator's score of the last model */
     REST_MS = 10,
-    PARTS_MAX = 64 /* of settings.parts, and checksums under way */
+    UNDER_WAY_MAX = 64 /* checksums that are computed at one time */
 };
-
-static mu_value *shard_args(uint64_t shard)
-{
-    mu_value *args = mu_value_map();
-
-    if (mu_value_set(args, "shard", mu_value_int((int64_t)shard)) == 0)
-        return args;
-    mu_value_free(args);
-    return NULL;
-}
-
-static int schedule_shard(struct job *job, const char *function, uint64_t shard,
-                          mu_error *ret_error, mu_remote_value **ret_value)
-{
-    mu_value *args = shard_args(shard);
-    int rv;
-
-    if (args == NULL)
-        return ctr_failed(ret_error, -ENOMEM, "arguments");
-    rv = mu_coordinator_schedule(job->coordinator, function, args, STALL_MS, ret_error,
-                                 ret_value);
-    mu_value_free(args);
-    return rv;
-}
-
-/* ---- Asynchronous: each shard is a closure that writes ---- */
-
-/* Returns -MU_ERANGE when all are trained. */
-static int deal_shard(struct job *job, mu_dataset *dataset, mu_error *ret_error)
-{
-    mu_coordinator_stats counts;
-    mu_closure_options options;
-    int rv;
-
-    mu_closure_options_init(&options);
-    options.flags = MU_CLOSURE_EFFECT_ONCE;
-    rv = mu_dataset_schedule(dataset, "ctr_step", NULL, &options, 0, ret_error);
-    mu_coordinator_get_stats(job->coordinator, &counts);
-    job->shards = counts.finished;
-    return rv;
-}
-
-static int deal_shards(struct job *job, mu_dataset *dataset, mu_error *ret_error)
-{
-    uint64_t last = 0;
-    uint64_t last_ms = now_ms();
-
-    for (;;) {
-        int rv = deal_shard(job, dataset, ret_error);
-
-        if (rv == -MU_ERANGE)
-            return 0;
-        if (rv != 0 && rv != -MU_EAGAIN)
-            return rv;
-        if (job->shards != last)
-            last_ms = now_ms();
-        last = job->shards;
-        if (now_ms() - last_ms >= STALL_MS)
-            return mu_error_set(ret_error, -MU_EDEADLINE, "no batch has ended for %d s",
-                                STALL_MS / 1000);
-        show_progress(job, 0);
-        if (rv != 0)
-            nap(REST_MS);
-    }
-}
-
-static int train_asynchronously(struct job *job, mu_error *ret_error)
-{
-    mu_dataset_options options;
-    mu_dataset *dataset;
-    int rv;
-
-    mu_dataset_options_init(&options);
-    options.shards = (unsigned)job->ctr->source.train;
-    options.epochs = 1;
-    rv = mu_dataset_open(job->coordinator, &options, ret_error, &dataset);
-    if (rv != 0)
-        return rv;
-    rv = deal_shards(job, dataset, ret_error);
-    mu_dataset_close(dataset);
-    return rv;
-}
-
-/* ---- Synchronous: closures of a step return gradients, one writes their sum ---- */
-
-static int apply_parts(struct job *job, mu_remote_value *const *parts, size_t count,
-                       mu_error *ret_error)
-{
-    mu_value *args = mu_value_list();
-    mu_remote_value *applied = NULL;
-    mu_closure_options options;
-    int rv = 0;
-
-    mu_closure_options_init(&options);
-    options.flags = MU_CLOSURE_EFFECT_ONCE;
-    for (size_t i = 0; rv == 0 && i < count; i++)
-        rv = mu_value_append(args, mu_value_remote(parts[i]));
-    if (rv != 0)
-        rv = ctr_failed(ret_error, -ENOMEM, "arguments");
-    if (rv == 0)
-        rv = mu_coordinator_schedule_with(job->coordinator, "ctr_apply", args, &options,
-                                          STALL_MS, ret_error, &applied);
-    if (rv == 0)
-        rv = mu_remote_value_fetch(applied, STALL_MS, ret_error, NULL);
-    mu_remote_value_free(applied);
-    mu_value_free(args);
-    return rv;
-}
-
-static int train_step(struct job *job, mu_error *ret_error)
-{
-    mu_remote_value *parts[PARTS_MAX] = {NULL};
-    const uint64_t left = job->ctr->source.train - job->shards;
-    size_t count = 0;
-    int rv = 0;
-
-    while (rv == 0 && count < job->ctr->settings.parts && count < left) {
-        rv = schedule_shard(job, "ctr_gradient", job->shards + count, ret_error,
-                            &parts[count]);
-        count++;
-    }
-    if (rv == 0)
-        rv = apply_parts(job, parts, count, ret_error);
-    for (size_t i = 0; i < count; i++)
-        mu_remote_value_free(parts[i]);
-    if (rv == 0)
-        job->shards += count;
-    return rv;
-}
-
-static int train_synchronously(struct job *job, mu_error *ret_error)
-{
-    int rv = 0;
-
-    while (rv == 0 && job->shards < job->ctr->source.train) {
-        rv = train_step(job, ret_error);
-        show_progress(job, 0);
-    }
-    return rv;
-}
 
 /* ---- The checksum ---- */
 
@@ -172,13 +32,13 @@ static int fetch_sum(mu_remote_value *value, mu_error *ret_error, uint64_t *sum)
 
 static int sum_shards(struct job *job, mu_error *ret_error, uint64_t *ret_sum)
 {
-    mu_remote_value *values[PARTS_MAX] = {NULL};
+    mu_remote_value *values[UNDER_WAY_MAX] = {NULL};
     const uint64_t all = job->ctr->source.train;
     uint64_t sum = 0;
     int rv = 0;
 
-    for (uint64_t i = 0; rv == 0 && i < all + PARTS_MAX; i++) {
-        mu_remote_value **value = &values[i % PARTS_MAX];
+    for (uint64_t i = 0; rv == 0 && i < all + UNDER_WAY_MAX; i++) {
+        mu_remote_value **value = &values[i % UNDER_WAY_MAX];
 
         if (*value != NULL)
             rv = fetch_sum(*value, ret_error, &sum);
@@ -187,7 +47,7 @@ static int sum_shards(struct job *job, mu_error *ret_error, uint64_t *ret_sum)
         if (rv == 0 && i < all)
             rv = schedule_shard(job, "ctr_sum", i, ret_error, value);
     }
-    for (size_t i = 0; i < PARTS_MAX; i++)
+    for (size_t i = 0; i < UNDER_WAY_MAX; i++)
         mu_remote_value_free(values[i]);
     *ret_sum = sum;
     return rv;
@@ -277,14 +137,13 @@ static int run_job(struct job *job, mu_error *ret_error)
     if (rv == 0)
         rv = open_curve(job, ret_error);
     if (rv == 0)
+        rv = checkpoint_restore(job, ret_error);
+    if (rv == 0)
         rv = model_open(job->ctr, job->node, ret_error);
     if (rv != 0)
         return rv;
     job->began_ms = now_ms();
-    rv = job->ctr->settings.sync ? train_synchronously(job, ret_error)
-                                 : train_asynchronously(job, ret_error);
-    if (rv == 0)
-        rv = mu_coordinator_join(job->coordinator, STALL_MS, ret_error);
+    rv = train(job, ret_error);
     return rv != 0 ? rv : finish(job, ret_error);
 }
 
@@ -306,6 +165,7 @@ int chief_program(mu_node *node, void *user)
         (void)mu_node_fail_with(node, &error);
     mu_coordinator_close(job.coordinator);
     held_done(&job.held);
+    free(job.saved);
     if (job.curve != NULL)
         (void)fclose(job.curve);
     (void)fflush(stdout);

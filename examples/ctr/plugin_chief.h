@@ -1,4 +1,4 @@
-/* What the chief's program keeps, and how its job is shown (plugin_progress.c). */
+/* The parts of the chief's program. */
 #ifndef PLUGIN_CHIEF_H
 #define PLUGIN_CHIEF_H
 
@@ -11,6 +11,8 @@ struct job {
     mu_node *node;
     mu_coordinator *coordinator;
     struct held held;
+    char *saved;         /* path of the last checkpoint; NULL: none */
+    unsigned saves;      /* checkpoints of this run */
     FILE *curve;         /* NULL: none */
     uint64_t shards;     /* trained so far */
     uint64_t began_ms;   /* of the training */
@@ -21,6 +23,20 @@ struct job {
 };
 
 uint64_t now_ms(void);
+
+/* Train on all shards that are left (plugin_train.c). */
+int train(struct job *job, mu_error *ret_error);
+
+/* Schedule a function for one shard. */
+int schedule_shard(struct job *job, const char *function, uint64_t shard,
+                   mu_error *ret_error, mu_remote_value **ret_value);
+
+/* Go on from the newest checkpoint, if there is one; save one, between two closures
+ * (plugin_checkpoints.c). Without the setting they do nothing. */
+int checkpoint_restore(struct job *job, mu_error *ret_error);
+int checkpoint_save(struct job *job, mu_error *ret_error);
+
+/* ---- How the job is shown (plugin_progress.c) ---- */
 
 /* The last score that the evaluator has reported. Returns 0, or -MU_ENOTFOUND. */
 int reported_score(const struct job *job, struct ctr_score *ret_score,

@@ -26,10 +26,12 @@ struct settings {
     double rate;      /* of FTRL, for the weights */
     double l1;
     double l2;
-    double factor_rate; /* of Adagrad, for the factors */
-    double gap;         /* distance of the planted AUC at which the program fails */
-    const char *data;   /* a file of lines; NULL: they are generated */
-    const char *curve;  /* the chief writes a table of scores there; NULL: it does not */
+    double factor_rate;       /* of Adagrad, for the factors */
+    double gap;               /* distance of the planted AUC at which the program fails */
+    const char *data;         /* a file of lines; NULL: they are generated */
+    const char *checkpoint;   /* a folder for checkpoints; NULL: none */
+    uint64_t checkpoint_each; /* batches between two */
+    const char *curve; /* the chief writes a table of scores there; NULL: it does not */
 };
 
 /* Read `muster run --set key=value`, with defaults. Returns 0; -MU_EINVALID, with the

@@ -96,7 +96,7 @@ static void write_curve(struct job *job)
         version == job->shown_version)
         return;
     job->shown_version = version;
-    (void)fprintf(job->curve, "%.1f,%" PRIu64 ",%.6f,%.6f\n", seconds(job), version,
+    (void)fprintf(job->curve, "%.1f,%" PRIu64 ",%.6f,%.6f\n", seconds(job), job->shards,
                   score.auc, score.loss);
     (void)fflush(job->curve);
 }

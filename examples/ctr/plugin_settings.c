@@ -68,6 +68,8 @@ int settings_read(const mu_node *node, mu_error *ret_error, struct settings *ret
         .factor_rate = 0.05,
         .gap = 0.005,
         .data = mu_node_get_setting(node, "data"),
+        .checkpoint = mu_node_get_setting(node, "checkpoint"),
+        .checkpoint_each = 1000,
         .curve = mu_node_get_setting(node, "curve"),
     };
     const struct row rows[] = {
@@ -79,6 +81,7 @@ int settings_read(const mu_node *node, mu_error *ret_error, struct settings *ret
         {"parts", &s.parts, NULL, 1, 64},
         {"sync", &s.sync, NULL, 0, 1},
         {"sum", &s.sum, NULL, 0, 1},
+        {"checkpoint_each", &s.checkpoint_each, NULL, 1, 1e9},
         {"seed", &s.seed, NULL, 0, 1e9},
         {"slow_ms", &s.slow_ms, NULL, 0, 10000},
         {"rate", NULL, &s.rate, 0, 10},

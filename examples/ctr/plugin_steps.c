@@ -11,17 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The shard of a closure: of a dataset, whose first shard is `args`, or alone. */
 static int shard_read(mu_run *run, const struct ctr *ctr, uint64_t *ret_shard)
 {
     const mu_value *args = mu_run_args(run);
+    int64_t first = 0;
     int64_t shard;
 
+    (void)mu_value_get_int(mu_value_find(args, "args"), &first);
     if (mu_value_get_int(mu_value_find(args, "shard"), &shard) != 0 || shard < 0 ||
-        (uint64_t)shard >= ctr->source.train)
+        first < 0 || (uint64_t)first + (uint64_t)shard >= ctr->source.train)
         return mu_run_fail(run, -MU_EINVALID,
                            "expected a map with the whole number shard, below %llu",
                            (unsigned long long)ctr->source.train);
-    *ret_shard = (uint64_t)shard;
+    *ret_shard = (uint64_t)first + (uint64_t)shard;
     return 0;
 }
 

@@ -8,6 +8,7 @@
 enum {
     LINES = 400000,
     TIMEOUT_MS = 240000, /* for one job, with sanitizers on a busy machine */
+    SETTINGS = 6,
     PATH_BYTES = 512
 };
 
@@ -52,7 +53,7 @@ static int tear_down(void **state)
 struct job {
     const char *workers;
     const char *servers;
-    const char *settings[5]; /* up to NULL */
+    const char *settings[SETTINGS]; /* up to NULL */
 };
 
 static void start_job(struct fixture *f, const struct job *job)
@@ -65,6 +66,7 @@ static void start_job(struct fixture *f, const struct job *job)
               "worker=on-failure,ps=on-failure", "--log-level", "warn", "--status-file",
               f->status, "--set", s[0], s[1] == NULL ? NULL : "--set", s[1],
               s[2] == NULL ? NULL : "--set", s[2], s[3] == NULL ? NULL : "--set", s[3],
+              s[4] == NULL ? NULL : "--set", s[4], s[5] == NULL ? NULL : "--set", s[5],
               NULL);
 }
 
@@ -109,6 +111,20 @@ static void text_after(const struct fixture *f, const char *words, char text[64]
     }
     at += strlen(words);
     (void)snprintf(text, 64, "%.*s", (int)strcspn(at, "\n"), at);
+}
+
+/* The number that was printed before these words, without the commas in it. */
+static uint64_t number_before(const struct fixture *f, const char *words)
+{
+    const char *at = strstr(f->cli.text, words);
+    uint64_t number = 0;
+
+    assert_non_null(at);
+    while (at > f->cli.text && (at[-1] == ',' || (at[-1] >= '0' && at[-1] <= '9')))
+        at--;
+    for (; strncmp(at, words, strlen(words)) != 0; at++)
+        number = *at == ',' ? number : number * 10 + (uint64_t)(*at - '0');
+    return number;
 }
 
 /* ---- Killing ---- */
@@ -168,7 +184,7 @@ static void expect_status(struct fixture *f, const char *group, const char *key,
         if (number >= low && number <= high)
             return;
         cli_pause();
-    } while (cli_now_ms() < deadline_ms);
+    } while (cli_now_ms() < deadline_ms && strstr(f->cli.text, "muster: ended") == NULL);
     cli_show(&f->cli);
     fail_msg("%s.%s is %g", group, key, number);
 }
@@ -242,16 +258,99 @@ TEST_ON(test_synchronous_model_is_the_same_on_any_number_of_servers, struct fixt
     }
 }
 
+/* The same job with one worker and one server. */
+static void train_alone(struct fixture *f, char sum[64])
+{
+    start_job(f, &(struct job){"1", "1", {"sync=1", "sum=1", "lines=61440"}});
+    expect_end(f, 1);
+    text_after(f, "checksum of the rows: ", sum);
+}
+
 TEST_ON(test_synchronous_model_is_the_same_although_tasks_are_killed, struct fixture *f,
         set_up, tear_down)
 {
     char sums[2][64];
 
-    start_job(f, &(struct job){"1", "1", {"sync=1", "sum=1", "lines=61440"}});
-    expect_end(f, 1);
-    text_after(f, "checksum of the rows: ", sums[0]);
+    train_alone(f, sums[0]);
     train_synchronously(f, "2", "2", true, sums[1]);
     assert_string_equal(sums[0], sums[1]);
+}
+
+/* All processes are stopped on the way, and the job is started again. */
+static void train_in_two_runs(struct fixture *f, const struct job *job, int code)
+{
+    start_job(f, job);
+    expect_status(f, "closures", "finished", 60, 1e9);
+    cli_stop(&f->cli);
+    start_job(f, job);
+    expect_end(f, code);
+    assert_non_null(strstr(f->cli.text, "ctr: goes on behind batch "));
+}
+
+TEST_ON(test_job_goes_on_from_its_checkpoint_bit_by_bit, struct fixture *f, set_up,
+        tear_down)
+{
+    char directory[PATH_BYTES];
+    char sums[2][64];
+
+    (void)snprintf(directory, sizeof directory, "checkpoint=%s/saved", f->folder);
+    train_alone(f, sums[0]);
+    train_in_two_runs(f,
+                      &(struct job){"2",
+                                    "2",
+                                    {"sync=1", "sum=1", "lines=61440", "slow_ms=50",
+                                     directory, "checkpoint_each=20"}},
+                      1);
+    text_after(f, "checksum of the rows: ", sums[1]);
+    assert_string_equal(sums[0], sums[1]);
+}
+
+/* The program fails if a line was not trained on exactly once. */
+TEST_ON(test_each_line_counts_once_in_two_runs, struct fixture *f, set_up, tear_down)
+{
+    char directory[PATH_BYTES];
+
+    (void)snprintf(directory, sizeof directory, "checkpoint=%s/saved", f->folder);
+    train_in_two_runs(f,
+                      &(struct job){"2",
+                                    "2",
+                                    {"lines=102400", "gap=1", "slow_ms=20", directory,
+                                     "checkpoint_each=40"}},
+                      0);
+    assert_int_equal(number_before(f, " lines in "), 102400);
+}
+
+/* Whole checkpoints and increments are read without a cluster: the score of held-out
+ * lines, here those behind the 51,200 that are trained on, is that of the cluster. */
+TEST_ON(test_served_model_is_the_trained_one, struct fixture *f, set_up, tear_down)
+{
+    char command[3 * PATH_BYTES];
+    char directory[PATH_BYTES];
+    char served[PATH_BYTES];
+    char trained[64];
+    char *at;
+
+    (void)snprintf(directory, sizeof directory, "checkpoint=%s/saved", f->folder);
+    start_job(f, &(struct job){"2",
+                               "2",
+                               {"lines=51200", "gap=1", "factors=2", directory,
+                                "checkpoint_each=20"}});
+    expect_end(f, 0);
+    text_after(f, "ctr: AUC ", trained);
+    (void)snprintf(command, sizeof command,
+                   "%s/ctr_lines 71680 2>/dev/null | tail -n 20480 | "
+                   "%s/ctr_serve %s/saved 2>%s/served | grep -c '^0[.]' >%s/lines",
+                   cli_variable("MUSTER_EXAMPLES"), cli_variable("MUSTER_EXAMPLES"),
+                   f->folder, f->folder, f->folder);
+    assert_int_equal(system(command), 0);
+    (void)snprintf(command, sizeof command, "%s/served", f->folder);
+    cli_read_file(command, served, sizeof served);
+    assert_non_null(strstr(served, "batch 100, "));
+    at = strstr(served, "AUC ");
+    assert_non_null(at);
+    trained[strcspn(trained, "o")] = '\0';
+    if (strncmp(at + strlen("AUC "), trained, strlen(trained)) != 0)
+        fail_msg("%s, expected %s", served, trained);
 }
 
 TEST_ON(test_bad_settings_are_named, struct fixture *f, set_up, tear_down)
@@ -285,7 +384,6 @@ TEST_ON(test_lines_of_a_file_count_once, struct fixture *f, set_up, tear_down)
 {
     char command[2 * PATH_BYTES];
     char data[PATH_BYTES];
-    char text[64];
 
     (void)snprintf(data, sizeof data, "data=%s/lines", f->folder);
     (void)snprintf(command, sizeof command,
@@ -294,8 +392,9 @@ TEST_ON(test_lines_of_a_file_count_once, struct fixture *f, set_up, tear_down)
     assert_int_equal(system(command), 0);
     start_job(f, &(struct job){"2", "2", {data, "batch=64"}});
     expect_end(f, 0);
-    text_after(f, "held-out lines", text);
-    assert_non_null(strstr(f->cli.text, "2 damaged"));
+    assert_non_null(strstr(f->cli.text, "; 2 damaged"));
+    assert_int_equal(
+        number_before(f, " lines in ") + number_before(f, " held-out lines") + 2, 20000);
     assert_non_null(strstr(f->cli.text, "column 1 is \"7\", expected 0 or 1"));
 }
 
