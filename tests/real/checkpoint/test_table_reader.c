@@ -24,11 +24,8 @@ struct fixture {
 static int set_up(void **state)
 {
     static struct fixture f;
-    const mu_table_spec spec = {.name = "emb",
-                                .dim = DIM,
-                                .initializer = MU_TABLE_NORMAL,
-                                .initial_b = 1,
-                                .seed = 3};
+    const mu_initializer initial = {MU_INITIALIZER_NORMAL, 3, 0, 1};
+    const mu_table_spec spec = {.name = "emb", .dim = DIM, .initializer = &initial};
     mu_error error = {.message = ""};
 
     memset(&f, 0, sizeof f);

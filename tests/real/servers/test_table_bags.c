@@ -31,12 +31,9 @@ struct fixture {
 static mu_table *open_named(mu_node *node, const char *name, unsigned dim)
 {
     const mu_optimizer plain = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
-    const mu_table_spec spec = {.name = name,
-                                .dim = dim,
-                                .initializer = MU_TABLE_UNIFORM,
-                                .initial_a = -1,
-                                .initial_b = 1,
-                                .optimizer = &plain};
+    const mu_initializer initial = {MU_INITIALIZER_UNIFORM, 0, -1, 1};
+    const mu_table_spec spec = {
+        .name = name, .dim = dim, .initializer = &initial, .optimizer = &plain};
     mu_table *table = NULL;
     mu_error error = {0};
 
