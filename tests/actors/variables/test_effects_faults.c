@@ -325,6 +325,7 @@ static void stage_some(struct fixture *f, const struct var_request *v)
                                      .batch = 5,
                                      .operation = MU__WRITE_ADD,
                                      .own = true,
+                                     .origin = 1,
                                      .effect = 1,
                                      .data = {data, 8}};
 

@@ -41,21 +41,28 @@ static int set_tear_down(void **state)
     return 0;
 }
 
-/* With every policy. */
-static uint32_t pack_open(uint8_t *bytes, enum mu__table_open_mode mode)
+static uint32_t pack_open_of(uint8_t *bytes, enum mu__table_open_mode mode,
+                             struct mu__table_policy policy)
 {
     const struct mu__table_open open = {.mode = mode,
                                         .form = {.dim = DIM,
                                                  .dtype = MU_BF16,
                                                  .rule = mu__rule_defaults(MU__RULE_ADAM),
-                                                 .policy = {.admit_after = 2,
-                                                            .candidates = 64,
-                                                            .ttl = 1 << 20,
-                                                            .capacity = 90,
-                                                            .eviction = MU__EVICT_LFU}},
+                                                 .policy = policy},
                                         .name = mu__view_str("emb")};
 
     return mu__table_open_pack(&open, bytes);
+}
+
+/* With every policy. */
+static uint32_t pack_open(uint8_t *bytes, enum mu__table_open_mode mode)
+{
+    return pack_open_of(bytes, mode,
+                        (struct mu__table_policy){.admit_after = 2,
+                                                  .candidates = 64,
+                                                  .ttl = 1 << 20,
+                                                  .capacity = 90,
+                                                  .eviction = MU__EVICT_LFU});
 }
 
 static uint32_t pack_expire(struct fixture *f, uint8_t *bytes)
@@ -223,7 +230,8 @@ TEST_ON(test_a_copy_has_no_deleted_row, struct fixture *f, set_set_up, set_tear_
     uint64_t id;
 
     assert_int_equal(check_and_apply(f, MU__WRITE_TABLE_OPEN, bytes,
-                                     pack_open(bytes, MU__TABLE_CREATE)),
+                                     pack_open_of(bytes, MU__TABLE_CREATE,
+                                                  (struct mu__table_policy){0})),
                      0);
     part = &mu__tables_first(&f->set)->part;
     part->slab_rows = 2;
@@ -251,7 +259,8 @@ TEST_ON(test_numbers_that_are_none_are_refused, struct fixture *f, set_set_up,
     uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
 
     assert_int_equal(check_and_apply(f, MU__WRITE_TABLE_OPEN, bytes,
-                                     pack_open(bytes, MU__TABLE_CREATE)),
+                                     pack_open_of(bytes, MU__TABLE_CREATE,
+                                                  (struct mu__table_policy){0})),
                      0);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct mu__rule rule = mu__rule_defaults(MU__RULE_ADAM);
