@@ -45,9 +45,8 @@ void mupy_table_end(PyObject *object)
     mupy_handle_end(&as_table(object)->handle);
 }
 
-/* A call on the open table; NULL with an exception. */
-static struct mupy_call *new_table_call(PyObject *object, PyObject *timeout,
-                                        void (*run)(struct mupy_call *call))
+struct mupy_call *mupy_table_call(PyObject *object, PyObject *timeout,
+                                  void (*run)(struct mupy_call *call))
 {
     struct mupy_call *call;
     int64_t timeout_ms;
@@ -71,25 +70,9 @@ static struct mupy_call *new_table_call(PyObject *object, PyObject *timeout,
 
 /* ---- opening ---- */
 
-mu_table *mupy_table_begin(PyObject *object)
-{
-    return begin_table_use(object);
-}
-
-void mupy_table_end(PyObject *object)
-{
-    mupy_handle_end(&as_table(object)->handle);
-}
-
 unsigned mupy_table_dim(PyObject *object)
 {
     return as_table(object)->dim;
-}
-
-struct mupy_call *mupy_table_call(PyObject *object, PyObject *timeout,
-                                  void (*run)(struct mupy_call *call))
-{
-    return new_table_call(object, timeout, run);
 }
 
 /* What an open needs while it runs. */
@@ -292,7 +275,7 @@ static PyObject *table_lookup_into(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO|O", &ids, &rows, &timeout) ||
         read_arrays(object, ids, rows, &arrays) != 0)
         return NULL;
-    call = new_table_call(object, timeout, run_lookup);
+    call = mupy_table_call(object, timeout, run_lookup);
     if (call == NULL) {
         release_arrays(&arrays);
         return NULL;
@@ -345,7 +328,7 @@ static PyObject *table_apply(PyObject *object, PyObject *args)
     how.time = time;
     if (run != NULL)
         return push_in_current_run(run, object, &arrays, &how, gradients == Py_None);
-    call = new_table_call(object, timeout, gradients == Py_None ? run_delete : run_push);
+    call = mupy_table_call(object, timeout, gradients == Py_None ? run_delete : run_push);
     if (call == NULL) {
         release_arrays(&arrays);
         return NULL;
@@ -363,7 +346,7 @@ static PyObject *table_expire(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "K|O", &before, &timeout))
         return NULL;
-    call = new_table_call(object, timeout, run_expire);
+    call = mupy_table_call(object, timeout, run_expire);
     if (call == NULL)
         return NULL;
     call->number = before;
@@ -409,7 +392,7 @@ static PyObject *table_set_rows(PyObject *object, PyObject *args)
         return NULL;
     if (run != NULL)
         return insert_in_current_run(run, object, &arrays);
-    call = new_table_call(object, timeout, run_insert);
+    call = mupy_table_call(object, timeout, run_insert);
     if (call == NULL) {
         release_arrays(&arrays);
         return NULL;
@@ -436,7 +419,7 @@ static PyObject *table_get_stats(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "|O", &timeout))
         return NULL;
-    call = new_table_call(object, timeout, run_stats);
+    call = mupy_table_call(object, timeout, run_stats);
     if (call == NULL || mupy_call_run(call) != 0)
         return NULL;
     memcpy(&stats, call->text, sizeof stats);
@@ -486,7 +469,7 @@ static PyObject *table_export_to(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "O|O", &function, &timeout))
         return NULL;
-    call = new_table_call(object, timeout, run_export);
+    call = mupy_table_call(object, timeout, run_export);
     if (call == NULL)
         return NULL;
     call->other = function;

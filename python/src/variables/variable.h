@@ -44,11 +44,6 @@ PyObject *mupy_variable_target(const struct mupy_variable *self, const uint64_t 
                                PyObject *out);
 PyObject *mupy_variable_given(PyObject *target, PyObject *out);
 
-/* table.c: the open table of an object, to be used until mupy_table_end(); NULL with an
- * exception. */
-mu_table *mupy_table_begin(PyObject *object);
-void mupy_table_end(PyObject *object);
-
 /* checkpoint.c: the texts of a list, borrowed; the caller frees the array. NULL with an
  * exception. */
 const char **mupy_texts_of(PyObject *list);
@@ -68,9 +63,10 @@ int mupy_initializers_init(PyObject *module);
  * `what`. */
 PyObject *mupy_run_wrote(int rv, const char *what);
 
-/* ---- table.c, for the other kinds of look-ups ---- */
+/* ---- table.c ---- */
 
-/* NULL with an exception: it was closed. */
+/* The open table of an object, to be used until mupy_table_end(); NULL with an
+ * exception. */
 mu_table *mupy_table_begin(PyObject *object);
 void mupy_table_end(PyObject *object);
 unsigned mupy_table_dim(PyObject *object);
