@@ -571,16 +571,6 @@ static void count_events(const struct run *run, struct verdict *verdict)
     verdict->reached[FENCES] = run->counter_ready ? verdict->chief_lives : 0;
 }
 
-/* No partition is on its way any more: a chief that was started again goes on with
- * drains. */
-static bool is_in_place(void *arg)
-{
-    const struct run *run = arg;
-
-    return run->cluster->options.servers == 0 ||
-           cluster_losses_are_mended((void *)&run->losses);
-}
-
 static struct verdict run_seed(uint64_t seed, bool show)
 {
     struct verdict verdict = {0};
@@ -597,7 +587,8 @@ static struct verdict run_seed(uint64_t seed, bool show)
         tell_unfinished(&run);
     if (run.cluster->broken[0] == '\0') {
         (void)sim_run_to(sim, is_idle, &run, sim_now_ms(sim) + STUCK_MAX_MS);
-        (void)sim_run_to(sim, is_in_place, &run, sim_now_ms(sim) + MOVES_MAX_MS);
+        (void)sim_run_to(sim, cluster_losses_are_mended, &run.losses,
+                         sim_now_ms(sim) + MOVES_MAX_MS);
         sim_run_until(sim, sim_now_ms(sim) + REST_MS);
         if (run.plan.journal && run.cluster->broken[0] == '\0')
             check_restart(&run);

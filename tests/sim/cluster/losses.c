@@ -198,7 +198,7 @@ bool cluster_losses_are_mended(void *arg)
     struct mu__view_totals totals;
 
     if (views == NULL)
-        return false;
+        return losses->servers == 0;
     mu__views_totals(views, &totals);
     return totals.moving == 0 && totals.filling == 0 && totals.without_primary == 0;
 }
