@@ -1,11 +1,10 @@
 /* Clusters of one to fifty workers under faults that all follow from a seed: some hundred
  * closures each, scheduled by the chief and by clients, while processes crash, stand
  * still and lose each other, functions hang and queues are full. In some runs the chief
- * crashes too: what its program and its clients had scheduled ends with it, and everybody
- * starts over. Then everything heals, and everything must come to its end.
+ * crashes too, and all start over. Then everything heals, and must come to its end.
  *
- * What must be is said in tests/sim/cluster.h, and looked for after every event. Run by
- * hand for more seeds or others: test_cluster_seeds FIRST COUNT. */
+ * What must be is said in tests/sim/cluster.h, and looked for after every event. By hand,
+ * for more seeds or others: test_cluster_seeds FIRST COUNT. */
 #include "actors/messages.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster/programs.h"
@@ -20,7 +19,6 @@ enum {
     LIVELY_MAX = 10,               /* workers of a cluster with quick heartbeats */
     CHAOS_MS = 12 * 1000,          /* all of these: virtual time */
     HEALED_MS = 300 * 1000,
-    MOVES_MAX_MS = 60 * 1000, /* of all partitions */
     REST_MS = 10 * 1000,
     STUCK_MIN_MS = 30 * 1000,
     STUCK_MAX_MS = 600 * 1000
@@ -588,7 +586,7 @@ static struct verdict run_seed(uint64_t seed, bool show)
     if (run.cluster->broken[0] == '\0') {
         (void)sim_run_to(sim, is_idle, &run, sim_now_ms(sim) + STUCK_MAX_MS);
         (void)sim_run_to(sim, cluster_losses_are_mended, &run.losses,
-                         sim_now_ms(sim) + MOVES_MAX_MS);
+                         sim_now_ms(sim) + STUCK_MAX_MS);
         sim_run_until(sim, sim_now_ms(sim) + REST_MS);
         if (run.plan.journal && run.cluster->broken[0] == '\0')
             check_restart(&run);
