@@ -1,7 +1,7 @@
 /* A table from a checkpoint and the increments after it. */
 #include "muster/table_reader.h"
 
-#include "actors/ps/tables/initial_row.h"
+#include "actors/ps/tables/row_values.h"
 #include "api/tables/table_index.h"
 #include "node/files/checkpoint/ckpt_tables.h"
 #include "runtime/message/arguments.h"
@@ -137,7 +137,9 @@ static int check_order(const mu_table_reader *reader, const struct mu__ckpt_read
 /* The same rows, and initial rows. */
 static bool is_same_table(const struct mu__table_form *a, const struct mu__table_form *b)
 {
-    return a->dim == b->dim && a->initial.kind == b->initial.kind &&
+    return a->dim == b->dim && a->dtype == b->dtype &&
+           a->policy.unknown_zeros == b->policy.unknown_zeros &&
+           a->initial.kind == b->initial.kind &&
            memcmp(&a->initial.a, &b->initial.a, sizeof a->initial.a) == 0 &&
            memcmp(&a->initial.b, &b->initial.b, sizeof a->initial.b) == 0 &&
            a->initial.seed == b->initial.seed;
@@ -152,10 +154,6 @@ static int check_read_form(mu_table_reader *reader, const struct mu__ckpt_reader
     if (!is_same_table(&reader->form, &table->form))
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "\"%.200s\" has the table with other rows", ckpt->path);
-    if (table->columns[MU__TABLE_COLUMN_ROWS].dtype != MU_F32)
-        return mu_error_set(ret_error, -MU_EUNIMPLEMENTED,
-                            "\"%.200s\" has a table of another dtype than float32",
-                            ckpt->path);
     return 0;
 }
 
@@ -251,12 +249,24 @@ uint64_t mu_table_reader_step(const mu_table_reader *reader)
     return reader->step;
 }
 
+static void copy_found_row(const mu_table_reader *reader,
+                           const struct mu__indexed_row *found, float *to)
+{
+    const struct mu__table_form *form = &reader->form;
+    size_t bytes = form->dim * (form->dtype == 0 ? sizeof *to : sizeof(uint16_t));
+    const uint8_t *from = reader->files[found->file - 1].rows.numbers;
+
+    from += found->row * bytes;
+    if (form->dtype == 0)
+        memcpy(to, from, bytes);
+    else
+        mu__narrow_row_widen(form->dtype, from, form->dim, to);
+}
+
 int mu_table_reader_lookup(const mu_table_reader *reader, const uint64_t *ids,
                            size_t count, float *rows, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, reader, ids, rows);
-
-    size_t row_bytes = reader->form.dim * sizeof *rows;
 
     for (size_t i = 0; i < count; i++) {
         const struct mu__indexed_row *found =
@@ -264,11 +274,9 @@ int mu_table_reader_lookup(const mu_table_reader *reader, const uint64_t *ids,
         float *to = rows + i * reader->form.dim;
 
         if (found == NULL)
-            mu__initial_row(&reader->form.initial, ids[i], reader->form.dim, to);
+            mu__values_unknown(&reader->form, ids[i], to);
         else
-            memcpy(to,
-                   reader->files[found->file - 1].rows.numbers + found->row * row_bytes,
-                   row_bytes);
+            copy_found_row(reader, found, to);
     }
     return 0;
 }

@@ -159,6 +159,37 @@ TEST_ON(test_increments_have_what_has_changed, struct fixture *f, set_up, tear_d
 }
 
 /* What a save that failed would have had is in the next one. */
+/* Of 16 bits, and with zeros for ids without a row. */
+TEST_ON(test_narrow_rows, struct fixture *f, set_up, tear_down)
+{
+    const mu_initializer initial = {MU_INITIALIZER_NORMAL, 3, 0, 1};
+    mu_table_spec spec = {.name = "narrow", .dim = DIM, .initializer = &initial};
+    static float rows[IDS * DIM];
+    mu_error error = {.message = ""};
+
+    for (int zeros = 0; zeros < 2; zeros++) {
+        mu_table_reader *reader = NULL;
+
+        mu_table_close(f->table);
+        spec.name = zeros ? "zeros" : "narrow";
+        spec.dtype = zeros ? MU_F16 : MU_BF16;
+        spec.flags = zeros ? MU_TABLE_UNKNOWN_ZEROS : 0;
+        check(mu_table_open(f->chief, &spec, SOON_MS, &error, &f->table), &error);
+        push(f, 0, 1000);
+        save(f, 0);
+        push(f, 500, 20);
+        save(f, 1);
+        check(mu_table_reader_open((const char *const *)f->paths, 2, spec.name, &error,
+                                   &reader),
+              &error);
+        check(mu_table_lookup(f->table, f->ids, IDS, f->numbers, SOON_MS, &error),
+              &error);
+        check(mu_table_reader_lookup(reader, f->ids, IDS, rows, &error), &error);
+        assert_memory_equal(rows, f->numbers, sizeof rows);
+        mu_table_reader_close(reader);
+    }
+}
+
 TEST_ON(test_a_failed_increment_loses_nothing, struct fixture *f, set_up, tear_down)
 {
     mu_error error = {.message = ""};
