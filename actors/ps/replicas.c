@@ -218,6 +218,13 @@ void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p)
     mu__snapshots_drop(p->store);
 }
 
+void mu__ps_end_copied_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    mu__ps_end_generation(ctx, p);
+    if (mu__ps_is_written(p))
+        mu__ps_journal_view(ctx, ps, p->view.partition, MU__PS_HELD_GENERATION);
+}
+
 static void begin_ps_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     mu__ps_end_generation(ctx, p);
@@ -314,9 +321,21 @@ static void change_replicas(struct mu__ctx *ctx, struct ps *ps, struct partition
     mu__stream_settle(ctx, ps, p);
 }
 
+/* A file that is being written anew may have left it out. */
+static void check_snapshot(const struct ps *ps, struct partition *p)
+{
+    if (!ps->journal.snapshot.runs || p->is_in_snapshot ||
+        p->view.partition >= ps->journal.snapshot.partition)
+        return;
+    p->is_journaled = false;
+    p->journaled = UINT64_MAX;
+}
+
 static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                     const struct mu__partition_view *view)
 {
+    if (p->role == BACKING)
+        check_snapshot(ps, p);
     p->view = *view;
     p->role = SERVING;
     p->handed_over = view->backup.incarnation != 0;
@@ -332,7 +351,8 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
             view->partition, p->record);
 }
 
-/* What a primary has that handed over is what the next one has. */
+/* What a primary has that handed over is what the next one has, and may not have in its
+ * journal yet: the former one's goes on. */
 static void step_down(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                       const struct mu__partition_view *view)
 {
@@ -343,8 +363,8 @@ static void step_down(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     p->role = BACKING;
     p->ready = false;
     p->handed_over = false;
-    p->is_journaled = p->is_in_snapshot = false;
-    p->journaled = UINT64_MAX;
+    if (mu__ps_is_written(p))
+        mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_GENERATION);
 }
 
 /* A partition that begins here: empty, or to be filled. */
@@ -429,7 +449,7 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
         begin_partition(ctx, ps, view, role);
     }
     p = ps->partitions[view->partition];
-    if (p == NULL || p->role != SERVING)
+    if (p == NULL || (p->role != SERVING && !mu__ps_is_written(p)))
         mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_NOT);
 }
 

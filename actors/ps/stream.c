@@ -517,10 +517,12 @@ void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *
         return;
     }
     if (generation > p->generation)
-        mu__ps_end_generation(ctx, p);
+        mu__ps_end_copied_generation(ctx, ps, p);
     p->generation = generation;
     p->record = record;
+    ps->journal.is_refused = false;
     mutation->apply(ctx, ps, p, msg, writer);
+    mu__ps_journal_copy(ps, p, mutation, msg);
 }
 
 /* The marks that are due for the primary at `node`. */

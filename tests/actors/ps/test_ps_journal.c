@@ -222,6 +222,36 @@ TEST_ON(test_a_backup_is_not_restored, struct fixture *f, set_up, tear_down)
     end_journal(f, storage);
 }
 
+/* The next primary crashes before its journal has what it got: the former one has it in
+ * its own, and crashes, too. */
+TEST_ON(test_who_handed_over_goes_on_with_its_journal, struct fixture *f, set_up,
+        tear_down)
+{
+    struct sim_storage *storage = begin_journal(f);
+    struct mu__partition_view view;
+
+    begin_two(f);
+    (void)add_once(f, f->servers[0]);
+    view = next_view(f, f->servers[0], f->servers[1], NULL);
+    view.handover = true;
+    set_view(f, f->servers[0], view);
+    set_view(f, f->servers[1], view);
+    net_settle(&f->net);
+    change_view(f, f->servers[1], f->servers[0], NULL);
+    (void)add_once(f, f->servers[1]);
+    f->answers_count = 0;
+    assert_content(f, f->servers[1], 2);
+    net_crash(f->servers[1]);
+    change_view(f, f->servers[0], NULL, NULL);
+    (void)add_once(f, f->servers[0]);
+    restart(f, f->servers[0]);
+    assert_int_equal(f->restored, 1);
+    assert_content(f, f->servers[0], 3);
+    assert_int_equal(need_answer(f, post_write(f, f->servers[0], f->effect))->code, 0);
+    assert_content(f, f->servers[0], 3);
+    end_journal(f, storage);
+}
+
 /* ---- Written anew ---- */
 
 static void add_many(struct fixture *f, int count)
