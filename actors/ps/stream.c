@@ -490,7 +490,7 @@ struct partition *mu__stream_replica_of(struct mu__ctx *ctx, struct ps *ps,
             send_replica_view(ctx, &ps->newest[partition], node);
         return NULL;
     }
-    return p->broken ? NULL : p;
+    return p->broken || p->role == RESTORED ? NULL : p;
 }
 
 void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *mutation,
@@ -525,6 +525,12 @@ void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *
     mu__ps_journal_copy(ps, p, mutation, msg);
 }
 
+/* What its journal lacks is not acknowledged. */
+static bool may_mark(const struct partition *p)
+{
+    return p->mark_due && (p->broken || p->record <= p->journaled);
+}
+
 /* The marks that are due for the primary at `node`. */
 static void send_marks_to(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
 {
@@ -535,7 +541,7 @@ static void send_marks_to(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct partition *p = ps->partitions[i];
         const struct ps_node *primary =
-            p == NULL || !p->mark_due ? NULL : mu__ps_replica_node(ps, &p->view.primary);
+            p == NULL || !may_mark(p) ? NULL : mu__ps_replica_node(ps, &p->view.primary);
 
         if (primary == NULL || primary->node != node)
             continue;

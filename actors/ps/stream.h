@@ -121,6 +121,9 @@ void mu__ps_journal_copy(struct ps *ps, const struct partition *p,
 /* Whether its records go to the file, or to the new one of a snapshot. */
 bool mu__ps_is_written(const struct partition *p);
 
+/* The file does not have it any more. */
+void mu__ps_leave_journal(struct partition *p);
+
 /* Forget what is of the generation that ends, of a copy. */
 void mu__ps_end_copied_generation(struct mu__ctx *ctx, struct ps *ps,
                                   struct partition *p);

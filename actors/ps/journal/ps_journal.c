@@ -96,6 +96,12 @@ bool mu__ps_is_written(const struct partition *p)
     return p->is_journaled || p->is_in_snapshot;
 }
 
+void mu__ps_leave_journal(struct partition *p)
+{
+    p->is_journaled = false;
+    p->journaled = UINT64_MAX;
+}
+
 /* Beyond the record, too, if there is so much. */
 static bool reserve_room(struct ps_journal *journal, uint64_t bytes, mu_error *ret_error)
 {
@@ -229,10 +235,11 @@ static void release_written(struct mu__ctx *ctx, struct ps *ps)
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct partition *p = ps->partitions[i];
 
-        if (p == NULL || p->role != SERVING || !p->is_journaled)
+        if (p == NULL || !p->is_journaled)
             continue;
         p->journaled = p->record;
-        mu__stream_release(ctx, p);
+        if (p->role == SERVING)
+            mu__stream_release(ctx, p);
     }
 }
 

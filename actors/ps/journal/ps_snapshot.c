@@ -208,10 +208,10 @@ static void note_snapshots(struct ps *ps, bool is_done)
         if (is_done && p->is_in_snapshot && !p->is_journaled) {
             p->is_journaled = true;
             p->journaled = 0;
-            ps->news_due |= p->handed_over;
+            ps->news_due = true; /* a backup is spare */
         }
-        if (is_done && p->role == BACKING)
-            p->is_journaled = p->is_in_snapshot;
+        if (is_done && p->role == BACKING && !p->is_in_snapshot)
+            mu__ps_leave_journal(p);
         p->is_in_snapshot = false;
     }
 }
