@@ -59,8 +59,8 @@ static bool has_restored(const struct view_server *server, const struct view_row
            mu__views_speaks_for(server, member);
 }
 
-static struct view_server *server_of(const struct mu__view_table *table,
-                                     const struct mu__replica *member)
+static struct view_server *server_of_member(const struct mu__view_table *table,
+                                            const struct mu__replica *member)
 {
     return member->incarnation == 0 ? NULL : mu__views_server(table, member->task);
 }
@@ -69,7 +69,7 @@ bool mu__views_find_restored(const struct mu__view_table *table,
                              const struct view_row *row, const struct mu__replica *member,
                              struct mu__replica *ret_process)
 {
-    const struct view_server *server = server_of(table, member);
+    const struct view_server *server = server_of_member(table, member);
 
     if (server == NULL || !server->is_up || !has_restored(server, row, member))
         return false;
@@ -80,7 +80,7 @@ bool mu__views_find_restored(const struct mu__view_table *table,
 bool mu__views_may_restore(const struct mu__view_table *table, const struct view_row *row,
                            const struct mu__replica *member)
 {
-    const struct view_server *server = server_of(table, member);
+    const struct view_server *server = server_of_member(table, member);
 
     if (server == NULL)
         return false;

@@ -210,8 +210,8 @@ static bool has_answered(const struct mu__view_table *table,
 static bool promote_backup(struct mu__view_table *table, struct view_row *row)
 {
     const struct mu__partition_view *view = &row->view;
-    bool keeps_former = table->backups == 0 && !row->is_handed_over &&
-                        mu__views_may_restore(table, row, &view->primary);
+    bool keeps_former =
+        table->backups == 0 && mu__views_may_restore(table, row, &view->primary);
 
     (void)mu__views_decide(table, row, view->backup,
                            keeps_former ? view->primary : no_replica, no_replica);
