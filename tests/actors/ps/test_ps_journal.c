@@ -314,7 +314,6 @@ TEST_ON(test_a_primary_that_was_taken_for_dead_is_set_aside, struct fixture *f, 
     assert_int_equal(f->news, 0);
     net_crash(f->servers[1]);
     change_view(f, f->servers[0], NULL, NULL);
-    f->effect = 1;
     assert_content(f, f->servers[0], 1);
     end_journal(f, storage);
 }
