@@ -180,7 +180,7 @@ static const struct story stories[] = {
     {"also if the other one is back before", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 j1 t9999 j0",
      "6: 0.2 - -"},
     {"it is waited for", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 j1 t9999", "5: 1.1 0.1 -"},
-    {"with its report", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 j1 k0 t9999", "5: 1.1 0.1 -"},
+    {"with its report", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 j1 k0 w0 t9999", "5: 1.1 0.1 -"},
     {"lost is what none of them has", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 j1 +0",
      "6: 0.2 - - lost"},
     {"who dies before it hands over stays, too", 0, 0, "J +0 +1 w0 v0 x0 t20",
