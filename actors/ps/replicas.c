@@ -76,17 +76,22 @@ static void report_serving_to_all(struct mu__ctx *ctx, struct ps *ps)
         report_serving(ctx, ps, ps->nodes[i].node);
 }
 
-/* What became of one of the other replicas; 0: nothing. */
-static enum mu__replica_fate fate_of(const struct ps *ps, const struct partition *p,
-                                     int which)
+/* Whether the primary has all in its journal, and needs no backup for that. */
+static bool has_spare(const struct ps *ps, const struct partition *p)
 {
+    return p->view.backup.incarnation != 0 &&
+           (ps->journal.file == NULL || p->is_journaled);
+}
+
+/* Whether this became of one of the other replicas; a spare one may be lost, too. */
+static bool has_fate(const struct ps *ps, const struct partition *p, int which,
+                     enum mu__replica_fate fate)
+{
+    if (fate == MU__REPLICA_SPARE)
+        return which == TO_BACKUP && has_spare(ps, p);
     if (which != TO_BACKUP || p->streams[which].fate != 0)
-        return p->streams[which].fate;
-    if (p->ready)
-        return MU__REPLICA_READY;
-    return p->handed_over && (ps->journal.file == NULL || p->is_journaled)
-               ? MU__REPLICA_SPARE
-               : 0;
+        return p->streams[which].fate == fate;
+    return p->ready && fate == MU__REPLICA_READY;
 }
 
 static void report_fate(struct mu__ctx *ctx, const struct ps *ps, int which,
@@ -100,7 +105,7 @@ static void report_fate(struct mu__ctx *ctx, const struct ps *ps, int which,
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         const struct partition *p = ps->partitions[i];
 
-        if (p != NULL && p->role == SERVING && fate_of(ps, p, which) == fate)
+        if (p != NULL && p->role == SERVING && has_fate(ps, p, which, fate))
             at = mu__numbered_put(at, &(struct mu__numbered){i, p->view.number});
     }
     body.partitions = (struct mu__view){bytes, (uint32_t)(at - bytes)};
@@ -218,6 +223,13 @@ void mu__ps_end_generation(struct mu__ctx *ctx, struct partition *p)
     mu__snapshots_drop(p->store);
 }
 
+void mu__ps_end_copied_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    mu__ps_end_generation(ctx, p);
+    if (mu__ps_is_written(p))
+        mu__ps_journal_view(ctx, ps, p->view.partition, MU__PS_HELD_GENERATION);
+}
+
 static void begin_ps_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     mu__ps_end_generation(ctx, p);
@@ -226,11 +238,24 @@ static void begin_ps_generation(struct mu__ctx *ctx, struct ps *ps, struct parti
     mu__ps_journal_view(ctx, ps, p->view.partition, MU__PS_HELD_GENERATION);
 }
 
+/* No record can be written: a backup that stays forgets with the first one that follows
+ * what is under way. */
+static void renew_alone(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
+{
+    mu__ps_end_generation(ctx, p);
+    p->generation++;
+    ps->serves_due = true;
+    mu__ps_journal_view(ctx, ps, p->view.partition, MU__PS_HELD_GENERATION);
+}
+
 void mu__ps_renew_generation(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
     bool is_last = p->generation + 1 == mu__generation_of(p->view.number + 1);
-    struct mu__msg *msg = is_last ? NULL : mu__msg_new(ctx, MU__CLIENT_LOST);
+    bool is_alone = mu__stream_is_cut_off(p);
+    struct mu__msg *msg = is_last || is_alone ? NULL : mu__msg_new(ctx, MU__CLIENT_LOST);
 
+    if (!is_last && is_alone)
+        renew_alone(ctx, ps, p);
     if (msg == NULL)
         return;
     ((struct mu__client_lost *)mu__body(msg))->writer = MU__CLIENTS_ALL;
@@ -306,7 +331,7 @@ static void change_replicas(struct mu__ctx *ctx, struct ps *ps, struct partition
 
     p->view = *view;
     p->ready = false;
-    p->handed_over &= stays;
+    ps->news_due |= has_spare(ps, p);
     mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_SAME);
     keep_stream(ps, p, is_raised, stays);
     if (is_anew)
@@ -314,13 +339,23 @@ static void change_replicas(struct mu__ctx *ctx, struct ps *ps, struct partition
     mu__stream_settle(ctx, ps, p);
 }
 
+/* A file that is being written anew may have left it out. */
+static void check_snapshot(const struct ps *ps, struct partition *p)
+{
+    if (!ps->journal.snapshot.runs || p->is_in_snapshot ||
+        p->view.partition >= ps->journal.snapshot.partition)
+        return;
+    mu__ps_leave_journal(p);
+}
+
 static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                     const struct mu__partition_view *view)
 {
+    if (p->role == BACKING)
+        check_snapshot(ps, p);
     p->view = *view;
     p->role = SERVING;
-    p->handed_over = view->backup.incarnation != 0;
-    ps->news_due |= p->handed_over;
+    ps->news_due |= has_spare(ps, p);
     p->safe = p->record;
     p->filling = (struct filling){.active = false};
     ps->marks_due -= p->mark_due; /* nobody waits for it any more */
@@ -332,7 +367,8 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
             view->partition, p->record);
 }
 
-/* What a primary has that handed over is what the next one has. */
+/* What a primary has that handed over is what the next one has, and may not have in its
+ * journal yet: the former one's goes on. */
 static void step_down(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                       const struct mu__partition_view *view)
 {
@@ -342,9 +378,17 @@ static void step_down(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     p->view = *view;
     p->role = BACKING;
     p->ready = false;
-    p->handed_over = false;
-    p->is_journaled = p->is_in_snapshot = false;
-    p->journaled = UINT64_MAX;
+    if (mu__ps_is_written(p))
+        mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_GENERATION);
+}
+
+/* A primary that was taken for dead, and may have more than the next one has: it takes
+ * no records, and is what is left if that one is lost. */
+static void set_aside(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                      const struct mu__partition_view *view)
+{
+    step_down(ctx, ps, p, view);
+    p->role = RESTORED;
 }
 
 /* A partition that begins here: empty, or to be filled. */
@@ -378,6 +422,8 @@ static bool change_role(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         promote(ctx, ps, p, view);
     else if (p->role == SERVING && role == BACKING && p->ready)
         step_down(ctx, ps, p, view);
+    else if ((p->role == SERVING || p->role == RESTORED) && role == BACKING)
+        set_aside(ctx, ps, p, view);
     else if ((p->role == BACKING || p->role == LEARNING) && role == BACKING) {
         p->view = *view;
         p->role = BACKING;
@@ -396,12 +442,13 @@ static bool is_learner_promoted(const struct partition *p,
 }
 
 /* What was restored may be given back as long as nobody has taken the place of who wrote
- * it. */
+ * it, or of who has it from that one, and not in a journal yet. */
 static bool stays_restored(const struct ps *ps, const struct partition *p,
                            const struct mu__partition_view *view)
 {
     return p != NULL && p->role == RESTORED && p->view.store_id == view->store_id &&
-           mu__ps_journal_is_of(ps, &view->primary);
+           (mu__ps_journal_is_of(ps, &view->primary) ||
+            mu__ps_journal_is_of(ps, &view->backup));
 }
 
 static void take_view(struct mu__ctx *ctx, struct ps *ps,
@@ -429,7 +476,7 @@ static void take_view(struct mu__ctx *ctx, struct ps *ps,
         begin_partition(ctx, ps, view, role);
     }
     p = ps->partitions[view->partition];
-    if (p == NULL || p->role != SERVING)
+    if (p == NULL || (p->role != SERVING && !mu__ps_is_written(p)))
         mu__ps_journal_view(ctx, ps, view->partition, MU__PS_HELD_NOT);
 }
 

@@ -118,7 +118,6 @@ struct partition {
     struct mu__clocks clocks;
     struct filling filling;
     bool ready;        /* SERVING: the chief is told that the backup may be the primary */
-    bool handed_over;  /* the chief is told when its journal has it, or at once */
     bool broken;       /* BACKING, LEARNING: a record is missing */
     bool mark_due;     /* the primary is to hear how far this replica is */
     bool is_journaled; /* the journal has all of it, */

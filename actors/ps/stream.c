@@ -490,7 +490,7 @@ struct partition *mu__stream_replica_of(struct mu__ctx *ctx, struct ps *ps,
             send_replica_view(ctx, &ps->newest[partition], node);
         return NULL;
     }
-    return p->broken ? NULL : p;
+    return p->broken || p->role == RESTORED ? NULL : p;
 }
 
 void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *mutation,
@@ -517,10 +517,18 @@ void mu__stream_take(struct mu__ctx *ctx, struct ps *ps, const struct mutation *
         return;
     }
     if (generation > p->generation)
-        mu__ps_end_generation(ctx, p);
+        mu__ps_end_copied_generation(ctx, ps, p);
     p->generation = generation;
     p->record = record;
+    ps->journal.is_refused = false;
     mutation->apply(ctx, ps, p, msg, writer);
+    mu__ps_journal_copy(ps, p, mutation, msg);
+}
+
+/* What its journal lacks is not acknowledged. */
+static bool may_mark(const struct partition *p)
+{
+    return p->mark_due && (p->broken || p->record <= p->journaled);
 }
 
 /* The marks that are due for the primary at `node`. */
@@ -533,7 +541,7 @@ static void send_marks_to(struct mu__ctx *ctx, struct ps *ps, uint32_t node)
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct partition *p = ps->partitions[i];
         const struct ps_node *primary =
-            p == NULL || !p->mark_due ? NULL : mu__ps_replica_node(ps, &p->view.primary);
+            p == NULL || !may_mark(p) ? NULL : mu__ps_replica_node(ps, &p->view.primary);
 
         if (primary == NULL || primary->node != node)
             continue;

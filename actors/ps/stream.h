@@ -111,9 +111,22 @@ enum mu__ps_held {
 bool mu__ps_journal_has_room(struct mu__ctx *ctx, struct ps *ps,
                              const struct partition *p, const struct mu__msg *msg);
 
-/* Write a message as record p->record, which was applied. */
+/* Write a message as record p->record, which was applied; or a record that a primary has
+ * sent, if the journal has the partition, as this was the primary. */
 void mu__ps_journal_record(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                            const struct mutation *mutation, const struct mu__msg *msg);
+void mu__ps_journal_copy(struct ps *ps, const struct partition *p,
+                         const struct mutation *mutation, const struct mu__msg *msg);
+
+/* Whether its records go to the file, or to the new one of a snapshot. */
+bool mu__ps_is_written(const struct partition *p);
+
+/* The file does not have it any more. */
+void mu__ps_leave_journal(struct partition *p);
+
+/* Forget what is of the generation that ends, of a copy. */
+void mu__ps_end_copied_generation(struct mu__ctx *ctx, struct ps *ps,
+                                  struct partition *p);
 
 /* The partition has another view, which is p->view; or it is not here, or not served: the
  * newest that was heard is written. */

@@ -49,7 +49,7 @@ struct view_row {
     bool is_newest;      /* this chief has decided the view, or the store has it */
     bool is_decided;     /* by this chief, knowing all that may have been before */
     bool is_new;         /* decided, or its number raised, and not recorded yet */
-    bool is_handed_over; /* the primary may not have it in its journal yet */
+    bool is_handed_over; /* the backup has it in its journal, the primary may not yet */
     /* enum mu__replica_fate, in the newest view; 0: none */
     uint32_t backup_fate;
     uint32_t learner_fate;
@@ -128,13 +128,15 @@ int mu__views_note_restored(struct mu__view_table *table, uint32_t node,
 bool mu__views_speaks_for(const struct view_server *server,
                           const struct mu__replica *replica);
 
-/* The process that has what the row's primary had when it died. */
+/* The process that has what a member of the row's view had when it died. */
 bool mu__views_find_restored(const struct mu__view_table *table,
-                             const struct view_row *row, struct mu__replica *ret_process);
+                             const struct view_row *row, const struct mu__replica *member,
+                             struct mu__replica *ret_process);
 
-/* Whether the newest process of the primary's task has yet to report, or comes back. */
-bool mu__views_may_restore(const struct mu__view_table *table,
-                           const struct view_row *row);
+/* Whether there is such a process, or may be one: the newest of the member's task has yet
+ * to come, or to report. */
+bool mu__views_may_restore(const struct mu__view_table *table, const struct view_row *row,
+                           const struct mu__replica *member);
 
 /* ---- views_status.c ---- */
 

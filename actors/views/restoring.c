@@ -49,31 +49,45 @@ bool mu__views_speaks_for(const struct view_server *server,
 }
 
 /* What the newest view's primary had when it died is all that was acknowledged, whatever
- * views it had heard of: nobody else could complete a write. */
-static bool has_restored(const struct view_server *server, const struct view_row *row)
+ * views it had heard of: nobody else could complete a write. So is what the backup had,
+ * to whom each write came first. */
+static bool has_restored(const struct view_server *server, const struct view_row *row,
+                         const struct mu__replica *member)
 {
     return server->restored != NULL &&
            server->restored->stores[row->view.partition] == row->view.store_id &&
-           mu__views_speaks_for(server, &row->view.primary);
+           mu__views_speaks_for(server, member);
+}
+
+static struct view_server *server_of_member(const struct mu__view_table *table,
+                                            const struct mu__replica *member)
+{
+    return member->incarnation == 0 ? NULL : mu__views_server(table, member->task);
 }
 
 bool mu__views_find_restored(const struct mu__view_table *table,
-                             const struct view_row *row, struct mu__replica *ret_process)
+                             const struct view_row *row, const struct mu__replica *member,
+                             struct mu__replica *ret_process)
 {
-    const struct view_server *server = mu__views_server(table, row->view.primary.task);
+    const struct view_server *server = server_of_member(table, member);
 
-    if (server == NULL || !server->is_up || !has_restored(server, row))
+    if (server == NULL || !server->is_up || !has_restored(server, row, member))
         return false;
     *ret_process = (struct mu__replica){server->task, server->incarnation};
     return true;
 }
 
-bool mu__views_may_restore(const struct mu__view_table *table, const struct view_row *row)
+bool mu__views_may_restore(const struct mu__view_table *table, const struct view_row *row,
+                           const struct mu__replica *member)
 {
-    const struct view_server *server = mu__views_server(table, row->view.primary.task);
+    const struct view_server *server = server_of_member(table, member);
 
-    return server != NULL &&
-           (server->reported != server->incarnation || has_restored(server, row));
+    if (server == NULL)
+        return false;
+    if (server->incarnation == 0 || server->reported != server->incarnation)
+        return true;
+    return server->incarnation == member->incarnation ? server->restored != NULL
+                                                      : has_restored(server, row, member);
 }
 
 static uint32_t count_awaited(const struct mu__view_table *table,

@@ -205,14 +205,54 @@ static bool has_answered(const struct mu__view_table *table,
                mu__views_server(table, primary->task)->closed;
 }
 
+/* Without backups, one that is promoted in the middle of a move has it in no journal yet:
+ * who was the primary stays named, whose journal has it. */
+static bool promote_backup(struct mu__view_table *table, struct view_row *row)
+{
+    const struct mu__partition_view *view = &row->view;
+    bool keeps_former =
+        table->backups == 0 && mu__views_may_restore(table, row, &view->primary);
+
+    (void)mu__views_decide(table, row, view->backup,
+                           keeps_former ? view->primary : no_replica, no_replica);
+    row->is_handed_over = keeps_former;
+    return true;
+}
+
+/* Whether its journal has what the primary's may not have yet. */
+static bool may_restore_backup(const struct mu__view_table *table,
+                               const struct view_row *row)
+{
+    return row->is_handed_over && mu__views_may_restore(table, row, &row->view.backup);
+}
+
+static bool find_restored(const struct mu__view_table *table, const struct view_row *row,
+                          struct mu__replica *ret_process)
+{
+    return mu__views_find_restored(table, row, &row->view.primary, ret_process) ||
+           (row->is_handed_over &&
+            mu__views_find_restored(table, row, &row->view.backup, ret_process));
+}
+
 /* By the process that has all of it from its journal. A backup that is up comes first. */
 static bool restore_primary(struct mu__view_table *table, struct view_row *row)
 {
     struct mu__replica process;
 
     return !mu__views_is_up(table, &row->view.backup) &&
-           mu__views_find_restored(table, row, &process) &&
+           find_restored(table, row, &process) &&
            mu__views_decide(table, row, process, no_replica, no_replica);
+}
+
+static bool is_lost(const struct mu__view_table *table, const struct view_row *row)
+{
+    const struct mu__partition_view *view = &row->view;
+
+    if (!is_dead(table, &view->primary) ||
+        mu__views_may_restore(table, row, &view->primary))
+        return false;
+    return !is_replica(&view->backup) ||
+           (is_dead(table, &view->backup) && !may_restore_backup(table, row));
 }
 
 static bool replace_primary(struct mu__view_table *table, struct view_row *row)
@@ -220,12 +260,10 @@ static bool replace_primary(struct mu__view_table *table, struct view_row *row)
     const struct mu__partition_view *view = &row->view;
 
     if (has_answered(table, &view->backup, &view->primary))
-        return mu__views_decide(table, row, view->backup, no_replica, no_replica);
+        return promote_backup(table, row);
     if (restore_primary(table, row))
         return true;
-    return !mu__views_may_restore(table, row) && is_dead(table, &view->primary) &&
-           (!is_replica(&view->backup) || is_dead(table, &view->backup)) &&
-           replace_lost(table, row);
+    return is_lost(table, row) && replace_lost(table, row);
 }
 
 static bool is_lost_fate(uint32_t fate)
@@ -255,12 +293,23 @@ static bool raise_learner(struct mu__view_table *table, struct view_row *row,
 }
 
 /* Whether a backup can be reached is for the primary to say: it may be only the chief
- * that cannot, while the primary dies. */
+ * that cannot, while the primary dies. Without backups, it stays as long as it may be
+ * needed for its journal. */
+static bool is_backup_lost(const struct mu__view_table *table, const struct view_row *row)
+{
+    const struct mu__replica *backup = &row->view.backup;
+
+    if (row->backup_fate == MU__REPLICA_DIVERGED)
+        return true;
+    return (row->backup_fate == MU__REPLICA_LOST || is_dead(table, backup)) &&
+           (table->backups > 0 || !may_restore_backup(table, row));
+}
+
 static bool drop_others(struct mu__view_table *table, struct view_row *row,
                         uint64_t now_ms)
 {
     const struct mu__partition_view *view = &row->view;
-    bool drops_backup = is_lost_fate(row->backup_fate) || is_dead(table, &view->backup);
+    bool drops_backup = is_backup_lost(table, row);
     bool drops_learner = is_learner_lost(table, row, now_ms);
     struct mu__replica backup = drops_backup ? no_replica : view->backup;
     struct mu__replica learner = drops_learner ? no_replica : view->learner;

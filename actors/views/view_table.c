@@ -198,7 +198,7 @@ void mu__views_replace(struct mu__view_table *table, struct view_row *row,
 {
     count_role(table, &row->view.backup, -1);
     count_role(table, &row->view.learner, -1);
-    row->is_handed_over &= view->backup.incarnation != 0 &&
+    row->is_handed_over &= view->backup.incarnation == row->view.backup.incarnation &&
                            view->primary.incarnation == row->view.primary.incarnation;
     row->view = *view;
     row->backup_fate = 0;
@@ -331,13 +331,15 @@ static void note_reporters(const struct mu__view_table *table, struct view_row *
         row->reporters |= MU__BACKUP_REPORTED;
 }
 
-/* Take over what an earlier chief has decided. */
+/* Take over what an earlier chief has decided. Without backups there is one only during a
+ * move: the primary says when it does without. */
 static void adopt_view(struct mu__view_table *table, struct view_row *row,
                        const struct mu__partition_view *view)
 {
     mu__views_owe_members(table, row);
     mu__views_replace(table, row, view);
     mu__views_owe_members(table, row);
+    row->is_handed_over = table->backups == 0 && view->backup.incarnation != 0;
     row->reporters = 0;
     row->is_newest = false;
     row->is_new = false;
@@ -506,6 +508,16 @@ int mu__view_table_restore(struct mu__view_table *table, struct mu__view views,
     return rv;
 }
 
+/* A spare backup may be lost, too. */
+static void note_fate(struct view_row *row, uint32_t fate, bool learner)
+{
+    row->is_handed_over &= fate != MU__REPLICA_SPARE;
+    if (learner)
+        row->learner_fate = fate;
+    else if (fate != MU__REPLICA_SPARE || row->backup_fate == 0)
+        row->backup_fate = fate;
+}
+
 int mu__view_table_news(struct mu__view_table *table, uint32_t node, uint32_t fate,
                         bool learner, struct mu__view partitions)
 {
@@ -529,11 +541,8 @@ int mu__view_table_news(struct mu__view_table *table, uint32_t node, uint32_t fa
             continue;
         if (!is_process_of(server, &row->view.primary))
             rv = -MU_EINVALID;
-        else if (learner)
-            row->learner_fate = fate;
         else
-            row->backup_fate = fate;
-        row->is_handed_over &= fate != MU__REPLICA_SPARE;
+            note_fate(row, fate, learner);
     }
     return rv;
 }

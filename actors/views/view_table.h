@@ -31,6 +31,11 @@
  * - A handover: the primary is told to stop. When it says that the backup has all, the
  * two change their places. The primary needs no filling, since it has stopped since.
  *
+ * Servers may have journals (restoring.c). Without backups the former primary stays named
+ * as the backup, dead or alive, until the next one says that its own journal has all: of
+ * two that die, the one that comes back with it goes on. A primary that dies in the
+ * middle of a move stays named, too, with the copy as the next primary.
+ *
  * What is lost comes first: a member that dies ends a move, and the rules above go on
  * from what is left.
  *

@@ -43,11 +43,13 @@ struct fixture {
     uint32_t news;
     bool learner_news; /* of the learner */
     uint64_t news_number;
-    size_t held;          /* views in the last VIEWS_HELD, */
-    uint32_t restored;    /* and partitions from a journal, */
-    uint32_t former;      /* of so many processes, */
-    bool draining;        /* and whether some server knows that it is drained */
-    const char *run;      /* of servers that are started, as are */
+    uint64_t
+        spare_number;  /* of the last view whose backup is spare, apart from the news */
+    size_t held;       /* views in the last VIEWS_HELD, */
+    uint32_t restored; /* and partitions from a journal, */
+    uint32_t former;   /* of so many processes, */
+    bool draining;     /* and whether some server knows that it is drained */
+    const char *run;   /* of servers that are started, as are */
     uint64_t spare_bytes; /* these two */
     const struct mu__store_limits *limits;
     mu_error error;
@@ -184,6 +186,10 @@ static inline void on_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     assert_int_equal(mu__numbered_count(body->partitions), 1);
     assert_true(mu__numbered_at(body->partitions, 0, &entry));
     assert_int_equal(entry.partition, PARTITION);
+    if (body->news == MU__REPLICA_SPARE) {
+        fixture->spare_number = entry.number;
+        return;
+    }
     fixture->news = body->news;
     fixture->learner_news = body->learner;
     fixture->news_number = entry.number;

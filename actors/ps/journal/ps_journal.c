@@ -91,10 +91,15 @@ bool mu__ps_journal_put_new(struct ps *ps, uint16_t kind, const void *body, size
                                     &error) == 0; /* the commit says why not */
 }
 
-/* What has no record of its own in the file, and will not have. */
-static bool is_written(const struct partition *p)
+bool mu__ps_is_written(const struct partition *p)
 {
     return p->is_journaled || p->is_in_snapshot;
+}
+
+void mu__ps_leave_journal(struct partition *p)
+{
+    p->is_journaled = false;
+    p->journaled = UINT64_MAX;
 }
 
 /* Beyond the record, too, if there is so much. */
@@ -117,7 +122,7 @@ bool mu__ps_journal_has_room(struct mu__ctx *ctx, struct ps *ps,
     struct ps_journal *journal = &ps->journal;
     mu_error error;
 
-    if (journal->file == NULL || !is_written(p))
+    if (journal->file == NULL || !mu__ps_is_written(p))
         return true;
     if (journal->is_behind && msg->kind == MU__CLIENT_LOST)
         return true; /* nobody waits for it; the new file begins behind it */
@@ -152,7 +157,7 @@ void mu__ps_journal_record(struct mu__ctx *ctx, struct ps *ps, struct partition 
     uint8_t body[MU__RECORD_BODY_MAX];
 
     (void)ctx;
-    if (ps->journal.file == NULL || !is_written(p))
+    if (ps->journal.file == NULL || !mu__ps_is_written(p))
         return;
     if (ps->journal.is_refused) {
         put_nothing(ps, p);
@@ -160,6 +165,18 @@ void mu__ps_journal_record(struct mu__ctx *ctx, struct ps *ps, struct partition 
     }
     mu__stream_fill_record(p, mutation, msg, body);
     mu__ps_journal_put(ps, msg->kind, body, mutation->size, msg->backing);
+}
+
+void mu__ps_journal_copy(struct ps *ps, const struct partition *p,
+                         const struct mutation *mutation, const struct mu__msg *msg)
+{
+    if (ps->journal.file == NULL || !mu__ps_is_written(p))
+        return;
+    if (ps->journal.is_refused)
+        put_nothing(ps, p);
+    else
+        mu__ps_journal_put(ps, msg->kind, (const void *)msg->body, mutation->size,
+                           msg->backing);
 }
 
 /* ---- Views ---- */
@@ -190,7 +207,7 @@ void mu__ps_journal_view(struct mu__ctx *ctx, struct ps *ps, uint32_t partition,
     if (held == MU__PS_HELD_EMPTY)
         p->is_journaled = true;
     ps->journal.snapshot.is_requested |= !p->is_journaled;
-    put_ps_view(ps, &p->view, is_written(p) ? held : MU__PS_HELD_NOT);
+    put_ps_view(ps, &p->view, mu__ps_is_written(p) ? held : MU__PS_HELD_NOT);
     if (p->is_journaled)
         p->journaled = 0;
 }
@@ -218,10 +235,11 @@ static void release_written(struct mu__ctx *ctx, struct ps *ps)
     for (uint32_t i = 0; i < MU__PARTITIONS; i++) {
         struct partition *p = ps->partitions[i];
 
-        if (p == NULL || p->role != SERVING || !p->is_journaled)
+        if (p == NULL || !p->is_journaled)
             continue;
         p->journaled = p->record;
-        mu__stream_release(ctx, p);
+        if (p->role == SERVING)
+            mu__stream_release(ctx, p);
     }
 }
 

@@ -18,6 +18,9 @@
  * A generation begins before a partition's snapshot if requests are under way there:
  * these are not in the snapshot, so their clients send them again.
  *
+ * Who hands a partition over goes on with it in the file, as long as it is the backup:
+ * the next primary does not have it in its own at once, and both may crash.
+ *
  * A process that starts has the role RESTORED in what it has read, and tells the chief
  * which processes have written that. It serves when a view says so, and drops what
  * another server has taken over. */

@@ -150,12 +150,20 @@ static uint32_t put_next_bytes(struct ps *ps, const struct partition *p)
 
 /* ---- All of them ---- */
 
-/* One that is not served here any more is left out: its view says so behind it. */
+/* One that was served here before, and handed over: nobody begins requests anew. */
+static bool is_handed_on(const struct partition *p)
+{
+    return p->is_in_snapshot || (p->is_journaled && is_quiet(p));
+}
+
+/* One that is not here any more is left out: its view says so behind it. */
 static struct partition *find_snapshotted(const struct ps *ps)
 {
     struct partition *p = ps->partitions[ps->journal.snapshot.partition];
 
-    return p != NULL && p->role != BACKING && p->role != LEARNING ? p : NULL;
+    if (p == NULL || p->role == LEARNING)
+        return NULL;
+    return p->role != BACKING || is_handed_on(p) ? p : NULL;
 }
 
 /* Go to the next partition if this one is not here, or not here any more. */
@@ -200,8 +208,10 @@ static void note_snapshots(struct ps *ps, bool is_done)
         if (is_done && p->is_in_snapshot && !p->is_journaled) {
             p->is_journaled = true;
             p->journaled = 0;
-            ps->news_due |= p->handed_over;
+            ps->news_due = true; /* a backup is spare */
         }
+        if (is_done && p->role == BACKING && !p->is_in_snapshot)
+            mu__ps_leave_journal(p);
         p->is_in_snapshot = false;
     }
 }

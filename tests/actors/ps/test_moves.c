@@ -197,8 +197,7 @@ TEST_ON(test_a_primary_hands_over, struct fixture *f, set_up, tear_down)
     assert_int_equal(need_answer(f, post_write(f, f->servers[1], f->effect))->code, 0);
     assert_added(f, f->servers[1]);
     assert_null(answer_to(f, write));
-    assert_int_equal(f->news, MU__REPLICA_SPARE);
-    assert_int_equal(f->news_number, 3);
+    assert_int_equal(f->spare_number, 3);
     net_crash(f->servers[1]);
     change_view(f, f->servers[0], NULL, NULL);
     assert_content(f, f->servers[0], 3);

@@ -222,6 +222,147 @@ TEST_ON(test_a_backup_is_not_restored, struct fixture *f, set_up, tear_down)
     end_journal(f, storage);
 }
 
+/* ---- Handed over ---- */
+
+/* Server 0, with one write, to server 1, which has no journal. */
+static struct sim_storage *begin_handed_over(struct fixture *f)
+{
+    struct sim_storage *storage = begin_journal(f);
+    struct mu__partition_view view;
+
+    begin_two(f);
+    (void)add_once(f, f->servers[0]);
+    view = next_view(f, f->servers[0], f->servers[1], NULL);
+    view.handover = true;
+    set_view(f, f->servers[0], view);
+    set_view(f, f->servers[1], view);
+    net_settle(&f->net);
+    change_view(f, f->servers[1], f->servers[0], NULL);
+    return storage;
+}
+
+/* The next primary crashes before its journal has what it got: the former one has it in
+ * its own, and crashes, too. */
+TEST_ON(test_who_handed_over_goes_on_with_its_journal, struct fixture *f, set_up,
+        tear_down)
+{
+    struct sim_storage *storage = begin_handed_over(f);
+
+    (void)add_once(f, f->servers[1]);
+    f->answers_count = 0;
+    assert_content(f, f->servers[1], 2);
+    net_crash(f->servers[1]);
+    change_view(f, f->servers[0], NULL, NULL);
+    (void)add_once(f, f->servers[0]);
+    restart(f, f->servers[0]);
+    assert_int_equal(f->restored, 1);
+    assert_content(f, f->servers[0], 3);
+    assert_int_equal(need_answer(f, post_write(f, f->servers[0], f->effect))->code, 0);
+    assert_content(f, f->servers[0], 3);
+    end_journal(f, storage);
+}
+
+TEST_ON(test_who_handed_over_acknowledges_what_is_flushed, struct fixture *f, set_up,
+        tear_down)
+{
+    struct sim_storage *storage = begin_handed_over(f);
+    uint64_t write;
+
+    sim_storage_fail(storage, SIM_STORAGE_FLUSH, 1000, -MU_EUNAVAILABLE);
+    write = add_once(f, f->servers[1]);
+    net_run_for(&f->net, 500);
+    assert_null(answer_to(f, write));
+    sim_storage_fail(storage, SIM_STORAGE_FLUSH, 0, 0);
+    net_run_for(&f->net, 500);
+    assert_int_equal(need_answer(f, write)->code, 0);
+    end_journal(f, storage);
+}
+
+/* Its next process gives it back, if the next primary is lost. */
+TEST_ON(test_who_handed_over_may_get_it_back, struct fixture *f, set_up, tear_down)
+{
+    struct sim_storage *storage = begin_handed_over(f);
+    struct mu__partition_view view;
+
+    (void)add_once(f, f->servers[1]);
+    view = next_view(f, f->servers[1], f->servers[0], NULL);
+    crash(f->servers[0]);
+    net_start(f->servers[0]);
+    net_settle(&f->net);
+    set_view(f, f->servers[0], view);
+    net_crash(f->servers[1]);
+    change_view(f, f->servers[0], NULL, NULL);
+    assert_content(f, f->servers[0], 2);
+    end_journal(f, storage);
+}
+
+/* It lives, and hears that the backup has taken over: what it has stays, and it takes
+ * nothing more, as it may have more than the backup. */
+TEST_ON(test_a_primary_that_was_taken_for_dead_is_set_aside, struct fixture *f, set_up,
+        tear_down)
+{
+    struct sim_storage *storage = begin_journal(f);
+    uint64_t write;
+
+    begin_two(f);
+    (void)add_once(f, f->servers[0]);
+    change_view(f, f->servers[1], f->servers[0], NULL);
+    write = add_once(f, f->servers[1]);
+    change_view(f, f->servers[1], f->servers[0], NULL);
+    net_run_for(&f->net, 100);
+    assert_null(answer_to(f, write));
+    assert_int_equal(f->news, 0);
+    net_crash(f->servers[1]);
+    change_view(f, f->servers[0], NULL, NULL);
+    assert_content(f, f->servers[0], 1);
+    end_journal(f, storage);
+}
+
+/* Half of an assign: 7 to the first two elements, or 8 to the others. Returns the token.
+ */
+static uint64_t assign_half(struct fixture *f, uint64_t transfer, bool second)
+{
+    static const int64_t halves[2][ELEMENTS / 2] = {{7, 7}, {8, 8}};
+    const struct mu__var_write write = {.token = ++f->token,
+                                        .variable = f->variable,
+                                        .operation = MU__WRITE_ASSIGN,
+                                        .transfer = transfer,
+                                        .offset = second ? sizeof halves[0] : 0,
+                                        .data = {halves[second], sizeof halves[0]},
+                                        .partition = PARTITION,
+                                        .generation = f->generation};
+
+    say(f->client, MU__VARIABLES, f->servers[0], MU__VAR_WRITE, &write);
+    net_settle(&f->net);
+    return write.token;
+}
+
+/* With a named backup that is dead no record is written: what clients have begun is
+ * forgotten, and the file has the partition soon. Each chief hears of that. */
+TEST_ON(test_a_primary_that_is_alone_writes_its_journal, struct fixture *f, set_up,
+        tear_down)
+{
+    struct sim_storage *storage = begin_journal(f);
+
+    change_view(f, f->servers[1], f->servers[0], NULL);
+    open_variable(f, f->servers[1]);
+    (void)add_once(f, f->servers[1]);
+    change_view(f, f->servers[0], f->servers[1], NULL);
+    (void)assign_half(f, 50, false);
+    assert_int_equal(f->spare_number, 0);
+    net_crash(f->servers[1]);
+    net_run_for(&f->net, 100);
+    assert_int_equal(f->spare_number, f->number);
+    f->spare_number = 0;
+    net_crash(f->chief);
+    net_start(f->chief);
+    net_settle(&f->net);
+    assert_int_equal(f->spare_number, f->number);
+    restart(f, f->servers[0]);
+    assert_content(f, f->servers[0], 1);
+    end_journal(f, storage);
+}
+
 /* ---- Written anew ---- */
 
 static void add_many(struct fixture *f, int count)
@@ -270,25 +411,6 @@ TEST_ON(test_a_snapshot_waits_for_no_client, struct fixture *f, set_up, tear_dow
     restart(f, f->servers[0]);
     assert_content(f, f->servers[0], (int64_t)f->effect);
     end_journal(f, storage);
-}
-
-/* Half of an assign: 7 to the first two elements, or 8 to the others. Returns the token.
- */
-static uint64_t assign_half(struct fixture *f, uint64_t transfer, bool second)
-{
-    static const int64_t halves[2][ELEMENTS / 2] = {{7, 7}, {8, 8}};
-    const struct mu__var_write write = {.token = ++f->token,
-                                        .variable = f->variable,
-                                        .operation = MU__WRITE_ASSIGN,
-                                        .transfer = transfer,
-                                        .offset = second ? sizeof halves[0] : 0,
-                                        .data = {halves[second], sizeof halves[0]},
-                                        .partition = PARTITION,
-                                        .generation = f->generation};
-
-    say(f->client, MU__VARIABLES, f->servers[0], MU__VAR_WRITE, &write);
-    net_settle(&f->net);
-    return write.token;
 }
 
 /* What was begun before a snapshot ends in the same generation, or is begun anew. */

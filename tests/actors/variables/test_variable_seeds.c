@@ -251,19 +251,11 @@ static void begin_copies(struct run *run, uint64_t seed)
     cluster_copies_begin(&run->copies);
 }
 
-/* A partition that moves without backups is in no journal for a while: who crashes then
- * may lose one, and tables have rows in all of them. */
-static bool may_lose_partitions(const struct run *run)
-{
-    return run->resizing.servers > 0 && run->cluster->options.node.backups == 0 &&
-           run->journals[0] != NULL;
-}
-
 static void draw_tables(struct run *run, uint64_t seed)
 {
     struct sim_random random = sim_stream(seed, 208);
 
-    if (may_lose_partitions(run) || !sim_chance(&random, 50))
+    if (!sim_chance(&random, 50))
         return;
     run->tables = calloc(1, sizeof *run->tables);
     assert_non_null(run->tables);

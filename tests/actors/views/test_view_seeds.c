@@ -10,7 +10,7 @@
  * an end then, load is spread, and drained servers have nothing.
  *
  * In a third of the runs servers have journals: a new process has what the former one was
- * the primary of.
+ * the primary of, unless it had just got that. Without backups nothing is lost then.
  *
  * Half of the runs have a store, which keeps what was decided. In the others a restarted
  * chief cannot know (view_table.h) that the primary of the newest view, or a backup that
@@ -135,15 +135,15 @@ static bool holds_newest(const struct run *run, const struct partition *partitio
            server->views[partition->newest.partition].number == partition->newest.number;
 }
 
-/* The server's process has what that one of its task had, from their journal. */
-static bool has_restored(const struct run *run, const struct mu__replica *replica,
-                         uint32_t task)
+/* The server's process speaks for that one of its task, and has from their journal what
+ * that had. */
+static bool has_restored(const struct run *run, const struct mu__partition_view *view,
+                         const struct mu__replica *replica, uint32_t task)
 {
     const struct model_server *server = &run->model.servers[task];
 
-    return replica->task == task && server->runs && server->journal != 0 &&
-           replica->incarnation >= server->journal &&
-           replica->incarnation < server->incarnation;
+    return server->runs && model_is_former(&run->model, replica, task) &&
+           server->journaled[view->partition] == view->store_id;
 }
 
 static bool holds_restored(const struct run *run, const struct partition *partition)
@@ -151,8 +151,15 @@ static bool holds_restored(const struct run *run, const struct partition *partit
     const struct mu__replica *primary = &partition->newest.primary;
     const struct model_server *server = &run->model.servers[primary->task];
 
-    return has_restored(run, primary, primary->task) && server->has_reported &&
+    return has_restored(run, &partition->newest, primary, primary->task) &&
+           server->has_reported &&
            server->views[partition->newest.partition].number == partition->newest.number;
+}
+
+/* Each partition is in some journal all the time. */
+static bool loses_nothing(const struct run *run)
+{
+    return run->journals && run->model.config.backups == 0;
 }
 
 /* A store begins empty in place of another one. */
@@ -169,7 +176,7 @@ static void check_beginning(struct run *run, struct partition *partition,
         epoch_of(partition, newest->store_id)->is_given_up = true;
     } else if (holds_newest(run, partition, &newest->primary) ||
                holds_newest(run, partition, &newest->backup) ||
-               holds_restored(run, partition))
+               holds_restored(run, partition) || loses_nothing(run))
         BREAK(run, "partition %" PRIu32 ": it begins empty, and its data is there",
               view->partition);
 }
@@ -198,8 +205,12 @@ static void check_primary(struct run *run, struct partition *partition,
         return;
     run->reached[PROMOTED] +=
         view->store_id == newest->store_id && view->primary.task != newest->primary.task;
-    run->reached[RESTORED] += view->store_id == newest->store_id &&
-                              has_restored(run, &newest->primary, view->primary.task);
+    run->reached[RESTORED] +=
+        view->store_id == newest->store_id &&
+        has_restored(run, view, &newest->primary, view->primary.task);
+    run->reached[RESTORED_FORMER] +=
+        view->store_id == newest->store_id &&
+        has_restored(run, view, &newest->backup, view->primary.task);
     partition->newest = *view;
     partition->reported_to = run->chiefs;
 }
@@ -212,7 +223,8 @@ static void take_view(const struct run *run, struct store *store,
     bool is_empty = store->store_id != view->store_id ||
                     mu__replica_is(&view->learner, task, incarnation);
 
-    if (!is_empty && has_restored(run, &view->primary, task))
+    if (!is_empty && (has_restored(run, view, &view->primary, task) ||
+                      has_restored(run, view, &view->backup, task)))
         return; /* it may be given back */
     if (!model_is_member(view, task, incarnation))
         *store = (struct store){0};
@@ -330,11 +342,12 @@ static void say_ready(struct run *run, uint32_t task, uint32_t partition)
     assert_int_equal(model_news(&run->model, task, partition, MU__REPLICA_READY), 0);
 }
 
-static void say_done(struct run *run, uint32_t task, uint32_t partition)
+/* `journaled`: it may have all in its journal. */
+static void say_done(struct run *run, uint32_t task, uint32_t partition, bool journaled)
 {
     const struct mu__partition_view *view = view_as_primary(run, task, partition);
 
-    if (view != NULL && !view->handover && view->backup.incarnation != 0)
+    if (journaled && view != NULL && !view->handover && view->backup.incarnation != 0)
         (void)model_news_of(&run->model, task, partition, MU__REPLICA_SPARE, false);
     say_level(run, task, partition);
     say_ready(run, task, partition);
@@ -350,8 +363,9 @@ static void say_lost(struct run *run, uint32_t task, uint32_t partition)
     run->partitions[partition].stores[task].stopped = true;
     run->reached[DROPPED]++;
     assert_int_equal(model_news(&run->model, task, partition,
-                                chance(run, 50) ? MU__REPLICA_LOST
-                                                : MU__REPLICA_DIVERGED),
+                                loses_nothing(run) || chance(run, 50)
+                                    ? MU__REPLICA_LOST
+                                    : MU__REPLICA_DIVERGED),
                      0);
 }
 
@@ -363,7 +377,7 @@ static void report(struct run *run, uint32_t task)
         struct partition *partition = &run->partitions[i];
 
         if (!mu__replica_is(&partition->newest.primary, task, server->incarnation) &&
-            !has_restored(run, &partition->newest.primary, task))
+            !has_restored(run, &partition->newest, &partition->newest.primary, task))
             continue;
         run->reached[ADOPTED] += partition->reported_to != run->chiefs;
         partition->reported_to = run->chiefs;
@@ -373,14 +387,14 @@ static void report(struct run *run, uint32_t task)
 
 /* ---- Faults ---- */
 
-/* It has what it was the primary of. */
+/* It has what is in its journal. */
 static void restore_server(struct run *run, uint32_t task)
 {
     const struct model_server *server = &run->model.servers[task];
 
     model_restore(&run->model, task);
     for (uint32_t i = 0; i < WATCHED; i++)
-        if (!has_restored(run, &server->views[i].primary, task))
+        if (server->journaled[i] != run->partitions[i].stores[task].store_id)
             run->partitions[i].stores[task] = (struct store){0};
 }
 
@@ -474,7 +488,7 @@ static void act(struct run *run)
             say_lost(run, i, partition);
     else if (what >= 65 && run->model.table != NULL)
         for (uint32_t i = 0; i < run->servers; i++)
-            say_done(run, i, partition);
+            say_done(run, i, partition, what >= 85 || !loses_nothing(run));
 }
 
 static void step(struct run *run)
@@ -497,7 +511,7 @@ static void step_moves(struct run *run)
 {
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         for (uint32_t task = 0; task < run->servers; task++)
-            say_done(run, task, i);
+            say_done(run, task, i, true);
     model_settle(&run->model);
 }
 
@@ -628,8 +642,10 @@ static void begin(struct run *run, uint64_t seed)
     run->has_store = chance(run, 50);
     run->drains = chance(run, 30);
     run->journals = chance(run, 33);
+    config.backups &= !run->journals || chance(run, 50);
     run->chiefs = 1;
     model_init(&run->model, &config, sim_draw(&run->random));
+    run->model.journals = run->journals;
     run->model.owner = run;
     run->model.heard = heard;
 }

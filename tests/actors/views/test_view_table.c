@@ -19,6 +19,8 @@ static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS, NULL};
  *     v0  it says that the learner is level           a0  its task is added
  *     l0  that the other replica is lost              d0  that it has diverged
  *     j0  as +0, with its journal                     k0  the same without a report
+ *     w0  it is drained                               r0  it is ready to hand over
+ *     s0  it has all in its journal
  *
  * or of the chief:
  *
@@ -26,6 +28,7 @@ static const struct mu__view_config three = {3, 1, GRACE_MS, RECOVERY_MS, NULL};
  *     R   the same, and it reads what is recorded
  *     S   it goes on without its store
  *     m5  only the servers of these bits hear it from here on
+ *     J   all processes from here on have journals
  */
 struct story {
     const char *name;
@@ -162,6 +165,36 @@ static const struct story stories[] = {
      "+: 0.2 - -"},
     {"a view that the primary had not heard of is its own", 1, 1,
      "+0 +1 m0 l1 m255 x0 x1 j1", "4: 1.2 - -"},
+
+    {"who handed over stays", 0, 0, "J +0 +1 w0 v0 r0", "5: 1.1 0.1 -"},
+    {"until the next one has it in its journal", 0, 0, "J +0 +1 w0 v0 r0 s1",
+     "6: 1.1 - -"},
+    {"also when it is lost", 0, 0, "J +0 +1 w0 v0 r0 x0 t9999 l1", "5: 1.1 0.1 -"},
+    {"and comes back with its journal", 0, 0, "J +0 +1 w0 v0 r0 x0 l1 j0",
+     "5: 1.1 0.1 -"},
+    {"until then", 0, 0, "J +0 +1 w0 v0 r0 x0 l1 s1", "6: 1.1 - -"},
+    {"not if it comes without", 0, 0, "J +0 +1 w0 v0 r0 x0 l1 +0", "7: 1.1 - 0.2"},
+    {"nor if it never had one", 0, 0, "+0 +1 w0 v0 r0 l1", "6: 1.1 - -"},
+    {"nor if it has something else", 0, 0, "J +0 +1 w0 v0 r0 d1", "6: 1.1 - -"},
+    {"of two that die it goes on", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 t20 j0", "6: 0.2 - -"},
+    {"also if the other one is back before", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 j1 t9999 j0",
+     "6: 0.2 - -"},
+    {"it is waited for", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 j1 t9999", "5: 1.1 0.1 -"},
+    {"with its report", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 j1 k0 w0 t9999", "5: 1.1 0.1 -"},
+    {"lost is what none of them has", 0, 0, "J +0 +1 w0 v0 r0 x0 x1 j1 +0",
+     "6: 0.2 - - lost"},
+    {"who dies before it hands over stays, too", 0, 0, "J +0 +1 w0 v0 x0 t20",
+     "5: 1.1 0.1 -"},
+    {"and goes on if the next one dies", 0, 0, "J +0 +1 w0 v0 x0 t20 x1 j1 j0",
+     "6: 0.2 - -"},
+    {"not without a journal", 0, 0, "+0 +1 w0 v0 x0 t20", "5: 1.1 - -"},
+    {"a restarted chief keeps it", 0, 0, "J +0 +1 w0 v0 r0 R ~0 ~1 l1", "5: 1.1 0.1 -"},
+    {"until it hears more", 0, 0, "J +0 +1 w0 v0 r0 R ~0 ~1 l1 s1", "+: 1.1 - -"},
+    {"so that it can go on", 0, 0, "J +0 +1 w0 v0 r0 R x0 x1 j1 j0", "+: 0.2 - -"},
+    {"whoever of two has the journal", 0, 0, "J +0 +1 w0 v0 R ~0 ~1 x0 t20",
+     "+: 1.1 0.1 -"},
+    {"with backups it makes room for another one", 1, 0, "J +0 +1 +2 w0 v0 r0 l1",
+     "5: 1.1 - 2.1"},
 };
 
 static void view_text(const struct view_model *model, uint32_t partition, char *text,
@@ -230,6 +263,12 @@ static int happen_to(struct view_model *model, char event, uint32_t task,
         return model_news(model, task, partition, MU__REPLICA_DIVERGED);
     case 'v':
         return model_news(model, task, partition, MU__REPLICA_LEVEL);
+    case 'r':
+        return model_news(model, task, partition, MU__REPLICA_READY);
+    case 's':
+        return model_news(model, task, partition, MU__REPLICA_SPARE);
+    case 'w':
+        return mu__view_table_drain(model->table, task) ? 0 : -MU_ENOTFOUND;
     default:
         fail_msg("%c is no event", event);
         return 0;
@@ -255,6 +294,8 @@ static int happen(struct view_model *model, const char *word, uint32_t partition
         model->told = (unsigned)value;
     else if (word[0] == 'S')
         model->goes_without = true;
+    else if (word[0] == 'J')
+        model->journals = true;
     else if (word[0] != 'C' && word[0] != 'R')
         rv = happen_to(model, word[0], (uint32_t)value, partition);
     else
@@ -281,7 +322,7 @@ static uint32_t servers_of(const char *events)
 
         if (word[0] == 'a')
             return count;
-        if (strchr("tmCRS", word[0]) == NULL && (uint32_t)(word[1] - '0') >= count)
+        if (strchr("tmCRSJ", word[0]) == NULL && (uint32_t)(word[1] - '0') >= count)
             count = (uint32_t)(word[1] - '0') + 1;
     }
     return count;

@@ -51,6 +51,7 @@ void model_start(struct view_model *model, uint32_t task)
     struct model_server *server = &model->servers[task];
 
     *server = (struct model_server){.incarnation = server->incarnation + 1, .runs = true};
+    server->journal = model->journals ? server->incarnation : 0;
 }
 
 void model_restore(struct view_model *model, uint32_t task)
@@ -114,6 +115,16 @@ bool model_is_member(const struct mu__partition_view *view, uint32_t task,
            mu__replica_is(&view->learner, task, incarnation);
 }
 
+bool model_is_former(const struct view_model *model, const struct mu__replica *replica,
+                     uint32_t task)
+{
+    const struct model_server *server = &model->servers[task];
+
+    return replica->task == task && server->journal != 0 &&
+           replica->incarnation >= server->journal &&
+           replica->incarnation < server->incarnation;
+}
+
 /* What it has of former processes, and was not told to serve. */
 static void report_restored(struct view_model *model, uint32_t task)
 {
@@ -126,12 +137,11 @@ static void report_restored(struct view_model *model, uint32_t task)
     for (uint64_t i = server->journal; i > 0 && i <= server->incarnation; i++)
         mu__store_little(former + 8 * (count++ % MU__FORMER_MAX), i, 8);
     for (uint32_t i = 0; count > 0 && i < MU__PARTITIONS; i++) {
-        const struct mu__replica *primary = &server->views[i].primary;
+        const struct mu__partition_view *view = &server->views[i];
 
-        if (primary->task == task && primary->incarnation >= server->journal &&
-            primary->incarnation < server->incarnation)
-            end = mu__numbered_put(end,
-                                   &(struct mu__numbered){i, server->views[i].store_id});
+        if (server->journaled[i] == view->store_id && server->journaled[i] != 0 &&
+            !model_is_member(view, task, server->incarnation))
+            end = mu__numbered_put(end, &(struct mu__numbered){i, view->store_id});
     }
     if (count > MU__FORMER_MAX)
         count = MU__FORMER_MAX;
@@ -175,6 +185,8 @@ int model_news_of(struct view_model *model, uint32_t task, uint32_t partition,
     const struct mu__numbered entry = {partition, server->views[partition].number};
     uint8_t bytes[MU__NUMBERED_BYTES];
 
+    if (fate == MU__REPLICA_SPARE)
+        model->servers[task].journaled[partition] = server->views[partition].store_id;
     (void)mu__numbered_put(bytes, &entry);
     return mu__view_table_news(model->table, server->node, fate, learner,
                                (struct mu__view){bytes, sizeof bytes});
@@ -191,6 +203,24 @@ bool model_is_same(const struct mu__partition_view *a, const struct mu__partitio
     return memcmp(bytes[0], bytes[1], MU__VIEW_BYTES) == 0;
 }
 
+/* What becomes of it in the server's journal: a primary that begins empty has all of it
+ * there, and who gets it says so later (MU__REPLICA_SPARE). */
+static void keep_journaled(struct view_model *model, uint32_t task,
+                           const struct mu__partition_view *view)
+{
+    struct model_server *server = &model->servers[task];
+    uint64_t *journaled = &server->journaled[view->partition];
+    bool is_primary = mu__replica_is(&view->primary, task, server->incarnation);
+
+    if (is_primary && server->views[view->partition].store_id != view->store_id)
+        *journaled = view->store_id;
+    else if (*journaled != view->store_id ||
+             !(is_primary || mu__replica_is(&view->backup, task, server->incarnation) ||
+               model_is_former(model, &view->primary, task) ||
+               model_is_former(model, &view->backup, task)))
+        *journaled = 0;
+}
+
 static void hear(struct view_model *model, uint32_t task,
                  const struct mu__partition_view *view)
 {
@@ -202,6 +232,7 @@ static void hear(struct view_model *model, uint32_t task,
         model->refused += !model_is_same(view, held);
         return;
     }
+    keep_journaled(model, task, view);
     *held = *view;
     if (model->heard != NULL)
         model->heard(model, task, view);

@@ -18,6 +18,7 @@ struct model_server {
     bool draining; /* a chief has said so */
     uint32_t node; /* what the chief calls it; 0: there is no link */
     struct mu__partition_view views[MU__PARTITIONS]; /* number 0: none was heard */
+    uint64_t journaled[MU__PARTITIONS]; /* the store that its journal has; 0: none */
 };
 
 struct view_model {
@@ -27,6 +28,7 @@ struct view_model {
     uint8_t recorded[MU__VIEW_TABLE_BYTES];
     uint32_t recorded_size;
     bool goes_without; /* nothing more is recorded */
+    bool journals;     /* servers have them from their first process on */
     uint64_t now_ms;
     uint64_t due_ms;
     uint32_t node_last;
@@ -61,6 +63,10 @@ void model_restore(struct view_model *model, uint32_t task);
 void model_link(struct view_model *model, uint32_t task);
 void model_unlink(struct view_model *model, uint32_t task);
 int model_report(struct view_model *model, uint32_t task);
+
+/* Whether this is a process before the server's, which has written its journal. */
+bool model_is_former(const struct view_model *model, const struct mu__replica *replica,
+                     uint32_t task);
 
 /* What a server says of a partition, of the view that it holds: of the learner, or of the
  * backup. Without that word: of the learner if it is alone, or level. */

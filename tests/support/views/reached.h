@@ -13,6 +13,7 @@ enum reached {
     UNKNOWN_PRIMARY,
     UNKNOWN_BACKUP,
     RESTORED,
+    RESTORED_FORMER,
     REACHED
 };
 
@@ -26,6 +27,7 @@ static const char *const reached_words[REACHED] = {
     [ADOPTED] = "partitions that went on under another chief",
     [UNKNOWN_PRIMARY] = "partitions lost as the primary died without a report",
     [RESTORED] = "primaries that went on with their journal",
+    [RESTORED_FORMER] = "former primaries that went on with their journal",
     [UNKNOWN_BACKUP] = "primaries that went on as a later one died without a report",
 };
 
