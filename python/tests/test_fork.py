@@ -88,8 +88,9 @@ TABLE = {
         "report_error": ("/job:worker/task:0", "a"), "reset": ("/job:worker/task:0",),
     },
     "preemption": {"notice": ("a",), "reached": (1,), "wait": (0, False, 5.0)},
-    "checkpoint": {"variables": OWN, "save_counter": OWN, "save": ("/tmp/forked",),
-                   "restore": OWN, "write": ("/tmp/forked",), "read": OWN},
+    "checkpoint": {"variables": OWN, "tables": OWN, "save_counter": OWN,
+                   "save": ("/tmp/forked",), "restore": OWN, "write": ("/tmp/forked",),
+                   "read": OWN},
     "cluster": {
         "node": OWN, "cluster_spec": OWN, "tasks": OWN, "pid": OWN,
         "kill": ("worker", 0), "wait": (5.0,), "close": OWN,
