@@ -32,7 +32,7 @@
 #include <inttypes.h>
 
 enum {
-    SEEDS = 300,
+    SEEDS = 200,
     ITEMS = 6,
     ITEMS_SLOW_MAX = 40000, /* more on a slow line would be late heartbeats */
     ITEMS_MAX = 200000,     /* a few: for content that is filled in pieces */
