@@ -3,7 +3,6 @@
 
 #include "actors/variables/variables.h"
 #include "api/tables/opened_table.h"
-#include "api/tables/table_lookups.h"
 #include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
@@ -48,8 +47,8 @@ struct mu__table_call mu__table_make_call(const mu_table *table, int operation,
     };
 }
 
-static int run_table_call(const mu_table *table, struct mu__table_call *call,
-                          mu_error *ret_error)
+int mu__table_run_call(const mu_table *table, struct mu__table_call *call,
+                       mu_error *ret_error)
 {
     int rv = mu__node_call(table->node, MU__VARIABLES, &call->call, NULL);
 
@@ -71,7 +70,7 @@ int mu__table_send(const mu_table *table, struct mu__table_call *call, int rv,
     else if (rv != 0)
         (void)mu_error_set(ret_error, rv, "table %s: %s", table->name, mu_strerror(rv));
     else
-        rv = run_table_call(table, call, ret_error);
+        rv = mu__table_run_call(table, call, ret_error);
     mu__effects_clear(&call->run.effects);
     return rv;
 }
@@ -320,22 +319,6 @@ unsigned mu_table_dim(const mu_table *table)
 
 /* ---- Look-ups ---- */
 
-struct mu__table_call mu__table_lookup_call(const mu_table *table, int64_t timeout_ms)
-{
-    return mu__table_make_call(table, MU__TABLE_LOOKUP_CALL, mu__deadline_in(timeout_ms));
-}
-
-int mu__table_look_up(const mu_table *table, struct mu__table_call *call,
-                      mu_error *ret_error)
-{
-    return run_table_call(table, call, ret_error);
-}
-
-const mu_node *mu__table_node(const mu_table *table)
-{
-    return table->node;
-}
-
 int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count, float *rows,
                     int64_t timeout_ms, mu_error *ret_error)
 {
@@ -356,7 +339,7 @@ int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count, float *r
         return mu_error_set(ret_error, rv, "table %s: out of memory", table->name);
     call.ids = &sorted;
     call.rows = rows;
-    rv = run_table_call(table, &call, ret_error);
+    rv = mu__table_run_call(table, &call, ret_error);
     mu__sorted_ids_done(&sorted);
     return rv;
 }

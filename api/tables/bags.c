@@ -1,7 +1,7 @@
 /* Rows of bags of ids: the servers add rows, and what the sums are divided by is computed
  * here; gradients of bags become those of their ids here. */
 #include "api/internal.h"
-#include "api/tables/table_lookups.h"
+#include "api/tables/opened_table.h"
 
 #include "node/deadline.h"
 #include "runtime/message/arguments.h"
@@ -102,7 +102,8 @@ static uint32_t *list_bags(const mu_table_bags *bags, size_t first, size_t end)
 static int look_up_sums(mu_table *table, const mu_table_bags *bags, size_t first,
                         size_t end, float *rows, int64_t timeout_ms, mu_error *ret_error)
 {
-    struct mu__table_call call = mu__table_lookup_call(table, timeout_ms);
+    struct mu__table_call call =
+        mu__table_make_call(table, MU__TABLE_LOOKUP_CALL, mu__deadline_in(timeout_ms));
     size_t from = (size_t)bags->offsets[first];
     uint32_t *bag_of = list_bags(bags, first, end);
     struct mu__sorted_ids sorted;
@@ -119,7 +120,7 @@ static int look_up_sums(mu_table *table, const mu_table_bags *bags, size_t first
     call.bags.count = (uint32_t)(end - first);
     call.bags.bag_of = bag_of;
     call.bags.weights = bags->weights == NULL ? NULL : bags->weights + from;
-    rv = mu__table_look_up(table, &call, ret_error);
+    rv = mu__table_run_call(table, &call, ret_error);
     if (rv == 0)
         mu__bag_sums_take(&call.bags, call.dim, rows);
     mu__bag_sums_drop(&call.bags);

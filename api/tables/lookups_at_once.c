@@ -1,7 +1,8 @@
 /* Look-ups of several tables at once. */
 #include "api/internal.h"
-#include "api/tables/table_lookups.h"
+#include "api/tables/opened_table.h"
 
+#include "node/deadline.h"
 #include "runtime/message/arguments.h"
 
 #include <inttypes.h>
@@ -19,7 +20,7 @@ static int check_lookups(const mu_table_ids *lookups, size_t count, mu_error *re
         if (lookups[i].table == NULL || lookups[i].ids == NULL || lookups[i].rows == NULL)
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "look-up %zu has no table, ids or rows", i);
-        if (mu__table_node(lookups[i].table) != mu__table_node(lookups[0].table))
+        if (lookups[i].table->node != lookups[0].table->node)
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "look-up %zu is of a table of another node", i);
         if (lookups[i].count > INT32_MAX)
@@ -41,7 +42,8 @@ static int sort_all(const mu_table_ids *lookups, size_t count, int64_t timeout_m
             ones[i].sorted = (struct mu__sorted_ids){.count = 0};
             return rv;
         }
-        ones[i].call = mu__table_lookup_call(lookups[i].table, timeout_ms);
+        ones[i].call = mu__table_make_call(lookups[i].table, MU__TABLE_LOOKUP_CALL,
+                                           mu__deadline_in(timeout_ms));
         ones[i].call.ids = &ones[i].sorted;
         ones[i].call.rows = lookups[i].rows;
         if (i > 0)
@@ -69,7 +71,7 @@ static int look_up_all(const mu_table_ids *lookups, size_t count, int64_t timeou
     int rv = ones == NULL ? -MU_ENOMEM : sort_all(lookups, count, timeout_ms, ones);
 
     if (rv == 0)
-        rv = mu__table_look_up(lookups[0].table, &ones[0].call, ret_error);
+        rv = mu__table_run_call(lookups[0].table, &ones[0].call, ret_error);
     else
         (void)mu_error_set(ret_error, rv, "look-ups of %zu tables: %s", count,
                            mu_strerror(rv));

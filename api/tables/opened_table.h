@@ -23,10 +23,13 @@ int mu__table_open_form(mu_node *node, const char *name,
                         const struct mu__table_form *form, uint64_t deadline_ns,
                         mu_error *ret_error, mu_table **ret_table);
 
-/* A call without writes; what is appended to call->run.effects is applied by
- * mu__table_send, which takes it, unless `rv` says why it could not be appended. */
+/* A call without writes: a look-up, whose ids and rows are to be set, is run. What is
+ * appended to call->run.effects is applied by mu__table_send, which takes it, unless `rv`
+ * says why it could not be appended. */
 struct mu__table_call mu__table_make_call(const mu_table *table, int operation,
                                           uint64_t deadline_ns);
+int mu__table_run_call(const mu_table *table, struct mu__table_call *call,
+                       mu_error *ret_error);
 int mu__table_send(const mu_table *table, struct mu__table_call *call, int rv,
                    mu_error *ret_error);
 

@@ -4,6 +4,7 @@
 #define MU_TESTS_REPLICAS_H
 
 #include "actors/ps/ps.h"
+#include "actors/ps/tables/table_writes.h"
 #include "actors/ps/variable_store.h"
 #include "runtime/base/byte_order.h"
 #include "tests/support/net.h"
@@ -273,6 +274,27 @@ static inline void say(struct net_process *from, uint32_t actor, struct net_proc
     msg->from = (mu__pid){to->numbers[from - from->net->processes], actor};
     msg->to.actor = MU__PS;
     net_deliver(to, msg);
+}
+
+/* A write to a table, of the run with that effect, to be settled. Returns its token. */
+static inline uint64_t say_table_write(struct fixture *f, struct net_process *server,
+                                       uint32_t operation, struct mu__view data,
+                                       uint64_t effect)
+{
+    const struct mu__effect_write write = {.token = ++f->token,
+                                           .batch = f->token,
+                                           .variable = mu__table_id(mu__view_str("emb")),
+                                           .operation = operation,
+                                           .data = data,
+                                           .last = true,
+                                           .own = true,
+                                           .origin = 5,
+                                           .effect = effect,
+                                           .partition = PARTITION,
+                                           .generation = f->generation};
+
+    say(f->client, MU__VARIABLES, server, MU__EFFECT_WRITE, &write);
+    return write.token;
 }
 
 static inline struct mu__replica replica_of(const struct net_process *p)

@@ -19,21 +19,9 @@ static const struct mu__table_form plain = {
 static uint64_t post_to_table(struct fixture *f, uint32_t operation, const uint8_t *bytes,
                               uint32_t size)
 {
-    const struct mu__effect_write write = {.token = ++f->token,
-                                           .batch = f->token,
-                                           .variable = mu__table_id(mu__view_str("emb")),
-                                           .operation = operation,
-                                           .data = {bytes, size},
-                                           .last = true,
-                                           .own = true,
-                                           .origin = 5,
-                                           .effect = ++f->effect,
-                                           .partition = PARTITION,
-                                           .generation = f->generation};
-
     f->answers_count = 0;
-    say(f->client, MU__VARIABLES, f->servers[0], MU__EFFECT_WRITE, &write);
-    return write.token;
+    return say_table_write(f, f->servers[0], operation, (struct mu__view){bytes, size},
+                           ++f->effect);
 }
 
 static void open_with(struct fixture *f, const struct mu__table_policy *policy,

@@ -37,22 +37,13 @@ static void restart(struct fixture *f, struct sim_storage *storage)
 static void write_table(struct fixture *f, uint32_t operation, const uint8_t *bytes,
                         uint32_t size, uint64_t effect)
 {
-    const struct mu__effect_write write = {.token = ++f->token,
-                                           .batch = f->token,
-                                           .variable = mu__table_id(mu__view_str("emb")),
-                                           .operation = operation,
-                                           .data = {bytes, size},
-                                           .last = true,
-                                           .own = true,
-                                           .origin = 5,
-                                           .effect = effect,
-                                           .partition = PARTITION,
-                                           .generation = f->generation};
+    uint64_t token;
 
     f->answers_count = 0;
-    say(f->client, MU__VARIABLES, f->servers[0], MU__EFFECT_WRITE, &write);
+    token = say_table_write(f, f->servers[0], operation, (struct mu__view){bytes, size},
+                            effect);
     net_run_for(&f->net, 10);
-    assert_int_equal(need_answer(f, write.token)->code, 0);
+    assert_int_equal(need_answer(f, token)->code, 0);
 }
 
 static void open_emb(struct fixture *f)

@@ -24,22 +24,11 @@ static uint64_t post_table_write(struct fixture *f, struct net_process *server,
                                  uint32_t operation, struct mu__view data,
                                  uint64_t effect)
 {
-    const struct mu__effect_write write = {.token = ++f->token,
-                                           .batch = f->token,
-                                           .variable = emb_id(),
-                                           .operation = operation,
-                                           .data = data,
-                                           .last = true,
-                                           .own = true,
-                                           .origin = 5,
-                                           .effect = effect,
-                                           .partition = PARTITION,
-                                           .generation = f->generation};
+    uint64_t token = say_table_write(f, server, operation, data, effect);
 
-    say(f->client, MU__VARIABLES, server, MU__EFFECT_WRITE, &write);
     if (!is_hasty)
         net_settle(&f->net);
-    return write.token;
+    return token;
 }
 
 static uint32_t open_table(struct fixture *f, struct net_process *server,
