@@ -18,8 +18,15 @@ int mu_table_get_stats(mu_table *table, int64_t timeout_ms, mu_error *ret_error,
 
     if (rv != 0)
         return rv;
-    for (uint32_t p = 0; p < MU__PARTITIONS; p++)
-        stats.rows += mu__snapshot_size(reader, 0, p).rows;
+    for (uint32_t p = 0; p < MU__PARTITIONS; p++) {
+        struct mu__set_copies_size size = mu__snapshot_size(reader, 0, p);
+
+        stats.rows += size.rows;
+        stats.dropped += size.dropped;
+        stats.refused += size.refused;
+        stats.expired += size.expired;
+        stats.evicted += size.evicted;
+    }
     stats.bytes = mu__snapshot_table_bytes(reader, 0);
     mu__snapshot_reader_free(reader);
     *ret_stats = stats;

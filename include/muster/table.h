@@ -182,10 +182,15 @@ MU_EXPORT int mu_table_insert(mu_table *table, const uint64_t *ids, const float 
 
 typedef struct mu_table_stats {
     uint64_t rows;
-    uint64_t bytes; /* of the servers' memory, without backups */
+    uint64_t bytes;   /* of the servers' memory, without backups */
+    uint64_t dropped; /* gradients of ids that were not admitted */
+    uint64_t refused; /* parts of pushes in one partition, for a NaN or infinity */
+    uint64_t expired; /* rows that were removed for their age, or by mu_table_expire(), */
+    uint64_t evicted; /* and beyond the capacity */
 } mu_table_stats;
 
-/* How large a table is. Each partition is as it was at a moment of its own. */
+/* How large a table is, and what was counted since it was made or restored. Each
+ * partition is as it was at a moment of its own. */
 MU_EXPORT int mu_table_get_stats(mu_table *table, int64_t timeout_ms, mu_error *ret_error,
                                  mu_table_stats *ret_stats);
 

@@ -386,10 +386,12 @@ class Table(_BaseTable):
         written: Any = _muster.current_run()
         written.has_written = True
 
-    def get_stats(self, timeout: Optional[float] = None) -> Tuple[int, int]:
-        """Rows, and bytes of memory."""
-        rows, size = ask("member", "get_stats", self, timeout)
-        return rows, size
+    def get_stats(self, timeout: Optional[float] = None
+                  ) -> Tuple[int, int, int, int, int, int]:
+        """Rows, bytes of memory, and counts."""
+        found: Tuple[int, int, int, int, int, int] = ask("member", "get_stats", self,
+                                                         timeout)
+        return found
 
     def close(self) -> None:
         """Does nothing: the worker keeps it open for all functions."""

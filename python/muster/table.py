@@ -35,10 +35,17 @@ def _current_run() -> Any:
 
 
 class TableStats(NamedTuple):
-    """rows: that were made. bytes: of the servers' memory, without backups."""
+    """rows: that there are. bytes: of the servers' memory, without backups. Since the
+    table was made or restored: dropped: gradients of ids that were not admitted; refused:
+    parts of pushes in one partition, for a NaN or infinity; expired: rows that were
+    removed for their age or by expire(); evicted: rows beyond the capacity."""
 
     rows: int
     bytes: int
+    dropped: int
+    refused: int
+    expired: int
+    evicted: int
 
 
 class Table(_muster.BaseTable):
@@ -186,7 +193,7 @@ class Table(_muster.BaseTable):
             self.set_rows(numbers, rows, _current_run(), timeout)
 
     def stats(self, timeout: Optional[float] = None) -> TableStats:
-        """How many rows there are, and bytes of the servers' memory, without backups."""
+        """How many rows there are, their memory, and what became of others."""
         return TableStats(*self.get_stats(timeout))
 
     def __len__(self) -> int:

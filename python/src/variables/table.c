@@ -409,11 +409,11 @@ static void run_stats(struct mupy_call *call)
     memcpy(call->text, &stats, sizeof stats);
 }
 
-/* get_stats(timeout) -> (rows, bytes) */
+/* get_stats(timeout) -> (rows, bytes, dropped, refused, expired, evicted) */
 static PyObject *table_get_stats(PyObject *object, PyObject *args)
 {
     PyObject *timeout = NULL;
-    PyObject *pair = NULL;
+    PyObject *found = NULL;
     mu_table_stats stats;
     struct mupy_call *call;
 
@@ -426,10 +426,12 @@ static PyObject *table_get_stats(PyObject *object, PyObject *args)
     if (call->rv != 0)
         (void)mupy_raise(&call->error, NULL);
     else
-        pair = Py_BuildValue("KK", (unsigned long long)stats.rows,
-                             (unsigned long long)stats.bytes);
+        found = Py_BuildValue(
+            "KKKKKK", (unsigned long long)stats.rows, (unsigned long long)stats.bytes,
+            (unsigned long long)stats.dropped, (unsigned long long)stats.refused,
+            (unsigned long long)stats.expired, (unsigned long long)stats.evicted);
     mupy_call_free(call);
-    return pair;
+    return found;
 }
 
 /* Give rows to `function`, as bytes; 1: it wants no more, or has failed. */
@@ -497,7 +499,7 @@ int mupy_table_init(PyObject *module)
         {"set_rows", table_set_rows, METH_VARARGS,
          "set_rows(ids, rows, run, timeout=None)\n--\n\nSet rows."},
         {"get_stats", table_get_stats, METH_VARARGS,
-         "get_stats(timeout=None)\n--\n\nRows, and bytes of memory."},
+         "get_stats(timeout=None)\n--\n\nRows, bytes of memory, and counts."},
         {"export_to", table_export_to, METH_VARARGS,
          "export_to(function, timeout=None)\n--\n\nGive all rows to a function."},
         {"close", table_close, METH_NOARGS,

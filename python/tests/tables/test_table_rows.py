@@ -16,6 +16,11 @@ def table(shared_cluster, request):
         yield made
 
 
+@pytest.fixture
+def name(request):
+    return request.node.name
+
+
 def fill(table, count):
     ids = np.arange(count, dtype=np.uint64) << 40
     rows = np.arange(count * 3, dtype=np.float32).reshape(count, 3)
@@ -31,6 +36,21 @@ def test_rows_are_counted_and_set(table):
     assert np.array_equal(table.lookup(ids), rows)
     table.insert([7, 7], [[1, 2, 3], [4, 5, 6]])
     assert table.lookup([7]).tolist() == [[4, 5, 6]]
+
+
+def test_what_became_of_others_is_counted(shared_cluster, name):
+    with muster.Table(name, dim=1, optimizer=1.0, admit_after=2, capacity=256,
+                      eviction="lru", node=shared_cluster) as table:
+        ids = np.arange(2000)
+        for time in (1, 2):
+            table.apply_gradients(ids, np.ones((2000, 1)), time=time)
+        with pytest.raises(errors.InvalidArgumentError):
+            table.apply_gradients([1], [[np.nan]])
+        found = table.stats()
+        assert (found.dropped, found.refused, found.expired) == (2000, 1, 0)
+        assert found.rows <= 256 and found.rows + found.evicted == 2000
+        table.expire(before=3)
+        assert table.stats().expired == found.rows and not len(table)
 
 
 def test_all_rows_are_read(table):

@@ -219,6 +219,7 @@ TEST_ON(test_policies_survive_servers, struct fixture *f, set_up, tear_down)
                                 .admit_after = 3,
                                 .eviction = MU_TABLE_EVICT_LRU,
                                 .dtype = MU_BF16};
+    mu_table_stats stats;
     mu_error error = {0};
     mu_table *table = NULL;
 
@@ -236,6 +237,11 @@ TEST_ON(test_policies_survive_servers, struct fixture *f, set_up, tear_down)
     tasks_kill(&f->servers[1]);
     check(mu_table_expire(table, 10, SOON_MS, &error), &error);
     assert_rows_of(f, table, IDS / 2, 2);
+    check(mu_table_get_stats(table, SOON_MS, &error, &stats), &error);
+    assert_int_equal(stats.rows, IDS / 2);
+    assert_int_equal(stats.dropped, 2 * IDS);
+    assert_int_equal(stats.expired, IDS - IDS / 2);
+    assert_int_equal(stats.evicted + stats.refused, 0);
     mu_table_close(table);
 }
 

@@ -167,10 +167,20 @@ static struct mu__set_copies_size size_since(const struct mu__named_table *table
         .rows = mark == NULL ? part->rows : mu__table_count_changed(part, mark),
         .deleted = mark == NULL ? 0 : mark->deleted_count,
         .is_whole = mark == NULL,
-        .bytes = part->bytes};
+        .bytes = part->bytes,
+        .dropped = part->state.dropped,
+        .refused = part->state.refused,
+        .expired = part->state.expired,
+        .evicted = part->state.evicted};
 }
 
 static uint8_t *put_size32(uint8_t *to, uint32_t size)
+{
+    memcpy(to, &size, sizeof size);
+    return to + sizeof size;
+}
+
+static uint8_t *put_size64(uint8_t *to, uint64_t size)
 {
     memcpy(to, &size, sizeof size);
     return to + sizeof size;
@@ -191,8 +201,9 @@ uint8_t *mu__set_copies_sizes(const struct mu__table_set *set, struct mu__view i
             size = size_since(table, since);
         at = put_size32(put_size32(put_size32(at, size.rows), size.deleted),
                         size.is_whole);
-        memcpy(at, &size.bytes, sizeof size.bytes);
-        at += sizeof size.bytes;
+        at = put_size64(put_size64(at, size.bytes), size.dropped);
+        at = put_size64(put_size64(at, size.refused), size.expired);
+        at = put_size64(at, size.evicted);
     }
     *ret_size = count * MU__SET_COPIES_SIZE_BYTES;
     return sizes;
@@ -207,5 +218,9 @@ struct mu__set_copies_size mu__set_copies_size_at(const uint8_t *sizes, size_t i
     memcpy(&size.deleted, at + 4, sizeof size.deleted);
     memcpy(&size.is_whole, at + 8, sizeof size.is_whole);
     memcpy(&size.bytes, at + 12, sizeof size.bytes);
+    memcpy(&size.dropped, at + 20, sizeof size.dropped);
+    memcpy(&size.refused, at + 28, sizeof size.refused);
+    memcpy(&size.expired, at + 36, sizeof size.expired);
+    memcpy(&size.evicted, at + 44, sizeof size.evicted);
     return size;
 }

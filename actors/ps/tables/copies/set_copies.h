@@ -18,7 +18,7 @@ struct mu__set_copies {
     uint32_t count;
 };
 
-enum { MU__SET_COPIES_ID_BYTES = 8, MU__SET_COPIES_SIZE_BYTES = 3 * 4 + 8 };
+enum { MU__SET_COPIES_ID_BYTES = 8, MU__SET_COPIES_SIZE_BYTES = 3 * 4 + 5 * 8 };
 
 /* Of one table in a partition. */
 struct mu__set_copies_size {
@@ -26,6 +26,10 @@ struct mu__set_copies_size {
     uint32_t deleted;  /* and ids that were deleted */
     uint32_t is_whole; /* all */
     uint64_t bytes;    /* of memory */
+    uint64_t dropped;  /* as struct mu__table_state has them, */
+    uint64_t refused;
+    uint64_t expired;
+    uint64_t evicted;
 };
 
 /* Since when rows have changed, and what is to be known from now on (table_marks.h). */
@@ -57,8 +61,8 @@ int mu__set_copy_read(const struct mu__set_copy *copy, uint64_t offset, uint32_t
 /* That piece is not needed any more; whether it was the last one. */
 bool mu__set_copy_take(struct mu__set_copy *copy, uint32_t size);
 
-/* For each of the ids in turn its size, as 3 times 4 and 8 bytes in host byte order; 0 of
- * what is not there. NULL: out of memory. */
+/* For each of the ids in turn its size, as 3 times 4 and 5 times 8 bytes in host byte
+ * order; 0 of what is not there. NULL: out of memory. */
 uint8_t *mu__set_copies_sizes(const struct mu__table_set *set, struct mu__view ids,
                               uint64_t since, uint32_t *ret_size);
 struct mu__set_copies_size mu__set_copies_size_at(const uint8_t *sizes, size_t i);
