@@ -76,8 +76,13 @@ static int ask_evaluator(struct job *job, uint64_t wanted, mu_error *ret_error,
     uint64_t version;
 
     while (now_ms() < until_ms) {
-        if (reported_score(job, ret_score, &version) == 0 && version == wanted)
+        int rv = reported_score(job, ret_score, &version);
+
+        if (rv == 0 && version == wanted)
             return 0;
+        if (rv != 0 && rv != -MU_ENOTFOUND)
+            return mu_error_set(ret_error, rv, "the evaluator's score: %s",
+                                mu_strerror(rv));
         nap(REST_MS);
     }
     return mu_error_set(ret_error, -MU_EDEADLINE,

@@ -38,7 +38,8 @@ int checkpoint_save(struct job *job, mu_error *ret_error);
 
 /* ---- How the job is shown (plugin_progress.c) ---- */
 
-/* The last score that the evaluator has reported. Returns 0, or -MU_ENOTFOUND. */
+/* The last score that the evaluator has reported. Returns 0; -MU_ENOTFOUND: there is
+ * none; -MU_ECLOSED. */
 int reported_score(const struct job *job, struct ctr_score *ret_score,
                    uint64_t *ret_version);
 

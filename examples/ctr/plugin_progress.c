@@ -54,13 +54,15 @@ int reported_score(const struct job *job, struct ctr_score *ret_score,
 {
     struct ctr_score score;
     uint64_t loss_version;
+    int rv = mu_node_get_metric(job->node, "auc", &score.auc, ret_version);
 
-    if (mu_node_get_metric(job->node, "auc", &score.auc, ret_version) != 0 ||
-        mu_node_get_metric(job->node, "loss", &score.loss, &loss_version) != 0 ||
-        loss_version != *ret_version)
-        return -MU_ENOTFOUND;
-    *ret_score = score;
-    return 0;
+    if (rv == 0)
+        rv = mu_node_get_metric(job->node, "loss", &score.loss, &loss_version);
+    if (rv == 0 && loss_version != *ret_version)
+        rv = -MU_ENOTFOUND;
+    if (rv == 0)
+        *ret_score = score;
+    return rv;
 }
 
 /* ---- Progress ---- */

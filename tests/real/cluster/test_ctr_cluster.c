@@ -60,6 +60,7 @@ static void start_job(struct fixture *f, const struct job *job)
 {
     const char *const *s = job->settings;
 
+    (void)unlink(f->status); /* of the job before, whose chief is gone */
     /* A setting that is NULL ends the arguments. */
     cli_start(&f->cli, NULL, "run", "--workers", job->workers, "--ps", job->servers,
               "--evaluator", "1", "--plugin", f->plugin, "--restart",
@@ -217,7 +218,7 @@ TEST_ON(test_model_is_as_good_as_planted_although_tasks_are_killed, struct fixtu
     char text[64];
 
     (void)snprintf(lines, sizeof lines, "lines=%d", LINES);
-    start_job(f, &(struct job){"2", "2", {lines, "slow_ms=5", "gap=0.005"}});
+    start_job(f, &(struct job){"2", "2", {lines, "slow_ms=10", "gap=0.005"}});
     kill_both(f, 50, 200);
     expect_end(f, 0);
     text_after(f, "ctr: planted: ", text);
@@ -235,7 +236,7 @@ static void train_synchronously(struct fixture *f, const char *workers,
     start_job(f, &(struct job){workers,
                                servers,
                                {"sync=1", "sum=1", "lines=61440",
-                                killing ? "slow_ms=50" : "factors=2", NULL}});
+                                killing ? "slow_ms=100" : "factors=2", NULL}});
     if (killing)
         kill_both(f, 20, 60);
     expect_end(f, 1); /* the AUC is not there yet */
@@ -298,7 +299,7 @@ TEST_ON(test_job_goes_on_from_its_checkpoint_bit_by_bit, struct fixture *f, set_
     train_in_two_runs(f,
                       &(struct job){"2",
                                     "2",
-                                    {"sync=1", "sum=1", "lines=61440", "slow_ms=50",
+                                    {"sync=1", "sum=1", "lines=61440", "slow_ms=100",
                                      directory, "checkpoint_each=20"}},
                       1);
     text_after(f, "checksum of the rows: ", sums[1]);
@@ -314,7 +315,7 @@ TEST_ON(test_each_line_counts_once_in_two_runs, struct fixture *f, set_up, tear_
     train_in_two_runs(f,
                       &(struct job){"2",
                                     "2",
-                                    {"lines=102400", "gap=1", "slow_ms=20", directory,
+                                    {"lines=102400", "gap=1", "slow_ms=50", directory,
                                      "checkpoint_each=40"}},
                       0);
     assert_int_equal(number_before(f, " lines in "), 102400);
