@@ -91,10 +91,9 @@ uint32_t cluster_table_model_add(struct cluster_table_model *model)
 
 /* ---- How often a row was pushed ---- */
 
-static bool is_shared(const struct cluster_table_model *model,
-                      const struct cluster_table_row *row)
+static bool is_shared(uint32_t row)
 {
-    return row < model->rows + CLUSTER_TABLE_SHARED;
+    return row < CLUSTER_TABLE_SHARED;
 }
 
 /* The fewest pushes that a row may have from now on. */
@@ -112,12 +111,38 @@ static bool own_may_be(const struct cluster_table_row *row, uint64_t pushes)
            (row->doubt == CLUSTER_DOUBT_DELETE && pushes == 0);
 }
 
-static bool may_be(const struct cluster_table_model *model,
-                   const struct cluster_table_shown *shown, uint64_t pushes)
+static bool could_be(const struct cluster_table_model *model, uint32_t row,
+                     const struct cluster_table_row *then, uint64_t pushes)
 {
-    if (is_shared(model, shown->now))
-        return pushes >= least_pushes(&shown->before) && pushes <= shown->now->begun;
-    return own_may_be(&shown->before, pushes) || own_may_be(shown->now, pushes);
+    if (is_shared(row))
+        return pushes >= least_pushes(then) && pushes <= model->rows[row].begun;
+    return own_may_be(then, pushes);
+}
+
+/* Whether that was so at a time since `since_ms`, but is not known of now. */
+static bool was_before(const struct cluster_table_model *model, uint32_t row,
+                       uint64_t since_ms, uint64_t pushes)
+{
+    const struct cluster_table_history *history = &model->histories[row];
+
+    for (uint64_t i = 1; i <= CLUSTER_TABLE_CHANGES && i <= history->count; i++) {
+        unsigned at = (unsigned)((history->count - i) % CLUSTER_TABLE_CHANGES);
+
+        if (history->until_ms[at] < since_ms)
+            return false;
+        if (could_be(model, row, &history->rows[at], pushes))
+            return true;
+    }
+    return false;
+}
+
+void cluster_table_keep(struct cluster_table_model *model, uint32_t row)
+{
+    struct cluster_table_history *history = &model->histories[row];
+    unsigned at = (unsigned)(history->count++ % CLUSTER_TABLE_CHANGES);
+
+    history->rows[at] = model->rows[row];
+    history->until_ms[at] = sim_now_ms(model->cluster->sim);
 }
 
 static uint64_t find_pushes(const struct cluster_table_model *model, unsigned table,
@@ -136,7 +161,7 @@ static uint64_t find_pushes(const struct cluster_table_model *model, unsigned ta
 uint64_t cluster_table_pushes(const struct cluster_table_model *model,
                               const struct cluster_table_shown *shown)
 {
-    const struct cluster_table_row *now = shown->now;
+    const struct cluster_table_row *now = &model->rows[shown->row];
     uint64_t pushes = find_pushes(model, shown->table, shown->content);
 
     if (pushes == CLUSTER_TABLE_PUSHES_MAX)
@@ -146,18 +171,25 @@ uint64_t cluster_table_pushes(const struct cluster_table_model *model,
                       "begins with %g",
                       shown->who, model->names[shown->table], now->id,
                       (double)shown->content[0]);
-    else if (!may_be(model, shown, pushes))
+    else if (!could_be(model, shown->row, now, pushes) &&
+             !was_before(model, shown->row, shown->since_ms, pushes))
         cluster_break(model->cluster,
                       "%s: table %s: id %" PRIu64 " was pushed %" PRIu64
                       " times: acknowledged %" PRIu64 ", seen %" PRIu64 ", begun %" PRIu64
                       ", doubt %d",
                       shown->who, model->names[shown->table], now->id, pushes,
-                      now->pushes, shown->before.seen, now->begun, (int)now->doubt);
+                      now->pushes, now->seen, now->begun, (int)now->doubt);
     return pushes;
 }
 
-void cluster_table_see(struct cluster_table_row *row, uint64_t pushes)
+void cluster_table_see(struct cluster_table_model *model,
+                       const struct cluster_table_shown *shown, uint64_t pushes)
 {
+    struct cluster_table_row *row = &model->rows[shown->row];
+
+    if (was_before(model, shown->row, shown->since_ms, pushes))
+        return;
+    cluster_table_keep(model, shown->row);
     if (pushes > row->seen && row->begun > 0)
         row->seen = pushes;
     if (row->doubt == CLUSTER_DOUBT_NONE || pushes == row->pushes)
@@ -180,7 +212,8 @@ static void check_row(const struct cluster_table_model *model, const struct part
     const struct mu__named_table *at = table_of(model, p, table);
     const struct cluster_table_row *now = &model->rows[row];
     float content[CLUSTER_TABLE_DIM_MAX];
-    const struct cluster_table_shown shown = {table, *now, now, content, who};
+    const struct cluster_table_shown shown = {table, row, sim_now_ms(model->cluster->sim),
+                                              content, who};
 
     if (at != NULL) {
         mu__table_lookup(&at->part, &now->id, 1, content);
@@ -215,18 +248,23 @@ void cluster_table_check_member(const struct cluster_table_model *model,
                       count_rows(model, p, 1), model->names[1]);
 }
 
-/* In any order: a copy may number its rows otherwise. */
+/* In any order: a copy may number its rows otherwise. Rows are of whole words. */
 static uint64_t sum_rows(const struct mu__named_table *table, struct mu__view rows)
 {
     uint32_t each = mu__table_row_bytes(&table->part.form);
     const uint8_t *bytes = rows.data;
     uint64_t sum = 0;
+    uint32_t word;
+
+    assert(each % sizeof word == 0);
 
     for (uint32_t at = 0; at < rows.size; at += each) {
         uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
-        for (uint32_t i = 0; i < each; i++)
-            hash = (hash ^ bytes[at + i]) * UINT64_C(0x100000001b3);
+        for (uint32_t i = 0; i < each; i += sizeof word) {
+            memcpy(&word, bytes + at + i, sizeof word);
+            hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        }
         sum += hash;
     }
     return sum;

@@ -15,7 +15,8 @@ enum {
     LEAVE_PERCENT = 10, /* of deletes: the row is never written again */
     LARGE_PERCENT = 30, /* of runs: rows that are filled in several pieces; on a slow
                             line these would be late heartbeats */
-    DIM_SMALL_MAX = 4
+    DIM_SMALL_MAX = 4,
+    STALE_MS = 100 /* silence is noticed so much later than it could be, at most */
 };
 
 static struct cluster_table_row *row_of(const struct cluster_table_program *p, uint32_t i)
@@ -121,12 +122,10 @@ static void look_up_rows(struct cluster_table_program *p, int64_t timeout_ms)
     uint64_t *ids = cluster__get(p->count * sizeof *ids);
     int rv;
 
-    p->before = cluster__get(p->count * sizeof *p->before);
+    p->begun_ms = sim_now_ms(p->tables->cluster->sim);
     p->content = cluster__get((size_t)p->count * call.dim * sizeof *p->content);
-    for (uint32_t i = 0; i < p->count; i++) {
+    for (uint32_t i = 0; i < p->count; i++)
         ids[i] = row_of(p, i)->id;
-        p->before[i] = *row_of(p, i);
-    }
     rv = mu__ids_sort(ids, p->count, &p->sorted);
     assert(rv == 0);
     (void)rv;
@@ -225,6 +224,7 @@ static void take_row_written(struct cluster_table_program *p, uint32_t i)
 {
     struct cluster_table_row *row = row_of(p, i);
 
+    cluster_table_keep(&p->tables->model, p->rows[i]);
     if (is_shared(p->rows[i]))
         row->pushes++;
     else if (row->doubt == CLUSTER_DOUBT_PUSH)
@@ -262,13 +262,14 @@ static void take_looked(struct cluster_table_program *p, int code)
 {
     struct cluster_tables *t = p->tables;
     uint32_t dim = t->model.forms[p->table].dim;
+    uint64_t noticed_ms = t->cluster->options.silence_ms + STALE_MS;
+    uint64_t since_ms = p->begun_ms > noticed_ms ? p->begun_ms - noticed_ms : 0;
 
     for (uint32_t i = 0; i < p->count && code == 0; i++) {
-        const struct cluster_table_shown shown = {p->table, p->before[i], row_of(p, i),
-                                                  p->content + (size_t)i * dim,
-                                                  p->task->name};
+        const struct cluster_table_shown shown = {
+            p->table, p->rows[i], since_ms, p->content + (size_t)i * dim, p->task->name};
 
-        cluster_table_see(row_of(p, i), cluster_table_pushes(&t->model, &shown));
+        cluster_table_see(&t->model, &shown, cluster_table_pushes(&t->model, &shown));
     }
     t->looked += code == 0;
 }
@@ -277,9 +278,7 @@ static void end_look(struct cluster_table_program *p)
 {
     mu__sorted_ids_done(&p->sorted);
     p->sorted = (struct mu__sorted_ids){.count = 0};
-    free(p->before);
     free(p->content);
-    p->before = NULL;
     p->content = NULL;
 }
 

@@ -44,8 +44,8 @@ struct cluster_table_program {
     enum cluster_table_step step;
     unsigned table;
     uint32_t count;
-    uint32_t *rows; /* of the model: those that are written, or looked up, */
-    struct cluster_table_row *before; /* and what was known of them before */
+    uint64_t begun_ms;
+    uint32_t *rows; /* of the model: those that are written, or looked up */
     struct mu__sorted_ids sorted;
     float *content;
 };
