@@ -6,7 +6,10 @@
 
 #include <stdlib.h>
 
-enum { STEP_BYTES = 1 << 20 };
+enum {
+    STEP_BYTES = 1 << 20,
+    HANDED_ON_MS = 5000 /* in which the next primary has its own snapshot */
+};
 
 bool mu__ps_snapshot_is_due(const struct ps *ps)
 {
@@ -35,7 +38,7 @@ static bool is_quiet(const struct partition *p)
 /* Requests under way are begun anew by their clients. False: not now. */
 static bool become_quiet(struct mu__ctx *ctx, struct ps *ps, struct partition *p)
 {
-    if (!is_quiet(p))
+    if (!is_quiet(p) && p->role != BACKING)
         mu__ps_renew_generation(ctx, ps, p);
     return is_quiet(p);
 }
@@ -150,27 +153,32 @@ static uint32_t put_next_bytes(struct ps *ps, const struct partition *p)
 
 /* ---- All of them ---- */
 
-/* One that was served here before, and handed over: nobody begins requests anew. */
-static bool is_handed_on(const struct partition *p)
+/* One that was served here before, and handed over. The next primary counts on this
+ * journal until it has its own. It alone has requests begun anew: they are waited for. */
+static bool is_handed_on(struct mu__ctx *ctx, const struct ps *ps,
+                         const struct partition *p)
 {
-    return p->is_in_snapshot || (p->is_journaled && is_quiet(p));
+    uint64_t until_ms = ps->journal.snapshot.begun_ms + HANDED_ON_MS;
+
+    return p->is_in_snapshot ||
+           (p->is_journaled && (is_quiet(p) || mu__now_ms(ctx) < until_ms));
 }
 
 /* One that is not here any more is left out: its view says so behind it. */
-static struct partition *find_snapshotted(const struct ps *ps)
+static struct partition *find_snapshotted(struct mu__ctx *ctx, const struct ps *ps)
 {
     struct partition *p = ps->partitions[ps->journal.snapshot.partition];
 
     if (p == NULL || p->role == LEARNING)
         return NULL;
-    return p->role != BACKING || is_handed_on(p) ? p : NULL;
+    return p->role != BACKING || is_handed_on(ctx, ps, p) ? p : NULL;
 }
 
 /* Go to the next partition if this one is not here, or not here any more. */
-static bool skip_absent(struct ps *ps)
+static bool skip_absent(struct mu__ctx *ctx, struct ps *ps)
 {
     const struct ps_snapshot *snapshot = &ps->journal.snapshot;
-    const struct partition *p = find_snapshotted(ps);
+    const struct partition *p = find_snapshotted(ctx, ps);
 
     if (p != NULL && (snapshot->ids == NULL || p->is_in_snapshot))
         return false;
@@ -182,7 +190,7 @@ static bool skip_absent(struct ps *ps)
 static bool go_on_with_partition(struct mu__ctx *ctx, struct ps *ps, size_t *bytes)
 {
     struct ps_snapshot *snapshot = &ps->journal.snapshot;
-    struct partition *p = find_snapshotted(ps);
+    struct partition *p = find_snapshotted(ctx, ps);
     uint32_t put;
 
     if (snapshot->ids == NULL) {
@@ -288,7 +296,7 @@ void mu__ps_snapshot_step(struct mu__ctx *ctx, struct ps *ps)
         return;
     }
     while (snapshot->partition < MU__PARTITIONS)
-        if (!skip_absent(ps) &&
+        if (!skip_absent(ctx, ps) &&
             (bytes >= STEP_BYTES || mu__journal_renew_is_busy(journal->file) ||
              !go_on_with_partition(ctx, ps, &bytes)))
             return;

@@ -320,7 +320,8 @@ TEST_ON(test_a_primary_that_was_taken_for_dead_is_set_aside, struct fixture *f, 
 
 /* Half of an assign: 7 to the first two elements, or 8 to the others. Returns the token.
  */
-static uint64_t assign_half(struct fixture *f, uint64_t transfer, bool second)
+static uint64_t assign_half(struct fixture *f, struct net_process *server,
+                            uint64_t transfer, bool second)
 {
     static const int64_t halves[2][ELEMENTS / 2] = {{7, 7}, {8, 8}};
     const struct mu__var_write write = {.token = ++f->token,
@@ -332,7 +333,7 @@ static uint64_t assign_half(struct fixture *f, uint64_t transfer, bool second)
                                         .partition = PARTITION,
                                         .generation = f->generation};
 
-    say(f->client, MU__VARIABLES, f->servers[0], MU__VAR_WRITE, &write);
+    say(f->client, MU__VARIABLES, server, MU__VAR_WRITE, &write);
     net_settle(&f->net);
     return write.token;
 }
@@ -348,7 +349,7 @@ TEST_ON(test_a_primary_that_is_alone_writes_its_journal, struct fixture *f, set_
     open_variable(f, f->servers[1]);
     (void)add_once(f, f->servers[1]);
     change_view(f, f->servers[0], f->servers[1], NULL);
-    (void)assign_half(f, 50, false);
+    (void)assign_half(f, f->servers[0], 50, false);
     assert_int_equal(f->spare_number, 0);
     net_crash(f->servers[1]);
     net_run_for(&f->net, 100);
@@ -365,10 +366,10 @@ TEST_ON(test_a_primary_that_is_alone_writes_its_journal, struct fixture *f, set_
 
 /* ---- Written anew ---- */
 
-static void add_many(struct fixture *f, int count)
+static void add_many(struct fixture *f, struct net_process *server, int count)
 {
     for (int i = 0; i < count; i++) {
-        (void)add_once(f, f->servers[0]);
+        (void)add_once(f, server);
         f->answers_count = 0;
         net_run_for(&f->net, 3);
     }
@@ -380,7 +381,7 @@ TEST_ON(test_a_large_journal_is_written_anew, struct fixture *f, set_up, tear_do
 
     f->spare_bytes = 1 << 16;
     storage = begin_one(f);
-    add_many(f, 2000);
+    add_many(f, f->servers[0], 2000);
     assert_true(storage->size < 3 << 16);
     assert_content(f, f->servers[0], 2000);
     restart(f, f->servers[0]);
@@ -404,7 +405,7 @@ TEST_ON(test_a_snapshot_waits_for_no_client, struct fixture *f, set_up, tear_dow
     say_open(f, f->servers[0], waiting);
     net_settle(&f->net);
     generation = f->generation;
-    add_many(f, 2000);
+    add_many(f, f->servers[0], 2000);
     assert_true(f->generation > generation);
     assert_true(f->generation < mu__generation_of(f->number + 1));
     assert_true(storage->size < 3 << 16);
@@ -423,17 +424,37 @@ TEST_ON(test_a_snapshot_has_no_half_of_a_request, struct fixture *f, set_up, tea
     f->spare_bytes = 1 << 16;
     storage = begin_one(f);
     generation = f->generation;
-    (void)assign_half(f, 50, false);
-    add_many(f, 1000);
+    (void)assign_half(f, f->servers[0], 50, false);
+    add_many(f, f->servers[0], 1000);
     if (f->generation != generation)
-        (void)assign_half(f, 51, false);
-    assert_int_equal(
-        need_answer(f, assign_half(f, f->generation != generation ? 51 : 50, true))->code,
-        0);
+        (void)assign_half(f, f->servers[0], 51, false);
+    assert_int_equal(need_answer(f,
+                                 assign_half(f, f->servers[0],
+                                             f->generation != generation ? 51 : 50, true))
+                         ->code,
+                     0);
     restart(f, f->servers[0]);
     answer = need_answer(f, post_read(f, f->servers[0]));
     assert_int_equal(answer->data[0], 7);
     assert_int_equal(answer->data[ELEMENTS - 1], 8);
+    end_journal(f, storage);
+}
+
+/* Who handed over has not heard yet that the next primary has its own journal. Requests
+ * are under way there when the file is written anew, which is to have the partition. */
+TEST_ON(test_what_was_handed_over_is_written_anew, struct fixture *f, set_up, tear_down)
+{
+    struct sim_storage *storage;
+
+    f->spare_bytes = 1 << 16;
+    storage = begin_handed_over(f);
+    (void)assign_half(f, f->servers[1], 50, false);
+    add_many(f, f->servers[1], 1000);
+    net_crash(f->servers[1]);
+    crash(f->servers[0]);
+    net_start(f->servers[0]);
+    net_settle(&f->net);
+    assert_int_equal(f->restored, 1);
     end_journal(f, storage);
 }
 
