@@ -11,6 +11,8 @@
 #include "actors/ps/server.h"
 #include "actors/ps/tables/lookup_spans.h"
 #include "actors/ps/tables/table_writes.h"
+#include "actors/ps/tables/write_frame.h"
+#include "tests/fuzz/input_bytes.h"
 #include "tests/fuzz/must.h"
 #include "tests/support/net.h"
 
@@ -28,53 +30,6 @@ enum {
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* ---- The input ---- */
-
-struct bytes {
-    const uint8_t *data;
-    size_t size;
-    struct sim_random behind;
-};
-
-static uint8_t take_byte(struct bytes *in)
-{
-    if (in->size == 0)
-        return (uint8_t)sim_draw(&in->behind);
-    in->size--;
-    in->behind.state = in->behind.state * 31 + *in->data;
-    return *in->data++;
-}
-
-static uint64_t take_number(struct bytes *in)
-{
-    uint64_t number = 0;
-    unsigned count = 1U << (take_byte(in) % 4);
-
-    for (unsigned i = 0; i < count; i++)
-        number |= (uint64_t)take_byte(in) << (8 * i);
-    return number;
-}
-
-/* A number as it should be, most times. */
-static uint64_t choose(struct bytes *in, uint64_t usual)
-{
-    return take_byte(in) < 250 ? usual : take_number(in);
-}
-
-/* What was packed, changed in a few places, or the input's own bytes instead. */
-static struct mu__view spoil(struct bytes *in, uint8_t *packed, uint32_t size)
-{
-    uint8_t how = take_byte(in);
-
-    if (how < 200)
-        return (struct mu__view){packed, size};
-    for (unsigned i = 0; i < how % 4U && size > 0; i++)
-        packed[take_number(in) % size] ^= take_byte(in);
-    if (how > 240)
-        size = (uint32_t)(take_number(in) % (size + 1));
-    return (struct mu__view){packed, size};
-}
 
 /* ---- The servers ---- */
 
@@ -211,13 +166,28 @@ static void fill_anew(struct cluster *c)
 
 /* ---- Messages of clients ---- */
 
-static const struct mu__table_form form = {
-    .dim = DIM,
-    .initial = {.kind = MU__INITIAL_UNIFORM, .a = -1, .b = 1, .seed = 3},
-    .rule = {.kind = MU__RULE_ADAGRAD, .numbers = {[MU__RATE] = 1, [MU__EPSILON] = 1}},
-};
+/* With other policies and rows in each input. */
+static struct mu__table_form form;
 
-static uint32_t pack_open(struct bytes *in, uint8_t *to)
+static void choose_form(struct input_bytes *in)
+{
+    static const struct mu__table_policy policies[] = {
+        {.admit_after = 0},
+        {.admit_after = 2, .candidates = 16, .capacity = 20},
+        {.ttl = 8, .unknown_zeros = true},
+        {.capacity = 20, .eviction = MU__EVICT_LRU},
+        {.admit_chance = 1U << 31, .capacity = 20, .eviction = MU__EVICT_LFU}};
+
+    form = (struct mu__table_form){
+        .dim = DIM,
+        .dtype = take_byte(in) % 4 == 0 ? MU_BF16 : 0,
+        .initial = {.kind = MU__INITIAL_UNIFORM, .a = -1, .b = 1, .seed = 3},
+        .rule = {.kind = MU__RULE_ADAGRAD,
+                 .numbers = {[MU__RATE] = 1, [MU__EPSILON] = 1}},
+        .policy = policies[take_byte(in) % (sizeof policies / sizeof policies[0])]};
+}
+
+static uint32_t pack_open(struct input_bytes *in, uint8_t *to)
 {
     const struct mu__table_open open = {.mode = (uint32_t)take_byte(in) % MU__TABLE_MODES,
                                         .form = form,
@@ -227,7 +197,7 @@ static uint32_t pack_open(struct bytes *in, uint8_t *to)
 }
 
 /* Ids in rising order, and numbers behind them. */
-static uint32_t pack_push(struct bytes *in, uint8_t *to, bool deletes)
+static uint32_t pack_push(struct input_bytes *in, uint8_t *to, bool deletes)
 {
     uint32_t count = 1 + take_byte(in) % 8U;
     uint32_t size = mu__table_push_pack_head(&form.rule, count, to);
@@ -244,7 +214,7 @@ static uint32_t pack_push(struct bytes *in, uint8_t *to, bool deletes)
 }
 
 /* Numbers of rows, and content for them. */
-static uint32_t pack_rows(struct bytes *in, uint8_t *to)
+static uint32_t pack_rows(struct input_bytes *in, uint8_t *to)
 {
     uint32_t count = 1 + take_byte(in) % 4U;
 
@@ -254,7 +224,7 @@ static uint32_t pack_rows(struct bytes *in, uint8_t *to)
     return count * (8 + DIM * 4);
 }
 
-static uint32_t pack_numbers(struct bytes *in, uint8_t *to)
+static uint32_t pack_numbers(struct input_bytes *in, uint8_t *to)
 {
     uint32_t size = 4 * (take_byte(in) % (ROWS * DIM) + 1U);
 
@@ -263,7 +233,7 @@ static uint32_t pack_numbers(struct bytes *in, uint8_t *to)
     return size;
 }
 
-static uint32_t pack_initial(struct bytes *in, uint8_t *to)
+static uint32_t pack_initial(struct input_bytes *in, uint8_t *to)
 {
     const struct mu__initial initial = {.kind = take_byte(in) % (MU__INITIAL_KINDS + 1U),
                                         .seed = take_byte(in),
@@ -293,9 +263,33 @@ static const uint32_t operations[] = {1,
                                       MU__WRITE_TABLE_OPEN,
                                       MU__WRITE_TABLE_PUSH,
                                       MU__WRITE_TABLE_DELETE,
-                                      51};
+                                      MU__WRITE_TABLE_EXPIRE,
+                                      MU__WRITE_TABLE_CLEAR,
+                                      MU__WRITE_TABLE_ROWS,
+                                      MU__WRITE_TABLE_INSERT,
+                                      MU__WRITE_TABLE_INSERT + 1,
+                                      20,
+                                      21,
+                                      22,
+                                      23};
 
-static struct mu__view pack_data(struct bytes *in, uint32_t operation, uint8_t *to)
+/* Ids, each with what is behind it. */
+static uint32_t pack_table_rows(struct input_bytes *in, uint8_t *to, uint32_t each)
+{
+    uint32_t count = 1 + take_byte(in) % 4U;
+
+    for (uint32_t i = 0; i < count * each; i++)
+        to[i] = i % each > 0 && i % each < 8 ? 0 : take_byte(in);
+    return count * each;
+}
+
+static uint32_t pack_expire(struct input_bytes *in, uint8_t *to)
+{
+    mu__table_expire_pack(take_byte(in), to);
+    return MU__TABLE_EXPIRE_BYTES;
+}
+
+static struct mu__view pack_data(struct input_bytes *in, uint32_t operation, uint8_t *to)
 {
     switch (operation) {
     case MU__WRITE_TABLE_OPEN:
@@ -303,6 +297,12 @@ static struct mu__view pack_data(struct bytes *in, uint32_t operation, uint8_t *
     case MU__WRITE_TABLE_PUSH:
     case MU__WRITE_TABLE_DELETE:
         return spoil(in, to, pack_push(in, to, operation == MU__WRITE_TABLE_DELETE));
+    case MU__WRITE_TABLE_EXPIRE:
+        return spoil(in, to, pack_expire(in, to));
+    case MU__WRITE_TABLE_ROWS:
+        return spoil(in, to, pack_table_rows(in, to, mu__table_row_bytes(&form)));
+    case MU__WRITE_TABLE_INSERT:
+        return spoil(in, to, pack_table_rows(in, to, 8 + DIM * 4));
     case MU__WRITE_INITIAL:
         return spoil(in, to, pack_initial(in, to));
     default:
@@ -311,7 +311,7 @@ static struct mu__view pack_data(struct bytes *in, uint32_t operation, uint8_t *
     }
 }
 
-static struct mu__view pack_rule(struct bytes *in, uint8_t *to)
+static struct mu__view pack_rule(struct input_bytes *in, uint8_t *to)
 {
     struct mu__rule rule = mu__rule_defaults(1 + take_byte(in) % (MU__RULE_KINDS - 1U));
 
@@ -325,7 +325,7 @@ static bool is_of_table(uint32_t operation)
     return operation >= MU__WRITE_TABLE_OPEN;
 }
 
-static void send_effect(struct cluster *c, struct bytes *in, uint16_t kind)
+static void send_effect(struct cluster *c, struct input_bytes *in, uint16_t kind)
 {
     uint32_t operation = operations[take_byte(in) % (sizeof operations / 4)];
     uint8_t data[DATA_MAX];
@@ -352,7 +352,71 @@ static void send_effect(struct cluster *c, struct bytes *in, uint16_t kind)
     say_primary(c, kind, &body);
 }
 
-static void send_var_write(struct cluster *c, struct bytes *in)
+/* Several, most of them pushes. */
+static void send_frame(struct cluster *c, struct input_bytes *in, uint16_t kind)
+{
+    uint8_t heads[4 * MU__FRAME_HEAD_BYTES];
+    uint8_t data[4 * DATA_MAX];
+    struct mu__effect_writes body = {.own = take_byte(in) % 16 != 0,
+                                     .origin = choose(in, ORIGIN),
+                                     .is_record = take_byte(in) % 32 == 0};
+    uint32_t count = 1 + take_byte(in) % 4U;
+    uint32_t size = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t operation = MU__WRITE_TABLE_OPEN + take_byte(in) % 8U;
+        struct mu__view packed = pack_data(in, operation, data + size);
+        const struct mu__effect_write write = {
+            .token = ++c->token,
+            .variable = choose(in, mu__table_id(mu__view_str("emb"))),
+            .operation = operation,
+            .data = packed,
+            .last = take_byte(in) % 8 != 0,
+            .effect = choose(in, ++c->effect),
+            .partition = (uint32_t)choose(in, PARTITION),
+            .generation = choose(in, c->generation),
+            .record = choose(in, 0),
+        };
+
+        (void)mu__frame_head_put(heads + (size_t)i * MU__FRAME_HEAD_BYTES, &write);
+        size += packed.size;
+    }
+    body.heads = spoil(in, heads, count * MU__FRAME_HEAD_BYTES);
+    body.data = (struct mu__view){data, size};
+    say_primary(c, kind, &body);
+}
+
+static void send_sweep(struct cluster *c, struct input_bytes *in)
+{
+    const struct mu__table_sweep body = {.table = mu__table_id(mu__view_str("emb")),
+                                         .reason = take_byte(in) % 3U,
+                                         .score = UINT32_MAX,
+                                         .partition = PARTITION,
+                                         .generation = c->generation,
+                                         .record = choose(in, 0)};
+
+    say_primary(c, MU__TABLE_SWEEP, &body);
+}
+
+static void send_snapshot_open(struct cluster *c, struct input_bytes *in)
+{
+    uint64_t tables[2] = {mu__table_id(mu__view_str("emb")), take_byte(in)};
+    uint8_t ids[8];
+    const struct mu__snapshot_open body = {
+        .token = ++c->token,
+        .ids = {ids, 0},
+        .tables = spoil(in, (uint8_t *)tables, 8 + 8 * (take_byte(in) % 8 == 0)),
+        .only_sizes = take_byte(in) % 2 != 0,
+        .since = take_byte(in) % 4U,
+        .mark = take_byte(in) % 4U,
+        .partition = PARTITION,
+        .generation = choose(in, c->generation),
+    };
+
+    say_primary(c, MU__SNAPSHOT_OPEN, &body);
+}
+
+static void send_var_write(struct cluster *c, struct input_bytes *in)
 {
     uint32_t operation = operations[take_byte(in) % (sizeof operations / 4)];
     uint8_t data[DATA_MAX];
@@ -374,7 +438,7 @@ static void send_var_write(struct cluster *c, struct bytes *in)
     say_primary(c, MU__VAR_WRITE, &body);
 }
 
-static void send_var_read(struct cluster *c, struct bytes *in)
+static void send_var_read(struct cluster *c, struct input_bytes *in)
 {
     uint8_t rows[DATA_MAX];
     const struct mu__var_read body = {
@@ -390,10 +454,12 @@ static void send_var_read(struct cluster *c, struct bytes *in)
     say_primary(c, MU__VAR_READ, &body);
 }
 
-static void send_lookup(struct cluster *c, struct bytes *in)
+static void send_lookup(struct cluster *c, struct input_bytes *in)
 {
     uint64_t ids[16];
     uint32_t count = 1 + take_byte(in) % 16U;
+    uint32_t bag_of[16];
+    float weights[16] = {1, 2};
     uint8_t spans[2 * MU__LOOKUP_SPAN_BYTES];
     uint8_t *at = spans;
     struct mu__table_lookup body = {
@@ -411,6 +477,13 @@ static void send_lookup(struct cluster *c, struct bytes *in)
                                           choose(in, c->generation)});
     body.ids = spoil(in, (uint8_t *)ids, count * 8);
     body.spans = spoil(in, spans, sizeof spans);
+    if (take_byte(in) % 2 != 0) {
+        for (uint32_t i = 0; i < count; i++)
+            bag_of[i] = take_byte(in) % 4U;
+        body.bags = (uint32_t)choose(in, 4);
+        body.bag_of = spoil(in, (uint8_t *)bag_of, count * 4);
+        body.weights = spoil(in, (uint8_t *)weights, take_byte(in) % 2U * count * 4);
+    }
     say_primary(c, MU__TABLE_LOOKUP, &body);
 }
 
@@ -422,7 +495,7 @@ static void send_learner(struct cluster *c, uint16_t kind, const void *body)
     send_message(c, c->servers[0], MU__PS, c->servers[2], kind, body);
 }
 
-static void send_fill_table(struct cluster *c, struct bytes *in)
+static void send_fill_table(struct cluster *c, struct input_bytes *in)
 {
     uint8_t bytes[MU__TABLE_OPEN_BYTES_MAX];
     const struct mu__fill_table body = {.partition = PARTITION,
@@ -432,7 +505,7 @@ static void send_fill_table(struct cluster *c, struct bytes *in)
     send_learner(c, MU__FILL_TABLE, &body);
 }
 
-static void send_fill_rows(struct cluster *c, struct bytes *in)
+static void send_fill_rows(struct cluster *c, struct input_bytes *in)
 {
     uint8_t rows[DATA_MAX];
     uint32_t size = mu__table_row_bytes(&form) * (1 + take_byte(in) % 4U);
@@ -446,7 +519,7 @@ static void send_fill_rows(struct cluster *c, struct bytes *in)
     send_learner(c, MU__FILL_ROWS, &body);
 }
 
-static void send_fill_data(struct cluster *c, struct bytes *in)
+static void send_fill_data(struct cluster *c, struct input_bytes *in)
 {
     uint8_t data[DATA_MAX];
     const struct mu__fill_data body = {.partition = PARTITION,
@@ -459,7 +532,7 @@ static void send_fill_data(struct cluster *c, struct bytes *in)
     send_learner(c, MU__FILL_DATA, &body);
 }
 
-static void send_fill_shard(struct cluster *c, struct bytes *in)
+static void send_fill_shard(struct cluster *c, struct input_bytes *in)
 {
     static const char *const names[] = {"w", "x", "y", ""};
     uint8_t dims[16] = {ROWS, [8] = DIM};
@@ -480,7 +553,7 @@ static void send_fill_shard(struct cluster *c, struct bytes *in)
     send_learner(c, MU__FILL_SHARD, &body);
 }
 
-static void send_fill_begin(struct cluster *c, struct bytes *in)
+static void send_fill_begin(struct cluster *c, struct input_bytes *in)
 {
     uint8_t bits[16];
     struct mu__fill_begin body = {.partition = PARTITION,
@@ -495,9 +568,9 @@ static void send_fill_begin(struct cluster *c, struct bytes *in)
     send_learner(c, MU__FILL_BEGIN, &body);
 }
 
-static void send_one(struct cluster *c, struct bytes *in)
+static void send_one(struct cluster *c, struct input_bytes *in)
 {
-    switch (take_byte(in) % 16) {
+    switch (take_byte(in) % 24) {
     case 0:
         send_var_write(c, in);
         break;
@@ -525,6 +598,18 @@ static void send_one(struct cluster *c, struct bytes *in)
         break;
     case 9:
         send_effect(c, in, MU__EFFECT_WRITE);
+        break;
+    case 10:
+        send_frame(c, in, MU__OWN_WRITES);
+        break;
+    case 11:
+        send_frame(c, in, MU__EFFECT_WRITES);
+        break;
+    case 12:
+        send_sweep(c, in);
+        break;
+    case 13:
+        send_snapshot_open(c, in);
         break;
     default:
         send_effect(c, in, MU__OWN_WRITE);
@@ -592,11 +677,12 @@ static void begin_cluster(struct cluster *c)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct bytes in = {data, size, {size}};
+    struct input_bytes in = {data, size, {size}};
     struct cluster *c = calloc(1, sizeof *c);
 
     must(c != NULL, "memory");
     cluster = c;
+    choose_form(&in);
     begin_cluster(c);
     for (int i = 0; i < MESSAGES; i++) {
         send_one(c, &in);
