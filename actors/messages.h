@@ -7,6 +7,7 @@
 #ifndef MU_ACTORS_MESSAGES_H
 #define MU_ACTORS_MESSAGES_H
 
+#include "actors/messages/actor_fields.h"
 #include "actors/messages/closure_fields.h"
 #include "actors/messages/key_fields.h"
 #include "actors/messages/table_fields.h"
@@ -135,7 +136,16 @@
     M(211, TABLE_ROWS, table_rows, TASK, MU__TABLE_ROWS_FIELDS)                       \
     M(212, FILL_TABLE, fill_table, TASK, MU__FILL_TABLE_FIELDS)                       \
     M(213, FILL_ROWS, fill_rows, TASK, MU__FILL_ROWS_FIELDS)                          \
-    M(214, OWN_WRITE, own_write, USE, MU__EFFECT_WRITE_FIELDS)
+    M(214, OWN_WRITE, own_write, USE, MU__EFFECT_WRITE_FIELDS)                        \
+    M(239, ACTOR_MESSAGE, actor_message, USE, MU__ACTOR_MESSAGE_FIELDS)               \
+    M(240, ACTOR_ANSWER, actor_answer, USE, MU__ACTOR_ANSWER_FIELDS)                  \
+    M(241, ACTOR_CANCEL, actor_cancel, USE, MU__ACTOR_CANCEL_FIELDS)                  \
+    M(242, ACTOR_ROOM, actor_room, USE, MU__ACTOR_ROOM_FIELDS)                        \
+    M(243, ACTOR_START, actor_start, OPERATE, MU__ACTOR_START_FIELDS)                 \
+    M(244, ACTOR_STOP, actor_stop, OPERATE, MU__ACTOR_STOP_FIELDS)                    \
+    M(245, ACTOR_WATCH, actor_watch, USE, MU__ACTOR_WATCH_FIELDS)                     \
+    M(246, ACTOR_UNWATCH, actor_unwatch, USE, MU__ACTOR_UNWATCH_FIELDS)               \
+    M(247, ACTOR_DOWN, actor_down, USE, MU__ACTOR_DOWN_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,
