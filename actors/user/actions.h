@@ -175,6 +175,9 @@ struct peer *mu__peer_of_node(const struct office *office, uint32_t node);
 /* Send a message to a peer, or let it wait until that is up. Takes msg. */
 void mu__peer_send(struct office *office, struct peer *peer, struct mu__msg *msg);
 
+/* The message of a call does not wait any more. */
+void mu__peer_unqueue(struct office *office, struct peer *peer, uint64_t call);
+
 void mu__peers_end(struct office *office);
 void mu__peer_on_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__peer_on_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -187,7 +190,8 @@ void mu__peer_on_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 int mu__way_take(struct peer *peer, uint32_t actor, uint32_t bytes, uint32_t waits);
 
 /* It was not sent. */
-void mu__way_untake(struct peer *peer, uint32_t actor, uint32_t bytes);
+void mu__way_untake(struct office *office, struct peer *peer, uint32_t actor,
+                    uint32_t bytes);
 
 /* One has come from a peer. False: it sends more than it may. */
 bool mu__way_arrived(struct peer *peer, uint32_t actor, uint32_t bytes);

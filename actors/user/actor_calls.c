@@ -205,6 +205,10 @@ static int recall_message(struct office *office, struct pending_call *call)
     }
     if (call->peer == NULL)
         return MU_RAN_MAYBE;
+    if (!call->is_sent) {
+        mu__peer_unqueue(office, call->peer, call->id);
+        return MU_RAN_NO;
+    }
     msg = mu__msg_new(&office->ctx, MU__ACTOR_CANCEL);
     if (msg != NULL) {
         body = mu__body(msg);
@@ -212,7 +216,7 @@ static int recall_message(struct office *office, struct pending_call *call)
         body->call = call->id;
         mu__peer_send(office, call->peer, msg);
     }
-    return call->is_sent ? MU_RAN_MAYBE : MU_RAN_NO;
+    return MU_RAN_MAYBE;
 }
 
 void mu__call_fail(struct office *office, struct pending_call *call, int code,

@@ -181,7 +181,7 @@ static int make_remote(struct office *office, const mu_address *to, const char *
     if (mail != NULL)
         mail->msg = pack_message(office, to, method, args, call);
     if (mail == NULL || mail->msg == NULL) {
-        mu__way_untake(peer, to->number, bytes);
+        mu__way_untake(office, peer, to->number, bytes);
         if (mail != NULL)
             mu__mail_free(office, mail);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a message");

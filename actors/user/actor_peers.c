@@ -164,6 +164,36 @@ void mu__peer_send(struct office *office, struct peer *peer, struct mu__msg *msg
     peer->queue_last = msg;
 }
 
+static bool is_of_call(const struct mu__msg *msg, uint64_t call)
+{
+    const struct mu__actor_message *body = (const void *)msg->body;
+
+    return msg->kind == MU__ACTOR_MESSAGE && body->call == call;
+}
+
+void mu__peer_unqueue(struct office *office, struct peer *peer, uint64_t call)
+{
+    struct mu__msg **link = &peer->queue_first;
+    struct mu__msg *before = NULL;
+    struct mu__msg *msg;
+    const struct mu__actor_message *body;
+
+    while (*link != NULL && !is_of_call(*link, call)) {
+        before = *link;
+        link = &(*link)->next;
+    }
+    msg = *link;
+    if (msg == NULL)
+        return;
+    *link = msg->next;
+    if (msg == peer->queue_last)
+        peer->queue_last = before;
+    body = mu__body(msg);
+    mu__way_untake(office, peer, body->actor,
+                   body->args.head_size + body->args.tail_size);
+    mu__msg_free(&office->ctx, msg);
+}
+
 /* ---- news ---- */
 
 static void flush_queue(struct office *office, struct peer *peer)

@@ -190,8 +190,7 @@ static void undo_message(struct office *office, struct mail *mail)
 
 static void undo_remote(struct office *office, struct mail *mail)
 {
-    (void)office;
-    mu__way_untake(mail->peer, mail->actor, mail->bytes);
+    mu__way_untake(office, mail->peer, mail->actor, mail->bytes);
 }
 
 static void undo_start(struct office *office, struct mail *mail)

@@ -84,7 +84,15 @@ int mu__way_take(struct peer *peer, uint32_t actor, uint32_t bytes, uint32_t wai
     return 0;
 }
 
-void mu__way_untake(struct peer *peer, uint32_t actor, uint32_t bytes)
+/* Half of the window is free, so that who waits sends many for one notice. */
+static void review_way(struct office *office, const struct peer *peer, struct way *way)
+{
+    if (way->messages <= MU__ACTOR_WINDOW / 2 && way->bytes <= MU__ACTOR_WINDOW_BYTES / 2)
+        notify_room(office, peer, way);
+}
+
+void mu__way_untake(struct office *office, struct peer *peer, uint32_t actor,
+                    uint32_t bytes)
 {
     struct way *way = find_way(&peer->out, actor);
 
@@ -92,6 +100,7 @@ void mu__way_untake(struct peer *peer, uint32_t actor, uint32_t bytes)
         return;
     way->messages--;
     way->bytes -= bytes;
+    review_way(office, peer, way);
 }
 
 void mu__way_on_room(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -108,9 +117,8 @@ void mu__way_on_room(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     way->bytes -= body->bytes < way->bytes ? body->bytes : way->bytes;
     if (body->ended)
         forget_way(office, peer, &peer->out, body->actor);
-    else if (way->messages <= MU__ACTOR_WINDOW / 2 &&
-             way->bytes <= MU__ACTOR_WINDOW_BYTES / 2)
-        notify_room(office, peer, way);
+    else
+        review_way(office, peer, way);
 }
 
 /* ---- in ---- */
