@@ -116,6 +116,9 @@ void mu__call_end(struct office *office, struct pending_call *call, mu_value *va
 void mu__call_fail(struct office *office, struct pending_call *call, int code,
                    const char *words);
 
+/* Out of all tables, and the caller's again. */
+void mu__call_unlist(struct office *office, struct pending_call *call);
+
 /* Nobody waits for it any more. */
 void mu__call_forget(struct office *office, struct pending_call *call);
 
@@ -228,6 +231,9 @@ void mu__types_done(struct office *office);
 int mu__spawn_user(struct office *office, struct mu__view type, mu_actor *parent,
                    mu_value *args, const mu_actor_options *options, mu_error *ret_error,
                    struct mail **ret_start);
+
+/* A task is up: the actors that threads want there are made. */
+void mu__spawn_at_peer(struct office *office, struct peer *peer);
 
 /* A thread's MU__ACTORS_SPAWN. */
 void mu__spawn_for_thread(struct office *office, struct mu__actors_call *call);

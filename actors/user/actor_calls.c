@@ -27,8 +27,14 @@ static void say_timeout(struct office *office, struct pending_call *call)
     char to[MU__ADDRESS_TEXT_MAX];
 
     mu__address_write(&call->to, to);
-    (void)snprintf(words, sizeof words, "%s of %s was not answered within %" PRId64 " ms",
-                   call->method, to, call->timeout_ms);
+    if (call->to.incarnation == 0)
+        (void)snprintf(words, sizeof words,
+                       "/job:%s/task:%" PRIu32 " was not connected within %" PRId64 " ms",
+                       call->to.type, call->to.index, call->timeout_ms);
+    else
+        (void)snprintf(words, sizeof words,
+                       "%s of %s was not answered within %" PRId64 " ms", call->method,
+                       to, call->timeout_ms);
     mu__call_fail(office, call, -MU_EDEADLINE, words);
 }
 
@@ -93,8 +99,8 @@ int mu__call_begin(struct office *office, struct pending_call *call)
     return 0;
 }
 
-/* Out of all tables. Its message, if it waits here, is not answered any more. */
-static void unlist_call(struct office *office, struct pending_call *call)
+/* Its message, if it waits here, is not answered any more. */
+void mu__call_unlist(struct office *office, struct pending_call *call)
 {
     if (mu__map_remove(&office->calls, call->id) == NULL)
         return;
@@ -176,7 +182,7 @@ static void free_thread_request(struct mu__thread_request *request)
 void mu__call_end(struct office *office, struct pending_call *call, mu_value *value,
                   const mu_error *error)
 {
-    unlist_call(office, call);
+    mu__call_unlist(office, call);
     if (call->owner != NULL) {
         notify_owner(office, call, value, error);
     } else if (call->request != NULL) {
@@ -204,7 +210,7 @@ static int recall_message(struct office *office, struct pending_call *call)
         return MU_RAN_NO;
     }
     if (call->peer == NULL)
-        return MU_RAN_MAYBE;
+        return call->to.incarnation == 0 ? MU_RAN_NO : MU_RAN_MAYBE;
     if (!call->is_sent) {
         mu__peer_unqueue(office, call->peer, call->id);
         return MU_RAN_NO;
@@ -236,6 +242,6 @@ void mu__call_fail(struct office *office, struct pending_call *call, int code,
 void mu__call_forget(struct office *office, struct pending_call *call)
 {
     (void)recall_message(office, call);
-    unlist_call(office, call);
+    mu__call_unlist(office, call);
     mu__call_free(office, call);
 }

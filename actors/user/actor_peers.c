@@ -243,6 +243,7 @@ void mu__peer_on_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     peer->number = body->node;
     flush_queue(office, peer);
+    mu__spawn_at_peer(office, peer);
     if (!mu__view_is(body->type, MU__CLIENT_TYPE))
         fail_dialled(office, body->type, body->index, body->incarnation, -MU_ENOTFOUND,
                      "the process that had the actor has ended, and another one runs");

@@ -55,9 +55,9 @@ void mu__actors_forget_works(void *state)
         free_work(office, MU__LIST_ENTRY(office->works.first, struct actor_work, listed));
 }
 
-int mu_actor_work(mu_actor *self, int (*function)(void *arg), void *arg, uint64_t token)
+int mu_actor_work(mu_actor *self, int (*blocking)(void *arg), void *arg, uint64_t token)
 {
-    MU__REQUIRE(NULL, self, function);
+    MU__REQUIRE(NULL, self, blocking);
 
     struct turn *turn = mu__turn_of(self);
     struct actor_work *work = turn == NULL ? NULL : calloc(1, sizeof *work);
@@ -73,7 +73,7 @@ int mu_actor_work(mu_actor *self, int (*function)(void *arg), void *arg, uint64_
         .work.run = run_actor_work,
         .actor = self->number,
         .token = token,
-        .function = function,
+        .function = blocking,
         .arg = arg,
     };
     mail->of.work = work;

@@ -293,10 +293,9 @@ void mu_actor_log(mu_actor *self, const char *format, ...)
             self->number, line);
 }
 
-mu_address mu_actor_self(const mu_actor *self)
+int mu_actor_self(const mu_actor *self, mu_address *ret_address)
 {
-    const mu_address none = {.number = 0};
-
-    MU__REQUIRE_OR(none, self);
-    return mu__actor_address(self->office, self->number);
+    MU__REQUIRE(NULL, self, ret_address);
+    *ret_address = mu__actor_address(self->office, self->number);
+    return 0;
 }

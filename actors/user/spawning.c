@@ -188,31 +188,63 @@ static struct peer *peer_of_task(const struct office *office, const char *type,
     return NULL;
 }
 
+/* The call has begun; its peer is up. */
+static int send_start(struct office *office, struct pending_call *call, struct peer *peer,
+                      mu_error *ret_error)
+{
+    struct mu__msg *msg;
+
+    if (mu__send_is_forbidden(&office->ctx, peer->number, MU__ACTOR_START, ret_error))
+        return -MU_EPERMISSION;
+    msg = pack_start(office, call->thread, call);
+    if (msg == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for an actor");
+    call->to.incarnation = peer->incarnation;
+    call->peer = peer;
+    call->is_sent = true;
+    mu__list_append(&peer->calls, &call->of_peer);
+    mu__peer_send(office, peer, msg);
+    return 0;
+}
+
+/* A task that is not linked is dialled; it may also come by itself. Until then the call
+ * is to a process that is not known: incarnation 0. */
 static int spawn_remote(struct office *office, struct mu__actors_call *thread,
                         struct pending_call *call, mu_error *ret_error)
 {
-    const char *type = thread->options->task_type;
-    uint32_t index = (uint32_t)thread->options->task_index;
-    struct mu__msg *msg;
-    int rv;
+    struct peer *peer = peer_of_task(office, call->to.type, call->to.index);
+    int rv = 0;
 
-    call->peer = peer_of_task(office, type, index);
-    if (call->peer == NULL)
-        return mu_error_set(ret_error, -MU_EUNAVAILABLE,
-                            "/job:%s/task:%" PRIu32 " is not connected to %s", type,
-                            index, office->config.task);
-    if (mu__send_is_forbidden(&office->ctx, call->peer->number, MU__ACTOR_START,
-                              ret_error))
-        return -MU_EPERMISSION;
-    msg = pack_start(office, thread, call);
-    rv = msg == NULL ? -MU_ENOMEM : mu__call_begin(office, call);
-    if (rv != 0) {
-        mu__msg_free(&office->ctx, msg);
-        return mu_error_set(ret_error, rv, "no memory for an actor");
+    (void)thread;
+    call->to.incarnation = 0;
+    if (peer == NULL && office->config.dial != NULL)
+        rv = office->config.dial(office->config.owner, call->to.type, call->to.index,
+                                 ret_error);
+    if (rv != 0)
+        return rv;
+    if (mu__call_begin(office, call) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for an actor");
+    rv = peer == NULL ? 0 : send_start(office, call, peer, ret_error);
+    if (rv != 0)
+        mu__call_unlist(office, call);
+    return rv;
+}
+
+void mu__spawn_at_peer(struct office *office, struct peer *peer)
+{
+    struct pending_call *next;
+    mu_error error;
+
+    for (struct pending_call *call =
+             MU__LIST_FIRST(&office->requests, struct pending_call, of_owner);
+         call != NULL; call = next) {
+        next = MU__LIST_NEXT(call, struct pending_call, of_owner);
+        if (call->thread == NULL || call->to.incarnation != 0 ||
+            call->to.index != peer->index || strcmp(call->to.type, peer->type) != 0)
+            continue;
+        if (send_start(office, call, peer, &error) != 0)
+            mu__call_end(office, call, NULL, &error);
     }
-    call->is_sent = true;
-    mu__peer_send(office, call->peer, msg);
-    return 0;
 }
 
 static int spawn_here(struct office *office, struct mu__actors_call *thread,

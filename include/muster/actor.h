@@ -198,7 +198,7 @@ MU_EXPORT void mu_actor_timer_cancel(mu_actor *self, uint64_t token);
 /* Call a function that may block on an executor thread, once the turn has ended well; a
  * WORK notice follows. It is not called when the node closes first. It outlives an actor
  * that ends, so `arg` is no part of the actor's state. */
-MU_EXPORT int mu_actor_work(mu_actor *self, int (*function)(void *arg), void *arg,
+MU_EXPORT int mu_actor_work(mu_actor *self, int (*blocking)(void *arg), void *arg,
                             uint64_t token);
 
 /* ---- What an actor knows ---- */
@@ -210,7 +210,7 @@ MU_EXPORT uint64_t mu_actor_random(mu_actor *self);
 
 MU_EXPORT void mu_actor_log(mu_actor *self, const char *format, ...) MU_PRINTF(2, 3);
 
-MU_EXPORT mu_address mu_actor_self(const mu_actor *self);
+MU_EXPORT int mu_actor_self(const mu_actor *self, mu_address *ret_address);
 
 /* ---- Addresses ---- */
 
