@@ -232,11 +232,11 @@ static void on_closing(uv_timer_t *timer)
 }
 
 /* End the actors that hold calls, which they complete then, with -MU_ECLOSED. By
- * messages, so that it comes after all that was posted before. False: out of memory. */
+ * messages, so that it comes after all that was posted before. The office of actors ends
+ * the client. False: out of memory. */
 static bool end_callees(mu_node *node)
 {
-    static const uint32_t callees[] = {MU__ACTORS, MU__CLIENT, MU__VARIABLES, MU__JOB,
-                                       MU__AGENT};
+    static const uint32_t callees[] = {MU__ACTORS, MU__VARIABLES, MU__JOB, MU__AGENT};
 
     for (size_t i = 0; i < sizeof callees / sizeof callees[0]; i++) {
         struct mu__msg *msg = mu__msg_heap(MU__END, sizeof(struct mu__end));

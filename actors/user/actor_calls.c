@@ -138,21 +138,25 @@ static void notify_owner(struct office *office, struct pending_call *call,
     mail->chain = mu__chain_ref(call->chain);
 }
 
-/* Without a client there are no waiters either. */
+static bool post_resolved(struct office *office, mu_remote_value *future)
+{
+    struct mu__msg *msg = mu__msg_new(&office->ctx, MU__FUTURE_RESOLVED);
+
+    if (msg != NULL)
+        ((struct mu__future_resolved *)mu__body(msg))->future = future;
+    return mu__send(&office->ctx, (mu__pid){MU__NODE_SELF, MU__CLIENT}, msg) == 0;
+}
+
+/* The client, which has the waiters, resolves it. Without a client there are none. */
 static void settle_future(struct office *office, mu_remote_value *future, mu_value *value,
                           const mu_error *error)
 {
-    const struct mu__future_resolved body = {.future = future};
-    struct mu__msg *msg = mu__msg_new(&office->ctx, MU__FUTURE_RESOLVED);
-
     future->result = value;
     if (error != NULL)
         future->error = mu__error_copy(error);
     if (error != NULL && future->error == NULL)
         future->error = &mu__error_lost;
-    if (msg != NULL)
-        *(struct mu__future_resolved *)mu__body(msg) = body;
-    if (mu__send(&office->ctx, (mu__pid){MU__NODE_SELF, MU__CLIENT}, msg) == 0)
+    if (post_resolved(office, future))
         return;
     atomic_store_explicit(&future->state, MU_REMOTE_READY, memory_order_release);
     mu__held_unref(&future->held);

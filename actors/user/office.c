@@ -149,11 +149,19 @@ static void end_actors(struct mu__ctx *ctx, struct office *office)
             -MU_ECLOSED, "this node is closing");
 }
 
-/* The node closes. The office stays for the works that threads run. */
+/* The node closes. The office stays for the works that threads run; the client ends once
+ * it has resolved what has ended here. */
 static void on_office_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    (void)msg;
+    const mu__pid client = {MU__NODE_SELF, MU__CLIENT};
+    struct mu__msg *end = mu__msg_new(ctx, MU__END);
+
     end_actors(ctx, state);
+    if (end != NULL)
+        *(struct mu__end *)mu__body(end) = (struct mu__end){mu__view_str("")};
+    if (mu__send(ctx, client, end) == -MU_ENOMEM)
+        mu__stop(ctx->kernel, client);
+    (void)msg;
 }
 
 static void end_office(struct mu__ctx *ctx, void *state)
