@@ -534,6 +534,54 @@ TEST_ON(test_calls_that_wait_for_each_other_end_at_once, struct user_net *f, set
     assert_int_equal(user_net_last(f, MU_NOTICE_ANSWER)->error.code, 0);
 }
 
+/* Answers at the first notice, and then calls back whom it has answered. */
+static int called_back;
+
+static int put_off(mu_actor *self, void *state, const mu_value *args)
+{
+    struct passer *passer = state;
+
+    passer->reply = mu_actor_reply_later(self);
+    return mu_actor_call(self, &here, "add", args, 1000, 1);
+}
+
+static void answer_and_call_back(mu_actor *self, void *state, const mu_notice *notice)
+{
+    struct passer *passer = state;
+    mu_value *list = mu_value_list();
+
+    if (passer->reply != NULL) {
+        assert_int_equal(mu_reply_give(passer->reply, NULL, NULL), 0);
+        assert_int_equal(mu_actor_call(self, &path[0], "pass", list, 1000, 1), 0);
+    } else {
+        called_back = notice->error == NULL ? 1 : notice->error->code;
+    }
+    passer->reply = NULL;
+    mu_value_free(list);
+}
+
+static const mu_actor_method late_methods[] = {{"pass", put_off}, {NULL, NULL}};
+static const mu_actor_type late_type = {
+    .name = "late",
+    .state_size = sizeof(struct passer),
+    .methods = late_methods,
+    .notice = answer_and_call_back,
+};
+
+TEST_ON(test_who_has_answered_does_not_wait, struct user_net *f, set_up,
+        user_net_tear_down)
+{
+    user_net_register(f, &passer_type);
+    user_net_register(f, &late_type);
+    path[0] = user_net_spawn(f, 0, "passer", NULL, NULL);
+    path[1] = user_net_spawn(f, 0, "late", NULL, NULL);
+    path_length = 2;
+    called_back = 0;
+    assert_int_equal(user_net_run(f, &here, walk_path), 0);
+    assert_int_equal(user_net_last(f, MU_NOTICE_ANSWER)->error.code, 0);
+    assert_int_equal(called_back, 1);
+}
+
 /* ---- addresses and values ---- */
 
 TEST(test_an_address_travels_as_a_value)

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 
@@ -304,6 +305,7 @@ static pid_t play_worker(struct nodes *nodes)
     assert_true(child >= 0);
     if (child > 0)
         return child;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)open_task(nodes, "worker", 0);
     for (;;)
         (void)pause();
