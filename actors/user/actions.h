@@ -123,6 +123,7 @@ void mu__call_unlist(struct office *office, struct pending_call *call);
 void mu__call_forget(struct office *office, struct pending_call *call);
 
 void mu__calls_on_timer(struct office *office);
+void mu__calls_done(struct office *office);
 
 /* ---- actor_messages.c ---- */
 

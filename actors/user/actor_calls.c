@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- the timer of all deadlines ---- */
 
@@ -61,22 +62,42 @@ void mu__calls_on_timer(struct office *office)
 struct pending_call *mu__call_new(struct office *office, const mu_address *to,
                                   const char *method, int64_t timeout_ms)
 {
-    struct pending_call *call = calloc(1, sizeof *call);
+    struct pending_call *call = office->spare_calls;
+    size_t size = strlen(method);
 
+    if (call != NULL)
+        office->spare_calls = (struct pending_call *)(void *)call->of_owner.next;
+    else
+        call = malloc(sizeof *call);
     if (call == NULL)
         return NULL;
+    memset(call, 0, offsetof(struct pending_call, method));
     call->id = ++office->number_next;
     call->to = *to;
     call->timeout_ms = timeout_ms;
-    (void)snprintf(call->method, sizeof call->method, "%s", method);
+    size = size < sizeof call->method ? size : sizeof call->method - 1;
+    memcpy(call->method, method, size);
+    call->method[size] = '\0';
     return call;
 }
 
 void mu__call_free(struct office *office, struct pending_call *call)
 {
-    (void)office;
     mu__chain_unref(call->chain);
-    free(call);
+    call->of_owner.next = (struct mu__list_node *)(void *)office->spare_calls;
+    office->spare_calls = call;
+}
+
+void mu__calls_done(struct office *office)
+{
+    while (office->spare_calls != NULL) {
+        struct pending_call *next =
+            (struct pending_call *)(void *)office->spare_calls->of_owner.next;
+
+        free(office->spare_calls);
+        office->spare_calls = next;
+    }
+    mu__map_done(&office->calls);
 }
 
 int mu__call_begin(struct office *office, struct pending_call *call)

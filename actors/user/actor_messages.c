@@ -84,15 +84,15 @@ static void take_room(mu_actor *actor, const struct mail *mail)
     actor->mail_bytes -= mail->bytes;
 }
 
-/* Why a message is not put into the mailbox; NULL: it is. */
-static const char *refusal(const mu_actor *actor, const struct mail *mail, int *ret_code)
+/* Whether the actor waits for the answer of a call that the message belongs to. */
+static bool comes_back(const mu_actor *actor, const struct mail *mail)
 {
-    mu_address address = mu__actor_address(actor->office, actor->number);
+    mu_address address;
 
-    *ret_code = -MU_EPRECONDITION;
-    if ((actor->flags & MU_ACTOR_REENTRANT) == 0 && mu__chain_has(mail->chain, &address))
-        return "the calls wait for each other";
-    return NULL;
+    if (mail->chain == NULL || (actor->flags & MU_ACTOR_REENTRANT) != 0)
+        return false;
+    address = mu__actor_address(actor->office, actor->number);
+    return mu__chain_has(mail->chain, &address);
 }
 
 static void refuse_delivery(struct office *office, struct mail *mail, mu_actor *actor,
@@ -114,17 +114,15 @@ static void refuse_delivery(struct office *office, struct mail *mail, mu_actor *
 void mu__message_deliver(struct office *office, struct mail *mail)
 {
     mu_actor *actor = mu__actor_find(office, mail->actor);
-    const char *words;
-    int code;
 
     if (actor == NULL) {
         refuse_delivery(office, mail, NULL, -MU_ENOTFOUND, "the actor has ended");
         return;
     }
-    words = refusal(actor, mail, &code);
-    if (words != NULL) {
+    if (comes_back(actor, mail)) {
         take_room(actor, mail);
-        refuse_delivery(office, mail, actor, code, words);
+        refuse_delivery(office, mail, actor, -MU_EPRECONDITION,
+                        "the calls wait for each other");
         return;
     }
     mu__mail_put(actor, mail);
@@ -168,8 +166,10 @@ static int make_remote(struct office *office, const mu_address *to, const char *
     mu_error error;
     struct peer *peer = mu__peer_reach(office, to, &error);
     struct mail *mail;
-    int rv;
+    int rv = mu__actors_check_name("method", method, ret_error);
 
+    if (rv != 0)
+        return rv;
     if (peer == NULL)
         return refuse_at_sender(office, NULL, error.code, error.message, call, ret_error,
                                 ret_mail);

@@ -118,7 +118,7 @@ struct pending_call {
     struct chain *chain;
     bool is_begun;   /* it is in the table */
     bool is_sent;    /* to its peer */
-    char method[64]; /* or "start" */
+    char method[64]; /* or "start"; last, as it is not cleared */
 };
 
 struct mu_reply {
@@ -229,6 +229,7 @@ struct office {
     struct mu__map nodes;     /* peers that are up, by number */
     struct mu__list peers_all;
     struct mail *spare;
+    struct pending_call *spare_calls;
     uint64_t late_answers; /* to calls that had ended */
 };
 

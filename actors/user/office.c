@@ -170,7 +170,7 @@ static void end_office(struct mu__ctx *ctx, void *state)
 
     end_actors(ctx, office);
     mu__peers_end(office);
-    mu__map_done(&office->calls);
+    mu__calls_done(office);
     mu__map_done(&office->timers);
     mu__map_done(&office->watches);
     mu__types_done(office);

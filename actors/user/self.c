@@ -11,14 +11,6 @@
 
 /* ---- messages ---- */
 
-static int check_call(const char *method, int64_t timeout_ms)
-{
-    if (mu__actors_check_name("method", method, NULL) != 0 || timeout_ms < 1 ||
-        timeout_ms > MU_ACTOR_TIMEOUT_MAX)
-        return -MU_EINVALID;
-    return 0;
-}
-
 int mu_actor_send(mu_actor *self, const mu_address *to, const char *method,
                   const mu_value *args)
 {
@@ -26,13 +18,12 @@ int mu_actor_send(mu_actor *self, const mu_address *to, const char *method,
 
     struct turn *turn = mu__turn_of(self);
     struct mail *mail;
-    int rv = check_call(method, 1);
+    int rv;
 
     if (turn == NULL)
         return -MU_EPRECONDITION;
-    if (rv == 0)
-        rv = mu__message_make(self->office, to, method, args, NULL, self->number, NULL,
-                              &mail);
+    rv =
+        mu__message_make(self->office, to, method, args, NULL, self->number, NULL, &mail);
     if (rv == 0)
         mu__list_append(&turn->out, &mail->node);
     return rv;
@@ -46,12 +37,12 @@ int mu_actor_call(mu_actor *self, const mu_address *to, const char *method,
     struct turn *turn = mu__turn_of(self);
     struct pending_call *call;
     struct mail *mail;
-    int rv = check_call(method, timeout_ms);
+    int rv;
 
     if (turn == NULL)
         return -MU_EPRECONDITION;
-    if (rv != 0)
-        return rv;
+    if (timeout_ms < 1 || timeout_ms > MU_ACTOR_TIMEOUT_MAX)
+        return -MU_EINVALID;
     if (self->calls_count >= MU__ACTOR_CALLS_MAX)
         return -MU_EEXHAUSTED;
     call = mu__call_new(self->office, to, method, timeout_ms);

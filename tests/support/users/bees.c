@@ -153,11 +153,15 @@ static void set_two_timers(mu_actor *self, struct bee *bee)
 
     if (number + 1 >= TIMERS_MAX)
         return;
-    hive->timed_count += 2;
-    hive->timed[number] = (struct timed){.bee = bee->number, .other = number + 1};
+    if (mu_actor_timer(self, delay_ms, token_of(OF_TIMER, number)) != 0)
+        return;
+    hive->timed_count++;
+    hive->timed[number] = (struct timed){.bee = bee->number};
+    if (mu_actor_timer(self, delay_ms, token_of(OF_TIMER, number + 1)) != 0)
+        return;
+    hive->timed_count++;
+    hive->timed[number].other = number + 1;
     hive->timed[number + 1] = (struct timed){.bee = bee->number};
-    (void)mu_actor_timer(self, delay_ms, token_of(OF_TIMER, number));
-    (void)mu_actor_timer(self, delay_ms, token_of(OF_TIMER, number + 1));
 }
 
 static int do_work(void *arg)
@@ -280,9 +284,12 @@ static int work(mu_actor *self, void *state, const mu_value *args)
     if (what < 71)
         return mu_actor_die(self, &broken);
     if (what < 95 && own->owed[slot] == NULL) {
-        own->owed[slot] = mu_actor_reply_later(self);
+        mu_reply *reply = mu_actor_reply_later(self);
+        int rv = mu_actor_timer(self, hive_draw(1, 3000), token_of(OF_REPLY, slot));
+
+        own->owed[slot] = rv == 0 ? reply : NULL;
         own->owed_call[slot] = (uint64_t)(call - hive->calls);
-        return mu_actor_timer(self, hive_draw(1, 3000), token_of(OF_REPLY, slot));
+        return rv;
     }
     return 0;
 }
@@ -499,12 +506,12 @@ void hive_spawn(struct cluster_task *task, mu_actor *parent)
         mu_actor_options own;
 
         assert_int_equal(mu__actors_read_options(&options, NULL, &own), 0);
-        assert_int_equal(mu__spawn_user(office, mu__view_str("bee"), NULL,
-                                        mu_value_ref(args), &own, NULL, &start),
-                         0);
-        bee->address = mu__actor_address(office, start->actor);
-        mu__turn_do(office, start);
-        hive->bees_count++;
+        if (mu__spawn_user(office, mu__view_str("bee"), NULL, mu_value_ref(args), &own,
+                           NULL, &start) == 0) {
+            bee->address = mu__actor_address(office, start->actor);
+            mu__turn_do(office, start);
+            hive->bees_count++;
+        }
     }
     mu_value_free(args);
 }
