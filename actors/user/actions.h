@@ -148,7 +148,7 @@ struct chain *mu__chain_copy(struct mu__view text);
  * long, or out of memory. */
 struct chain *mu__chain_add(const struct chain *before, const mu_actor *actor,
                             const char *method);
-bool mu__chain_has(const struct chain *chain, const mu_address *address);
+bool mu__chain_has(const struct chain *chain, const mu_actor *actor);
 
 /* ---- actor_monitors.c ---- */
 

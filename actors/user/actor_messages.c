@@ -87,12 +87,8 @@ static void take_room(mu_actor *actor, const struct mail *mail)
 /* Whether the actor waits for the answer of a call that the message belongs to. */
 static bool comes_back(const mu_actor *actor, const struct mail *mail)
 {
-    mu_address address;
-
-    if (mail->chain == NULL || (actor->flags & MU_ACTOR_REENTRANT) != 0)
-        return false;
-    address = mu__actor_address(actor->office, actor->number);
-    return mu__chain_has(mail->chain, &address);
+    return mail->chain != NULL && (actor->flags & MU_ACTOR_REENTRANT) == 0 &&
+           mu__chain_has(mail->chain, actor);
 }
 
 static void refuse_delivery(struct office *office, struct mail *mail, mu_actor *actor,

@@ -23,24 +23,57 @@ struct chain *mu__chain_ref(struct chain *chain)
     return chain;
 }
 
-static struct chain *chain_new(size_t size)
+static struct chain *chain_new(size_t size, uint32_t hops)
 {
-    struct chain *chain =
-        size > MU__ACTOR_CHAIN_MAX ? NULL : malloc(sizeof *chain + size + 1);
+    size_t before = sizeof(struct chain) + hops * sizeof(struct chain_hop);
+    struct chain *chain = size > MU__ACTOR_CHAIN_MAX ? NULL : malloc(before + size + 1);
 
     if (chain == NULL)
         return NULL;
-    *chain = (struct chain){.refs = 1, .size = (uint32_t)size};
+    *chain = (struct chain){.refs = 1, .size = (uint32_t)size, .hops_count = hops};
+    chain->text = (char *)chain + before;
     chain->text[size] = '\0';
     return chain;
 }
 
+/* Every hop has one '#', since no name of a type or method may have one. */
+static uint32_t count_hops(struct mu__view text)
+{
+    const char *bytes = text.data;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < text.size; i++)
+        count += bytes[i] == '#';
+    return count;
+}
+
+static void read_hops(struct chain *chain)
+{
+    const char *at = chain->text;
+
+    for (uint32_t i = 0; i < chain->hops_count; i++) {
+        char *end;
+
+        at = strchr(at, '#') + 1;
+        chain->hops[i].incarnation = strtoull(at, &end, 16);
+        chain->hops[i].number = *end == '.' ? (uint32_t)strtoul(end + 1, NULL, 10) : 0;
+    }
+}
+
+/* What a peer says: a zero in it ends it, as it does for people. */
 struct chain *mu__chain_copy(struct mu__view text)
 {
-    struct chain *chain = chain_new(text.size);
+    const void *zero = text.size == 0 ? NULL : memchr(text.data, 0, text.size);
+    struct chain *chain;
 
-    if (chain != NULL && text.size > 0)
+    if (zero != NULL)
+        text.size = (uint32_t)((const char *)zero - (const char *)text.data);
+    chain = chain_new(text.size, count_hops(text));
+    if (chain == NULL)
+        return NULL;
+    if (text.size > 0)
         memcpy(chain->text, text.data, text.size);
+    read_hops(chain);
     return chain;
 }
 
@@ -48,6 +81,7 @@ struct chain *mu__chain_add(const struct chain *before, const mu_actor *actor,
                             const char *method)
 {
     bool is_first = before == NULL || before->is_closed;
+    uint32_t hops = is_first ? 0 : before->hops_count;
     mu_address address = mu__actor_address(actor->office, actor->number);
     char own[MU__ADDRESS_TEXT_MAX];
     char hop[MU__ADDRESS_TEXT_MAX + 2 * MU__ACTOR_NAME_MAX + 8];
@@ -57,25 +91,23 @@ struct chain *mu__chain_add(const struct chain *before, const mu_actor *actor,
     mu__address_write(&address, own);
     (void)snprintf(hop, sizeof hop, "%s%s %s.%s", is_first ? "" : " > ", own,
                    actor->type->name, method);
-    chain = chain_new(at + strlen(hop));
+    chain = chain_new(at + strlen(hop), hops + 1);
     if (chain == NULL)
         return NULL;
-    if (!is_first)
+    if (!is_first) {
+        memcpy(chain->hops, before->hops, hops * sizeof before->hops[0]);
         memcpy(chain->text, before->text, at);
+    }
+    chain->hops[hops] = (struct chain_hop){address.incarnation, address.number};
     memcpy(chain->text + at, hop, strlen(hop));
     return chain;
 }
 
-bool mu__chain_has(const struct chain *chain, const mu_address *address)
+bool mu__chain_has(const struct chain *chain, const mu_actor *actor)
 {
-    char own[MU__ADDRESS_TEXT_MAX];
-    const char *at;
-
-    if (chain == NULL || chain->is_closed)
-        return false;
-    mu__address_write(address, own);
-    for (at = strstr(chain->text, own); at != NULL; at = strstr(at + 1, own))
-        if (at[strlen(own)] == ' ')
+    for (uint32_t i = 0; chain != NULL && !chain->is_closed && i < chain->hops_count; i++)
+        if (chain->hops[i].number == actor->number &&
+            chain->hops[i].incarnation == actor->office->config.incarnation)
             return true;
     return false;
 }

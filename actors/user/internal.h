@@ -43,12 +43,20 @@ struct answer_to {
     uint64_t call; /* 0: none, it is a send */
 };
 
+/* An actor that waits. */
+struct chain_hop {
+    uint64_t incarnation;
+    uint32_t number;
+};
+
 /* The calls that wait for each other: see chain.c. */
 struct chain {
     unsigned refs;
     bool is_closed; /* the call at its end was answered: nobody waits by it */
-    uint32_t size;
-    char text[];
+    uint32_t size;  /* of the text */
+    uint32_t hops_count;
+    char *text; /* behind the hops */
+    struct chain_hop hops[];
 };
 
 enum mail_kind {

@@ -68,7 +68,7 @@ void mu__actors_forget_works(void *state);
 int mu__actors_read_options(const mu_actor_options *options, mu_error *ret_error,
                             mu_actor_options *ret_own);
 
-/* A name of an actor's type or method: 1 to MU__ACTOR_NAME_MAX bytes of UTF-8. */
+/* A name of an actor's type or method: 1 to MU__ACTOR_NAME_MAX bytes of UTF-8, no '#'. */
 int mu__actors_check_name(const char *what, const char *name, mu_error *ret_error);
 
 /* Text of an address into `out`, of MU__ADDRESS_TEXT_MAX bytes. */

@@ -16,11 +16,12 @@ int mu__actors_check_name(const char *what, const char *name, mu_error *ret_erro
 {
     size_t size = strlen(name);
 
-    if (size > 0 && size <= MU__ACTOR_NAME_MAX && mu__utf8_valid(name, size))
+    if (size > 0 && size <= MU__ACTOR_NAME_MAX && mu__utf8_valid(name, size) &&
+        strchr(name, '#') == NULL)
         return 0;
     return mu_error_set(ret_error, -MU_EINVALID,
-                        "the name of an actor's %s has 1 to %d bytes of UTF-8, \"%.80s\" "
-                        "has %zu",
+                        "the name of an actor's %s has 1 to %d bytes of UTF-8 without "
+                        "'#', \"%.80s\" has %zu",
                         what, MU__ACTOR_NAME_MAX, name, size);
 }
 

@@ -68,13 +68,13 @@ typedef struct mu_notice {
 typedef int (*mu_actor_method_fn)(mu_actor *self, void *state, const mu_value *args);
 
 typedef struct mu_actor_method {
-    const char *name; /* at most 63 bytes; NULL ends the list */
+    const char *name; /* at most 63 bytes, without '#'; NULL ends the list */
     mu_actor_method_fn call;
 } mu_actor_method;
 
 /* Everything that actors of one type share. It outlives the node. */
 typedef struct mu_actor_type {
-    const char *name;               /* at most 63 bytes */
+    const char *name;               /* at most 63 bytes, without '#' */
     size_t state_size;              /* zeroed before `start` */
     const mu_actor_method *methods; /* ends with a NULL name; NULL: none */
     mu_actor_method_fn start;       /* the first turn; an error ends the actor. May be
