@@ -155,6 +155,13 @@ static struct mu__msg *pack_message(struct office *office, const mu_address *to,
     return NULL;
 }
 
+static bool lacks_right(const struct office *office, const struct peer *peer,
+                        mu_error *ret_error)
+{
+    return peer->number != 0 && mu__send_is_forbidden(&office->ctx, peer->number,
+                                                      MU__ACTOR_MESSAGE, ret_error);
+}
+
 static int make_remote(struct office *office, const mu_address *to, const char *method,
                        const mu_value *args, uint32_t bytes, struct pending_call *call,
                        uint32_t waits, mu_error *ret_error, struct mail **ret_mail)
@@ -166,7 +173,7 @@ static int make_remote(struct office *office, const mu_address *to, const char *
 
     if (rv != 0)
         return rv;
-    if (peer == NULL)
+    if (peer == NULL || lacks_right(office, peer, &error))
         return refuse_at_sender(office, NULL, error.code, error.message, call, ret_error,
                                 ret_mail);
     rv = mu__way_take(peer, to->number, bytes, waits);

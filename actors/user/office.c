@@ -35,13 +35,32 @@ static const struct mu__handler handlers[] = {
 
 /* ---- calls of threads ---- */
 
+/* Whether an actor of another node can be stopped from here. */
+static int check_stop(struct office *office, const mu_address *who, mu_error *ret_error)
+{
+    struct peer *peer;
+
+    if (who->incarnation == office->config.incarnation)
+        return 0;
+    peer = mu__peer_reach(office, who, ret_error);
+    if (peer == NULL)
+        return ret_error->code;
+    return peer->number != 0 && mu__send_is_forbidden(&office->ctx, peer->number,
+                                                      MU__ACTOR_STOP, ret_error)
+               ? ret_error->code
+               : 0;
+}
+
 static void stop_for_thread(struct office *office, struct mu__actors_call *call)
 {
-    struct mail *mail = mu__mail_new(office, OUT_STOP);
+    int rv = check_stop(office, &call->address, &call->call.error);
+    struct mail *mail = rv == 0 ? mu__mail_new(office, OUT_STOP) : NULL;
 
     if (mail == NULL) {
-        mu__call_complete(&call->call, mu_error_set(&call->call.error, -MU_ENOMEM,
-                                                    "no memory to stop an actor"));
+        if (rv == 0)
+            rv =
+                mu_error_set(&call->call.error, -MU_ENOMEM, "no memory to stop an actor");
+        mu__call_complete(&call->call, rv);
         return;
     }
     mail->address = call->address;

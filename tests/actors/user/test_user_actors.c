@@ -1,5 +1,6 @@
 /* Actors of the program's own: what leaves a turn, what an answer says, how a call ends,
  * on one node and between nodes. */
+#include "runtime/message/value_layout.h"
 #include "tests/support/test.h"
 #include "tests/support/users/user_net.h"
 
@@ -116,6 +117,38 @@ TEST_ON(test_an_error_says_what_ran, struct user_net *f, set_up, user_net_tear_d
     check_both(f, errors_say);
 }
 
+static int call_with_reference(mu_actor *self, struct user_net *f)
+{
+    mu_value *args = mu_value_list();
+    int rv;
+
+    (void)f;
+    assert_int_equal(mu_value_append(args, mu__value_reference(7, NULL, NULL)), 0);
+    rv = mu_actor_call(self, &other, "add", args, 1000, 1);
+    mu_value_free(args);
+    assert_int_equal(rv, -MU_EINVALID);
+    assert_int_equal(mu_actor_call(self, &other, "add", NULL, 0, 1), -MU_EINVALID);
+    return 0;
+}
+
+TEST_ON(test_references_do_not_travel, struct user_net *f, set_up, user_net_tear_down)
+{
+    other = user_net_spawn(f, 1, "probe", NULL, NULL);
+    assert_int_equal(user_net_run(f, &here, call_with_reference), 0);
+    net_run_for(&f->net, 2000);
+    assert_int_equal(f->notes_count, 0);
+}
+
+TEST_ON(test_who_lacks_the_right_hears_it_at_once, struct user_net *f, set_up,
+        user_net_tear_down)
+{
+    other = user_net_spawn(f, 1, "probe", NULL, NULL);
+    mu__kernel_node_right(f->nodes[0]->kernel, f->nodes[0]->numbers[1],
+                          MU__RIGHT_OBSERVE);
+    assert_int_equal(user_net_run(f, &here, call_twice), 0);
+    expect_error(f, -MU_EPERMISSION, MU_RAN_NO, "needs the right \"use\"");
+}
+
 /* ---- turns ---- */
 
 static int do_all_and_fail(mu_actor *self, struct user_net *f)
@@ -178,8 +211,18 @@ static int stop_other(mu_actor *self, struct user_net *f)
     return mu_actor_stop(self, &other, MU_STOP_NOW);
 }
 
+static int64_t give_code;
+
+static int call_give(mu_actor *self, struct user_net *f)
+{
+    (void)f;
+    return call_other(self, "give", give_code, 2);
+}
+
 static void unanswered_ends(struct user_net *f, size_t node)
 {
+    uint64_t late = user_net_office(f, 0)->late_answers;
+
     other = user_net_spawn(f, node, "probe", NULL, NULL);
     assert_int_equal(user_net_run(f, &here, call_holder), 0);
     net_run_for(&f->net, 999);
@@ -187,6 +230,11 @@ static void unanswered_ends(struct user_net *f, size_t node)
     net_run_for(&f->net, 1);
     assert_int_equal(f->notes_count, 1);
     expect_error(f, -MU_EDEADLINE, MU_RAN_MAYBE, "1000 ms");
+    give_code = 0;
+    assert_int_equal(user_net_run(f, &here, call_give), 0);
+    assert_int_equal(f->notes_count, 2);
+    assert_int_equal(user_net_office(f, 0)->late_answers, late + 1);
+    f->notes_count = 1;
     assert_int_equal(user_net_run(f, &here, call_holder), 0);
     assert_int_equal(user_net_run(f, &here, stop_other), 0);
     assert_int_equal(f->notes_count, 2);
@@ -214,14 +262,6 @@ TEST_ON(test_a_lost_node_ends_its_calls, struct user_net *f, set_up, user_net_te
     net_settle(&f->net);
     assert_int_equal(user_net_run(f, &here, call_holder), 0);
     expect_error(f, -MU_ENOTFOUND, MU_RAN_NO, "has ended");
-}
-
-static int64_t give_code;
-
-static int call_give(mu_actor *self, struct user_net *f)
-{
-    (void)f;
-    return call_other(self, "give", give_code, 2);
 }
 
 static void given_once(struct user_net *f, size_t node)
