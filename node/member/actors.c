@@ -110,12 +110,28 @@ static int spawn_variables(struct mu__member *member,
     return rv;
 }
 
-/* A link that an actor needs is made when it is needed, and stays. */
+struct link_search {
+    const char *type;
+    uint32_t index;
+    bool found;
+};
+
+static void note_searched_link(void *user, const struct mu__link_view *view)
+{
+    struct link_search *search = user;
+
+    search->found = search->found || (view->index == search->index &&
+                                      strcmp(view->type, search->type) == 0);
+}
+
+/* A link that an actor needs is made when it is needed, and stays. One that is there, or
+ * being made, is left alone. */
 static int dial_for_actor(void *owner, const char *type, uint32_t index,
                           mu_error *ret_error)
 {
     struct mu__member *member = owner;
     const char *url = mu_cluster_url(member->cluster, type, (int)index);
+    struct link_search search = {type, index, false};
     int rv;
 
     if (url == NULL)
@@ -124,7 +140,10 @@ static int dial_for_actor(void *owner, const char *type, uint32_t index,
                             ": they are not connected, and the cluster has no address "
                             "of it",
                             member->task, type, index);
-    rv = mu__links_adopt(member->links, type, index, url);
+    mu__links_each(member->links, note_searched_link, &search);
+    if (search.found)
+        return 0;
+    rv = mu__links_dial(member->links, type, index, url);
     return rv == 0 ? 0 : mu__member_cannot_dial(rv, type, index, url, ret_error);
 }
 
