@@ -69,23 +69,6 @@ void mu__watch_down(struct office *office, struct user_watch *watch, const mu_er
     mu__watch_free(office, watch);
 }
 
-/* The actor has ended: whoever watches it hears of it, and it watches nobody. */
-void mu__watch_actor_ended(mu_actor *actor)
-{
-    struct office *office = actor->office;
-
-    while (!mu__list_is_empty(&actor->watchers))
-        mu__watch_down(
-            office, MU__LIST_ENTRY(actor->watchers.first, struct user_watch, of_target),
-            actor->why);
-    while (!mu__list_is_empty(&actor->watches)) {
-        struct user_watch *watch =
-            MU__LIST_ENTRY(actor->watches.first, struct user_watch, of_watcher);
-
-        mu__watch_drop(office, actor, watch->token);
-    }
-}
-
 /* ---- beginning and dropping ---- */
 
 static void send_user_watch(struct office *office, const struct user_watch *watch,
@@ -145,6 +128,13 @@ void mu__watch_begin(struct office *office, struct user_watch *watch)
         mu__list_append(&watch->target->watchers, &watch->of_target);
 }
 
+static void end_user_watch(struct office *office, struct user_watch *watch)
+{
+    if (watch->target_peer != NULL)
+        send_user_watch(office, watch, MU__ACTOR_UNWATCH);
+    mu__watch_free(office, watch);
+}
+
 void mu__watch_drop(struct office *office, mu_actor *watcher, uint64_t token)
 {
     struct user_watch *next;
@@ -155,8 +145,20 @@ void mu__watch_drop(struct office *office, mu_actor *watcher, uint64_t token)
         next = MU__LIST_NEXT(watch, struct user_watch, of_watcher);
         if (watch->token != token)
             continue;
-        if (watch->target_peer != NULL)
-            send_user_watch(office, watch, MU__ACTOR_UNWATCH);
-        mu__watch_free(office, watch);
+        end_user_watch(office, watch);
     }
+}
+
+/* The actor has ended: whoever watches it hears of it, and it watches nobody. */
+void mu__watch_actor_ended(mu_actor *actor)
+{
+    struct office *office = actor->office;
+
+    while (!mu__list_is_empty(&actor->watchers))
+        mu__watch_down(
+            office, MU__LIST_ENTRY(actor->watchers.first, struct user_watch, of_target),
+            actor->why);
+    while (!mu__list_is_empty(&actor->watches))
+        end_user_watch(office, MU__LIST_ENTRY(actor->watches.first, struct user_watch,
+                                              of_watcher));
 }

@@ -221,15 +221,22 @@ void mu__remote_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- monitors ---- */
 
+static void refuse_watch(struct office *office, struct user_watch *watch)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EEXHAUSTED, "a node may have %d monitors on %s",
+                       MU__ACTOR_WATCHERS_MAX, office->config.task);
+    mu__answer_error(office, NULL, NULL, MU_RAN_UNKNOWN, &error);
+    mu__watch_down(office, watch, &error);
+}
+
 void mu__remote_on_watch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__actor_watch *body = mu__body(msg);
     struct office *office = state;
     struct peer *peer = mu__peer_of_node(office, msg->from.node);
-    struct user_watch *watch =
-        peer == NULL || peer->watchers_count >= MU__ACTOR_WATCHERS_MAX
-            ? NULL
-            : calloc(1, sizeof *watch);
+    struct user_watch *watch = peer == NULL ? NULL : calloc(1, sizeof *watch);
 
     (void)ctx;
     if (watch == NULL)
@@ -239,7 +246,10 @@ void mu__remote_on_watch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     watch->address = mu__actor_address(office, body->actor);
     peer->watchers_count++;
     mu__list_append(&peer->watchers, &watch->of_watcher);
-    mu__watch_begin(office, watch);
+    if (peer->watchers_count <= MU__ACTOR_WATCHERS_MAX)
+        mu__watch_begin(office, watch);
+    else
+        refuse_watch(office, watch);
 }
 
 void mu__remote_on_unwatch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

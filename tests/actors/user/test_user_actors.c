@@ -337,6 +337,37 @@ TEST_ON(test_a_full_mailbox_refuses_and_says_when_not, struct user_net *f, set_u
     check_both(f, a_full_one_refuses);
 }
 
+static int send_bytes(mu_actor *self, size_t size)
+{
+    static const char zeros[4096];
+    mu_value *args = mu_value_bytes(zeros, size);
+    int rv = mu_actor_send(self, &other, "add", args);
+
+    mu_value_free(args);
+    return rv;
+}
+
+/* One that is too large is taken when it is the only one. */
+static int send_by_bytes(mu_actor *self, struct user_net *f)
+{
+    size_t size = f->notes_count % 2 == 0 ? 2000 : 600;
+
+    assert_int_equal(send_bytes(self, size), 0);
+    assert_int_equal(send_bytes(self, 500), -MU_EAGAIN);
+    return size == 2000 ? 0 : send_bytes(self, 300);
+}
+
+TEST_ON(test_bytes_are_bounded, struct user_net *f, set_up, user_net_tear_down)
+{
+    const mu_actor_options options = {.size = sizeof options, .mailbox_bytes_max = 1000};
+
+    other = user_net_spawn(f, 0, "probe", NULL, &options);
+    for (size_t i = 1; i <= 4; i++) {
+        assert_int_equal(user_net_run(f, &here, send_by_bytes), 0);
+        assert_int_equal(user_net_count(f, MU_NOTICE_ROOM), i);
+    }
+}
+
 static int call_until_full(mu_actor *self, struct user_net *f)
 {
     int rv;
@@ -455,6 +486,24 @@ TEST_ON(test_a_lost_node_is_down, struct user_net *f, set_up, user_net_tear_down
     assert_int_equal(user_net_run(f, &here, stop_other), 0);
     assert_int_equal(user_net_count(f, MU_NOTICE_DOWN), 1);
     assert_false(user_net_lives(f, 1, &other));
+}
+
+static int watch_too_often(mu_actor *self, struct user_net *f)
+{
+    (void)f;
+    for (int i = 0; i <= MU__ACTOR_WATCHERS_MAX; i++)
+        assert_int_equal(mu_actor_monitor(self, &other, (uint64_t)i), 0);
+    return 0;
+}
+
+TEST_ON(test_monitors_of_a_node_are_bounded, struct user_net *f, set_up,
+        user_net_tear_down)
+{
+    other = user_net_spawn(f, 1, "probe", NULL, NULL);
+    assert_int_equal(user_net_run(f, &here, watch_too_often), 0);
+    assert_int_equal(user_net_count(f, MU_NOTICE_DOWN), 1);
+    assert_int_equal(user_net_last(f, MU_NOTICE_DOWN)->token, MU__ACTOR_WATCHERS_MAX);
+    assert_int_equal(user_net_last(f, MU_NOTICE_DOWN)->error.code, -MU_EEXHAUSTED);
 }
 
 /* ---- children ---- */
