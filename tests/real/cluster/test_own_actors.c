@@ -75,6 +75,18 @@ static int work(mu_actor *self, void *state, const mu_value *args)
     return mu_actor_work(self, sleep_there, NULL, 2);
 }
 
+/* More than the executor has threads; nobody waits for them. */
+static int burden(mu_actor *self, void *state, const mu_value *args)
+{
+    int rv = 0;
+
+    (void)state;
+    (void)args;
+    for (int i = 0; rv == 0 && i < 8; i++)
+        rv = mu_actor_work(self, sleep_there, NULL, 9);
+    return rv;
+}
+
 static int watch(mu_actor *self, void *state, const mu_value *args)
 {
     struct tally *tally = state;
@@ -92,6 +104,8 @@ static void hear(mu_actor *self, void *state, const mu_notice *notice)
     mu_value *value = NULL;
 
     (void)self;
+    if (notice->token == 9)
+        return;
     if (notice->kind == MU_NOTICE_ANSWER)
         value = notice->value == NULL ? NULL : mu_value_ref(notice->value);
     else if (notice->kind == MU_NOTICE_WORK)
@@ -105,8 +119,8 @@ static void hear(mu_actor *self, void *state, const mu_notice *notice)
 }
 
 static const mu_actor_method methods[] = {
-    {"add", add},   {"hold", hold},   {"pass", pass}, {"sleep", sleep_here},
-    {"work", work}, {"watch", watch}, {NULL, NULL}};
+    {"add", add},   {"hold", hold},   {"pass", pass},     {"sleep", sleep_here},
+    {"work", work}, {"watch", watch}, {"burden", burden}, {NULL, NULL}};
 
 static const mu_actor_type tally_type = {
     .name = "tally",
@@ -376,6 +390,25 @@ TEST(test_a_node_that_closes_ends_its_calls)
     assert_true(mu_remote_value_state(held) != MU_REMOTE_NOT_READY);
     assert_int_not_equal(error_of(held).code, 0);
     mu_remote_value_free(working);
+    nodes_done(&nodes);
+}
+
+/* Works that have begun are waited for, the others are dropped. */
+TEST(test_a_node_closes_with_works_under_way)
+{
+    struct nodes nodes;
+    mu_node *chief;
+    mu_address address;
+    mu_remote_value *value;
+    mu_error error = {0};
+
+    nodes_init(&nodes, 0, 0);
+    chief = open_task(&nodes, "chief", 0);
+    address = spawn_on(chief, "chief", 0);
+    value = request(chief, &address, "burden", NULL);
+    check(mu_remote_value_fetch(value, SOON_MS, &error, NULL), &error);
+    mu_remote_value_free(value);
+    nodes_close(&nodes, chief);
     nodes_done(&nodes);
 }
 
