@@ -86,6 +86,11 @@ int null_next(void *state, mu_value **ret_element)
     return -MU_ERANGE;
 }
 
+int null_work(void *arg)
+{
+    return arg == NULL;
+}
+
 int null_function(mu_run *run, void *user)
 {
     (void)run;
@@ -587,10 +592,39 @@ static void open_saved_table(void)
     files_remove_folder(folder);
 }
 
+static int keep_reply(mu_actor *self, void *state, const mu_value *args)
+{
+    (void)state;
+    (void)args;
+    env.actor = self;
+    env.reply = mu_actor_reply_later(self);
+    return 0;
+}
+
+static const mu_actor_method actor_methods[] = {{"keep", keep_reply}, {NULL, NULL}};
+
+static void make_actor(void)
+{
+    mu_error error = {0};
+    mu_remote_value *value;
+
+    env.actor_type = (mu_actor_type){.name = "keeper", .methods = actor_methods};
+    mu_actor_options_init(&env.actor_options);
+    assert_int_equal(mu_node_register_actor(env.node, &env.actor_type), 0);
+    must(mu_node_spawn(env.node, "keeper", NULL, NULL, SOON_MS, &error, &env.address),
+         &error);
+    must(mu_actor_request(env.node, &env.address, "keep", NULL, SOON_MS, &error, &value),
+         &error);
+    mu_remote_value_free(value);
+    while (env.reply == NULL)
+        nodes_pause();
+}
+
 static void make_handles(void)
 {
     mu_error error = {0};
 
+    make_actor();
     env.coordinator = nodes_coordinator(env.node);
     must(mu_agent_register(env.node, 0, SOON_MS, &error), &error);
     must(mu_variable_open(env.node, &env.variable_spec, SOON_MS, &error, &env.variable),
