@@ -140,7 +140,7 @@
     M(215, OWN_WRITES, own_writes, USE, MU__EFFECT_WRITES_FIELDS)                     \
     M(216, EFFECT_WRITES, effect_writes, TASK, MU__EFFECT_WRITES_FIELDS)              \
     M(217, EFFECTS_WRITTEN, effects_written, TASK, MU__EFFECTS_WRITTEN_FIELDS)        \
-    M(218, TABLE_SWEEP, table_sweep, TASK, MU__TABLE_SWEEP_FIELDS)                      \
+    M(218, TABLE_SWEEP, table_sweep, TASK, MU__TABLE_SWEEP_FIELDS)                    \
     M(219, ACTOR_MESSAGE, actor_message, USE, MU__ACTOR_MESSAGE_FIELDS)               \
     M(220, ACTOR_ANSWER, actor_answer, USE, MU__ACTOR_ANSWER_FIELDS)                  \
     M(221, ACTOR_CANCEL, actor_cancel, USE, MU__ACTOR_CANCEL_FIELDS)                  \

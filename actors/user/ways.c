@@ -5,14 +5,14 @@
 
 #include <stdlib.h>
 
-static struct way *find_way(struct mu__map *ways, uint32_t actor)
+static struct way *find_way_of(struct mu__map *ways, uint32_t actor)
 {
     return mu__map_get(ways, actor);
 }
 
 static struct way *get_way(struct mu__map *ways, uint32_t actor)
 {
-    struct way *way = find_way(ways, actor);
+    struct way *way = find_way_of(ways, actor);
 
     if (way != NULL)
         return way;
@@ -94,7 +94,7 @@ static void review_way(struct office *office, const struct peer *peer, struct wa
 void mu__way_untake(struct office *office, struct peer *peer, uint32_t actor,
                     uint32_t bytes)
 {
-    struct way *way = find_way(&peer->out, actor);
+    struct way *way = find_way_of(&peer->out, actor);
 
     if (way == NULL)
         return;
@@ -108,7 +108,7 @@ void mu__way_on_room(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__actor_room *body = mu__body(msg);
     struct office *office = state;
     struct peer *peer = mu__peer_of_node(office, msg->from.node);
-    struct way *way = peer == NULL ? NULL : find_way(&peer->out, body->actor);
+    struct way *way = peer == NULL ? NULL : find_way_of(&peer->out, body->actor);
 
     (void)ctx;
     if (way == NULL)
@@ -157,7 +157,7 @@ static void send_room(struct office *office, const struct peer *peer, uint32_t a
 void mu__way_taken(struct office *office, const struct mail *mail)
 {
     struct peer *peer = mu__peer_of_node(office, mail->from_node);
-    struct way *way = peer == NULL ? NULL : find_way(&peer->in, mail->actor);
+    struct way *way = peer == NULL ? NULL : find_way_of(&peer->in, mail->actor);
 
     if (way == NULL)
         return;
@@ -180,6 +180,6 @@ void mu__way_actor_ended(struct office *office, uint32_t actor)
 {
     for (struct peer *peer = MU__LIST_FIRST(&office->peers_all, struct peer, node);
          peer != NULL; peer = MU__LIST_NEXT(peer, struct peer, node))
-        if (peer->number != 0 && find_way(&peer->in, actor) != NULL)
+        if (peer->number != 0 && find_way_of(&peer->in, actor) != NULL)
             mu__way_say_ended(office, peer, actor);
 }
