@@ -10,6 +10,7 @@ struct mu__http_request;
 struct mu__key_request;
 struct mu__pending_closure;
 struct mu__registered;
+struct mu__thread_request;
 struct mu__view_request;
 struct mu_remote_value;
 struct mu_run;
@@ -101,6 +102,28 @@ struct mu__server_drained {
     int code;
 };
 
+/* To a user's actor, from its own office: there is mail. */
+struct mu__actor_poke {
+    uint64_t unused;
+};
+
+/* From the program to the office of actors of its node: a call whose answer resolves a
+ * future. The office owns it from then on. */
+struct mu__actor_request {
+    struct mu__thread_request *request;
+};
+
+/* From the office to the client: a future is resolved. The message has the office's
+ * reference to it; `result` and `error` (NULL: none) are the future's now. */
+struct mu__future_resolved {
+    struct mu_remote_value *future;
+};
+
+/* From the client to the office: cancel the call `request` of a future. */
+struct mu__actor_request_cancel {
+    uint64_t request;
+};
+
 #define MU__LOCAL_MESSAGES(M)                  \
     M(272, CALL, call_msg)                     \
     M(273, SCHEDULE_PENDING, schedule_pending) \
@@ -118,10 +141,14 @@ struct mu__server_drained {
     M(285, TASK_ENDED, task_ended)             \
     M(286, VIEWS_ANSWERED, views_answered)     \
     M(287, SERVER_DRAIN, server_drain)         \
-    M(288, SERVER_DRAINED, server_drained)
+    M(288, SERVER_DRAINED, server_drained)     \
+    M(300, ACTOR_POKE, actor_poke)             \
+    M(301, ACTOR_REQUEST, actor_request)       \
+    M(302, FUTURE_RESOLVED, future_resolved)   \
+    M(303, ACTOR_REQUEST_CANCEL, actor_request_cancel)
 
 enum mu__local_kind {
-    MU__LOCAL_KINDS_END = 289,
+    MU__LOCAL_KINDS_END = 304,
 #define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
     MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
 #undef MU__LOCAL_KIND

@@ -7,6 +7,7 @@
 #ifndef MU_ACTORS_MESSAGES_H
 #define MU_ACTORS_MESSAGES_H
 
+#include "actors/messages/actor_fields.h"
 #include "actors/messages/closure_fields.h"
 #include "actors/messages/key_fields.h"
 #include "actors/messages/table_fields.h"
@@ -139,7 +140,16 @@
     M(215, OWN_WRITES, own_writes, USE, MU__EFFECT_WRITES_FIELDS)                     \
     M(216, EFFECT_WRITES, effect_writes, TASK, MU__EFFECT_WRITES_FIELDS)              \
     M(217, EFFECTS_WRITTEN, effects_written, TASK, MU__EFFECTS_WRITTEN_FIELDS)        \
-    M(218, TABLE_SWEEP, table_sweep, TASK, MU__TABLE_SWEEP_FIELDS)
+    M(218, TABLE_SWEEP, table_sweep, TASK, MU__TABLE_SWEEP_FIELDS)                    \
+    M(219, ACTOR_MESSAGE, actor_message, USE, MU__ACTOR_MESSAGE_FIELDS)               \
+    M(220, ACTOR_ANSWER, actor_answer, USE, MU__ACTOR_ANSWER_FIELDS)                  \
+    M(221, ACTOR_CANCEL, actor_cancel, USE, MU__ACTOR_CANCEL_FIELDS)                  \
+    M(222, ACTOR_ROOM, actor_room, USE, MU__ACTOR_ROOM_FIELDS)                        \
+    M(223, ACTOR_START, actor_start, OPERATE, MU__ACTOR_START_FIELDS)                 \
+    M(224, ACTOR_STOP, actor_stop, OPERATE, MU__ACTOR_STOP_FIELDS)                    \
+    M(225, ACTOR_WATCH, actor_watch, USE, MU__ACTOR_WATCH_FIELDS)                     \
+    M(226, ACTOR_UNWATCH, actor_unwatch, USE, MU__ACTOR_UNWATCH_FIELDS)               \
+    M(227, ACTOR_DOWN, actor_down, USE, MU__ACTOR_DOWN_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

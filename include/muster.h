@@ -29,6 +29,7 @@
 #ifndef MUSTER_H
 #define MUSTER_H
 
+#include "muster/actor.h"
 #include "muster/admin.h"
 #include "muster/checkpoint.h"
 #include "muster/clock.h"

@@ -8,6 +8,7 @@
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
+#include "actors/user/office.h"
 #include "node/loop_thread.h"
 #include "runtime/message/arguments.h"
 #include "runtime/uv/thread.h"
@@ -199,6 +200,11 @@ static void *worker_state(mu_node *node)
     return mu__actor_state(node->member.kernel, (mu__pid){MU__NODE_SELF, MU__WORKER});
 }
 
+static void *actors_state(mu_node *node)
+{
+    return mu__actor_state(node->member.kernel, (mu__pid){MU__NODE_SELF, MU__ACTORS});
+}
+
 static void drain_node(mu_node *node)
 {
     int64_t timeout_ms = atomic_load(&node->lifecycle.timeout_ms);
@@ -226,10 +232,11 @@ static void on_closing(uv_timer_t *timer)
 }
 
 /* End the actors that hold calls, which they complete then, with -MU_ECLOSED. By
- * messages, so that it comes after all that was posted before. False: out of memory. */
+ * messages, so that it comes after all that was posted before. The office of actors ends
+ * the client. False: out of memory. */
 static bool end_callees(mu_node *node)
 {
-    static const uint32_t callees[] = {MU__CLIENT, MU__VARIABLES, MU__JOB, MU__AGENT};
+    static const uint32_t callees[] = {MU__ACTORS, MU__VARIABLES, MU__JOB, MU__AGENT};
 
     for (size_t i = 0; i < sizeof callees / sizeof callees[0]; i++) {
         struct mu__msg *msg = mu__msg_heap(MU__END, sizeof(struct mu__end));
@@ -252,6 +259,24 @@ static void on_leaving(uv_timer_t *timer)
         (void)uv_timer_start(timer, on_closing, 0, CLOSING_STEP_MS);
 }
 
+/* Works that no thread has taken, by who gave them: closures' runs, and actors. */
+static void free_unstarted(mu_node *node)
+{
+    struct mu__list all = mu__world_uv_start_no_work(node->world);
+    struct mu__list runs = {0};
+    struct mu__list actors = {0};
+    struct mu__list_node *first;
+
+    while ((first = mu__list_pop(&all)) != NULL)
+        mu__list_append(MU__LIST_ENTRY(first, struct mu__work, node)->owner.actor ==
+                                MU__ACTORS
+                            ? &actors
+                            : &runs,
+                        first);
+    mu__worker_leave(worker_state(node), mu__kernel_pool(node->member.kernel), runs);
+    mu__actors_leave(actors_state(node), actors);
+}
+
 /* No run begins once goodbye is said: from then on other workers run the closures that
  * had not begun here. */
 static void begin_closing(mu_node *node)
@@ -260,8 +285,7 @@ static void begin_closing(mu_node *node)
         return;
     mu__node_stop_discovery(node);
     mu__node_await_posters(node);
-    mu__worker_leave(worker_state(node), mu__kernel_pool(node->member.kernel),
-                     mu__world_uv_start_no_work(node->world));
+    free_unstarted(node);
     uv_update_time(node->loop);
     node->lifecycle.began_ms = uv_now(node->loop);
     node->member.fails = atomic_load(&node->lifecycle.fails);

@@ -14,16 +14,19 @@ import check_waits
 # What a parameter's argument is, by its type without "const" and the outer "*". A test's
 # environment is tests/real/null_env.h.
 HANDLES = {
-    "mu_clock": "clock", "mu_cluster": "cluster", "mu_context": "context",
+    "mu_actor": "actor", "mu_clock": "clock", "mu_cluster": "cluster",
+    "mu_context": "context",
     "mu_coordinator": "coordinator",
     "mu_dataset": "dataset", "mu_kv_watch": "watch", "mu_lock": "lock", "mu_node": "node",
-    "struct mu_node": "node", "mu_per_worker": "per_worker", "mu_remote_value": "remote",
+    "struct mu_node": "node", "mu_per_worker": "per_worker",
+    "mu_remote_value": "remote", "mu_reply": "reply",
     "mu_resolver": "resolver", "mu_resolver_watch": "resolver_watch", "mu_run": "run",
     "mu_server": "server", "mu_session": "session", "mu_tpu": "tpu",
     "mu_table": "table", "mu_table_reader": "table_reader",
     "mu_variable": "variable",
 }
 FILLED = {
+    "mu_actor_options", "mu_actor_type", "mu_address",
     "mu_barrier_options", "mu_checkpoint_options", "mu_closure_options",
     "mu_dataset_options", "mu_distribute_options", "mu_gradient", "mu_initializer",
     "mu_kv_request",
@@ -39,8 +42,8 @@ CALLBACKS = {
     "mu_kv_done_fn": "null_on_answer", "mu_program_fn": "null_program",
     "mu_table_export_fn": "null_on_rows",
     "mu_resolver_progress_fn": "null_on_line", "mu_tpu_progress_fn": "null_on_line",
-    "closed": "null_drop", "drop": "null_drop", "next": "null_next",
-    "notify": "null_on_ready",
+    "blocking": "null_work", "closed": "null_drop", "drop": "null_drop",
+    "next": "null_next", "notify": "null_on_ready",
 }
 TEXTS = {
     "address": "127.0.0.1:1", "directory": "d", "json": "{}", "kind": "GPU",
@@ -66,6 +69,7 @@ ANSWERS = {
     "mu_restart_exit_code": "-1", "mu_run_worker": "-1",
 }
 FACTS = {
+    "mu_address_equal",
     "mu_agent_state", "mu_cluster_is_chief", "mu_cluster_is_empty", "mu_cluster_job_end",
     "mu_context_cancelled", "mu_context_distributed_mode", "mu_context_is_evaluation",
     "mu_context_has_barrier", "mu_context_is_chief", "mu_context_should_checkpoint",

@@ -251,14 +251,32 @@ static void cancel_closure_slot(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_cancelled(ctx, c, &slot, &error);
 }
 
+static void cancel_request(struct mu__ctx *ctx, uint64_t request)
+{
+    const struct mu__actor_request_cancel body = {.request = request};
+
+    (void)mu__send_body(ctx, (mu__pid){MU__NODE_SELF, MU__ACTORS},
+                        MU__ACTOR_REQUEST_CANCEL, &body, sizeof body);
+}
+
 static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     mu_remote_value *future = ((struct mu__cancel_future *)mu__body(msg))->future;
 
-    if (future->token != 0)
+    if (future->request != 0)
+        cancel_request(ctx, future->request);
+    else if (future->token != 0)
         cancel_closure_slot(ctx, c, future->token);
     mu__held_unref(&future->held);
+}
+
+/* A call to an actor has ended. */
+static void on_future_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    mu_remote_value *future = ((struct mu__future_resolved *)mu__body(msg))->future;
+
+    mu__client_resolve(ctx, state, future, MU_REMOTE_READY);
 }
 
 /* ---- results and errors of closures ---- */
@@ -628,6 +646,7 @@ static const struct mu__handler handlers[] = {
     {MU__SUBMIT, on_submit},
     {MU__SCHEDULE_PENDING, mu__client_on_pending},
     {MU__CANCEL_FUTURE, on_cancel_future},
+    {MU__FUTURE_RESOLVED, on_future_resolved},
     {MU__RESOLVED, on_closure_resolved},
     {MU__FETCHED, mu__client_on_fetched},
     {MU__RELEASE_HELD, mu__client_on_release},

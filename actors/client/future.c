@@ -30,6 +30,7 @@ mu_remote_value *mu__future_new(struct mu__future_owner *owner)
     future->token = 0;
     future->attempt = 0;
     future->closure = 0;
+    future->request = 0;
     future->result = NULL;
     future->error = NULL;
     future->waiters = NULL;

@@ -46,6 +46,8 @@ struct mu_remote_value {
     uint32_t token;   /* the client actor's, while it is not resolved */
     uint32_t attempt; /* that succeeded; 0: none */
     uint64_t closure;
+    uint64_t request;           /* of a call to an actor, its number at the office; 0: it
+                                   is that of a closure */
     mu_value *result;           /* NULL: nil */
     const mu_error *error;      /* NULL: none; may be mu__error_lost */
     struct mu__waiter *waiters; /* the client actor's */

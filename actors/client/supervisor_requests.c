@@ -342,7 +342,9 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client_actor *c,
     char wait[256];
     char words[272];
 
-    if (describe_local_wait(c, future, &function, wait, sizeof wait))
+    if (future->request != 0)
+        (void)snprintf(words, sizeof words, "the actor has not answered");
+    else if (describe_local_wait(c, future, &function, wait, sizeof wait))
         (void)snprintf(words, sizeof words, "it waits %s", wait);
     else if (future->token == 0)
         (void)snprintf(words, sizeof words, "a worker keeps it and did not send it");

@@ -18,7 +18,8 @@ enum mu__actor_number {
     MU__COORDINATION = 8, /* on the tasks that may host the coordination service */
     MU__AGENT = 9,        /* on every node: the node's side of that service */
     MU__PEERS = 10,       /* on every node: reports the state of its links */
-    MU__VIEWS = 11        /* on the chief: who holds which partition */
+    MU__VIEWS = 11,       /* on the chief: who holds which partition */
+    MU__ACTORS = 12       /* on every node: the office of the users' actors */
 };
 
 enum {

@@ -64,7 +64,16 @@ enum mu_error_kind {
     MU_ERROR_WORKER = 3,   /* workers were lost, or one did not come back */
     MU_ERROR_SERVER = 4,   /* a parameter server; `task` names it */
     MU_ERROR_LIMIT = 5,    /* a timeout, or a bound on a number, was reached */
-    MU_ERROR_CHIEF = 6     /* the chief was lost */
+    MU_ERROR_CHIEF = 6,    /* the chief was lost */
+    MU_ERROR_ACTOR = 7     /* an actor; `task` says where, `ran` whether it ran */
+};
+
+/* Of an error of a call to an actor: whether its method ran. */
+enum mu_ran {
+    MU_RAN_UNKNOWN = 0, /* the error is not that of a call to an actor */
+    MU_RAN_NO = 1,      /* surely not: the call may be repeated */
+    MU_RAN_MAYBE = 2,   /* it was begun, or its node was lost meanwhile */
+    MU_RAN_YES = 3      /* to its end: it returned this error */
 };
 
 /* One error. The caller provides the struct (on the stack, say) and owns it; it holds no
@@ -79,10 +88,12 @@ typedef struct mu_error {
                           mu_coordinator_error_data; 0: none */
     uint64_t closure;  /* the closure's id; 0 when no closure is concerned */
     char task[64];     /* where the error arose, "/job:worker/task:1"; "" when unknown */
-    char function[64]; /* name of the closure's function; "" without a closure */
+    char function[64]; /* name of the closure's function, or "type.method" of an actor;
+                          "" without either */
     char message[512]; /* one sentence for a person: what, where, what was expected */
     char detail[1024]; /* the function's stack trace, or the last lines of its log; ""
                           without either */
+    int ran;           /* enum mu_ran */
 } mu_error;
 
 /* The text of a code, which may be negative or positive; never NULL. The string is

@@ -3,9 +3,11 @@
 
 #include "actors/job/job.h"
 #include "actors/ps/ps.h"
+#include "actors/user/office.h"
 #include "actors/views/views.h"
 #include "resolver/spec/cluster.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +108,57 @@ static int spawn_variables(struct mu__member *member,
     rv = spawn_member_actor(member, &mu__variables, MU__VARIABLES, &options);
     free(addresses);
     return rv;
+}
+
+struct link_search {
+    const char *type;
+    uint32_t index;
+    bool found;
+};
+
+static void note_searched_link(void *user, const struct mu__link_view *view)
+{
+    struct link_search *search = user;
+
+    search->found = search->found || (view->index == search->index &&
+                                      strcmp(view->type, search->type) == 0);
+}
+
+/* A link that an actor needs is made when it is needed, and stays. One that is there, or
+ * being made, is left alone. */
+static int dial_for_actor(void *owner, const char *type, uint32_t index,
+                          mu_error *ret_error)
+{
+    struct mu__member *member = owner;
+    const char *url = mu_cluster_url(member->cluster, type, (int)index);
+    struct link_search search = {type, index, false};
+    int rv;
+
+    if (url == NULL)
+        return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                            "%s cannot reach /job:%s/task:%" PRIu32
+                            ": they are not connected, and the cluster has no address "
+                            "of it",
+                            member->task, type, index);
+    mu__links_each(member->links, note_searched_link, &search);
+    if (search.found)
+        return 0;
+    rv = mu__links_dial(member->links, type, index, url);
+    return rv == 0 ? 0 : mu__member_cannot_dial(rv, type, index, url, ret_error);
+}
+
+static int spawn_actors_office(struct mu__member *member)
+{
+    const struct mu__actors_config actors = {
+        .task = member->task,
+        .type = member->type,
+        .index = member->index,
+        .incarnation = member->incarnation,
+        .dial = dial_for_actor,
+        .owner = member,
+    };
+
+    return spawn_member_actor(member, &mu__actors, MU__ACTORS, &actors);
 }
 
 static uint32_t get_third_ms(uint32_t ms)
@@ -289,6 +342,8 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
         rv = spawn_member_actor(member, &mu__ps, MU__PS, &ps);
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__client, MU__CLIENT, &client);
+    if (rv == 0)
+        rv = spawn_actors_office(member);
     if (rv == 0)
         rv = spawn_variables(member, config);
     if (rv == 0)

@@ -80,6 +80,10 @@ struct mu__world_ops {
     /* 64 bits that no peer knows, the same for the life of the process: seeds of hash
      * tables whose keys peers choose. NULL: there is no peer. */
     uint64_t (*secret)(struct mu__world *world);
+
+    /* As now_ms, but it moves while a turn is running, a few milliseconds coarse: to find
+     * handlers that take long. NULL: nobody looks for them. */
+    uint64_t (*moving_ms)(struct mu__world *world);
 };
 
 #endif

@@ -29,6 +29,8 @@ struct null_env {
     mu_table *table;
     mu_table_reader *table_reader;
     mu_clock *clock;
+    mu_actor *actor;     /* not in its turn, and */
+    mu_reply *reply;     /* what it is to answer later */
     mu_run *run;         /* while its function runs, and */
     mu_context *context; /* during its call */
     mu_value *list;
@@ -38,6 +40,9 @@ struct null_env {
     mu_value *text;
     mu_value *bytes;
     mu_value *tensor;
+    mu_actor_options actor_options;
+    mu_actor_type actor_type;
+    mu_address address;
     mu_barrier_options barrier_options;
     mu_checkpoint_options checkpoint_options;
     mu_closure_options closure_options;
@@ -97,6 +102,7 @@ void null_on_ready(mu_remote_value *value, void *user);
 void null_drop(void *state);
 int null_next(void *state, mu_value **ret_element);
 int null_function(mu_run *run, void *user);
+int null_work(void *arg);
 int null_program(mu_node *node, void *user);
 
 #endif

@@ -13,10 +13,13 @@ static const char plugin_text[] =
     "    (void)user;\n"
     "    return 0;\n"
     "}\n"
+    "static const mu_actor_type napper = {.name = \"napper\"};\n"
     "int mu_plugin_open(mu_node *node);\n"
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
-    "    return mu_node_register_function(node, \"nap\", nap, NULL, 0);\n"
+    "    return mu_node_register_actor(node, &napper) != 0\n"
+    "               ? -1\n"
+    "               : mu_node_register_function(node, \"nap\", nap, NULL, 0);\n"
     "}\n";
 
 static char folder[64];
@@ -185,6 +188,17 @@ static int stop_worker(struct waits_env *env, int64_t timeout_ms, mu_error *erro
     return mu_server_stop_remote(env->node, "worker:2", "a test", timeout_ms, error);
 }
 
+static int spawn_there(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    mu_actor_options options;
+    mu_address address;
+
+    mu_actor_options_init(&options);
+    options.task_type = "worker";
+    return mu_node_spawn(env->node, "napper", NULL, &options, timeout_ms, error,
+                         &address);
+}
+
 /* ---- The table ---- */
 
 /* Closures wait for any worker, or are with one that does not go on. */
@@ -197,6 +211,9 @@ static int stop_worker(struct waits_env *env, int64_t timeout_ms, mu_error *erro
 
 #define DRAINED WAITS_SOON(0, "")
 #define NOBODY WAITS_SOON(-MU_ENOTFOUND, "there is no /job:worker/task:1")
+
+/* An actor cannot be waited for without a limit. */
+#define UNCONNECTED WAITS_LATE("/job:worker/task:0 was not connected")
 
 #define STOP(words) WAITS_LATE("/job:worker/task:2 was not stopped|" words)
 #define UNREACHED STOP("is not connected to the chief")
@@ -216,6 +233,8 @@ static const struct waits_row rows[] = {
      run_one,
      {NOBODY, NOBODY, WAITS_LATE("/job:worker/task:1|closures to finish"), DRAINED},
      {NOBODY, NOBODY, WAITS_SELF(0, ""), DRAINED},
+     0},
+    {"mu_node_spawn", spawn_there, run_one, WAITS_ALL(UNCONNECTED), WAITS_ALL(WAITS_NONE),
      0},
     {"mu_server_stop_remote",
      stop_worker,

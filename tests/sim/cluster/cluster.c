@@ -7,6 +7,7 @@
 #include "actors/packing.h"
 #include "actors/ps/variable_store.h"
 #include "actors/references.h"
+#include "actors/user/office.h"
 #include "actors/worker/function_run.h"
 #include "runtime/message/value_layout.h"
 #include "tests/sim/etcd.h"
@@ -195,6 +196,7 @@ static void stop_process(void *arg)
         store->dies(store->storage);
     if (task->door != NULL)
         sim_etcd_door_end(task->door);
+    mu__actors_forget_works(mu__actor_state(kernel, (mu__pid){0, MU__ACTORS}));
     mu__worker_forget_runs(mu__actor_state(kernel, (mu__pid){0, MU__WORKER}),
                            mu__kernel_pool(kernel));
     mu__member_stop(&task->member);

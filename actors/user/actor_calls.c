@@ -1,0 +1,272 @@
+/* Calls, of actors and of threads: each ends once, by its answer, its timeout, the loss
+ * of the other node, or the end of who waits for it. */
+#include "actors/user/actions.h"
+
+#include "actors/client/future.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the timer of all deadlines ---- */
+
+static void arm_deadlines(struct office *office, uint64_t due_ms)
+{
+    uint64_t now_ms = mu__now_ms(&office->ctx);
+
+    if (office->timer != 0 && office->timer_ms <= due_ms)
+        return;
+    mu__timer_cancel(&office->ctx, office->timer);
+    office->timer = mu__timer_set(&office->ctx, due_ms > now_ms ? due_ms - now_ms : 0, 0);
+    office->timer_ms = due_ms;
+}
+
+static void say_timeout(struct office *office, struct pending_call *call)
+{
+    char words[192];
+    char to[MU__ADDRESS_TEXT_MAX];
+
+    mu__address_write(&call->to, to);
+    if (call->to.incarnation == 0)
+        (void)snprintf(words, sizeof words,
+                       "/job:%s/task:%" PRIu32 " was not connected within %" PRId64 " ms",
+                       call->to.type, call->to.index, call->timeout_ms);
+    else
+        (void)snprintf(words, sizeof words,
+                       "%s of %s was not answered within %" PRId64 " ms", call->method,
+                       to, call->timeout_ms);
+    mu__call_fail(office, call, -MU_EDEADLINE, words);
+}
+
+void mu__calls_on_timer(struct office *office)
+{
+    struct mu__deadline *due;
+    uint64_t next_ms;
+
+    office->timer = 0;
+    while ((due = mu__deadlines_pop(&office->deadlines, mu__now_ms(&office->ctx))) !=
+           NULL) {
+        struct pending_call *call = (struct pending_call *)due;
+
+        call->is_begun = false;
+        say_timeout(office, call);
+    }
+    next_ms = mu__deadlines_next_ms(&office->deadlines);
+    if (next_ms != UINT64_MAX)
+        arm_deadlines(office, next_ms);
+}
+
+/* ---- making and freeing ---- */
+
+struct pending_call *mu__call_new(struct office *office, const mu_address *to,
+                                  const char *method, int64_t timeout_ms)
+{
+    struct pending_call *call = office->spare_calls;
+    size_t size = strlen(method);
+
+    if (call != NULL)
+        office->spare_calls = (struct pending_call *)(void *)call->of_owner.next;
+    else
+        call = malloc(sizeof *call);
+    if (call == NULL)
+        return NULL;
+    memset(call, 0, offsetof(struct pending_call, method));
+    call->id = ++office->number_next;
+    call->to = *to;
+    call->timeout_ms = timeout_ms;
+    size = size < sizeof call->method ? size : sizeof call->method - 1;
+    memcpy(call->method, method, size);
+    call->method[size] = '\0';
+    return call;
+}
+
+void mu__call_free(struct office *office, struct pending_call *call)
+{
+    mu__chain_unref(call->chain);
+    call->of_owner.next = (struct mu__list_node *)(void *)office->spare_calls;
+    office->spare_calls = call;
+}
+
+void mu__calls_done(struct office *office)
+{
+    while (office->spare_calls != NULL) {
+        struct pending_call *next =
+            (struct pending_call *)(void *)office->spare_calls->of_owner.next;
+
+        free(office->spare_calls);
+        office->spare_calls = next;
+    }
+    mu__map_done(&office->calls);
+}
+
+int mu__call_begin(struct office *office, struct pending_call *call)
+{
+    uint64_t now_ms = mu__now_ms(&office->ctx);
+    uint64_t due_ms = now_ms + (uint64_t)call->timeout_ms;
+    int rv = mu__map_set(&office->calls, call->id, call);
+
+    if (rv != 0)
+        return rv;
+    call->is_begun = true;
+    mu__deadlines_add(&office->deadlines, now_ms, &call->deadline, due_ms);
+    arm_deadlines(office, due_ms);
+    if (call->owner != NULL)
+        mu__list_append(&call->owner->calls, &call->of_owner);
+    else
+        mu__list_append(&office->requests, &call->of_owner);
+    if (call->peer != NULL)
+        mu__list_append(&call->peer->calls, &call->of_peer);
+    return 0;
+}
+
+/* Its message, if it waits here, is not answered any more. */
+void mu__call_unlist(struct office *office, struct pending_call *call)
+{
+    if (mu__map_remove(&office->calls, call->id) == NULL)
+        return;
+    if (call->is_begun)
+        mu__deadlines_remove(&office->deadlines, &call->deadline);
+    call->is_begun = false;
+    if (call->owner != NULL) {
+        mu__list_remove(&call->owner->calls, &call->of_owner);
+        call->owner->calls_count--;
+    } else {
+        mu__list_remove(&office->requests, &call->of_owner);
+    }
+    if (call->peer != NULL)
+        mu__list_remove(&call->peer->calls, &call->of_peer);
+    if (call->waiting != NULL)
+        call->waiting->call = NULL;
+    call->waiting = NULL;
+}
+
+/* ---- ending ---- */
+
+static void notify_owner(struct office *office, struct pending_call *call,
+                         mu_value *value, const mu_error *error)
+{
+    struct mail *mail = mu__mail_notice(office, call->owner->number, MU_NOTICE_ANSWER,
+                                        call->token, &call->to);
+
+    if (mail == NULL) {
+        mu_value_free(value);
+        return;
+    }
+    mail->value = value;
+    mail->error = error == NULL ? NULL : mu__error_copy(error);
+    mail->code = error == NULL ? 0 : error->code;
+    mail->chain = mu__chain_ref(call->chain);
+}
+
+static bool post_resolved(struct office *office, mu_remote_value *future)
+{
+    struct mu__msg *msg = mu__msg_new(&office->ctx, MU__FUTURE_RESOLVED);
+
+    if (msg != NULL)
+        ((struct mu__future_resolved *)mu__body(msg))->future = future;
+    return mu__send(&office->ctx, (mu__pid){MU__NODE_SELF, MU__CLIENT}, msg) == 0;
+}
+
+/* The client, which has the waiters, resolves it. Without a client there are none. */
+static void settle_future(struct office *office, mu_remote_value *future, mu_value *value,
+                          const mu_error *error)
+{
+    future->result = value;
+    if (error != NULL)
+        future->error = mu__error_copy(error);
+    if (error != NULL && future->error == NULL)
+        future->error = &mu__error_lost;
+    if (post_resolved(office, future))
+        return;
+    atomic_store_explicit(&future->state, MU_REMOTE_READY, memory_order_release);
+    mu__held_unref(&future->held);
+}
+
+static void complete_thread(struct mu__actors_call *thread, mu_value *value,
+                            const mu_error *error)
+{
+    int rv = 0;
+
+    if (error != NULL) {
+        thread->call.error = *error;
+        rv = error->code;
+    } else if (mu_value_get_actor(value, &thread->address) != 0) {
+        rv = mu_error_set(&thread->call.error, -MU_EDATALOSS, "the answer is no address");
+    }
+    mu_value_free(value);
+    mu__call_complete(&thread->call, rv);
+}
+
+static void free_thread_request(struct mu__thread_request *request)
+{
+    mu_value_free(request->args);
+    free(request);
+}
+
+void mu__call_end(struct office *office, struct pending_call *call, mu_value *value,
+                  const mu_error *error)
+{
+    mu__call_unlist(office, call);
+    if (call->owner != NULL) {
+        notify_owner(office, call, value, error);
+    } else if (call->request != NULL) {
+        settle_future(office, call->request->future, value, error);
+        free_thread_request(call->request);
+    } else {
+        complete_thread(call->thread, value, error);
+    }
+    mu__call_free(office, call);
+}
+
+/* Nobody waits for it any more: its method is not begun if it has not. Returns what is
+ * known of that. */
+static int recall_message(struct office *office, struct pending_call *call)
+{
+    struct mail *waiting = call->waiting;
+    struct mu__msg *msg;
+    struct mu__actor_cancel *body;
+
+    if (waiting != NULL) {
+        mu_actor *at = mu__actor_any(office, waiting->actor);
+
+        call->waiting = NULL;
+        mu__mail_remove(at, waiting);
+        return MU_RAN_NO;
+    }
+    if (call->peer == NULL)
+        return call->to.incarnation == 0 ? MU_RAN_NO : MU_RAN_MAYBE;
+    if (!call->is_sent) {
+        mu__peer_unqueue(office, call->peer, call->id);
+        return MU_RAN_NO;
+    }
+    msg = mu__msg_new(&office->ctx, MU__ACTOR_CANCEL);
+    if (msg != NULL) {
+        body = mu__body(msg);
+        body->actor = call->to.number;
+        body->call = call->id;
+        mu__peer_send(office, call->peer, msg);
+    }
+    return MU_RAN_MAYBE;
+}
+
+void mu__call_fail(struct office *office, struct pending_call *call, int code,
+                   const char *words)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, code, "%s", words);
+    error.kind = MU_ERROR_ACTOR;
+    error.ran = recall_message(office, call);
+    (void)snprintf(error.task, sizeof error.task, "/job:%s/task:%" PRIu32, call->to.type,
+                   call->to.index);
+    (void)snprintf(error.function, sizeof error.function, "%s", call->method);
+    mu__call_end(office, call, NULL, &error);
+}
+
+void mu__call_forget(struct office *office, struct pending_call *call)
+{
+    (void)recall_message(office, call);
+    mu__call_unlist(office, call);
+    mu__call_free(office, call);
+}

@@ -1,0 +1,247 @@
+/* What the files of users' actors share. All of it is the loop's thread's. */
+#ifndef MU_ACTORS_USER_INTERNAL_H
+#define MU_ACTORS_USER_INTERNAL_H
+
+#include "actors/messages.h"
+#include "actors/user/call_deadlines.h"
+#include "actors/user/office.h"
+#include "actors/user/other_offices.h"
+#include "runtime/base/list.h"
+#include "runtime/base/map.h"
+#include "runtime/base/text_map.h"
+
+#ifdef MUSTER_TINY
+enum {
+    MU__ACTOR_MAILBOX = 16,
+    MU__ACTOR_CALLS_MAX = 16,
+    MU__ACTOR_WINDOW = 8,
+    MU__ACTOR_TURNS = 2,
+    MU__ACTOR_WATCHERS_MAX = 64
+};
+#else
+enum {
+    MU__ACTOR_MAILBOX = 10000,       /* messages that wait for an actor, by default */
+    MU__ACTOR_CALLS_MAX = 10000,     /* of an actor, not answered */
+    MU__ACTOR_WINDOW = 1024,         /* messages of one node to one actor of another, that
+                                        were not taken out of its mailbox */
+    MU__ACTOR_TURNS = 64,            /* of one actor before the next one runs */
+    MU__ACTOR_WATCHERS_MAX = 1 << 16 /* monitors that one node has here */
+};
+#endif
+
+enum {
+    MU__ACTOR_MAILBOX_BYTES = 64 << 20,
+    MU__ACTOR_WINDOW_BYTES = 8 << 20,
+    MU__ACTOR_SLOW_MS = 100, /* a turn that takes longer is named in the log */
+    MU__ACTOR_BATCH_MS = 10  /* then the next actor runs */
+};
+
+/* ---- What is on its way ---- */
+
+/* Who gets the answer of a message. */
+struct answer_to {
+    uint32_t node; /* that of the caller */
+    uint64_t call; /* 0: none, it is a send */
+};
+
+/* An actor that waits. */
+struct chain_hop {
+    uint64_t incarnation;
+    uint32_t number;
+};
+
+/* The calls that wait for each other: see chain.c. */
+struct chain {
+    unsigned refs;
+    bool is_closed; /* the call at its end was answered: nobody waits by it */
+    uint32_t size;  /* of the text */
+    uint32_t hops_count;
+    char *text; /* behind the hops */
+    struct chain_hop hops[];
+};
+
+enum mail_kind {
+    /* In mailboxes. */
+    MAIL_START,
+    MAIL_MESSAGE,
+    MAIL_NOTICE,
+    MAIL_STOP,
+
+    /* What a turn does at its end, besides putting mail into mailboxes. */
+    OUT_REMOTE,  /* `msg` to `peer` */
+    OUT_ANSWER,  /* `value` or `error` to `answer` */
+    OUT_FAILED,  /* `call` ends with `error` */
+    OUT_MONITOR, /* `watch` */
+    OUT_UNMONITOR,
+    OUT_TIMER, /* `timer`, which is set; undone if the turn fails */
+    OUT_TIMER_CANCEL,
+    OUT_WORK,
+    OUT_REPLY, /* `reply` is over */
+    OUT_STOP,
+    MAIL_KINDS
+};
+
+/* One thing that an actor is to handle, or that a turn is to do. */
+struct mail {
+    struct mu__list_node node;
+    enum mail_kind kind;
+    int code;           /* of a notice of work, or how to stop */
+    int notice;         /* enum mu_notice_kind */
+    uint32_t actor;     /* that gets it */
+    uint32_t bytes;     /* that it counts for */
+    uint32_t from_node; /* that gets the credit; MU__NODE_SELF: none */
+    const mu_actor_method *method;
+    mu_value *value;
+    mu_error *error;
+    uint64_t token;
+    uint64_t due_ms; /* not begun from then on */
+    struct answer_to answer;
+    struct pending_call *call; /* while it has not begun */
+    struct chain *chain;
+    struct peer *peer;
+    struct mu__msg *msg;
+    union {
+        struct user_watch *watch;
+        struct actor_timer *timer;
+        struct actor_work *work;
+        mu_reply *reply;
+    } of;
+    mu_address address; /* of the other one */
+};
+
+/* A call that was not answered. */
+struct pending_call {
+    struct mu__deadline deadline; /* first */
+    uint64_t id;
+    struct mu__list_node of_owner;
+    mu_actor *owner; /* NULL: a thread, by one of these: */
+    struct mu__thread_request *request;
+    struct mu__actors_call *thread;
+    uint64_t token;
+    int64_t timeout_ms;
+    mu_address to;
+    struct mu__list_node of_peer;
+    struct peer *peer;    /* NULL: it is to this node */
+    struct mail *waiting; /* in a mailbox of this node; NULL: not there, or not there any
+                             more */
+    struct chain *chain;
+    bool is_begun;   /* it is in the table */
+    bool is_sent;    /* to its peer */
+    char method[64]; /* or "start"; last, as it is not cleared */
+};
+
+struct mu_reply {
+    struct mu__list_node node; /* of its actor's replies */
+    mu_actor *actor;
+    struct answer_to answer;
+    const mu_actor_method *method;
+    struct chain *chain; /* NULL: no call was made for it */
+    bool is_given;       /* in this turn */
+};
+
+struct actor_timer {
+    struct mu__list_node node; /* of its actor's timers */
+    mu_actor *actor;
+    uint64_t id;
+    uint64_t timer; /* the kernel's */
+    uint64_t token;
+};
+
+struct actor_work {
+    struct mu__work work;        /* first */
+    struct mu__list_node listed; /* of the office's works */
+    uint32_t actor;
+    uint64_t token;
+    int (*function)(void *arg);
+    void *arg;
+    int code;
+};
+
+/* A monitor: of an actor here, by an actor here, or one half of either. */
+struct user_watch {
+    uint64_t id;                     /* of the watcher's node */
+    uint64_t token;                  /* of the watcher, if it is here, */
+    mu_actor *watcher;               /* which is NULL if it is not; */
+    struct peer *watcher_peer;       /* then this is not */
+    struct mu__list_node of_watcher; /* of its watches; of its peer's */
+    mu_actor *target;                /* NULL: it is on target_peer */
+    struct peer *target_peer;
+    struct mu__list_node of_target; /* of its watchers; of its peer's */
+    mu_address address;             /* of the target */
+};
+
+/* An actor to which there was no room, and who waits for it. */
+struct room_wait {
+    struct mu__list_node node;
+    uint32_t actor;
+};
+
+/* ---- Actors ---- */
+
+struct mu_actor {
+    struct office *office;
+    const mu_actor_type *type;
+    void *state;
+    uint32_t number;
+    unsigned flags; /* enum mu_actor_flag */
+    uint32_t mailbox_max;
+    uint64_t mailbox_bytes_max;
+    bool is_poked;
+    bool is_started; /* `start` has returned 0 */
+    bool ends;       /* no turn begins any more */
+    mu_error *why;   /* it ends; NULL: it was stopped */
+    struct mu__list mail;
+    uint32_t mail_count; /* of messages, and of those that turns under way will send */
+    uint64_t mail_bytes;
+    struct mu__list rooms; /* struct room_wait */
+    struct mu__list calls;
+    uint32_t calls_count;
+    struct mu__list replies;
+    struct mu__list timers;
+    struct mu__list watches;
+    struct mu__list watchers;
+    struct mu__list children;
+    mu_actor *parent;
+    struct mu__list_node as_child;
+    struct mu__list_node in_office;
+};
+
+/* The turn that is being taken. */
+struct turn {
+    mu_actor *actor;
+    struct mail *mail; /* NULL: of a timer, or the last turn */
+    struct mu__list out;
+    mu_value *reply;
+    mu_error *failure; /* of mu_actor_fail; NULL: none */
+    mu_reply *later;
+    struct chain *chain; /* of the calls that it makes; NULL: none */
+    bool dies;
+    bool is_over; /* nothing is added any more */
+};
+
+struct office {
+    struct mu__actors_config config;
+    struct mu__ctx ctx; /* its own, between messages */
+    struct turn *turn;
+    struct mu__text_map types;
+    struct mu__list actors;
+    struct mu__map calls;   /* by number */
+    struct mu__map timers;  /* by number */
+    struct mu__map watches; /* of actors here, by number */
+    uint64_t number_next;   /* of calls, timers and watches */
+    struct mu__deadlines deadlines;
+    uint64_t timer;           /* for the deadlines; 0: none */
+    uint64_t timer_ms;        /* when it is due */
+    struct mu__list works;    /* with the executor */
+    struct mu__list requests; /* calls of threads */
+    struct mu__map peers;     /* by incarnation */
+    struct mu__map nodes;     /* peers that are up, by number */
+    struct mu__list peers_all;
+    struct mail *spare;
+    struct pending_call *spare_calls;
+    uint64_t late_answers; /* to calls that had ended */
+};
+
+extern const struct mu__behavior mu__user_actor;
+
+#endif

@@ -1,0 +1,477 @@
+/* Turns. What a function of an actor wants done is listed, and done in that order when it
+ * has ended well; when it has failed, what was set aside for it is given back. Nothing is
+ * copied for that: a value that is sent is held, and packed bytes are spliced. */
+#include "actors/user/actions.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static const mu_error no_memory = {
+    .code = -MU_ENOMEM,
+    .kind = MU_ERROR_ACTOR,
+    .message = "an error, for which there was no memory",
+    .ran = MU_RAN_MAYBE,
+};
+
+/* ---- adding ---- */
+
+struct turn *mu__turn_of(const mu_actor *self)
+{
+    struct turn *turn = self->office->turn;
+
+    return turn != NULL && turn->actor == self && !turn->is_over ? turn : NULL;
+}
+
+struct mail *mu__turn_add(struct turn *turn, enum mail_kind kind)
+{
+    struct mail *mail = mu__mail_new(turn->actor->office, kind);
+
+    if (mail != NULL)
+        mu__list_append(&turn->out, &mail->node);
+    return mail;
+}
+
+/* ---- doing it ---- */
+
+/* The call begins; false: it has ended, and the mail is freed. */
+static bool begin_call(struct office *office, struct mail *mail)
+{
+    struct pending_call *call = mail->call;
+    mu_error error;
+    int rv = call == NULL ? 0 : mu__call_begin(office, call);
+
+    if (rv == 0)
+        return true;
+    (void)mu_error_set(&error, rv, "no memory for a call");
+    mu__answer_error(office, NULL, call->method, MU_RAN_NO, &error);
+    mu__call_end(office, call, NULL, &error);
+    mail->call = NULL;
+    mu__mail_free(office, mail);
+    return false;
+}
+
+static void do_message(struct office *office, struct mail *mail)
+{
+    if (!begin_call(office, mail))
+        return;
+    if (mail->call != NULL) {
+        mail->call->waiting = mail;
+        mail->answer = (struct answer_to){MU__NODE_SELF, mail->call->id};
+        mail->due_ms = mail->call->deadline.due_ms;
+        mail->chain = mu__chain_ref(mail->call->chain);
+    }
+    mu__message_deliver(office, mail);
+}
+
+static void do_remote(struct office *office, struct mail *mail)
+{
+    struct mu__msg *msg = mail->msg;
+    struct chain *chain = mail->call == NULL ? NULL : mail->call->chain;
+
+    if (!begin_call(office, mail))
+        return;
+    mail->msg = NULL;
+    if (chain != NULL && !chain->is_closed)
+        ((struct mu__actor_message *)mu__body(msg))->chain =
+            (struct mu__view){chain->text, chain->size};
+    if (mail->call != NULL)
+        mail->call->is_sent = mail->peer->number != 0;
+    mu__peer_send(office, mail->peer, msg);
+    mu__mail_free(office, mail);
+}
+
+static void do_start(struct office *office, struct mail *mail)
+{
+    mu_actor *actor = mu__actor_find(office, mail->actor);
+
+    if (actor == NULL)
+        mu__answer_refused(office, mail, NULL, -MU_ENOTFOUND, "the actor has ended");
+    else
+        mu__mail_put(actor, mail);
+}
+
+static void do_answer(struct office *office, struct mail *mail)
+{
+    mu_value *value = mail->value;
+
+    mail->value = NULL;
+    mu__answer(office, &mail->answer, value, mail->error);
+    mu__mail_free(office, mail);
+}
+
+static void do_failed(struct office *office, struct mail *mail)
+{
+    if (begin_call(office, mail)) {
+        mu__call_end(office, mail->call, NULL, mail->error);
+        mu__mail_free(office, mail);
+    }
+}
+
+static void do_monitor(struct office *office, struct mail *mail)
+{
+    mu__watch_begin(office, mail->of.watch);
+    mu__mail_free(office, mail);
+}
+
+static void do_unmonitor(struct office *office, struct mail *mail)
+{
+    mu__watch_drop(office, office->turn->actor, mail->token);
+    mu__mail_free(office, mail);
+}
+
+static void do_timer(struct office *office, struct mail *mail)
+{
+    mu__mail_free(office, mail);
+}
+
+static void do_timer_cancel(struct office *office, struct mail *mail)
+{
+    mu__actor_timers_drop(office->turn->actor, mail->token);
+    mu__mail_free(office, mail);
+}
+
+static void do_work(struct office *office, struct mail *mail)
+{
+    mu__actor_work_submit(office, mail->of.work);
+    mu__mail_free(office, mail);
+}
+
+static void do_reply(struct office *office, struct mail *mail)
+{
+    mu_reply *reply = mail->of.reply;
+    mu_value *value = mail->value;
+
+    mail->value = NULL;
+    if (reply->chain != NULL)
+        reply->chain->is_closed = true;
+    mu__answer(office, &reply->answer, value, mail->error);
+    mu__list_remove(&reply->actor->replies, &reply->node);
+    mu__chain_unref(reply->chain);
+    free(reply);
+    mu__mail_free(office, mail);
+}
+
+static void send_actor_stop(struct office *office, struct mail *mail)
+{
+    struct peer *peer = mu__peer_reach(office, &mail->address, NULL);
+    struct mu__msg *msg = peer == NULL ? NULL : mu__msg_new(&office->ctx, MU__ACTOR_STOP);
+    struct mu__actor_stop *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->actor = mail->address.number;
+    body->how = (uint32_t)mail->code;
+    mu__peer_send(office, peer, msg);
+}
+
+static void do_stop(struct office *office, struct mail *mail)
+{
+    if (mail->address.incarnation == office->config.incarnation)
+        mu__actor_request_stop(office, mu__actor_find(office, mail->address.number),
+                               mail->code);
+    else
+        send_actor_stop(office, mail);
+    mu__mail_free(office, mail);
+}
+
+/* ---- undoing what was set aside ---- */
+
+static void undo_message(struct office *office, struct mail *mail)
+{
+    mu_actor *actor = mu__actor_find(office, mail->actor);
+
+    if (actor != NULL) {
+        actor->mail_count--;
+        actor->mail_bytes -= mail->bytes;
+        mu__room_review(actor);
+    }
+}
+
+static void undo_remote(struct office *office, struct mail *mail)
+{
+    mu__way_untake(office, mail->peer, mail->actor, mail->bytes);
+}
+
+static void undo_start(struct office *office, struct mail *mail)
+{
+    mu_actor *actor = mu__actor_find(office, mail->actor);
+
+    if (actor != NULL)
+        mu__actor_end(actor, NULL);
+}
+
+static void undo_monitor(struct office *office, struct mail *mail)
+{
+    (void)office;
+    free(mail->of.watch);
+}
+
+static void undo_timer(struct office *office, struct mail *mail)
+{
+    mu__actor_timer_free(office, mail->of.timer);
+}
+
+static void undo_work(struct office *office, struct mail *mail)
+{
+    (void)office;
+    free(mail->of.work);
+}
+
+static void undo_reply(struct office *office, struct mail *mail)
+{
+    (void)office;
+    mail->of.reply->is_given = false;
+}
+
+static const struct {
+    void (*run)(struct office *office, struct mail *mail);  /* takes it */
+    void (*undo)(struct office *office, struct mail *mail); /* NULL: nothing */
+} effects[MAIL_KINDS] = {
+    [MAIL_START] = {do_start, undo_start},
+    [MAIL_MESSAGE] = {do_message, undo_message},
+    [OUT_REMOTE] = {do_remote, undo_remote},
+    [OUT_ANSWER] = {do_answer, NULL},
+    [OUT_FAILED] = {do_failed, NULL},
+    [OUT_MONITOR] = {do_monitor, undo_monitor},
+    [OUT_UNMONITOR] = {do_unmonitor, NULL},
+    [OUT_TIMER] = {do_timer, undo_timer},
+    [OUT_TIMER_CANCEL] = {do_timer_cancel, NULL},
+    [OUT_WORK] = {do_work, undo_work},
+    [OUT_REPLY] = {do_reply, undo_reply},
+    [OUT_STOP] = {do_stop, NULL},
+};
+
+void mu__turn_do(struct office *office, struct mail *mail)
+{
+    effects[mail->kind].run(office, mail);
+}
+
+static struct mail *pop_effect(struct turn *turn)
+{
+    return MU__LIST_ENTRY(mu__list_pop(&turn->out), struct mail, node);
+}
+
+/* The chain of the calls that a turn makes: that of the message it has not answered. */
+static void set_chain(struct turn *turn, struct pending_call *call)
+{
+    mu_reply *later = turn->later;
+
+    if (later != NULL && later->chain == NULL)
+        later->chain = mu__chain_add(turn->mail->chain, turn->actor, later->method->name);
+    if (later != NULL)
+        call->chain = mu__chain_ref(later->chain);
+    else if (turn->chain != NULL && !turn->chain->is_closed)
+        call->chain = mu__chain_ref(turn->chain);
+}
+
+static void commit_turn(struct office *office, struct turn *turn)
+{
+    turn->is_over = true;
+    while (!mu__list_is_empty(&turn->out)) {
+        struct mail *mail = pop_effect(turn);
+
+        if (mail->call != NULL)
+            set_chain(turn, mail->call);
+        mu__turn_do(office, mail);
+    }
+}
+
+static void abort_turn(struct office *office, struct turn *turn)
+{
+    turn->is_over = true;
+    while (!mu__list_is_empty(&turn->out)) {
+        struct mail *mail = pop_effect(turn);
+
+        if (effects[mail->kind].undo != NULL)
+            effects[mail->kind].undo(office, mail);
+        if (mail->call != NULL) {
+            mail->call->owner->calls_count--;
+            mu__call_free(office, mail->call);
+        }
+        mail->call = NULL;
+        mu__mail_free(office, mail);
+    }
+}
+
+/* ---- taking one ---- */
+
+static struct turn *begin_turn(mu_actor *actor, struct mail *mail, struct turn *turn)
+{
+    *turn = (struct turn){.actor = actor, .mail = mail};
+    assert(actor->office->turn == NULL);
+    actor->office->turn = turn;
+    return turn;
+}
+
+static void end_turn(struct turn *turn)
+{
+    turn->actor->office->turn = NULL;
+    mu_value_free(turn->reply);
+    free(turn->failure);
+}
+
+static void drop_later(struct turn *turn)
+{
+    if (turn->later == NULL)
+        return;
+    mu__list_remove(&turn->actor->replies, &turn->later->node);
+    mu__chain_unref(turn->later->chain);
+    free(turn->later);
+    turn->later = NULL;
+}
+
+/* The error of a method, or of `start`, that has returned `code`. */
+static void answer_failed(struct turn *turn, const char *method, int code)
+{
+    const mu_actor_type *type = turn->actor->type;
+    mu_error error = {0};
+
+    if (turn->failure != NULL)
+        error = *turn->failure;
+    else
+        (void)mu_error_set(&error, code, "%s.%s returned %s", type->name, method,
+                           mu_err_name(code));
+    error.code = code < 0 ? code : -MU_EUNKNOWN;
+    mu__answer_error(turn->actor->office, type, method, MU_RAN_YES, &error);
+    if (turn->dies || turn->mail->kind == MAIL_START)
+        mu__actor_end(turn->actor, &error);
+    mu__answer(turn->actor->office, &turn->mail->answer, NULL, &error);
+}
+
+static void finish_message(struct turn *turn, const char *method, int code)
+{
+    struct office *office = turn->actor->office;
+
+    if (code != 0 || turn->dies) {
+        abort_turn(office, turn);
+        drop_later(turn);
+        answer_failed(turn, method,
+                      code == 0 && turn->failure != NULL ? turn->failure->code : code);
+        return;
+    }
+    commit_turn(office, turn);
+    if (turn->later != NULL)
+        return;
+    if (turn->failure != NULL) {
+        mu__answer_error(office, turn->actor->type, method, MU_RAN_YES, turn->failure);
+        mu__answer(office, &turn->mail->answer, NULL, turn->failure);
+        return;
+    }
+    mu__answer(office, &turn->mail->answer, turn->reply, NULL);
+    turn->reply = NULL;
+}
+
+static void take_message(struct turn *turn)
+{
+    mu_actor *actor = turn->actor;
+    struct mail *mail = turn->mail;
+
+    finish_message(turn, mail->method->name,
+                   mail->method->call(actor, actor->state, mail->value));
+}
+
+/* The answer is the address. */
+static void take_start(struct turn *turn)
+{
+    mu_actor *actor = turn->actor;
+    mu_address address = mu__actor_address(actor->office, actor->number);
+    int code = 0;
+
+    if (actor->type->start != NULL)
+        code = actor->type->start(actor, actor->state, turn->mail->value);
+    actor->is_started = code == 0 && !turn->dies;
+    mu_value_free(turn->reply);
+    turn->reply = mu_value_actor(&address);
+    finish_message(turn, "start", code);
+}
+
+static void end_notice(struct turn *turn)
+{
+    if (!turn->dies) {
+        commit_turn(turn->actor->office, turn);
+        return;
+    }
+    abort_turn(turn->actor->office, turn);
+    mu__answer_error(turn->actor->office, turn->actor->type, "notice", MU_RAN_YES,
+                     turn->failure);
+    mu__actor_end(turn->actor, turn->failure);
+}
+
+static void take_notice(struct turn *turn)
+{
+    mu_actor *actor = turn->actor;
+    struct mail *mail = turn->mail;
+    const mu_notice notice = {
+        .kind = mail->notice,
+        .code = mail->notice == MU_NOTICE_WORK ? mail->code : 0,
+        .token = mail->token,
+        .address = mail->address,
+        .value = mail->value,
+        .error = mail->error != NULL                                 ? mail->error
+                 : mail->code != 0 && mail->notice != MU_NOTICE_WORK ? &no_memory
+                                                                     : NULL,
+    };
+
+    turn->chain = mail->chain;
+    if (actor->type->notice != NULL)
+        actor->type->notice(actor, actor->state, &notice);
+    end_notice(turn);
+}
+
+/* Its time may be over without the timer having fired, in a long turn. */
+static bool is_expired(const mu_actor *actor, const struct mail *mail)
+{
+    return mail->due_ms != 0 && mail->due_ms <= mu__now_ms(&actor->office->ctx);
+}
+
+void mu__turn_take(mu_actor *actor, struct mail *mail)
+{
+    struct office *office = actor->office;
+    struct turn memory;
+    struct turn *turn;
+
+    if (mail->kind == MAIL_STOP) {
+        mu__actor_end(actor, NULL);
+        mu__mail_free(office, mail);
+        return;
+    }
+    if (mail->kind == MAIL_MESSAGE && is_expired(actor, mail)) {
+        mu__answer_refused(office, mail, actor->type, -MU_EDEADLINE,
+                           "its time was over before it began");
+        return;
+    }
+    turn = begin_turn(actor, mail, &memory);
+    if (mail->kind == MAIL_MESSAGE)
+        take_message(turn);
+    else if (mail->kind == MAIL_START)
+        take_start(turn);
+    else
+        take_notice(turn);
+    end_turn(turn);
+    mu__mail_free(office, mail);
+}
+
+void mu__turn_notify(mu_actor *actor, const mu_notice *notice)
+{
+    struct turn memory;
+    struct turn *turn = begin_turn(actor, NULL, &memory);
+
+    if (actor->type->notice != NULL)
+        actor->type->notice(actor, actor->state, notice);
+    end_notice(turn);
+    end_turn(turn);
+}
+
+void mu__turn_end_actor(mu_actor *actor)
+{
+    struct turn memory;
+    struct turn *turn;
+
+    if (actor->type->stop == NULL)
+        return;
+    turn = begin_turn(actor, NULL, &memory);
+    actor->type->stop(actor, actor->state, actor->why);
+    commit_turn(actor->office, turn);
+    end_turn(turn);
+}

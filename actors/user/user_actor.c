@@ -1,0 +1,269 @@
+/* A user's actor, as an actor of the kernel: it is poked when it has mail, and takes a
+ * turn for each. */
+#include "actors/user/actions.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* What it hears. */
+static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_actor_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+static const struct mu__handler handlers[] = {
+    {MU__ACTOR_POKE, on_poke},
+    {MU__TIMER, on_actor_timer},
+};
+
+/* In a node only users' actors have numbers that were not chosen. */
+mu_actor *mu__actor_any(const struct office *office, uint32_t number)
+{
+    return number < MU__ACTOR_NAMED_MAX
+               ? NULL
+               : mu__actor_state(office->ctx.kernel, (mu__pid){MU__NODE_SELF, number});
+}
+
+mu_actor *mu__actor_find(const struct office *office, uint32_t number)
+{
+    mu_actor *actor = mu__actor_any(office, number);
+
+    return actor == NULL || actor->ends ? NULL : actor;
+}
+
+mu_address mu__actor_address(const struct office *office, uint32_t number)
+{
+    mu_address address = {.index = office->config.index,
+                          .number = number,
+                          .incarnation = office->config.incarnation};
+
+    mu__view_copy(mu__view_str(office->config.type), address.type, sizeof address.type);
+    return address;
+}
+
+/* ---- making one ---- */
+
+struct new_actor {
+    struct office *office;
+    const mu_actor_type *type;
+    mu_actor *parent;
+    const mu_actor_options *options;
+    mu_actor *made;
+};
+
+static int init_user_actor(struct mu__ctx *ctx, void *state, const void *arg)
+{
+    struct new_actor *made = (struct new_actor *)arg;
+    mu_actor *actor = state;
+    size_t size = made->type->state_size;
+
+    actor->state = calloc(1, size == 0 ? 1 : size);
+    if (actor->state == NULL)
+        return -MU_ENOMEM;
+    actor->office = made->office;
+    actor->type = made->type;
+    actor->number = ctx->self.actor;
+    actor->flags = made->options->flags;
+    actor->mailbox_max = made->options->mailbox_max;
+    actor->mailbox_bytes_max = made->options->mailbox_bytes_max;
+    if (made->parent != NULL && (actor->flags & MU_ACTOR_DETACHED) == 0) {
+        actor->parent = made->parent;
+        mu__list_append(&actor->parent->children, &actor->as_child);
+    }
+    mu__list_append(&made->office->actors, &actor->in_office);
+    made->made = actor;
+    return 0;
+}
+
+int mu__actor_new(struct office *office, const mu_actor_type *type, mu_actor *parent,
+                  const mu_actor_options *options, mu_actor **ret_actor)
+{
+    struct new_actor made = {office, type, parent, options, NULL};
+    int rv = mu__spawn(office->ctx.kernel, &mu__user_actor, 0, &made, NULL);
+
+    if (rv == 0)
+        *ret_actor = made.made;
+    return rv;
+}
+
+/* ---- mail ---- */
+
+void mu__actor_poke(mu_actor *actor)
+{
+    struct office *office = actor->office;
+    const mu__pid pid = {MU__NODE_SELF, actor->number};
+
+    if (!actor->is_poked &&
+        mu__send(&office->ctx, pid, mu__msg_new(&office->ctx, MU__ACTOR_POKE)) == 0)
+        actor->is_poked = true;
+}
+
+static uint64_t moving_ms(const mu_actor *actor)
+{
+    struct mu__world *world = mu__kernel_world(actor->office->ctx.kernel);
+
+    return world->ops->moving_ms == NULL ? 0 : world->ops->moving_ms(world);
+}
+
+static const char *name_mail(const struct mail *mail)
+{
+    if (mail->kind == MAIL_MESSAGE)
+        return mail->method->name;
+    return mail->kind == MAIL_START ? "start" : "notice";
+}
+
+/* Returns the time after it. */
+static uint64_t handle_mail(mu_actor *actor, struct mail *mail, uint64_t began_ms)
+{
+    const char *name = name_mail(mail);
+    uint64_t now_ms;
+
+    mu__turn_take(actor, mail);
+    now_ms = moving_ms(actor);
+    if (now_ms - began_ms > MU__ACTOR_SLOW_MS)
+        mu__log(&actor->office->ctx, MU__LOG_WARN,
+                "%s.%s of actor %" PRIu32 " took %" PRIu64
+                " ms of the loop: give what blocks to mu_actor_work",
+                actor->type->name, name, actor->number, now_ms - began_ms);
+    return now_ms;
+}
+
+static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    mu_actor *actor = state;
+    uint64_t began_ms = moving_ms(actor);
+    uint64_t now_ms = began_ms;
+
+    (void)msg;
+    actor->is_poked = false;
+    for (int i = 0;
+         i < MU__ACTOR_TURNS && !actor->ends && !mu__list_is_empty(&actor->mail) &&
+         now_ms - began_ms <= MU__ACTOR_BATCH_MS;
+         i++)
+        now_ms = handle_mail(actor, mu__mail_take(actor), now_ms);
+    if (actor->ends) {
+        mu__stop(ctx->kernel, ctx->self);
+        return;
+    }
+    mu__room_review(actor);
+    if (!mu__list_is_empty(&actor->mail))
+        mu__actor_poke(actor);
+}
+
+static void on_actor_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__timer *body = mu__body(msg);
+    mu_actor *actor = state;
+    struct actor_timer *timer = mu__map_get(&actor->office->timers, body->token);
+    mu_notice notice = {.kind = MU_NOTICE_TIMER};
+
+    if (timer == NULL || actor->ends)
+        return;
+    notice.token = timer->token;
+    timer->timer = 0;
+    mu__actor_timer_free(actor->office, timer);
+    mu__turn_notify(actor, &notice);
+    if (actor->ends)
+        mu__stop(ctx->kernel, ctx->self);
+}
+
+/* ---- its end ---- */
+
+void mu__actor_end(mu_actor *actor, const mu_error *why)
+{
+    if (actor->ends)
+        return;
+    actor->ends = true;
+    actor->why = why == NULL ? NULL : mu__error_copy(why);
+    mu__actor_poke(actor);
+}
+
+void mu__actor_request_stop(struct office *office, mu_actor *actor, int how)
+{
+    struct mail *mail = NULL;
+
+    if (actor == NULL)
+        return;
+    if (how == MU_STOP_AFTER_QUEUE)
+        mail = mu__mail_new(office, MAIL_STOP);
+    if (mail != NULL)
+        mu__mail_put(actor, mail);
+    else
+        mu__actor_end(actor, NULL);
+}
+
+static void refuse_mail(mu_actor *actor)
+{
+    while (!mu__list_is_empty(&actor->mail)) {
+        struct mail *mail = mu__mail_take(actor);
+
+        if (mail->kind == MAIL_MESSAGE || mail->kind == MAIL_START)
+            mu__answer_refused(actor->office, mail, actor->type, -MU_ENOTFOUND,
+                               "the actor has ended");
+        else
+            mu__mail_free(actor->office, mail);
+    }
+}
+
+static void refuse_replies(mu_actor *actor)
+{
+    while (!mu__list_is_empty(&actor->replies)) {
+        mu_reply *reply = MU__LIST_ENTRY(mu__list_pop(&actor->replies), mu_reply, node);
+        mu_error error;
+
+        (void)mu_error_set(&error, -MU_EABORTED,
+                           "the actor has ended before it answered%s%.300s",
+                           actor->why == NULL ? "" : ": ",
+                           actor->why == NULL ? "" : actor->why->message);
+        mu__answer_error(actor->office, actor->type, reply->method->name, MU_RAN_MAYBE,
+                         &error);
+        mu__answer(actor->office, &reply->answer, NULL, &error);
+        mu__chain_unref(reply->chain);
+        free(reply);
+    }
+}
+
+static void end_children(mu_actor *actor)
+{
+    while (!mu__list_is_empty(&actor->children)) {
+        mu_actor *child =
+            MU__LIST_ENTRY(mu__list_pop(&actor->children), mu_actor, as_child);
+
+        child->parent = NULL;
+        mu__actor_end(child, NULL);
+    }
+}
+
+static void end_user_actor(struct mu__ctx *ctx, void *state)
+{
+    mu_actor *actor = state;
+    struct office *office = actor->office;
+    mu_address address = mu__actor_address(office, actor->number);
+
+    (void)ctx;
+    if (actor->is_started)
+        mu__turn_end_actor(actor);
+    actor->ends = true;
+    refuse_mail(actor);
+    refuse_replies(actor);
+    while (!mu__list_is_empty(&actor->calls))
+        mu__call_forget(office, MU__LIST_ENTRY(actor->calls.first, struct pending_call,
+                                               of_owner));
+    end_children(actor);
+    mu__watch_actor_ended(actor);
+    mu__actor_timers_end(actor);
+    mu__room_notify(office, &actor->rooms, &address);
+    mu__way_actor_ended(office, actor->number);
+    if (actor->parent != NULL)
+        mu__list_remove(&actor->parent->children, &actor->as_child);
+    mu__list_remove(&office->actors, &actor->in_office);
+    free(actor->why);
+    free(actor->state);
+}
+
+const struct mu__behavior mu__user_actor = {
+    .name = "actor",
+    .state_size = sizeof(mu_actor),
+    .handlers = handlers,
+    .handlers_count = sizeof handlers / sizeof handlers[0],
+    .init = init_user_actor,
+    .done = end_user_actor,
+};

@@ -1,0 +1,151 @@
+/* Actors, from threads. */
+#include "actors/messages.h"
+#include "actors/user/office.h"
+#include "api/internal.h"
+#include "runtime/message/arguments.h"
+#include "runtime/message/codec.h"
+
+#include <muster/actor.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+int mu_node_register_actor(mu_node *node, const mu_actor_type *type)
+{
+    MU__REQUIRE(NULL, node, type);
+
+    struct mu__actors_call call = {
+        .call.operation = MU__ACTORS_REGISTER,
+        .call.timeout_ms = -1,
+        .type = type,
+    };
+
+    return mu__node_call_at_once(node, MU__ACTORS, &call.call);
+}
+
+static int check_actor_timeout(int64_t timeout_ms, mu_error *ret_error)
+{
+    if (timeout_ms >= 1 && timeout_ms <= MU_ACTOR_TIMEOUT_MAX)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "the timeout of a call to an actor is 1 to %d ms, not %lld",
+                        MU_ACTOR_TIMEOUT_MAX, (long long)timeout_ms);
+}
+
+int mu_node_spawn(mu_node *node, const char *type, const mu_value *args,
+                  const mu_actor_options *options, int64_t timeout_ms,
+                  mu_error *ret_error, mu_address *ret_address)
+{
+    MU__REQUIRE(ret_error, node, type, ret_address);
+
+    mu_actor_options own;
+    struct mu__packed sizes;
+    int rv = mu__actors_check_name("type", type, ret_error);
+
+    if (rv == 0)
+        rv = mu__actors_read_options(options, ret_error, &own);
+    if (rv == 0)
+        rv = check_actor_timeout(timeout_ms, ret_error);
+    if (rv == 0)
+        rv = mu__measure_args(args, &sizes, ret_error);
+    if (rv != 0)
+        return rv;
+
+    struct mu__actors_call call = {
+        .call.operation = MU__ACTORS_SPAWN,
+        .call.timeout_ms = timeout_ms,
+        .name = type,
+        .args = args,
+        .options = &own,
+    };
+
+    rv = mu__node_call(node, MU__ACTORS, &call.call, ret_error);
+    if (rv == 0)
+        *ret_address = call.address;
+    return rv;
+}
+
+int mu_node_stop_actor(mu_node *node, const mu_address *who, int how)
+{
+    MU__REQUIRE(NULL, node, who);
+
+    struct mu__actors_call call = {
+        .call.operation = MU__ACTORS_STOP,
+        .call.timeout_ms = -1,
+        .address = *who,
+        .how = how,
+    };
+
+    if (how != MU_STOP_AFTER_QUEUE && how != MU_STOP_NOW)
+        return -MU_EINVALID;
+    return mu__node_call_at_once(node, MU__ACTORS, &call.call);
+}
+
+/* ---- requests ---- */
+
+static struct mu__thread_request *request_new(mu_node *node, const mu_address *to,
+                                              const char *method, const mu_value *args,
+                                              int64_t timeout_ms)
+{
+    struct mu__thread_request *request = calloc(1, sizeof *request);
+
+    if (request == NULL)
+        return NULL;
+    request->to = *to;
+    request->timeout_ms = timeout_ms;
+    memcpy(request->method, method, strlen(method) + 1);
+    request->future = mu__future_new(&node->future_owner);
+    if (request->future == NULL) {
+        free(request);
+        return NULL;
+    }
+    request->args = args == NULL ? NULL : mu_value_ref(args);
+    return request;
+}
+
+static int post_request(mu_node *node, struct mu__thread_request *request,
+                        mu_error *ret_error)
+{
+    struct mu__msg *msg =
+        mu__msg_heap(MU__ACTOR_REQUEST, sizeof(struct mu__actor_request));
+    int rv;
+
+    if (msg != NULL)
+        ((struct mu__actor_request *)mu__body(msg))->request = request;
+    rv = mu__node_post(node, MU__ACTORS, msg);
+    if (rv == 0)
+        return 0;
+    mu__held_free(&request->future->held);
+    mu_value_free(request->args);
+    free(request);
+    mu__node_say_closed(node, rv, ret_error);
+    return rv;
+}
+
+int mu_actor_request(mu_node *node, const mu_address *to, const char *method,
+                     const mu_value *args, int64_t timeout_ms, mu_error *ret_error,
+                     mu_remote_value **ret_value)
+{
+    MU__REQUIRE(ret_error, node, to, method, ret_value);
+
+    struct mu__packed sizes;
+    struct mu__thread_request *request;
+    mu_remote_value *future;
+    int rv = mu__actors_check_name("method", method, ret_error);
+
+    *ret_value = NULL;
+    if (rv == 0)
+        rv = check_actor_timeout(timeout_ms, ret_error);
+    if (rv == 0)
+        rv = mu__measure_args(args, &sizes, ret_error);
+    if (rv != 0)
+        return rv;
+    request = request_new(node, to, method, args, timeout_ms);
+    if (request == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a call to an actor");
+    future = request->future;
+    rv = post_request(node, request, ret_error);
+    if (rv == 0)
+        *ret_value = future;
+    return rv;
+}

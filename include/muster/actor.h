@@ -1,0 +1,241 @@
+/* Actors of the program's own: a type, a state, an address, and one message at a time.
+ *
+ * Actors live in a node, on its loop thread: thousands of them, with no thread of their
+ * own, so no function of an actor may block; what blocks is given to mu_actor_work.
+ *
+ * A turn is one call of a function of the type: of a method, of `start`, `notice` or
+ * `stop`. It is a transaction: what it sends, answers, spawns, monitors and stops leaves
+ * when it has ended well, in that order, and not at all when a method has returned an
+ * error. The state is the program's: a method that may fail decides first, and changes
+ * the state at its end.
+ *
+ * Order: what one actor sends to another arrives as it was sent, calls and sends alike.
+ * Nothing arrives twice. A send is lost with its node or with the link to it, without a
+ * word; a call never is: each ends once, with an answer or an error, within its timeout.
+ * `ran` of the error says whether the method ran (enum mu_ran).
+ *
+ * `self` is valid in the actor's own turns alone. Calls outside of one, or on another
+ * thread, give -MU_EPRECONDITION. Values that are sent may be shared by many actors: do
+ * not change them any more. NULL for a required argument gives -MU_EINVALID (error.h). */
+#ifndef MUSTER_ACTOR_H
+#define MUSTER_ACTOR_H
+
+#include "coordinator.h"
+#include "node.h"
+#include "value.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The actor whose turn it is. */
+typedef struct mu_actor mu_actor;
+
+/* An answer that is given later. */
+typedef struct mu_reply mu_reply;
+
+/* Names one actor, of one process: another process of the same task has others. Plain
+ * data, to be copied; compare with mu_address_equal. */
+typedef struct mu_address {
+    char type[16]; /* of the task, "worker" */
+    uint32_t index;
+    uint32_t number; /* of the actor in its process */
+    uint64_t incarnation;
+} mu_address;
+
+/* ---- Types ---- */
+
+enum mu_notice_kind {
+    MU_NOTICE_ANSWER = 1, /* a call of this actor has ended */
+    MU_NOTICE_TIMER = 2,
+    MU_NOTICE_DOWN = 3, /* an actor that is monitored has ended, or cannot be reached */
+    MU_NOTICE_ROOM = 4, /* a send or call that was refused with -MU_EAGAIN fits now */
+    MU_NOTICE_WORK = 5  /* a function of mu_actor_work has returned */
+};
+
+/* Valid during the turn. */
+typedef struct mu_notice {
+    int kind;              /* enum mu_notice_kind */
+    int code;              /* WORK: what the function returned */
+    uint64_t token;        /* of the call, timer, monitor or work; of ROOM 0 */
+    mu_address address;    /* ANSWER, DOWN, ROOM: of the other one */
+    const mu_value *value; /* ANSWER: the result; NULL when it is an error */
+    const mu_error *error; /* ANSWER, DOWN: what went wrong; NULL: nothing did */
+} mu_notice;
+
+/* Returns 0, or a negative code: then the message has failed, with the text of
+ * mu_actor_fail if that was called, and nothing that it sent leaves. */
+typedef int (*mu_actor_method_fn)(mu_actor *self, void *state, const mu_value *args);
+
+typedef struct mu_actor_method {
+    const char *name; /* at most 63 bytes, without '#'; NULL ends the list */
+    mu_actor_method_fn call;
+} mu_actor_method;
+
+/* Everything that actors of one type share. It outlives the node. */
+typedef struct mu_actor_type {
+    const char *name;               /* at most 63 bytes, without '#' */
+    size_t state_size;              /* zeroed before `start` */
+    const mu_actor_method *methods; /* ends with a NULL name; NULL: none */
+    mu_actor_method_fn start;       /* the first turn; an error ends the actor. May be
+                                       NULL */
+    void (*notice)(mu_actor *self, void *state, const mu_notice *notice); /* may be
+                                                                             NULL */
+    /* The last turn: frees what the state holds. `why` NULL: it was stopped. May be
+     * NULL. */
+    void (*stop)(mu_actor *self, void *state, const mu_error *why);
+} mu_actor_type;
+
+/* Let this node have actors of a type. -MU_EEXISTS: there is one of this name. */
+MU_EXPORT int mu_node_register_actor(mu_node *node, const mu_actor_type *type);
+
+/* ---- Making and ending actors ---- */
+
+enum mu_actor_flag {
+    MU_ACTOR_DETACHED = 1, /* it does not end with the actor that spawned it */
+    MU_ACTOR_REENTRANT = 2 /* it takes calls that belong to a call which it has not
+                              answered yet: see mu_actor_call */
+};
+
+typedef struct mu_actor_options {
+    size_t size; /* set by mu_actor_options_init */
+    const char
+        *task_type; /* mu_node_spawn: the task that is to have it; NULL: this one */
+    int task_index;
+    unsigned flags;             /* enum mu_actor_flag */
+    unsigned mailbox_max;       /* messages that wait; 0: 10,000 */
+    uint64_t mailbox_bytes_max; /* of their arguments; 0: 64 MiB. A larger one is taken
+                                   when it is the only one */
+} mu_actor_options;
+
+/* Fill in the defaults. */
+MU_EXPORT void mu_actor_options_init_sized(mu_actor_options *options, size_t size);
+#define mu_actor_options_init(options) \
+    mu_actor_options_init_sized(options, sizeof(mu_actor_options))
+
+/* Make an actor, and wait until its `start` has returned: an error of it is returned, and
+ * there is no actor. Not on a loop's thread. It ends when it is stopped, or with the
+ * node. `options` NULL: the defaults. */
+MU_EXPORT int mu_node_spawn(mu_node *node, const char *type, const mu_value *args,
+                            const mu_actor_options *options, int64_t timeout_ms,
+                            mu_error *ret_error, mu_address *ret_address);
+
+/* Make a child, on this node. Its `start` runs after this turn; what it is sent meanwhile
+ * waits. It ends with this actor, unless it is detached. -MU_ENOTFOUND: there is no such
+ * type. */
+MU_EXPORT int mu_actor_spawn(mu_actor *self, const char *type, const mu_value *args,
+                             const mu_actor_options *options, mu_address *ret_address);
+
+enum mu_actor_stop_how {
+    MU_STOP_AFTER_QUEUE = 0, /* once it has handled what waits for it now */
+    MU_STOP_NOW = 1          /* callers of what waits get an error that says that it did
+                                not run */
+};
+
+/* Stop an actor; itself, too. One that has ended already is fine. From a thread: */
+MU_EXPORT int mu_actor_stop(mu_actor *self, const mu_address *who, int how);
+MU_EXPORT int mu_node_stop_actor(mu_node *node, const mu_address *who, int how);
+
+/* This actor is broken: the turn fails with `error`, and the actor ends with it. Returns
+ * error->code, for the method to return. */
+MU_EXPORT int mu_actor_die(mu_actor *self, const mu_error *error);
+
+/* ---- Messages ---- */
+
+/* Send a message that is not answered; an error of its method is logged where it runs.
+ * -MU_EAGAIN: too many messages wait for that actor, or are on their way to it (1,024, or
+ * 8 MiB, from each other node); a notice will say when there is room. -MU_ENOTFOUND:
+ * there is no such actor or method, as far as this node knows. -MU_EUNAVAILABLE: its node
+ * cannot be reached. `args` (NULL: nil) stays the caller's. */
+MU_EXPORT int mu_actor_send(mu_actor *self, const mu_address *to, const char *method,
+                            const mu_value *args);
+
+/* The same, and the answer is a notice with `token`. Returns 0, and all further errors
+ * are answers; or -MU_EAGAIN as above; -MU_EEXHAUSTED when 10,000 calls of this actor are
+ * not answered. `timeout_ms` is 1 to MU_ACTOR_TIMEOUT_MAX; the method is not begun when
+ * it is over.
+ *
+ * A call belongs to the one that its caller is handling, and has not answered when the
+ * turn ends (mu_actor_reply_later). One that would be handled by an actor which waits for
+ * it in this way ends at once with -MU_EPRECONDITION; the message has the whole chain. */
+MU_EXPORT int mu_actor_call(mu_actor *self, const mu_address *to, const char *method,
+                            const mu_value *args, int64_t timeout_ms, uint64_t token);
+
+enum { MU_ACTOR_TIMEOUT_MAX = 24 * 3600 * 1000 };
+
+/* Answer this message when the turn ends. Takes ownership of `value`; the last call
+ * counts; without one the answer is nil. What is answered to a send is dropped. */
+MU_EXPORT void mu_actor_reply(mu_actor *self, mu_value *value);
+
+/* Set the error of this message; returns `code` for the method to return. */
+MU_EXPORT int mu_actor_fail(mu_actor *self, int code, const char *format, ...)
+    MU_PRINTF(3, 4);
+
+/* The answer of this message is given later. Freed by mu_reply_give; when the actor ends
+ * before, the caller gets an error at once. NULL: out of memory, or no method is
+ * running. */
+MU_EXPORT mu_reply *mu_actor_reply_later(mu_actor *self);
+
+/* Give it, in a turn of the same actor: a value, of which it takes ownership (NULL: nil),
+ * or an error. It leaves with the turn. */
+MU_EXPORT int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *error);
+
+/* ---- Notices ---- */
+
+/* One DOWN notice with `token` when that actor ends, or its node is lost; at once when it
+ * is not there any more. */
+MU_EXPORT int mu_actor_monitor(mu_actor *self, const mu_address *who, uint64_t token);
+
+/* No more DOWN of the monitors with this token. */
+MU_EXPORT void mu_actor_unmonitor(mu_actor *self, uint64_t token);
+
+/* One TIMER notice after `delay_ms`. -MU_EEXHAUSTED, -MU_ENOMEM. */
+MU_EXPORT int mu_actor_timer(mu_actor *self, uint64_t delay_ms, uint64_t token);
+
+/* No more TIMER of the timers with this token, once the turn has ended well. */
+MU_EXPORT void mu_actor_timer_cancel(mu_actor *self, uint64_t token);
+
+/* Call a function that may block on an executor thread, once the turn has ended well; a
+ * WORK notice follows. It is not called when the node closes first. It outlives an actor
+ * that ends, so `arg` is no part of the actor's state. */
+MU_EXPORT int mu_actor_work(mu_actor *self, int (*blocking)(void *arg), void *arg,
+                            uint64_t token);
+
+/* ---- What an actor knows ---- */
+
+/* The only clock (monotonic; it does not move during a turn) and chance: an actor that
+ * has no other behaves the same in a simulation each time. */
+MU_EXPORT uint64_t mu_actor_now_ms(mu_actor *self);
+MU_EXPORT uint64_t mu_actor_random(mu_actor *self);
+
+MU_EXPORT void mu_actor_log(mu_actor *self, const char *format, ...) MU_PRINTF(2, 3);
+
+MU_EXPORT int mu_actor_self(const mu_actor *self, mu_address *ret_address);
+
+/* ---- Addresses ---- */
+
+MU_EXPORT int mu_address_equal(const mu_address *a, const mu_address *b);
+
+/* An address as a value, a string that is also readable in logs:
+ * "/job:worker/task:1#5d0c3a8e41f7b269.17". It travels wherever values do. NULL: out of
+ * memory. */
+MU_EXPORT mu_value *mu_value_actor(const mu_address *address);
+
+/* -MU_EINVALID: the value is no address. */
+MU_EXPORT int mu_value_get_actor(const mu_value *value, mu_address *ret_address);
+
+/* ---- From threads ---- */
+
+/* mu_actor_call from a thread, or from a closure's function. *ret_value is as that of
+ * mu_coordinator_schedule: fetch it, be notified, cancel it, use it as an argument of a
+ * closure; the caller frees it. `timeout_ms` as for mu_actor_call. A full mailbox is an
+ * error of the value, -MU_EEXHAUSTED. */
+MU_EXPORT int mu_actor_request(mu_node *node, const mu_address *to, const char *method,
+                               const mu_value *args, int64_t timeout_ms,
+                               mu_error *ret_error, mu_remote_value **ret_value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
