@@ -1,0 +1,75 @@
+/* A node that does not hold to what offices agree on: it gets its errors, and has no more
+ * in a mailbox than it has credit for. */
+#include "actors/packing.h"
+#include "tests/support/test.h"
+#include "tests/support/users/user_net.h"
+
+static mu_address target; /* a probe of node 0 */
+
+static int set_up(void **state)
+{
+    int rv = user_net_set_up(state);
+
+    if (rv == 0)
+        target = user_net_spawn(*state, 0, "probe", NULL, NULL);
+    return rv;
+}
+
+/* A message of node 1, without credit. */
+static void send_one(struct user_net *f)
+{
+    mu_value *args = mu_value_int(1);
+    struct office *office = user_net_office(f, 1);
+    const struct peer *peer = mu__map_get(&office->peers, target.incarnation);
+    struct mu__msg *msg = mu__msg_new(&office->ctx, MU__ACTOR_MESSAGE);
+    struct mu__actor_message *body = mu__body(msg);
+
+    body->actor = target.number;
+    body->method = mu__view_str("add");
+    msg->backing = mu__pack_to_send(args, false, &body->args);
+    assert_non_null(msg->backing);
+    assert_int_equal(mu__send(&office->ctx, (mu__pid){peer->number, MU__ACTORS}, msg), 0);
+    mu_value_free(args);
+    net_settle(&f->net);
+}
+
+static int read_sum(mu_actor *self, struct user_net *f)
+{
+    mu_value *nothing = mu_value_int(0);
+    int rv = mu_actor_call(self, &target, "add", nothing, 1000, 1);
+
+    (void)f;
+    mu_value_free(nothing);
+    return rv;
+}
+
+/* As long as `most` messages of `size` bytes are in the mailbox, the next one is refused.
+ * Without them it is taken. */
+static void check_credit(struct user_net *f, uint32_t size, int most)
+{
+    mu_address reader = user_net_spawn(f, 0, "probe", NULL, NULL);
+    const struct office *office = user_net_office(f, 0);
+    struct peer *peer =
+        mu__map_get(&office->peers, user_net_office(f, 1)->config.incarnation);
+    int count = 0;
+
+    send_one(f);
+    while (mu__way_arrived(peer, target.number, size))
+        count++;
+    send_one(f);
+    assert_int_equal(count, most);
+    assert_int_equal(user_net_run(f, &reader, read_sum), 0);
+    assert_int_equal(user_net_last(f, MU_NOTICE_ANSWER)->value, 1);
+}
+
+TEST_ON(test_no_more_messages_than_credit, struct user_net *f, set_up, user_net_tear_down)
+{
+    check_credit(f, 0, MU__ACTOR_WINDOW - 1);
+}
+
+TEST_ON(test_no_more_bytes_than_credit, struct user_net *f, set_up, user_net_tear_down)
+{
+    check_credit(f, MU__ACTOR_WINDOW_BYTES - 1, 1);
+}
+
+TEST_PROGRAM()
