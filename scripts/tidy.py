@@ -16,7 +16,7 @@ from tidy_rules import RULES, Source, TEXT_SUFFIXES, TREE_RULES, crowded_folders
 
 # All that the repository's first folder has.
 TOP_LEVEL = frozenset("""
-    runtime actors transport resolver include node api cli python tests bench examples
+    runtime actors transport resolver include node api cli sim python tests bench examples
     docs scripts CMakeLists.txt CMakePresets.json README.md CHANGELOG.md CONTRIBUTING.md
     SECURITY.md LICENSE
 """.split())

@@ -35,6 +35,41 @@ void sim_chaos_start(struct sim *sim, const struct sim_chaos *chaos, uint64_t un
 /* Chaos does not do `fault` to this process, whose test could not bear it. */
 void sim_chaos_spare(struct sim_node *node, enum sim_fault fault);
 
+/* ---- Faults that are told ---- */
+
+#define SIM_FAULT_NO_END UINT64_MAX
+
+enum { SIM_FAULTS_NOTED_MAX = 4096 };
+
+/* One fault as it began. */
+struct sim_fault_told {
+    enum sim_fault kind;
+    unsigned number;    /* frames that it still sends; how many times slower */
+    struct sim_node *a; /* alive, or nothing happens */
+    struct sim_node *b; /* of those of two */
+    uint64_t at_us;
+    uint64_t end_us;                   /* of a crash SIM_FAULT_NO_END: not by itself */
+    uint64_t side[SIM_NODES_MAX / 64]; /* a partition's, by the number of the node */
+};
+
+void sim_fault_put_aside(struct sim_fault_told *fault, const struct sim_node *node);
+bool sim_fault_is_aside(const struct sim_fault_told *fault, const struct sim_node *node);
+
+/* Now, whatever its at_us says. */
+void sim_fault_begin(const struct sim_fault_told *fault);
+
+/* Start the process if it does not run and did not exit. */
+void sim_fault_revive(struct sim_node *node);
+
+/* sim_chaos_start with these faults, in the order of their times: borrowed. */
+void sim_chaos_repeat(struct sim *sim, const struct sim_fault_told *told, size_t count,
+                      uint64_t until_ms);
+
+/* What chaos has begun so far: the first SIM_FAULTS_NOTED_MAX. */
+const struct sim_fault_told *sim_chaos_noted(const struct sim *sim, size_t *ret_count);
+
+bool sim_fault_of_two(enum sim_fault fault);
+
 /* "crash midway" for SIM_FAULT_CRASH_MIDWAY. */
 const char *sim_fault_name(enum sim_fault fault);
 

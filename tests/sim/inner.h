@@ -197,6 +197,10 @@ void sim_node_free(struct sim_node *node);
 
 char *sim_copy(const char *text);
 
+/* ---- chaos.c ---- */
+
+void sim_chaos_free(struct sim *sim);
+
 /* ---- sim.c ---- */
 
 /* A call at a time: of the test, or of chaos. */

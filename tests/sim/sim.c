@@ -46,7 +46,7 @@ void sim_free(struct sim *sim)
         sim->calls = call->next;
         free(call);
     }
-    free(sim->chaos);
+    sim_chaos_free(sim);
     mu__pool_done(&sim->pool);
     sim_text_done(&sim->text);
     sim_queue_done(&sim->queue);
