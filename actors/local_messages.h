@@ -124,31 +124,38 @@ struct mu__actor_request_cancel {
     uint64_t request;
 };
 
-#define MU__LOCAL_MESSAGES(M)                  \
-    M(272, CALL, call_msg)                     \
-    M(273, SCHEDULE_PENDING, schedule_pending) \
-    M(274, EFFECTS_SEND, effects_send)         \
-    M(275, EFFECTS_SENT, effects_sent)         \
-    M(276, RUN_LOG, run_log)                   \
-    M(277, HTTP_DONE, http_done)               \
-    M(278, KEY_SUBMIT, key_submit)             \
-    M(279, CLUSTER_ADDED, cluster_change)      \
-    M(280, CLUSTER_REMOVED, cluster_change)    \
-    M(281, CLUSTER_MOVED, cluster_change)      \
-    M(282, SUBMIT, submit)                     \
-    M(283, CANCEL_FUTURE, cancel_future)       \
-    M(284, RELEASE_HELD, release_held)         \
-    M(285, TASK_ENDED, task_ended)             \
-    M(286, VIEWS_ANSWERED, views_answered)     \
-    M(287, SERVER_DRAIN, server_drain)         \
-    M(288, SERVER_DRAINED, server_drained)     \
-    M(300, ACTOR_POKE, actor_poke)             \
-    M(301, ACTOR_REQUEST, actor_request)       \
-    M(302, FUTURE_RESOLVED, future_resolved)   \
-    M(303, ACTOR_REQUEST_CANCEL, actor_request_cancel)
+/* From the agent to the office of its node: the task is registered with the coordination
+ * service at `node`. */
+struct mu__service_session {
+    uint32_t node;
+};
+
+#define MU__LOCAL_MESSAGES(M)                          \
+    M(272, CALL, call_msg)                             \
+    M(273, SCHEDULE_PENDING, schedule_pending)         \
+    M(274, EFFECTS_SEND, effects_send)                 \
+    M(275, EFFECTS_SENT, effects_sent)                 \
+    M(276, RUN_LOG, run_log)                           \
+    M(277, HTTP_DONE, http_done)                       \
+    M(278, KEY_SUBMIT, key_submit)                     \
+    M(279, CLUSTER_ADDED, cluster_change)              \
+    M(280, CLUSTER_REMOVED, cluster_change)            \
+    M(281, CLUSTER_MOVED, cluster_change)              \
+    M(282, SUBMIT, submit)                             \
+    M(283, CANCEL_FUTURE, cancel_future)               \
+    M(284, RELEASE_HELD, release_held)                 \
+    M(285, TASK_ENDED, task_ended)                     \
+    M(286, VIEWS_ANSWERED, views_answered)             \
+    M(287, SERVER_DRAIN, server_drain)                 \
+    M(288, SERVER_DRAINED, server_drained)             \
+    M(300, ACTOR_POKE, actor_poke)                     \
+    M(301, ACTOR_REQUEST, actor_request)               \
+    M(302, FUTURE_RESOLVED, future_resolved)           \
+    M(303, ACTOR_REQUEST_CANCEL, actor_request_cancel) \
+    M(310, SERVICE_SESSION, service_session)
 
 enum mu__local_kind {
-    MU__LOCAL_KINDS_END = 304,
+    MU__LOCAL_KINDS_END = 311,
 #define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
     MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
 #undef MU__LOCAL_KIND

@@ -87,6 +87,15 @@ void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
     (void)mu__send(ctx, mu__agent_service(a), msg);
 }
 
+/* The office has names by this service. */
+static void report_session(struct mu__ctx *ctx, uint32_t node)
+{
+    const struct mu__service_session body = {node};
+
+    (void)mu__send_body(ctx, (mu__pid){MU__NODE_SELF, MU__ACTORS}, MU__SERVICE_SESSION,
+                        &body, sizeof body);
+}
+
 static void accept_registration(struct mu__ctx *ctx, struct agent *a,
                                 const struct mu__tasks_answer *body)
 {
@@ -108,6 +117,7 @@ static void accept_registration(struct mu__ctx *ctx, struct agent *a,
     mu__agent_show_state(a);
     mu__log(ctx, MU__LOG_INFO, "registered with %s", a->hosts.followed->task);
     mu__agent_report_registered(ctx, a, NULL);
+    report_session(ctx, mu__agent_service(a).node);
     mu__agent_preempt_session(ctx, a);
     mu__agent_pump_all(ctx, a);
 }

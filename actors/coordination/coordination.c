@@ -4,6 +4,7 @@
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/keys.h"
+#include "actors/coordination/names/coord_names.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/tasks.h"
 #include "actors/packing.h"
@@ -11,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     TICK_BUSY_MS = 50, /* while the store is read or has not answered yet */
@@ -184,6 +186,7 @@ static void refuse_to_lead(struct mu__ctx *ctx, struct coordination *c,
     (void)snprintf(c->reason, sizeof c->reason, "%.255s", error->message);
     mu__log(ctx, MU__LOG_ERROR, "%s does not host the service: %s", c->config.task,
             error->message);
+    mu__coord_names_forget(c);
     mu__coord_keys_forget(c);
     mu__coord_send_here_to_all(ctx, c);
     c->clock.at_once = true;
@@ -242,6 +245,7 @@ static void on_store_lost(void *owner, struct mu__ctx *ctx, const char *reason)
     mu__coord_preempt_lost(ctx, c);
     mu__coord_barriers_lost(ctx, c);
     mu__coord_tasks_lost(ctx, c);
+    mu__coord_names_forget(c);
     mu__coord_keys_forget(c);
     mu__coord_send_here_to_all(ctx, c);
     c->clock.at_once = true;
@@ -285,6 +289,7 @@ static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_preempt_tick(ctx, c);
     mu__coord_keys_tick(ctx, c);
     mu__coord_requests_tick(ctx, c);
+    mu__coord_names_tick(ctx, c);
     rewrite_store(ctx, c);
 }
 
@@ -318,6 +323,7 @@ static uint64_t parts_due_ms(const struct coordination *c)
     due_ms = mu__coord_earlier(due_ms, mu__coord_barriers_due_ms(c));
     due_ms = mu__coord_earlier(due_ms, mu__coord_preempt_due_ms(c));
     due_ms = mu__coord_earlier(due_ms, mu__coord_keys_due_ms(c));
+    due_ms = mu__coord_earlier(due_ms, mu__coord_names_due_ms(c));
     return mu__coord_earlier(due_ms, mu__coord_requests_due_ms(c));
 }
 
@@ -344,7 +350,9 @@ static void on_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__coord_send_here(ctx, c, msg->from.node);
         return;
     }
-    if (msg->kind >= MU__RUN_END)
+    if (msg->kind >= MU__NAME_MAKE)
+        mu__coord_names_hear(ctx, c, msg);
+    else if (msg->kind >= MU__RUN_END)
         later_request_handlers[msg->kind - MU__RUN_END](ctx, c, msg);
     else
         request_handlers[msg->kind - MU__TASK_REGISTER](ctx, c, msg);
@@ -375,18 +383,30 @@ static void on_coordination_node_down(struct mu__ctx *ctx, void *state,
     mu__view_copy(body->reason, reason, sizeof reason);
     if (c->leads) {
         mu__coord_keys_node_down(ctx, c, body->node);
+        mu__coord_names_node_down(c, body->node);
         mu__coord_tasks_node_down(ctx, c, body->node, reason);
     }
     free(mu__map_remove(&c->peers, (uint64_t)body->node + 1));
 }
 
-/* This actor waits for no link. */
+/* The words of a wire for an address at which nothing listens. */
+static bool is_refused_address(struct mu__view reason)
+{
+    char text[MU__ERROR_TEXT_MAX + 1];
+
+    mu__view_copy(reason, text, sizeof text);
+    return strstr(text, "connection refused") != NULL;
+}
+
+/* Nobody listens where a task was: its process has ended. */
 static void on_coordination_node_trouble(struct mu__ctx *ctx, void *state,
                                          struct mu__msg *msg)
 {
-    (void)ctx;
-    (void)state;
-    (void)msg;
+    const struct mu__node_trouble *body = mu__body(msg);
+    struct coordination *c = state;
+
+    if (c->leads && is_refused_address(body->reason))
+        mu__coord_names_process_ended(ctx, c, body->type, body->index);
 }
 
 static void on_http_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -436,6 +456,12 @@ static const struct mu__handler handlers[] = {
     {MU__RUNS_GET, on_request},
     {MU__RUNS_CLEAR, on_request},
     {MU__TASK_MARK, on_request},
+    {MU__NAME_MAKE, on_request},
+    {MU__NAME_FIND, on_request},
+    {MU__NAME_OFFER, on_request},
+    {MU__NAME_STATE, on_request},
+    {MU__NAME_HOLD, on_request},
+    {MU__NAME_STOP, on_request},
     {MU__HTTP_DONE, on_http_done},
     {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},
@@ -499,6 +525,7 @@ static int add_self(struct mu__ctx *ctx, struct coordination *c)
 
 static void parts_done(struct mu__ctx *ctx, struct coordination *c)
 {
+    mu__coord_names_done(c);
     mu__coord_preempt_done(c);
     mu__coord_barriers_done(c);
     mu__coord_keys_done(c);
@@ -520,6 +547,7 @@ static int init_parts(struct mu__ctx *ctx, struct coordination *c)
         mu__coord_keys_init,
         mu__coord_barriers_init,
         mu__coord_preempt_init,
+        mu__coord_names_init,
         open_coordination_store,
     };
 

@@ -12,6 +12,7 @@
  *     preemption.c         notices and rounds; preemption_messages.c: their messages
  *     job_runs.c           runs of the job: what belongs to one, when another begins
  *     barriers/            barriers: requests, outcomes; who is alive
+ *     names/               actors with names: their owners
  *     keys/                key-values: changes, reads, watches, leases
  *
  * They call each other through tasks.h, replies.h, job_runs.h, keys/keys.h and
@@ -33,6 +34,7 @@ struct coord_keys;
 struct coord_barriers;
 struct coord_preempt;
 struct coord_runs;
+struct coord_names;
 
 /* Bounds of the messages that wait for the store: from the first on, changes and reads of
  * keys are refused; from the second on, a watch with a new event is ended; at the last,
@@ -113,6 +115,7 @@ struct coordination {
     struct coord_barriers *barriers;
     struct coord_preempt *preempt;
     struct coord_runs *runs;
+    struct coord_names *names;
 };
 
 /* The task at the other end of a link that is up; or this node's own. */

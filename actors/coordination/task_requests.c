@@ -6,6 +6,7 @@
  * tick, for all changes until then. */
 #include "actors/coordination/task_requests.h"
 #include "actors/coordination/barriers/barrier_requests.h"
+#include "actors/coordination/names/coord_names.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
 #include "actors/coordination/tasks.h"
@@ -561,6 +562,10 @@ void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         break;
     case MU__TASKS_ALIVE:
         mu__coord_alive(ctx, c, task, body);
+        break;
+    case MU__TASKS_ACTORS:
+        mu__coord_answer_value(ctx, c, msg->from.node, body->token, 0,
+                               mu__coord_names_list(ctx, c));
         break;
     default:
         (void)mu_error_set(&error, -MU_EINVALID, "tasks cannot be asked for %" PRIu32,

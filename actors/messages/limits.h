@@ -87,8 +87,9 @@ enum mu__tasks_what {
     MU__TASKS_DEVICES, /* the devices of their machines */
     MU__TASKS_WAIT,    /* STATES, once all tasks of the set are connected */
     MU__TASKS_WATCH,   /* STATES, once their version has changed */
-    MU__TASKS_ALIVE    /* the connected tasks of the set, once each of them has sent
+    MU__TASKS_ALIVE,   /* the connected tasks of the set, once each of them has sent
                           this query, too */
+    MU__TASKS_ACTORS   /* the actors that have names; not about tasks */
 };
 
 /* What a message says of a standstill; of an int64_t. */

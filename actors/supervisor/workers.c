@@ -494,6 +494,8 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         worker_state->drained_by_itself || body->worker == 0;
     add_requester(ctx, worker_state, msg->from, body->token);
     log_drain(ctx, s, worker);
+    (void)mu__send_body(ctx, (mu__pid){worker->node, MU__ACTORS}, MU__DRAIN, body,
+                        sizeof *body);
     mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
     mu__sup_recall_all(ctx, s, worker->number);
     mu__sup_leave_if_idle(ctx, s, worker->number);

@@ -3,6 +3,7 @@
 #include "actors/user/actions.h"
 
 #include "actors/client/future.h"
+#include "actors/names/naming.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,17 +19,20 @@ static void arm_deadlines(struct office *office, uint64_t due_ms)
     if (office->timer != 0 && office->timer_ms <= due_ms)
         return;
     mu__timer_cancel(&office->ctx, office->timer);
-    office->timer = mu__timer_set(&office->ctx, due_ms > now_ms ? due_ms - now_ms : 0, 0);
+    office->timer = mu__timer_set(&office->ctx, due_ms > now_ms ? due_ms - now_ms : 0,
+                                  OFFICE_TIMER_DEADLINES);
     office->timer_ms = due_ms;
 }
 
 static void say_timeout(struct office *office, struct pending_call *call)
 {
-    char words[192];
+    char words[400];
     char to[MU__ADDRESS_TEXT_MAX];
 
     mu__address_write(&call->to, to);
-    if (call->to.incarnation == 0)
+    if (call->to.name[0] != '\0' && call->peer == NULL && call->waiting == NULL)
+        mu__naming_explain(office, call, words, sizeof words);
+    else if (call->to.incarnation == 0)
         (void)snprintf(words, sizeof words,
                        "/job:%s/task:%" PRIu32 " was not connected within %" PRId64 " ms",
                        call->to.type, call->to.index, call->timeout_ms);
@@ -84,6 +88,7 @@ struct pending_call *mu__call_new(struct office *office, const mu_address *to,
 void mu__call_free(struct office *office, struct pending_call *call)
 {
     mu__chain_unref(call->chain);
+    mu_value_free(call->args);
     call->of_owner.next = (struct mu__list_node *)(void *)office->spare_calls;
     office->spare_calls = call;
 }
@@ -104,8 +109,14 @@ int mu__call_begin(struct office *office, struct pending_call *call)
 {
     uint64_t now_ms = mu__now_ms(&office->ctx);
     uint64_t due_ms = now_ms + (uint64_t)call->timeout_ms;
-    int rv = mu__map_set(&office->calls, call->id, call);
+    int rv;
 
+    if (call->is_begun) { /* it goes to the next owner of a name */
+        if (call->peer != NULL)
+            mu__list_append(&call->peer->calls, &call->of_peer);
+        return 0;
+    }
+    rv = mu__map_set(&office->calls, call->id, call);
     if (rv != 0)
         return rv;
     call->is_begun = true;
@@ -136,6 +147,19 @@ void mu__call_unlist(struct office *office, struct pending_call *call)
     }
     if (call->peer != NULL)
         mu__list_remove(&call->peer->calls, &call->of_peer);
+    if (call->waiting != NULL)
+        call->waiting->call = NULL;
+    call->waiting = NULL;
+    if (call->named != NULL)
+        mu__naming_drop(office, call->named);
+}
+
+void mu__call_leave_peer(struct pending_call *call)
+{
+    if (call->peer != NULL && call->is_begun)
+        mu__list_remove(&call->peer->calls, &call->of_peer);
+    call->peer = NULL;
+    call->is_sent = false;
     if (call->waiting != NULL)
         call->waiting->call = NULL;
     call->waiting = NULL;
@@ -204,9 +228,26 @@ static void free_thread_request(struct mu__thread_request *request)
     free(request);
 }
 
+/* A call to a name whose owner was gone waits for the next one. */
+static bool is_sent_again(struct office *office, struct pending_call *call,
+                          const mu_error *error)
+{
+    return call->is_begun && error != NULL && error->kind == MU__ERROR_NO_ACTOR &&
+           call->to.name[0] != '\0' && mu__naming_again(office, call);
+}
+
 void mu__call_end(struct office *office, struct pending_call *call, mu_value *value,
                   const mu_error *error)
 {
+    mu_error own;
+
+    if (is_sent_again(office, call, error))
+        return;
+    if (error != NULL && error->kind == MU__ERROR_NO_ACTOR) {
+        own = *error;
+        own.kind = MU_ERROR_ACTOR;
+        error = &own;
+    }
     mu__call_unlist(office, call);
     if (call->owner != NULL) {
         notify_owner(office, call, value, error);
@@ -227,6 +268,8 @@ static int recall_message(struct office *office, struct pending_call *call)
     struct mu__msg *msg;
     struct mu__actor_cancel *body;
 
+    if (call->named != NULL)
+        return MU_RAN_NO;
     if (waiting != NULL) {
         mu_actor *at = mu__actor_any(office, waiting->actor);
 

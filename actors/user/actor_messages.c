@@ -1,4 +1,5 @@
 /* Messages to actors, of this node and of others. */
+#include "actors/names/naming.h"
 #include "actors/user/actions.h"
 
 #include "actors/packing.h"
@@ -27,6 +28,8 @@ static int refuse_at_sender(struct office *office, const mu_actor_type *type, in
 
     (void)mu_error_set(&error, code, "%s", words);
     mu__answer_error(office, type, call == NULL ? NULL : call->method, MU_RAN_NO, &error);
+    if (code == -MU_ENOTFOUND && type == NULL)
+        error.kind = MU__ERROR_NO_ACTOR;
     if (ret_error != NULL)
         *ret_error = error;
     if (call == NULL)
@@ -39,6 +42,13 @@ static int refuse_at_sender(struct office *office, const mu_actor_type *type, in
     mail->code = code;
     *ret_mail = mail;
     return 0;
+}
+
+int mu__refuse_at_sender(struct office *office, int code, const char *words,
+                         struct pending_call *call, mu_error *ret_error,
+                         struct mail **ret_mail)
+{
+    return refuse_at_sender(office, NULL, code, words, call, ret_error, ret_mail);
 }
 
 static int make_local(struct office *office, const mu_address *to, const char *name,
@@ -212,6 +222,9 @@ int mu__message_make(struct office *office, const mu_address *to, const char *me
         return mu_error_set(ret_error, rv,
                             "an actor's message cannot have references to remote or "
                             "per-worker values, nor objects");
+    if (to->name[0] != '\0')
+        return mu__naming_make(office, to, method, args, bytes, call, waits, ret_error,
+                               ret_mail);
     return to->incarnation == office->config.incarnation
                ? make_local(office, to, method, args, bytes, call, waits, ret_error,
                             ret_mail)

@@ -4,6 +4,7 @@
 #include "actors/user/actions.h"
 
 #include "actors/keep.h"
+#include "actors/names/naming.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,10 +66,12 @@ static void lose_peer(struct office *office, struct peer *peer, int code,
             MU__LIST_ENTRY(peer->calls.first, struct pending_call, of_peer);
 
         error.ran = call->is_sent ? MU_RAN_MAYBE : MU_RAN_NO;
+        error.kind = call->is_sent ? MU_ERROR_ACTOR : MU__ERROR_NO_ACTOR;
         (void)snprintf(error.function, sizeof error.function, "%s", call->method);
         mu__call_end(office, call, NULL, &error);
     }
     error.ran = MU_RAN_UNKNOWN;
+    error.kind = MU_ERROR_ACTOR;
     error.function[0] = '\0';
     while (!mu__list_is_empty(&peer->targets))
         mu__watch_down(office,
@@ -257,6 +260,7 @@ void mu__peer_on_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     char words[384];
 
     (void)ctx;
+    mu__naming_node_down(office, body->node);
     if (peer == NULL)
         return;
     (void)snprintf(words, sizeof words, "/job:%s/task:%" PRIu32 " was lost: %.*s",

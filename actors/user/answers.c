@@ -98,6 +98,8 @@ void mu__answer_refused(struct office *office, struct mail *mail,
                      : mail->method == NULL   ? NULL
                                               : mail->method->name,
                      MU_RAN_NO, &error);
+    if (code == -MU_ENOTFOUND)
+        error.kind = MU__ERROR_NO_ACTOR;
     mu__answer(office, &mail->answer, NULL, &error);
     mu__mail_free(office, mail);
 }

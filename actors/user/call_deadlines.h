@@ -14,6 +14,9 @@ struct mu__deadline {
     uint64_t due_ms;
 };
 
+/* The tokens of an office's timers. */
+enum { OFFICE_TIMER_DEADLINES, OFFICE_TIMER_NAMES };
+
 /* Zeroed memory is empty. */
 struct mu__deadlines {
     struct mu__list slots[MU__DEADLINE_SLOTS];

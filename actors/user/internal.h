@@ -4,6 +4,7 @@
 
 #include "actors/messages.h"
 #include "actors/user/call_deadlines.h"
+#include "actors/user/family.h"
 #include "actors/user/office.h"
 #include "actors/user/other_offices.h"
 #include "runtime/base/list.h"
@@ -78,6 +79,8 @@ enum mail_kind {
     OUT_WORK,
     OUT_REPLY, /* `reply` is over */
     OUT_STOP,
+    OUT_NAMED, /* `of.named`, to a name */
+    OUT_WISH,  /* `of.wish`: an actor with a name */
     MAIL_KINDS
 };
 
@@ -105,6 +108,8 @@ struct mail {
         struct actor_timer *timer;
         struct actor_work *work;
         mu_reply *reply;
+        struct name_message *named;
+        struct name_wish *wish;
     } of;
     mu_address address; /* of the other one */
 };
@@ -121,7 +126,10 @@ struct pending_call {
     int64_t timeout_ms;
     mu_address to;
     struct mu__list_node of_peer;
-    struct peer *peer;    /* NULL: it is to this node */
+    struct peer *peer;          /* NULL: it is to this node */
+    struct name_message *named; /* it waits for the owner of its name */
+    uint64_t epoch;             /* of the owner that it went to */
+    mu_value *args;             /* of a call to a name, to send it again */
     struct mail *waiting; /* in a mailbox of this node; NULL: not there, or not there any
                              more */
     struct chain *chain;
@@ -170,12 +178,6 @@ struct user_watch {
     mu_address address;             /* of the target */
 };
 
-/* An actor to which there was no room, and who waits for it. */
-struct room_wait {
-    struct mu__list_node node;
-    uint32_t actor;
-};
-
 /* ---- Actors ---- */
 
 struct mu_actor {
@@ -187,9 +189,10 @@ struct mu_actor {
     uint32_t mailbox_max;
     uint64_t mailbox_bytes_max;
     bool is_poked;
-    bool is_started; /* `start` has returned 0 */
-    bool ends;       /* no turn begins any more */
-    mu_error *why;   /* it ends; NULL: it was stopped */
+    bool is_started;          /* `start` has returned 0 */
+    bool ends;                /* no turn begins any more */
+    struct name_owned *owned; /* NULL: it has no name */
+    mu_error *why;            /* it ends; NULL: it was stopped */
     struct mu__list mail;
     uint32_t mail_count; /* of messages, and of those that turns under way will send */
     uint64_t mail_bytes;
@@ -200,9 +203,7 @@ struct mu_actor {
     struct mu__list timers;
     struct mu__list watches;
     struct mu__list watchers;
-    struct mu__list children;
-    mu_actor *parent;
-    struct mu__list_node as_child;
+    struct actor_family family;
     struct mu__list_node in_office;
 };
 
@@ -237,6 +238,7 @@ struct office {
     struct mu__map peers;     /* by incarnation */
     struct mu__map nodes;     /* peers that are up, by number */
     struct mu__list peers_all;
+    struct naming *names; /* actors/names/naming.h */
     struct mail *spare;
     struct pending_call *spare_calls;
     uint64_t late_answers; /* to calls that had ended */

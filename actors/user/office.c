@@ -1,6 +1,7 @@
 #include "actors/user/office.h"
 
 #include "actors/client/future.h"
+#include "actors/names/naming.h"
 #include "actors/user/actions.h"
 
 #include <stdlib.h>
@@ -26,6 +27,12 @@ static const struct mu__handler handlers[] = {
     {MU__ACTOR_WATCH, mu__remote_on_watch},
     {MU__ACTOR_UNWATCH, mu__remote_on_unwatch},
     {MU__ACTOR_DOWN, mu__remote_on_down},
+    {MU__NAME_NEWS, mu__naming_on_news},
+    {MU__NAME_START, mu__naming_on_start},
+    {MU__NAME_HOLD, mu__naming_on_hold},
+    {MU__NAME_STOP, mu__naming_on_stop},
+    {MU__SERVICE_SESSION, mu__naming_on_session},
+    {MU__DRAIN, mu__naming_on_drain},
     {MU__NODE_UP, mu__peer_on_up},
     {MU__NODE_DOWN, mu__peer_on_down},
     {MU__NODE_TROUBLE, mu__peer_on_trouble},
@@ -40,7 +47,7 @@ static int check_stop(struct office *office, const mu_address *who, mu_error *re
 {
     struct peer *peer;
 
-    if (who->incarnation == office->config.incarnation)
+    if (who->incarnation == office->config.incarnation || who->name[0] != '\0')
         return 0;
     peer = mu__peer_reach(office, who, ret_error);
     if (peer == NULL)
@@ -137,9 +144,13 @@ static void on_request_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *
 
 static void on_office_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
+    const struct mu__timer *body = mu__body(msg);
+
     (void)ctx;
-    (void)msg;
-    mu__calls_on_timer(state);
+    if (body->token == OFFICE_TIMER_NAMES)
+        mu__naming_on_timer(state);
+    else
+        mu__calls_on_timer(state);
 }
 
 /* ---- its life ---- */
@@ -151,6 +162,8 @@ static int init_office(struct mu__ctx *ctx, void *state, const void *arg)
     office->config = *(const struct mu__actors_config *)arg;
     office->ctx = *ctx;
     mu__map_seed(&office->peers, mu__secret(ctx));
+    if (mu__naming_init(office) != 0)
+        return -MU_ENOMEM;
     return mu__watch_nodes(ctx);
 }
 
@@ -175,6 +188,7 @@ static void on_office_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const mu__pid client = {MU__NODE_SELF, MU__CLIENT};
     struct mu__msg *end = mu__msg_new(ctx, MU__END);
 
+    mu__naming_leave(state);
     end_actors(ctx, state);
     if (end != NULL)
         *(struct mu__end *)mu__body(end) = (struct mu__end){mu__view_str("")};
@@ -188,6 +202,7 @@ static void end_office(struct mu__ctx *ctx, void *state)
     struct office *office = state;
 
     end_actors(ctx, office);
+    mu__naming_done(office);
     mu__peers_end(office);
     mu__calls_done(office);
     mu__map_done(&office->timers);

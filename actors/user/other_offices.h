@@ -6,6 +6,16 @@
 #include "runtime/base/map.h"
 #include "runtime/message/message.h"
 
+/* The kind of an error, before a program sees it, that says: there is no such actor, and
+ * nothing has run. A call to a name is sent again then. */
+enum { MU__ERROR_NO_ACTOR = 200 };
+
+/* An actor to which there was no room, and who waits for it. */
+struct room_wait {
+    struct mu__list_node node;
+    uint32_t actor;
+};
+
 /* From this node to one actor of a peer, or the other way. */
 struct way {
     uint32_t actor;    /* its number */

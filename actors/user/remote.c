@@ -28,6 +28,8 @@ static void refuse_remote(struct office *office, const struct answer_to *to,
     mu__view_copy(method, name, sizeof name);
     (void)mu_error_set(&error, code, "%s", words);
     mu__answer_error(office, type, name, MU_RAN_NO, &error);
+    if (code == -MU_ENOTFOUND && type == NULL)
+        error.kind = MU__ERROR_NO_ACTOR;
     mu__answer(office, to, NULL, &error);
 }
 

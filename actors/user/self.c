@@ -1,4 +1,5 @@
 /* What an actor may do in its turn: the public calls with `self`. */
+#include "actors/names/naming.h"
 #include "actors/user/actions.h"
 
 #include "runtime/base/printable.h"
@@ -8,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- messages ---- */
 
@@ -166,6 +168,34 @@ int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *error)
 
 /* ---- spawning and stopping ---- */
 
+/* An actor with a name is made when the turn has ended. */
+static int wish_for(struct turn *turn, const char *type, const mu_value *args,
+                    const mu_actor_options *options, mu_address *ret_address)
+{
+    struct name_wish *wish;
+    struct mail *mail;
+    uint32_t bytes = 0;
+    int rv = mu__actors_check_name("type", type, NULL);
+
+    if (rv == 0 && args != NULL)
+        rv = mu__mail_measure(args, &bytes);
+    if (rv == 0 && bytes > MU__NAME_ARGS_MAX)
+        rv = -MU_ERANGE;
+    if (rv != 0)
+        return rv;
+    wish = mu__wish_new(type, args, options);
+    mail = wish == NULL ? NULL : mu__turn_add(turn, OUT_WISH);
+    if (mail == NULL) {
+        mu__wish_free(wish);
+        return -MU_ENOMEM;
+    }
+    mail->of.wish = wish;
+    *ret_address = (mu_address){.number = 0};
+    mu__view_copy(mu__view_str(options->name), ret_address->name,
+                  sizeof ret_address->name);
+    return 0;
+}
+
 int mu_actor_spawn(mu_actor *self, const char *type, const mu_value *args,
                    const mu_actor_options *options, mu_address *ret_address)
 {
@@ -179,6 +209,8 @@ int mu_actor_spawn(mu_actor *self, const char *type, const mu_value *args,
 
     if (turn == NULL)
         return -MU_EPRECONDITION;
+    if (rv == 0 && own.name != NULL)
+        return wish_for(turn, type, args, &own, ret_address);
     if (rv == 0 && own.task_type != NULL)
         rv = -MU_EINVALID;
     if (rv == 0 && args != NULL)
@@ -288,5 +320,7 @@ int mu_actor_self(const mu_actor *self, mu_address *ret_address)
 {
     MU__REQUIRE(NULL, self, ret_address);
     *ret_address = mu__actor_address(self->office, self->number);
+    if (self->owned != NULL)
+        memcpy(ret_address->name, self->owned->text, sizeof ret_address->name);
     return 0;
 }

@@ -1,6 +1,8 @@
 /* Types, and new actors of them. */
 #include "actors/user/actions.h"
 
+#include "actors/names/name_rules.h"
+#include "actors/names/naming.h"
 #include "actors/packing.h"
 #include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
@@ -27,7 +29,7 @@ int mu__actors_check_name(const char *what, const char *name, mu_error *ret_erro
 
 void mu_actor_options_init_sized(mu_actor_options *options, size_t size)
 {
-    const mu_actor_options defaults = {.task_index = 0};
+    const mu_actor_options defaults = {.restarts = 5, .restarts_within_ms = 60000};
 
     mu__options_init(options, size, &defaults, sizeof defaults);
 }
@@ -35,7 +37,7 @@ void mu_actor_options_init_sized(mu_actor_options *options, size_t size)
 int mu__actors_read_options(const mu_actor_options *options, mu_error *ret_error,
                             mu_actor_options *ret_own)
 {
-    const unsigned known = MU_ACTOR_DETACHED | MU_ACTOR_REENTRANT;
+    const unsigned known = MU_ACTOR_DETACHED | MU_ACTOR_REENTRANT | MU_ACTOR_NEW;
     int rv = MU__OPTIONS_READ(mu_actor_options, options, ret_error, ret_own);
 
     if (rv != 0)
@@ -44,6 +46,14 @@ int mu__actors_read_options(const mu_actor_options *options, mu_error *ret_error
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option flags of an actor is 0x%x, which has unknown flags",
                             ret_own->flags);
+    if (ret_own->restart < MU_RESTART_FAILED || ret_own->restart > MU_RESTART_ALWAYS)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "option restart of an actor is %d: see enum mu_actor_restart",
+                            ret_own->restart);
+    if (ret_own->name != NULL)
+        rv = mu__name_check(mu__view_str(ret_own->name), ret_error);
+    if (rv != 0)
+        return rv;
     if (ret_own->mailbox_max == 0)
         ret_own->mailbox_max = MU__ACTOR_MAILBOX;
     if (ret_own->mailbox_bytes_max == 0)
@@ -96,8 +106,10 @@ int mu__types_add(struct office *office, const mu_actor_type *type, mu_error *re
         entry->type = type;
         entry->named.text = mu__view_str(type->name);
     }
-    if (entry != NULL && mu__text_map_add(&office->types, &entry->named) == 0)
+    if (entry != NULL && mu__text_map_add(&office->types, &entry->named) == 0) {
+        mu__naming_offer(office);
         return 0;
+    }
     free(entry);
     return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a type of actors");
 }
@@ -241,7 +253,8 @@ void mu__spawn_at_peer(struct office *office, struct peer *peer)
          call != NULL; call = next) {
         next = MU__LIST_NEXT(call, struct pending_call, of_owner);
         if (call->thread == NULL || call->to.incarnation != 0 ||
-            call->to.index != peer->index || strcmp(call->to.type, peer->type) != 0)
+            call->to.name[0] != '\0' || call->to.index != peer->index ||
+            strcmp(call->to.type, peer->type) != 0)
             continue;
         if (send_start(office, call, peer, &error) != 0)
             mu__call_end(office, call, NULL, &error);
@@ -265,8 +278,26 @@ static int spawn_here(struct office *office, struct mu__actors_call *thread,
     return rv;
 }
 
+static int spawn_named(struct office *office, struct mu__actors_call *thread,
+                       struct pending_call *call, mu_error *ret_error)
+{
+    struct name_wish *wish = mu__wish_new(thread->name, thread->args, thread->options);
+    int rv = wish == NULL ? -MU_ENOMEM : mu__call_begin(office, call);
+
+    if (rv != 0) {
+        mu__wish_free(wish);
+        return mu_error_set(ret_error, rv, "no memory for an actor");
+    }
+    mu__wish_of_thread(wish, call->id);
+    rv = mu__naming_wish(office, wish, ret_error);
+    if (rv != 0)
+        mu__call_unlist(office, call);
+    return rv;
+}
+
 void mu__spawn_for_thread(struct office *office, struct mu__actors_call *thread)
 {
+    const char *name = thread->options->name;
     const char *type = thread->options->task_type;
     bool is_here =
         type == NULL || (strcmp(type, office->config.type) == 0 &&
@@ -276,7 +307,10 @@ void mu__spawn_for_thread(struct office *office, struct mu__actors_call *thread)
     mu_error error;
     int rv;
 
-    if (!is_here) {
+    if (name != NULL) {
+        to = (mu_address){.number = 0};
+        mu__view_copy(mu__view_str(name), to.name, sizeof to.name);
+    } else if (!is_here) {
         to.index = (uint32_t)thread->options->task_index;
         mu__view_copy(mu__view_str(type), to.type, sizeof to.type);
     }
@@ -287,8 +321,9 @@ void mu__spawn_for_thread(struct office *office, struct mu__actors_call *thread)
         return;
     }
     call->thread = thread;
-    rv = is_here ? spawn_here(office, thread, call, &error)
-                 : spawn_remote(office, thread, call, &error);
+    rv = name != NULL ? spawn_named(office, thread, call, &error)
+         : is_here    ? spawn_here(office, thread, call, &error)
+                      : spawn_remote(office, thread, call, &error);
     if (rv == 0)
         return;
     mu__call_free(office, call);

@@ -1,6 +1,7 @@
 /* Turns. What a function of an actor wants done is listed, and done in that order when it
  * has ended well; when it has failed, what was set aside for it is given back. Nothing is
  * copied for that: a value that is sent is held, and packed bytes are spliced. */
+#include "actors/names/naming.h"
 #include "actors/user/actions.h"
 
 #include <assert.h>
@@ -109,13 +110,17 @@ static void do_failed(struct office *office, struct mail *mail)
 
 static void do_monitor(struct office *office, struct mail *mail)
 {
-    mu__watch_begin(office, mail->of.watch);
+    if (mail->of.watch->address.name[0] != '\0')
+        mu__naming_watch(office, mail->of.watch);
+    else
+        mu__watch_begin(office, mail->of.watch);
     mu__mail_free(office, mail);
 }
 
 static void do_unmonitor(struct office *office, struct mail *mail)
 {
     mu__watch_drop(office, office->turn->actor, mail->token);
+    mu__naming_unwatch(office, office->turn->actor->number, mail->token);
     mu__mail_free(office, mail);
 }
 
@@ -167,11 +172,33 @@ static void send_actor_stop(struct office *office, struct mail *mail)
 
 static void do_stop(struct office *office, struct mail *mail)
 {
-    if (mail->address.incarnation == office->config.incarnation)
+    if (mail->address.name[0] != '\0')
+        mu__naming_end(office, mail->address.name, mail->code);
+    else if (mail->address.incarnation == office->config.incarnation)
         mu__actor_request_stop(office, mu__actor_find(office, mail->address.number),
                                mail->code);
     else
         send_actor_stop(office, mail);
+    mu__mail_free(office, mail);
+}
+
+static void do_named(struct office *office, struct mail *mail)
+{
+    struct name_message *message = mail->of.named;
+
+    if (!begin_call(office, mail))
+        return;
+    mu__mail_free(office, mail);
+    mu__naming_send(office, message);
+}
+
+/* A thread has no turn: only an actor's wish is done here. */
+static void do_wish(struct office *office, struct mail *mail)
+{
+    mu_error error;
+
+    if (mu__naming_wish(office, mail->of.wish, &error) != 0)
+        mu__log(&office->ctx, MU__LOG_WARN, "an actor cannot be made: %s", error.message);
     mu__mail_free(office, mail);
 }
 
@@ -224,6 +251,17 @@ static void undo_reply(struct office *office, struct mail *mail)
     mail->of.reply->is_given = false;
 }
 
+static void undo_named(struct office *office, struct mail *mail)
+{
+    mu__naming_drop(office, mail->of.named);
+}
+
+static void undo_wish(struct office *office, struct mail *mail)
+{
+    (void)office;
+    mu__wish_free(mail->of.wish);
+}
+
 static const struct {
     void (*run)(struct office *office, struct mail *mail);  /* takes it */
     void (*undo)(struct office *office, struct mail *mail); /* NULL: nothing */
@@ -240,6 +278,8 @@ static const struct {
     [OUT_WORK] = {do_work, undo_work},
     [OUT_REPLY] = {do_reply, undo_reply},
     [OUT_STOP] = {do_stop, NULL},
+    [OUT_NAMED] = {do_named, undo_named},
+    [OUT_WISH] = {do_wish, undo_wish},
 };
 
 void mu__turn_do(struct office *office, struct mail *mail)
@@ -384,6 +424,8 @@ static void take_start(struct turn *turn)
     mu_value_free(turn->reply);
     turn->reply = mu_value_actor(&address);
     finish_message(turn, "start", code);
+    if (actor->owned != NULL && actor->is_started)
+        mu__naming_started(actor);
 }
 
 static void end_notice(struct turn *turn)

@@ -1,5 +1,6 @@
 /* A user's actor, as an actor of the kernel: it is poked when it has mail, and takes a
  * turn for each. */
+#include "actors/names/naming.h"
 #include "actors/user/actions.h"
 
 #include <inttypes.h>
@@ -65,8 +66,8 @@ static int init_user_actor(struct mu__ctx *ctx, void *state, const void *arg)
     actor->mailbox_max = made->options->mailbox_max;
     actor->mailbox_bytes_max = made->options->mailbox_bytes_max;
     if (made->parent != NULL && (actor->flags & MU_ACTOR_DETACHED) == 0) {
-        actor->parent = made->parent;
-        mu__list_append(&actor->parent->children, &actor->as_child);
+        actor->family.parent = made->parent;
+        mu__list_append(&actor->family.parent->family.children, &actor->family.as_child);
     }
     mu__list_append(&made->office->actors, &actor->in_office);
     made->made = actor;
@@ -126,6 +127,18 @@ static uint64_t handle_mail(mu_actor *actor, struct mail *mail, uint64_t began_m
     return now_ms;
 }
 
+/* An owner of a name takes no turn once its lease can be over. */
+static void review_lease(mu_actor *actor)
+{
+    mu_error error;
+
+    if (actor->owned == NULL || actor->ends || mu__naming_holds(actor->office))
+        return;
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "the lease of names of %s may be over",
+                       actor->office->config.task);
+    mu__actor_end(actor, &error);
+}
+
 static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     mu_actor *actor = state;
@@ -134,6 +147,7 @@ static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     (void)msg;
     actor->is_poked = false;
+    review_lease(actor);
     for (int i = 0;
          i < MU__ACTOR_TURNS && !actor->ends && !mu__list_is_empty(&actor->mail) &&
          now_ms - began_ms <= MU__ACTOR_BATCH_MS;
@@ -155,6 +169,7 @@ static void on_actor_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct actor_timer *timer = mu__map_get(&actor->office->timers, body->token);
     mu_notice notice = {.kind = MU_NOTICE_TIMER};
 
+    review_lease(actor);
     if (timer == NULL || actor->ends)
         return;
     notice.token = timer->token;
@@ -223,11 +238,11 @@ static void refuse_replies(mu_actor *actor)
 
 static void end_children(mu_actor *actor)
 {
-    while (!mu__list_is_empty(&actor->children)) {
-        mu_actor *child =
-            MU__LIST_ENTRY(mu__list_pop(&actor->children), mu_actor, as_child);
+    while (!mu__list_is_empty(&actor->family.children)) {
+        mu_actor *child = MU__LIST_ENTRY(mu__list_pop(&actor->family.children), mu_actor,
+                                         family.as_child);
 
-        child->parent = NULL;
+        child->family.parent = NULL;
         mu__actor_end(child, NULL);
     }
 }
@@ -252,9 +267,11 @@ static void end_user_actor(struct mu__ctx *ctx, void *state)
     mu__actor_timers_end(actor);
     mu__room_notify(office, &actor->rooms, &address);
     mu__way_actor_ended(office, actor->number);
-    if (actor->parent != NULL)
-        mu__list_remove(&actor->parent->children, &actor->as_child);
+    if (actor->family.parent != NULL)
+        mu__list_remove(&actor->family.parent->family.children, &actor->family.as_child);
     mu__list_remove(&office->actors, &actor->in_office);
+    if (actor->owned != NULL)
+        mu__naming_ended(actor);
     free(actor->why);
     free(actor->state);
 }

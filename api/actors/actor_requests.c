@@ -1,5 +1,6 @@
 /* Actors, from threads. */
 #include "actors/messages.h"
+#include "actors/names/name_rules.h"
 #include "actors/user/office.h"
 #include "api/internal.h"
 #include "runtime/message/arguments.h"
@@ -48,6 +49,11 @@ int mu_node_spawn(mu_node *node, const char *type, const mu_value *args,
         rv = check_actor_timeout(timeout_ms, ret_error);
     if (rv == 0)
         rv = mu__measure_args(args, &sizes, ret_error);
+    if (rv == 0 && own.name != NULL &&
+        (uint64_t)sizes.head_size + sizes.tail_size > MU__NAME_ARGS_MAX)
+        rv = mu_error_set(ret_error, -MU_ERANGE,
+                          "the arguments of an actor with a name have at most %d bytes",
+                          MU__NAME_ARGS_MAX);
     if (rv != 0)
         return rv;
 
@@ -63,6 +69,19 @@ int mu_node_spawn(mu_node *node, const char *type, const mu_value *args,
     if (rv == 0)
         *ret_address = call.address;
     return rv;
+}
+
+int mu_actor_find(mu_node *node, const char *name, mu_address *ret_address)
+{
+    MU__REQUIRE(NULL, node, name, ret_address);
+
+    int rv = mu__name_check(mu__view_str(name), NULL);
+
+    if (rv != 0)
+        return rv;
+    *ret_address = (mu_address){.number = 0};
+    mu__view_copy(mu__view_str(name), ret_address->name, sizeof ret_address->name);
+    return 0;
 }
 
 int mu_node_stop_actor(mu_node *node, const mu_address *who, int how)

@@ -34,13 +34,17 @@ typedef struct mu_actor mu_actor;
 /* An answer that is given later. */
 typedef struct mu_reply mu_reply;
 
-/* Names one actor, of one process: another process of the same task has others. Plain
- * data, to be copied; compare with mu_address_equal. */
+enum { MU_ACTOR_NAME_MAX = 63 };
+
+/* One actor: of one process (another process of the same task has others), or, if `name`
+ * is not empty, the one in the cluster that has this name now. Plain data, to be copied;
+ * compare with mu_address_equal. */
 typedef struct mu_address {
     char type[16]; /* of the task, "worker" */
     uint32_t index;
     uint32_t number; /* of the actor in its process */
     uint64_t incarnation;
+    char name[MU_ACTOR_NAME_MAX + 1]; /* then the members before say where it was */
 } mu_address;
 
 /* ---- Types ---- */
@@ -92,9 +96,18 @@ MU_EXPORT int mu_node_register_actor(mu_node *node, const mu_actor_type *type);
 /* ---- Making and ending actors ---- */
 
 enum mu_actor_flag {
-    MU_ACTOR_DETACHED = 1, /* it does not end with the actor that spawned it */
-    MU_ACTOR_REENTRANT = 2 /* it takes calls that belong to a call which it has not
-                              answered yet: see mu_actor_call */
+    MU_ACTOR_DETACHED = 1,  /* it does not end with the actor that spawned it */
+    MU_ACTOR_REENTRANT = 2, /* it takes calls that belong to a call which it has not
+                               answered yet: see mu_actor_call */
+    MU_ACTOR_NEW = 4        /* with a name: one that exists is an error, -MU_EEXISTS */
+};
+
+/* When an actor with a name is started again, with the same arguments, by a task that has
+ * its type. It always is when its task is drained. */
+enum mu_actor_restart {
+    MU_RESTART_FAILED = 0, /* when it has died, or was lost with its process */
+    MU_RESTART_NEVER = 1,
+    MU_RESTART_ALWAYS = 2 /* also when it has stopped itself */
 };
 
 typedef struct mu_actor_options {
@@ -106,6 +119,15 @@ typedef struct mu_actor_options {
     unsigned mailbox_max;       /* messages that wait; 0: 10,000 */
     uint64_t mailbox_bytes_max; /* of their arguments; 0: 64 MiB. A larger one is taken
                                    when it is the only one */
+
+    /* The one in the cluster of this name: 1 to 63 bytes of UTF-8 without '#', '/' and
+     * control characters. NULL: none, and the members below are not used. It is made, if
+     * there is none, on the task of type `task_type` (NULL: any) that offers the actor's
+     * type and has the fewest actors with names. */
+    const char *name;
+    int restart;                 /* enum mu_actor_restart */
+    unsigned restarts;           /* at most so many */
+    unsigned restarts_within_ms; /* within so long; then it has failed for good */
 } mu_actor_options;
 
 /* Fill in the defaults. */
@@ -115,16 +137,29 @@ MU_EXPORT void mu_actor_options_init_sized(mu_actor_options *options, size_t siz
 
 /* Make an actor, and wait until its `start` has returned: an error of it is returned, and
  * there is no actor. Not on a loop's thread. It ends when it is stopped, or with the
- * node. `options` NULL: the defaults. */
+ * node. `options` NULL: the defaults.
+ *
+ * With options->name: get the actor of this name, or make it. Then *ret_address has the
+ * name, and stays right when the actor is started elsewhere. It ends when it is stopped
+ * by its name (mu_node_stop_actor), or as its `restart` says. -MU_EEXISTS: an actor of
+ * another type has the name. If `start` fails more often than `restarts`, its last error
+ * is returned. */
 MU_EXPORT int mu_node_spawn(mu_node *node, const char *type, const mu_value *args,
                             const mu_actor_options *options, int64_t timeout_ms,
                             mu_error *ret_error, mu_address *ret_address);
 
 /* Make a child, on this node. Its `start` runs after this turn; what it is sent meanwhile
  * waits. It ends with this actor, unless it is detached. -MU_ENOTFOUND: there is no such
- * type. */
+ * type.
+ *
+ * With options->name it is no child, and may be anywhere. That it cannot be made is
+ * logged, and ends the calls that wait for it. */
 MU_EXPORT int mu_actor_spawn(mu_actor *self, const char *type, const mu_value *args,
                              const mu_actor_options *options, mu_address *ret_address);
+
+/* The address of the actor that has a name, or will have it: calls wait for it, up to
+ * their timeouts, and so do sends, for 10 seconds. -MU_EINVALID: it is no name. */
+MU_EXPORT int mu_actor_find(mu_node *node, const char *name, mu_address *ret_address);
 
 enum mu_actor_stop_how {
     MU_STOP_AFTER_QUEUE = 0, /* once it has handled what waits for it now */
@@ -217,8 +252,8 @@ MU_EXPORT int mu_actor_self(const mu_actor *self, mu_address *ret_address);
 MU_EXPORT int mu_address_equal(const mu_address *a, const mu_address *b);
 
 /* An address as a value, a string that is also readable in logs:
- * "/job:worker/task:1#5d0c3a8e41f7b269.17". It travels wherever values do. NULL: out of
- * memory. */
+ * "/job:worker/task:1#5d0c3a8e41f7b269.17", or "/actor:total" of a name. It travels
+ * wherever values do. NULL: out of memory. */
 MU_EXPORT mu_value *mu_value_actor(const mu_address *address);
 
 /* -MU_EINVALID: the value is no address. */

@@ -678,7 +678,8 @@ TEST(test_an_address_travels_as_a_value)
     static const char *const bad[] = {"", "/job:worker/task:1", "/job:w/task:1#12.3",
                                       "/job:w/task:01#000000000000000a.3",
                                       "/job:w/task:1#000000000000000a.3 "};
-    const mu_address address = {"worker", 7, 12, 0xabcdef};
+    const mu_address address = {
+        .type = "worker", .index = 7, .number = 12, .incarnation = 0xabcdef};
     mu_value *value = mu_value_actor(&address);
     mu_address again;
 

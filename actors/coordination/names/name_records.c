@@ -1,0 +1,361 @@
+/* The names in the store: a record for each, among the service's own keys, below the
+ * directory of the job's run. It is a value, a map, whose head and tail follow their
+ * sizes. */
+#include "actors/coordination/job_runs.h"
+#include "actors/coordination/keys/key_map.h"
+#include "actors/coordination/keys/keys.h"
+#include "actors/coordination/names/coord_names.h"
+#include "actors/packing.h"
+
+#include "muster/value.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- keys ---- */
+
+static void make_name_key(const struct coordination *c, const char *name,
+                          char out[MU__RUN_KEY_MAX])
+{
+    char what[MU__ACTOR_NAME_MAX + 8];
+
+    (void)snprintf(what, sizeof what, "actor/%s", name);
+    (void)mu__coord_run_key(c, what, out);
+}
+
+/* ---- writing ---- */
+
+static int set_record_number(mu_value *map, const char *key, uint64_t number)
+{
+    return mu_value_set(map, key, mu_value_int((int64_t)number));
+}
+
+static int add_definition(mu_value *map, const struct name_definition *definition)
+{
+    int rv = mu_value_set(map, "type", mu_value_string(definition->type));
+
+    if (rv == 0)
+        rv = mu_value_set(map, "task_type", mu_value_string(definition->task_type));
+    if (rv == 0)
+        rv = set_record_number(map, "flags", definition->flags);
+    if (rv == 0)
+        rv = set_record_number(map, "mailbox", definition->mailbox_max);
+    if (rv == 0)
+        rv = set_record_number(map, "mailbox_bytes", definition->mailbox_bytes_max);
+    if (rv == 0)
+        rv = set_record_number(map, "policy", definition->limits.policy);
+    if (rv == 0)
+        rv = set_record_number(map, "restarts", definition->limits.restarts);
+    if (rv == 0)
+        rv = set_record_number(map, "within_ms", definition->limits.within_ms);
+    if (rv == 0)
+        rv = set_record_number(map, "maker", definition->maker);
+    if (rv == 0)
+        rv = set_record_number(map, "token", definition->maker_token);
+    return rv;
+}
+
+static int add_record_args(mu_value *map, const struct name_definition *definition)
+{
+    mu_value *args = NULL;
+    char why[128];
+    int rv;
+
+    if (definition->backing == NULL)
+        return 0;
+    rv = mu__value_unpack(&definition->args, why, sizeof why, &args);
+    return rv == 0 ? mu_value_set(map, "args", args) : rv;
+}
+
+static int add_record_owner(mu_value *map, const struct coord_name *name)
+{
+    const struct name_host *owner = name->owner;
+    int rv = set_record_number(map, "state", name->state);
+
+    if (rv == 0)
+        rv = set_record_number(map, "started", name->restarts);
+    if (rv == 0)
+        rv = set_record_number(map, "code", (uint64_t)-name->code);
+    if (rv == 0)
+        rv = mu_value_set(map, "why", mu_value_string(name->why));
+    if (rv != 0 || owner == NULL)
+        return rv;
+    rv = mu_value_set(map, "owner_type", mu_value_string(owner->type));
+    if (rv == 0)
+        rv = set_record_number(map, "owner_index", owner->index);
+    if (rv == 0)
+        rv = set_record_number(map, "owner", owner->incarnation);
+    return rv;
+}
+
+/* The caller frees *ret_bytes. */
+static int pack_name_record(const mu_value *map, uint8_t **ret_bytes, size_t *ret_size)
+{
+    uint32_t head;
+    uint32_t tail;
+    int rv = mu__value_measure(map, &head, &tail);
+    size_t padded = ((size_t)8 + head + 15) / 16 * 16;
+    uint8_t *bytes;
+
+    if (rv != 0)
+        return rv;
+    bytes = aligned_alloc(16, (padded + tail + 15) / 16 * 16);
+    if (bytes == NULL)
+        return -MU_ENOMEM;
+    memset(bytes, 0, padded);
+    memcpy(bytes, &head, 4);
+    memcpy(bytes + 4, &tail, 4);
+    mu__value_pack(map, bytes + 8, head, bytes + padded, tail);
+    *ret_bytes = bytes;
+    *ret_size = padded + tail;
+    return 0;
+}
+
+static mu_value *make_name_record(const struct coord_name *name)
+{
+    mu_value *map = mu_value_map();
+    int rv = map == NULL ? -MU_ENOMEM : add_definition(map, &name->definition);
+
+    if (rv == 0)
+        rv = add_record_args(map, &name->definition);
+    if (rv == 0)
+        rv = add_record_owner(map, name);
+    if (rv == 0)
+        return map;
+    mu_value_free(map);
+    return NULL;
+}
+
+int mu__coord_name_write(struct mu__ctx *ctx, struct coordination *c,
+                         const struct coord_name *name, mu_error *ret_error,
+                         uint64_t *ret_revision)
+{
+    mu_value *map = make_name_record(name);
+    char key[MU__RUN_KEY_MAX];
+    uint64_t revision = mu__coord_next_revision(c);
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    int rv = map == NULL ? -MU_ENOMEM : pack_name_record(map, &bytes, &size);
+
+    mu_value_free(map);
+    make_name_key(c, name->text, key);
+    if (rv == 0 && size > MU__KEY_VALUE_MAX)
+        rv = -MU_EEXHAUSTED;
+    if (rv == 0)
+        rv = mu__coord_keys_put_own(ctx, c, key, bytes, size);
+    free(bytes);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "the record of the actor \"%s\": %s",
+                            name->text, mu_strerror(rv));
+    *ret_revision = revision;
+    return 0;
+}
+
+void mu__coord_name_delete(struct mu__ctx *ctx, struct coordination *c,
+                           const struct coord_name *name)
+{
+    char key[MU__RUN_KEY_MAX];
+
+    make_name_key(c, name->text, key);
+    (void)mu__coord_keys_delete_own(ctx, c, key);
+}
+
+/* ---- reading ---- */
+
+static uint64_t read_record_number(const mu_value *map, const char *key, int *rv)
+{
+    int64_t number = 0;
+
+    if (mu_value_get_int(mu_value_find(map, key), &number) != 0)
+        *rv = -MU_EDATALOSS;
+    return (uint64_t)number;
+}
+
+static void read_record_text(const mu_value *map, const char *key, char *out, size_t size,
+                             int *rv)
+{
+    const char *text;
+    size_t length;
+
+    if (mu_value_get_string(mu_value_find(map, key), &text, &length) != 0 ||
+        length >= size) {
+        *rv = -MU_EDATALOSS;
+        return;
+    }
+    memcpy(out, text, length + 1);
+}
+
+static int read_definition(const mu_value *map, struct name_definition *definition)
+{
+    const mu_value *args = mu_value_find(map, "args");
+    int rv = 0;
+
+    read_record_text(map, "type", definition->type, sizeof definition->type, &rv);
+    read_record_text(map, "task_type", definition->task_type,
+                     sizeof definition->task_type, &rv);
+    definition->flags = (uint32_t)read_record_number(map, "flags", &rv);
+    definition->mailbox_max = (uint32_t)read_record_number(map, "mailbox", &rv);
+    definition->mailbox_bytes_max = read_record_number(map, "mailbox_bytes", &rv);
+    definition->limits.policy = (uint32_t)read_record_number(map, "policy", &rv);
+    definition->limits.restarts = (uint32_t)read_record_number(map, "restarts", &rv);
+    definition->limits.within_ms = (uint32_t)read_record_number(map, "within_ms", &rv);
+    definition->maker = read_record_number(map, "maker", &rv);
+    definition->maker_token = read_record_number(map, "token", &rv);
+    if (rv != 0 || args == NULL)
+        return rv;
+    definition->backing = mu__pack_value(args, &definition->args);
+    return definition->backing == NULL ? -MU_ENOMEM : 0;
+}
+
+/* Its owner may come back, as long as its lease can last. */
+static int read_record_owner(struct mu__ctx *ctx, struct coordination *c,
+                             const mu_value *map, struct coord_name *name)
+{
+    struct name_host *host;
+    char type[16];
+    int rv = 0;
+    uint64_t state = read_record_number(map, "state", &rv);
+    uint64_t incarnation;
+    uint32_t index;
+
+    name->restarts = (uint32_t)read_record_number(map, "started", &rv);
+    name->code = -(int)(uint8_t)read_record_number(map, "code", &rv);
+    read_record_text(map, "why", name->why, sizeof name->why, &rv);
+    name->state = state == MU__NAME_FAILED ? MU__NAME_FAILED : MU__NAME_WAITS;
+    if (rv != 0 || name->state == MU__NAME_FAILED)
+        return rv;
+    if (mu_value_find(map, "owner") == NULL) {
+        mu__coord_name_wait(c, name, mu__coord_clock(ctx, c));
+        return 0;
+    }
+    read_record_text(map, "owner_type", type, sizeof type, &rv);
+    index = (uint32_t)read_record_number(map, "owner_index", &rv);
+    incarnation = read_record_number(map, "owner", &rv);
+    if (rv != 0 || incarnation == 0)
+        return -MU_EDATALOSS;
+    host = mu__coord_name_host(ctx, c, incarnation, type, index);
+    if (host == NULL)
+        return -MU_ENOMEM;
+    mu__coord_name_give(name, host);
+    return 0;
+}
+
+static int unpack_name_record(struct mu__view record, mu_value **ret_map)
+{
+    struct mu__packed packed = {0};
+    size_t padded;
+    char why[128];
+    uint8_t *copy;
+    int rv;
+
+    if (record.size < 8)
+        return -MU_EDATALOSS;
+    memcpy(&packed.head_size, record.data, 4);
+    memcpy(&packed.tail_size, (const uint8_t *)record.data + 4, 4);
+    padded = ((size_t)8 + packed.head_size + 15) / 16 * 16;
+    if (padded > record.size || packed.tail_size != record.size - padded)
+        return -MU_EDATALOSS;
+    copy = aligned_alloc(16, ((size_t)record.size + 15) / 16 * 16);
+    if (copy == NULL)
+        return -MU_ENOMEM;
+    memcpy(copy, record.data, record.size);
+    packed.head = copy + 8;
+    packed.tail = copy + padded;
+    rv = mu__value_unpack(&packed, why, sizeof why, ret_map);
+    free(copy);
+    return rv;
+}
+
+static int read_name_record(struct mu__ctx *ctx, struct coordination *c,
+                            struct mu__view text, const struct mu__key_value *entry)
+{
+    mu_value *map = NULL;
+    struct coord_name *name;
+    int rv = mu__name_check(text, NULL);
+
+    if (rv == 0)
+        rv = unpack_name_record(entry->value, &map);
+    if (rv != 0)
+        return rv;
+    name = mu__coord_name_get(c, text);
+    rv = name == NULL ? -MU_ENOMEM : read_definition(map, &name->definition);
+    if (rv == 0) {
+        name->epoch = entry->revision;
+        name->is_made = true;
+        rv = read_record_owner(ctx, c, map, name);
+    }
+    mu_value_free(map);
+    if (rv != 0 && name != NULL)
+        mu__coord_name_free(c, name);
+    return rv;
+}
+
+void mu__coord_names_read(struct mu__ctx *ctx, struct coordination *c)
+{
+    char key[MU__RUN_KEY_MAX];
+    struct mu__view directory = {key, (uint32_t)mu__coord_run_key(c, "actor", key)};
+    struct mu__key_value entry = {.key = directory};
+
+    if (c->names->is_read || !c->leads)
+        return;
+    c->names->is_read = true;
+    while (mu__coord_keys_next_own(c, entry.key, &entry) &&
+           mu__key_is_below(entry.key, directory)) {
+        const struct mu__view text = {
+            (const char *)entry.key.data + directory.size + 1,
+            entry.key.size - directory.size - 1,
+        };
+        int rv = read_name_record(ctx, c, text, &entry);
+
+        if (rv != 0)
+            mu__log(ctx, MU__LOG_WARN, "names of actors: key \"%.*s\" is passed over: %s",
+                    (int)entry.key.size, (const char *)entry.key.data, mu_strerror(rv));
+    }
+}
+
+/* ---- beginning and end ---- */
+
+int mu__coord_names_init(struct mu__ctx *ctx, struct coordination *c)
+{
+    c->names = calloc(1, sizeof *c->names);
+    if (c->names == NULL)
+        return -MU_ENOMEM;
+    c->names->names.secret = mu__random(ctx);
+    mu__map_seed(&c->names->hosts, mu__secret(ctx));
+    c->names->lease_ms = c->names->placing_ms = UINT64_MAX;
+    return 0;
+}
+
+void mu__coord_names_forget(struct coordination *c)
+{
+    struct coord_names *names = c->names;
+    struct mu__text_node *node;
+
+    while ((node = mu__text_map_next(&names->names, NULL)) != NULL)
+        mu__coord_name_free(c, (struct coord_name *)(void *)node);
+    for (size_t i = 0; i < names->hosts.capacity; i++) {
+        struct name_host *host =
+            names->hosts.entries[i].key == 0 ? NULL : names->hosts.entries[i].value;
+
+        if (host == NULL)
+            continue;
+        free((void *)host->types.data);
+        free(host);
+    }
+    mu__map_done(&names->hosts);
+    names->waiting = (struct mu__list){0};
+    names->lease_ms = names->placing_ms = UINT64_MAX;
+    names->is_read = false;
+}
+
+void mu__coord_names_done(struct coordination *c)
+{
+    if (c->names == NULL)
+        return;
+    mu__coord_names_forget(c);
+    mu__text_map_done(&c->names->names);
+    free(c->names);
+    c->names = NULL;
+}
