@@ -261,11 +261,11 @@ static int table_new(mu_node *node, const char *name, const struct mu__table_for
     return 0;
 }
 
-static int open_table(mu_node *node, const char *name, const struct mu__table_form *form,
-                      unsigned flags, uint64_t deadline_ns, mu_error *ret_error,
-                      mu_table **ret_table)
+int mu__table_open_form(mu_node *node, const char *name,
+                        const struct mu__table_form *form, unsigned flags,
+                        uint64_t deadline_ns, mu_error *ret_error, mu_table **ret_table)
 {
-    mu_table *table;
+    mu_table *table = NULL;
     int rv = table_new(node, name, form, ret_error, &table);
 
     if (rv != 0)
@@ -276,14 +276,6 @@ static int open_table(mu_node *node, const char *name, const struct mu__table_fo
     else
         *ret_table = table;
     return rv;
-}
-
-int mu__table_open_form(mu_node *node, const char *name,
-                        const struct mu__table_form *form, uint64_t deadline_ns,
-                        mu_error *ret_error, mu_table **ret_table)
-{
-    return open_table(node, name, form, MU_TABLE_RECREATE, deadline_ns, ret_error,
-                      ret_table);
 }
 
 int mu_table_open(mu_node *node, const mu_table_spec *spec, int64_t timeout_ms,
@@ -299,8 +291,8 @@ int mu_table_open(mu_node *node, const mu_table_spec *spec, int64_t timeout_ms,
         rv = make_form(spec, mu__table_id(mu__view_str(spec->name)), ret_error, &form);
     if (rv != 0)
         return rv;
-    return open_table(node, spec->name, &form, spec->flags, deadline_ns, ret_error,
-                      ret_table);
+    return mu__table_open_form(node, spec->name, &form, spec->flags, deadline_ns,
+                               ret_error, ret_table);
 }
 
 void mu_table_close(mu_table *table)

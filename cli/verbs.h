@@ -63,13 +63,18 @@ enum cmd_verb_bit {
     CMD_VARS = 1 << 30
 };
 
+/* More, which an enum has no room for. */
+#define CMD_VARS_SHOW (UINT64_C(1) << 31)
+#define CMD_VARS_DUMP (UINT64_C(1) << 32)
+#define CMD_VARS_EXPORT (UINT64_C(1) << 33)
+
 /* Sends the verb's requests and prints the responses. Returns the exit code; unless that
  * is CMD_FINE, `error` has a message to print, or "". */
 typedef int (*cmd_request_fn)(struct cmd_client *client, mu_error *error);
 
 struct cmd_verb {
-    const char *name; /* one word, or two: "kv get" */
-    enum cmd_verb_bit bit;
+    const char *name;                         /* one word, or two: "kv get" */
+    uint64_t bit;                             /* CMD_NODE ... */
     int (*main)(struct cmd_options *options); /* returns the exit code */
     cmd_request_fn request; /* called by cmd_service_verb or cmd_chief_verb; NULL when
                                `main` is neither of them */
@@ -85,6 +90,9 @@ int cmd_run(struct cmd_options *options);
 int cmd_status(struct cmd_options *options);
 int cmd_explain(struct cmd_client *client, mu_error *error);
 int cmd_vars(struct cmd_client *client, mu_error *error);
+int cmd_vars_show(struct cmd_client *client, mu_error *error);
+int cmd_vars_dump(struct cmd_client *client, mu_error *error);
+int cmd_vars_export(struct cmd_client *client, mu_error *error);
 int cmd_drain(struct cmd_client *client, mu_error *error);
 int cmd_version(struct cmd_options *options);
 int cmd_kv_get(struct cmd_client *client, mu_error *error);
@@ -117,7 +125,7 @@ int cmd_journal_repair(struct cmd_options *options);
 /* All verbs, ended by one with name NULL (options/help.c). */
 extern const struct cmd_verb cmd_verbs[];
 
-enum { CMD_WORDS_MAX = 40 };
+enum { CMD_WORDS_MAX = 48 };
 
 /* Write the names of all verbs and a NULL: at most CMD_WORDS_MAX - 2 elements. */
 void cmd_verb_words(const char **ret_words);

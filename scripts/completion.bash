@@ -10,7 +10,7 @@ _muster()
     elif [[ $COMP_CWORD -eq 2 && $word != -* ]]; then
         words=$(sed -n "s/^  $verb \([a-z]*\)  .*/\1/p" <<<"$text")
     elif [[ $word == -* ]]; then
-        [[ $text != "muster $verb: its verbs"* ]] ||
+        ! grep -q "^  $verb ${COMP_WORDS[2]}  " <<<"$text" ||
             text=$("${COMP_WORDS[0]}" "$verb" "${COMP_WORDS[2]}" --help 2>/dev/null)
         words=$(sed -n 's/^  \(--[a-z-]*\).*/\1/p' <<<"$text")
     fi

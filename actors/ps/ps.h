@@ -48,8 +48,10 @@ enum { MU__PS_STATUS_MAX = 4096 };
  * MU__PS_STATUS_MAX a last map says how many are left_out. Among them a map for each
  * clock: clock (its name), partition, staleness (a number, or "unlimited"), minimum,
  * members and how many of them are waiting, slowest (a text); and one for each table:
- * table (its name), dim, optimizer, rows, bytes, and of how many partitions that is
- * (parts). NULL when out of memory. */
+ * table (its name), dim, dtype, optimizer, form (a map of all else that it was made
+ * with, of each partition), rows, bytes, of how many partitions that is (parts), and what
+ * was counted there: pushes, made, dropped, refused, expired, evicted. NULL when out of
+ * memory. */
 mu_value *mu__ps_status(const void *ps_state);
 
 /* Counts of the writes of runs. */

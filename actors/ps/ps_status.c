@@ -144,6 +144,7 @@ struct listed_table {
     uint64_t rows;
     uint64_t bytes;
     uint32_t parts;
+    struct mu__table_state counts; /* of these parts together */
 };
 
 static int compare_listed_tables(const void *a, const void *b)
@@ -177,8 +178,8 @@ static struct listed_table *gather_parts(const struct ps *ps, size_t *ret_count)
         for (const struct mu__named_table *table = set == NULL ? NULL
                                                                : mu__tables_first(set);
              table != NULL; table = mu__tables_next(table))
-            parts[count++] =
-                (struct listed_table){table, table->part.rows, table->part.bytes, 1};
+            parts[count++] = (struct listed_table){
+                table, table->part.rows, table->part.bytes, 1, table->part.state};
     }
     if (count > 1)
         qsort(parts, count, sizeof *parts, compare_listed_tables);
@@ -186,19 +187,72 @@ static struct listed_table *gather_parts(const struct ps *ps, size_t *ret_count)
     return parts;
 }
 
-static mu_value *table_value(const struct listed_table *listed)
+static mu_value *initial_numbers(const struct mu__initial *initial)
 {
-    const struct mu__table_form *form = &listed->table->part.form;
+    mu_value *list = mu_value_list();
+
+    if (list != NULL && mu_value_append(list, mu_value_float(initial->a)) == 0 &&
+        mu_value_append(list, mu_value_float(initial->b)) == 0)
+        return list;
+    mu_value_free(list);
+    return NULL;
+}
+
+/* A form, as mu_table_open_existing reads it. */
+static mu_value *form_value(const struct mu__table_form *form)
+{
+    const struct mu__table_policy *policy = &form->policy;
     const struct status_entry entries[] = {
-        {"table", mu_value_string(listed->table->name)},
-        {"dim", make_number_value(form->dim)},
-        {"optimizer", mu_value_string(mu__rule_kind(form->rule.kind)->name)},
-        {"rows", make_number_value(listed->rows)},
-        {"bytes", make_number_value(listed->bytes)},
-        {"parts", make_number_value(listed->parts)},
+        {"initializer", mu_value_string(mu__initial_name(form->initial.kind))},
+        {"initial", initial_numbers(&form->initial)},
+        {"seed", make_number_value(form->initial.seed)},
+        {"admit_after", make_number_value(policy->admit_after)},
+        {"admit_chance", make_number_value(policy->admit_chance)},
+        {"candidates", make_number_value(policy->candidates)},
+        {"ttl", make_number_value(policy->ttl)},
+        {"capacity", make_number_value(policy->capacity)},
+        {"eviction", make_number_value(policy->eviction)},
+        {"unknown_zeros", mu_value_bool(policy->unknown_zeros)},
     };
 
     return map_of(entries, sizeof entries / sizeof entries[0]);
+}
+
+static mu_value *table_value(const struct listed_table *listed)
+{
+    const struct mu__table_form *form = &listed->table->part.form;
+    int dtype = form->dtype == 0 ? MU_F32 : (int)form->dtype;
+    const struct status_entry entries[] = {
+        {"table", mu_value_string(listed->table->name)},
+        {"dim", make_number_value(form->dim)},
+        {"dtype", mu_value_string(mu_dtype_name(dtype))},
+        {"optimizer", mu_value_string(mu__rule_kind(form->rule.kind)->name)},
+        {"form", form_value(form)},
+        {"rows", make_number_value(listed->rows)},
+        {"bytes", make_number_value(listed->bytes)},
+        {"parts", make_number_value(listed->parts)},
+        {"pushes", make_number_value(listed->counts.pushes)},
+        {"made", make_number_value(listed->counts.made)},
+        {"dropped", make_number_value(listed->counts.dropped)},
+        {"refused", make_number_value(listed->counts.refused)},
+        {"expired", make_number_value(listed->counts.expired)},
+        {"evicted", make_number_value(listed->counts.evicted)},
+    };
+
+    return map_of(entries, sizeof entries / sizeof entries[0]);
+}
+
+static void add_listed_part(struct listed_table *sum, const struct listed_table *part)
+{
+    sum->rows += part->rows;
+    sum->bytes += part->bytes;
+    sum->parts++;
+    sum->counts.pushes += part->counts.pushes;
+    sum->counts.made += part->counts.made;
+    sum->counts.dropped += part->counts.dropped;
+    sum->counts.refused += part->counts.refused;
+    sum->counts.expired += part->counts.expired;
+    sum->counts.evicted += part->counts.evicted;
 }
 
 static void list_tables(struct variable_listing *listing, const struct ps *ps)
@@ -208,11 +262,8 @@ static void list_tables(struct variable_listing *listing, const struct ps *ps)
 
     for (size_t i = 0, end; parts != NULL && i < count; i = end) {
         for (end = i + 1; end < count && parts[end].table->id == parts[i].table->id;
-             end++) {
-            parts[i].rows += parts[end].rows;
-            parts[i].bytes += parts[end].bytes;
-            parts[i].parts++;
-        }
+             end++)
+            add_listed_part(&parts[i], &parts[end]);
         if (listing->list != NULL && mu_value_count(listing->list) >= MU__PS_STATUS_MAX)
             listing->left_out++;
         else

@@ -248,8 +248,8 @@ int mu__ckpt_restore_table(mu_node *node, const struct mu__ckpt_reader *reader,
     int rv = mu__ckpt_table_begin(reader, saved, ret_error, &from);
 
     if (rv == 0)
-        rv = mu__table_open_form(node, saved->name, &from.form, deadline_ns, ret_error,
-                                 &table);
+        rv = mu__table_open_form(node, saved->name, &from.form, MU_TABLE_RECREATE,
+                                 deadline_ns, ret_error, &table);
     if (rv == 0)
         rv = mu__table_clear_all(table, deadline_ns, ret_error);
     if (rv == 0)
@@ -259,9 +259,6 @@ int mu__ckpt_restore_table(mu_node *node, const struct mu__ckpt_reader *reader,
 }
 
 /* ---- Looking inside ---- */
-
-static const char *const initializer_names[] = {"zeros", "constant", "uniform", "normal",
-                                                "truncated normal"};
 
 static mu_value *make_initial_value(const struct mu__initial *initial)
 {
@@ -291,7 +288,7 @@ static mu_value *describe_table(const struct mu__ckpt_table *table)
         rv = mu_value_set(map, "dim", mu_value_int(form->dim));
     if (rv == 0)
         rv = mu_value_set(map, "initializer",
-                          mu_value_string(initializer_names[form->initial.kind]));
+                          mu_value_string(mu__initial_name(form->initial.kind)));
     if (rv == 0)
         rv = mu_value_set(map, "initial", make_initial_value(&form->initial));
     if (rv == 0)

@@ -17,11 +17,10 @@ struct mu_table {
     char name[];
 };
 
-/* Open the table with this name and form, creating it; parts that were lost begin anew.
- * Errors are those of mu_table_open. */
+/* Open the table with this name and form; flags and errors are those of mu_table_open. */
 int mu__table_open_form(mu_node *node, const char *name,
-                        const struct mu__table_form *form, uint64_t deadline_ns,
-                        mu_error *ret_error, mu_table **ret_table);
+                        const struct mu__table_form *form, unsigned flags,
+                        uint64_t deadline_ns, mu_error *ret_error, mu_table **ret_table);
 
 /* A call without writes: a look-up, whose ids and rows are to be set, is run. What is
  * appended to call->run.effects is applied by mu__table_send, which takes it, unless `rv`

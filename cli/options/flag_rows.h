@@ -222,6 +222,12 @@ SWITCH(STATUS_WATCH, "watch", "MUSTER_STATUS_WATCH", CMD_STATUS,
        "go on, and print the status anew each second")
 SWITCH(PARTITIONS, "partitions", "MUSTER_VARS_PARTITIONS", CMD_VARS,
        "list all partitions, in place of the variables")
+TEXT(ROWS, "rows", "MUSTER_VARS_ROWS", CMD_VARS_DUMP, "FIRST:END", NULL,
+     "of a variable: its rows from FIRST on, before END; both may be left out")
+TEXT(IDS, "ids", "MUSTER_VARS_IDS", CMD_VARS_DUMP, "ID,ID,...", NULL,
+     "of a table: the rows of these ids; without it, some that are there")
+NUMBER(LIMIT, "limit", "MUSTER_VARS_LIMIT", CMD_VARS_DUMP, "N", "100", 0, 2000000000,
+       "how many rows are printed at most; 0: all")
 SWITCH(LIST, "list", "MUSTER_RESOLVE_LIST", CMD_RESOLVE,
        "only list the resolvers and their settings")
 SWITCH(EXPLAIN, "explain", "MUSTER_RESOLVE_EXPLAIN", CMD_RESOLVE,
@@ -247,8 +253,8 @@ CHOICE(LOG_FORMAT, "log-format", "MUSTER_LOG_FORMAT", PEERS, "FORMAT", "text",
 TEXT(LOG_FILE, "log-file", "MUSTER_LOG_FILE", PEERS, "FILE", NULL,
      "append the log to a file; without it to standard error")
 FLAG(OUTPUT, "output", "MUSTER_OUTPUT", CHOICE,
-     CMD_STATUS | CMD_EXPLAIN | CMD_VARS | CMD_STOP | CMD_VERSION | CMD_CHECK | JOURNALS |
-         SERVICE_CLIENTS | CMD_ASSIGN | CMD_KEY,
+     CMD_STATUS | CMD_EXPLAIN | VARS_VERBS | CMD_STOP | CMD_VERSION | CMD_CHECK |
+         JOURNALS | SERVICE_CLIENTS | CMD_ASSIGN | CMD_KEY,
      "FORMAT", "text", .letter = 'o', .choices = "text|json",
      .help = "what is printed: text or JSON")
 CHOICE(MODE, "mode", "MUSTER_MODE", NODES, "MODE", "independent",

@@ -3,7 +3,8 @@
 #include "cli/verbs.h"
 
 #define NODES (CMD_NODE | CMD_RUN)
-#define CHIEF_CLIENTS (CMD_STATUS | CMD_EXPLAIN | CMD_VARS | CMD_DRAIN | CMD_STOP)
+#define VARS_VERBS (CMD_VARS | CMD_VARS_SHOW | CMD_VARS_DUMP | CMD_VARS_EXPORT)
+#define CHIEF_CLIENTS (CMD_STATUS | CMD_EXPLAIN | VARS_VERBS | CMD_DRAIN | CMD_STOP)
 #define KV_VERBS                                                                    \
     (CMD_KV_GET | CMD_KV_PUT | CMD_KV_WATCH | CMD_KV_LS | CMD_KV_RM | CMD_KV_INCR | \
      CMD_KV_TXN | CMD_KV_HOLD)

@@ -50,7 +50,7 @@ struct cmd_flag_spec {
     const char *variable;
     char letter; /* "-o" for 'o', or 0 */
     enum cmd_kind kind;
-    unsigned verbs;      /* CMD_NODE | ... */
+    uint64_t verbs;      /* CMD_NODE | ... */
     const char *word;    /* placeholder of its value in the help; NULL: see
                             cmd_flag_word */
     const char *initial; /* the default, as text; NULL: none */

@@ -67,6 +67,33 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster vars --address tcp://127.0.0.1:4000\n"
      "  muster vars --partitions --cluster @cluster.json -o json\n",
      NULL},
+    {"vars show", CMD_VARS_SHOW, CHIEF(cmd_vars_show), "show one variable or table",
+     "Prints what the servers say of NAME: dtype, shape, optimizer, bytes, counts of\n"
+     "reads and writes, and its shards with their servers; of a table its rows, what it\n"
+     "was made with, and how many gradients were dropped or refused and how many rows\n"
+     "have expired or were evicted.\n",
+     "  muster vars show weights --address tcp://127.0.0.1:4000\n"
+     "  muster vars show emb --cluster @cluster.json -o json\n",
+     "NAME"},
+    {"vars dump", CMD_VARS_DUMP, CHIEF(cmd_vars_dump),
+     "print rows of a variable or a table",
+     "Prints a line for each row: its number, or of a table its id, a tab, and its\n"
+     "numbers, which read back as the same; with -o json an object for each. An id\n"
+     "without a row has its initial row. The servers' addresses are those of the\n"
+     "cluster, or those that the chief knows.\n",
+     "  muster vars dump weights --rows 10:20 --address tcp://127.0.0.1:4000\n"
+     "  muster vars dump emb --ids 7,12 --cluster @cluster.json -o json\n"
+     "  muster vars dump emb --limit 0 --cluster @cluster.json >rows.tsv\n",
+     "NAME"},
+    {"vars export", CMD_VARS_EXPORT, CHIEF(cmd_vars_export),
+     "write variables and tables to a safetensors file",
+     "Writes FILE anew, which safetensors and what builds on it reads: a tensor for\n"
+     "each variable; for a table its rows, and beside them their ids and numbers of\n"
+     "pushes, \"emb#ids\" and \"emb#pushes\"; and what optimizers keep, as in\n"
+     "checkpoints. With a NAME only that. Each partition is as it was at one moment.\n",
+     "  muster vars export model.safetensors --address tcp://127.0.0.1:4000\n"
+     "  muster vars export emb.safetensors emb --cluster @cluster.json\n",
+     "FILE [NAME]"},
     {"drain", CMD_DRAIN, CHIEF(cmd_drain),
      "have a worker finish and leave, or a parameter server give away what it has",
      "The chief gives a worker (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
@@ -308,29 +335,33 @@ const struct cmd_verb cmd_verbs[] = {
     {0},
 };
 
+static const struct cmd_verb *find_verb(const char *name)
+{
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    return NULL;
+}
+
 const struct cmd_verb *cmd_verb_find(char *const *arguments, int *ret_words)
 {
     char both[CMD_VERB_BYTES] = "";
+    const struct cmd_verb *verb;
 
     if (arguments[0] == NULL)
         return NULL;
     if (arguments[1] != NULL)
         (void)snprintf(both, sizeof both, "%s %s", arguments[0], arguments[1]);
-    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
-        bool is_first = strcmp(verb->name, arguments[0]) == 0;
-
-        if (!is_first && strcmp(verb->name, both) != 0)
-            continue;
-        *ret_words = is_first ? 1 : 2;
-        return verb;
-    }
-    return NULL;
+    verb = find_verb(both);
+    *ret_words = verb == NULL ? 1 : 2;
+    return verb == NULL ? find_verb(arguments[0]) : verb;
 }
 
-/* Whether a verb is "kv get" for the word "kv". */
+/* Whether a verb is "kv get" for the word "kv", or has this name. */
 static bool is_verb_of_group(const struct cmd_verb *verb, const char *word, size_t length)
 {
-    return strncmp(verb->name, word, length) == 0 && verb->name[length] == ' ';
+    return strncmp(verb->name, word, length) == 0 &&
+           (verb->name[length] == ' ' || verb->name[length] == '\0');
 }
 
 bool cmd_verb_begins(const char *word)
@@ -431,6 +462,17 @@ static void print_flag(enum cmd_flag flag)
     print_wrapped(text, HELP_COLUMN);
 }
 
+/* The verbs that begin with a word, but for that one itself, if there are any. */
+static void list_group(const char *head, const char *word)
+{
+    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
+        if (!is_verb_of_group(verb, word, strlen(word)) || strcmp(verb->name, word) == 0)
+            continue;
+        (void)printf("%s  %-16s%s\n", head, verb->name, verb->summary);
+        head = "";
+    }
+}
+
 static void help_verb(const struct cmd_verb *verb)
 {
     (void)printf("muster %s: %s\n\n  muster %s%s%s [flags]\n\n%s\n"
@@ -441,6 +483,7 @@ static void help_verb(const struct cmd_verb *verb)
         if ((cmd_flags[flag].verbs & verb->bit) != 0)
             print_flag((enum cmd_flag)flag);
     (void)printf("\nThe command line wins over variables, which win over TF_CONFIG.\n");
+    list_group("\nmore verbs:\n", verb->name);
     (void)printf("\nexamples:\n%s", verb->examples);
 }
 
@@ -467,9 +510,7 @@ static void help_examples(void)
 static void help_group(const char *word)
 {
     (void)printf("muster %s: its verbs\n\n", word);
-    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
-        if (is_verb_of_group(verb, word, strlen(word)))
-            (void)printf("  %-16s%s\n", verb->name, verb->summary);
+    list_group("", word);
     (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
                  "\nexamples:\n");
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
@@ -501,15 +542,14 @@ static void print_users(const struct cmd_flag_spec *spec)
 
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
         size_t length = strcspn(verb->name, " ");
-        bool is_group =
-            verb->name[length] == ' ' && has_group_flag(spec, verb->name, length);
+        bool is_whole = has_group_flag(spec, verb->name, length);
 
         if ((spec->verbs & verb->bit) == 0 ||
-            (is_group && verb > cmd_verbs &&
+            (is_whole && verb > cmd_verbs &&
              is_verb_of_group(verb - 1, verb->name, length)))
             continue;
-        (void)printf("%s%.*s", comma, is_group ? (int)length : (int)strlen(verb->name),
-                     verb->name);
+        (void)printf("%s%.*s%s", comma, is_whole ? (int)length : (int)strlen(verb->name),
+                     verb->name, is_whole || verb->name[length] == ' ' ? "" : " alone");
         comma = ", ";
     }
 }
@@ -567,11 +607,10 @@ int cmd_help(const char *topic)
         help_overview();
         return CMD_FINE;
     }
-    for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
-        if (strcmp(topic, verb->name) == 0) {
-            help_verb(verb);
-            return CMD_FINE;
-        }
+    if (find_verb(topic) != NULL) {
+        help_verb(find_verb(topic));
+        return CMD_FINE;
+    }
     if (cmd_verb_begins(topic)) {
         help_group(topic);
         return CMD_FINE;

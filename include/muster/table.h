@@ -98,6 +98,12 @@ typedef struct mu_table_spec {
 MU_EXPORT int mu_table_open(mu_node *node, const mu_table_spec *spec, int64_t timeout_ms,
                             mu_error *ret_error, mu_table **ret_table);
 
+/* Open a table that is there, in the form that it was made in, to look at it: the chief
+ * is asked what its servers have. -MU_ENOTFOUND; -MU_EUNAVAILABLE: it is not known, since
+ * servers did not answer in time. */
+MU_EXPORT int mu_table_open_existing(mu_node *node, const char *name, int64_t timeout_ms,
+                                     mu_error *ret_error, mu_table **ret_table);
+
 /* Free the handle; the table stays on its servers. NULL is fine. */
 MU_EXPORT void mu_table_close(mu_table *table);
 

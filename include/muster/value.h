@@ -68,6 +68,9 @@ MU_EXPORT size_t mu_dtype_bytes(int dtype);
 /* "float32" for MU_F32; NULL for an unknown dtype. */
 MU_EXPORT const char *mu_dtype_name(int dtype);
 
+/* The dtype of that name; MU_DTYPE_NONE: there is none. */
+MU_EXPORT int mu_dtype_find(const char *name);
+
 /* Constructors. The caller frees the value. */
 MU_EXPORT mu_value *mu_value_nil(void);
 MU_EXPORT mu_value *mu_value_bool(int truth);

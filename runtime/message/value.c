@@ -37,6 +37,16 @@ const char *mu_dtype_name(int dtype)
     return is_dtype(dtype) ? dtypes[dtype].name : NULL;
 }
 
+int mu_dtype_find(const char *name)
+{
+    int dtype = MU_DTYPE_NONE + 1;
+
+    MU__REQUIRE_OR(MU_DTYPE_NONE, name);
+    while (mu_dtype_name(dtype) != NULL && strcmp(mu_dtype_name(dtype), name) != 0)
+        dtype++;
+    return mu_dtype_name(dtype) == NULL ? MU_DTYPE_NONE : dtype;
+}
+
 bool mu__tensor_bytes(int dtype, unsigned rank, const uint64_t *dims, size_t *ret_bytes)
 {
     size_t bytes = mu_dtype_bytes(dtype);

@@ -58,6 +58,14 @@ static int get_value_range(const struct mu__initial *initial, double *ret_low,
     return initial->b >= 0 ? 0 : -MU_EINVALID;
 }
 
+const char *mu__initial_name(uint32_t kind)
+{
+    static const char *const names[] = {"zeros", "constant", "uniform", "normal",
+                                        "truncated normal"};
+
+    return kind < MU__INITIAL_KINDS ? names[kind] : "";
+}
+
 int mu__initial_check(const struct mu__initial *initial, uint32_t dtype,
                       mu_error *ret_error)
 {

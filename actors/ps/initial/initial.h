@@ -21,6 +21,9 @@ enum mu__initial_kind {
     MU__INITIAL_KINDS
 };
 
+/* "truncated normal"; "" of none of them. */
+const char *mu__initial_name(uint32_t kind);
+
 struct mu__initial {
     uint32_t kind;
     uint64_t seed;

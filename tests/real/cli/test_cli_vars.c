@@ -13,7 +13,8 @@ static const char plugin_text[] =
     "static int make(mu_node *node, const char *name, unsigned rank, unsigned shards)\n"
     "{\n"
     "    static const uint64_t dims[2] = {4, 3};\n"
-    "    mu_variable_spec spec = {name, MU_F32, rank, dims, shards, NULL, 0, NULL};\n"
+    "    static const float initial[12] = {0.5f, 1, -2, 3, 4, 5, 6, 7, 8, 9, 10, 0.1f};\n"
+    "    mu_variable_spec spec = {name, MU_F32, rank, dims, shards, initial, 0, NULL};\n"
     "    mu_variable *variable = NULL;\n"
     "    mu_error error;\n"
     "    int rv = mu_variable_open(node, &spec, 20000, &error, &variable);\n"
@@ -23,10 +24,12 @@ static const char plugin_text[] =
     "static int chief(mu_node *node, void *user)\n"
     "{\n"
     "    mu_clock *clock = NULL;\n"
-    "    mu_table_spec spec = {.name = \"emb\", .dim = 2};\n"
+    "    const mu_initializer ones = {MU_INITIALIZER_UNIFORM, 7, 1, 1};\n"
+    "    mu_table_spec spec = {.name = \"emb\", .dim = 2, .initializer = &ones,\n"
+    "                          .admit_after = 2, .ttl = 9};\n"
     "    mu_table *table = NULL;\n"
     "    const uint64_t ids[3] = {1, 2, 3};\n"
-    "    const float rows[6] = {0};\n"
+    "    const float rows[6] = {1, 2, 3, 4, 5, 6};\n"
     "    int rv = make(node, \"weights\", 2, 3);\n"
     "    (void)user;\n"
     "    if (rv == 0)\n"
@@ -267,6 +270,190 @@ TEST_WITH(test_a_server_that_is_not_there, set_up_plain, tear_down)
     cli_start(&asked, NULL, "drain", "ps:7", "--address", address, NULL);
     cli_expect_code(&asked, 1);
     (void)cli_expect(&asked, NULL, "there is no such parameter server");
+}
+
+/* ---- show, dump, export ---- */
+
+/* What `muster vars WORD NAME` prints, with a flag. */
+static const char *ask_vars(const char *word, const char *name, const char *flag,
+                            const char *value, int code)
+{
+    cli_start(&asked, NULL, "vars", word, name, "--address", address, flag, value, NULL);
+    cli_expect_code(&asked, code);
+    return asked.text;
+}
+
+TEST_WITH(test_show_a_variable, set_up_copied, tear_down)
+{
+    cJSON *root;
+
+    (void)ask_vars("show", "weights", NULL, NULL, 0);
+    (void)cli_expect(&asked, NULL, "variable\n  name          weights\n");
+    (void)cli_expect(&asked, NULL, "  dtype         float32\n");
+    (void)cli_expect(&asked, NULL, "  bytes         48\n");
+    (void)cli_expect(&asked, NULL, "  shape         4x3\n");
+    (void)cli_expect(&asked, NULL, "NAME     SHARD  BYTES  VERSION  PARTITION  PRIMARY");
+    root = cli_json(ask_vars("show", "bias", "-o", "json", 0));
+    assert_string_equal(cli_text(root, "name"), "bias");
+    assert_int_equal(cli_number(root, "nonfinite"), 0);
+    cJSON_Delete(root);
+}
+
+TEST_WITH(test_show_a_table, set_up_copied, tear_down)
+{
+    cJSON *root = cli_json(ask_vars("show", "emb", "-o", "json", 0));
+    const cJSON *form = cJSON_GetObjectItem(root, "form");
+
+    assert_string_equal(cli_text(root, "table"), "emb");
+    assert_string_equal(cli_text(root, "dtype"), "float32");
+    assert_int_equal(cli_number(root, "rows"), 3);
+    assert_int_equal(cli_number(root, "dropped"), 0);
+    assert_string_equal(cli_text(form, "initializer"), "uniform");
+    assert_int_equal(cli_number(form, "admit_after"), 2);
+    assert_int_equal(cli_number(form, "ttl"), 9);
+    cJSON_Delete(root);
+    (void)ask_vars("show", "emb", NULL, NULL, 0);
+    (void)cli_expect(&asked, NULL, "table\n  table         emb\n");
+    (void)cli_expect(&asked, NULL, "  optimizer     sgd\n");
+}
+
+TEST_WITH(test_dump_a_variable, set_up_copied, tear_down)
+{
+    static const struct {
+        const char *name;
+        const char *flag;
+        const char *value;
+        const char *text;
+    } rows[] = {
+        {"weights", NULL, NULL, "0\t0.5 1 -2\n1\t3 4 5\n2\t6 7 8\n3\t9 10 0.1\n"},
+        {"weights", "--rows", "2:", "2\t6 7 8\n3\t9 10 0.1\n"},
+        {"weights", "--rows", "1:2", "1\t3 4 5\n"},
+        {"weights", "--rows", "4:9", ""},
+        {"weights", "--limit", "1", "0\t0.5 1 -2\n"},
+        {"bias", NULL, NULL, "0\t0.5\n"},
+        {"bias", "-o", "json", "{\"row\": 0, \"values\": [0.5]}\n"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_string_equal(
+            ask_vars("dump", rows[i].name, rows[i].flag, rows[i].value, 0), rows[i].text);
+}
+
+static int count_lines(const char *text)
+{
+    int lines = 0;
+
+    for (; *text != '\0'; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+/* An id without a row has its initial row. */
+TEST_WITH(test_dump_a_table, set_up_copied, tear_down)
+{
+    assert_string_equal(ask_vars("dump", "emb", "--ids", "3,1,9", 0),
+                        "3\t5 6\n1\t1 2\n9\t1 1\n");
+    assert_int_equal(count_lines(ask_vars("dump", "emb", NULL, NULL, 0)), 3);
+    assert_non_null(strstr(asked.text, "2\t3 4\n"));
+    assert_int_equal(count_lines(ask_vars("dump", "emb", "--limit", "2", 0)), 2);
+    (void)ask_vars("dump", "emb", "-o", "json", 0);
+    (void)cli_expect(&asked, NULL, "{\"id\": 2, \"values\": [3, 4]}\n");
+}
+
+TEST_WITH(test_bad_questions_about_variables, set_up_copied, tear_down)
+{
+    static const struct {
+        const char *word;
+        const char *name;
+        const char *flag;
+        const char *value;
+        int code;
+        const char *text;
+    } rows[] = {
+        {"show", "nothing", NULL, NULL, 1,
+         "muster vars show: there is no variable or table \"nothing\"\n"},
+        {"dump", "nothing", NULL, NULL, 1, "there is no variable or table \"nothing\"\n"},
+        {"dump", "weights", "--rows", "3", 2, "--rows: \"3\": expected FIRST:END\n"},
+        {"dump", "weights", "--rows", "3:1", 2, "expected FIRST:END\n"},
+        {"dump", "weights", "--rows", "-1:1", 2, "expected FIRST:END\n"},
+        {"dump", "weights", "--ids", "1", 2,
+         "expected a table, and this is a variable\n"},
+        {"dump", "emb", "--rows", "1:2", 2, "expected a variable, and this is a table\n"},
+        {"dump", "emb", "--ids", "1,,2", 2, "expected ids with commas between them\n"},
+        {"dump", "emb", "--ids", "1,x", 2, "expected ids with commas between them\n"},
+        {"dump", "emb", "--ids", "18446744073709551616", 2, "expected ids with commas"},
+        {"export", "/nowhere/file", NULL, NULL, 1,
+         "\"/nowhere/file\" cannot be written: No such file or directory\n"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        (void)ask_vars(rows[i].word, rows[i].name, rows[i].flag, rows[i].value,
+                       rows[i].code);
+        (void)cli_expect(&asked, NULL, rows[i].text);
+    }
+}
+
+TEST(test_variables_of_no_cluster)
+{
+    static const char *const words[] = {"show", "dump", "export"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        cli_start(&asked, NULL, "vars", words[i], "weights", "--address",
+                  "tcp://127.0.0.1:9", "--timeout-ms", "300", NULL);
+        cli_expect_code(&asked, 4);
+    }
+}
+
+/* Numbers of a tensor of a safetensors file. */
+static void read_tensor(const char *file, const cJSON *header, size_t header_size,
+                        const char *name, void *out, size_t bytes)
+{
+    const cJSON *offsets =
+        cJSON_GetObjectItem(cJSON_GetObjectItem(header, name), "data_offsets");
+    int first = cJSON_GetArrayItem(offsets, 0)->valueint;
+
+    assert_int_equal(cJSON_GetArrayItem(offsets, 1)->valueint - first, (int)bytes);
+    memcpy(out, file + 8 + header_size + first, bytes);
+}
+
+static void export_to(const char *path, const char *name)
+{
+    cli_start(&asked, NULL, "vars", "export", path, "--address", address, name, NULL);
+    cli_expect_code(&asked, 0);
+}
+
+/* As safetensors has it: the size of a header in JSON, the header, the tensors. */
+TEST_WITH(test_export, set_up_copied, tear_down)
+{
+    char path[96];
+    char file[8192];
+    uint64_t header_size;
+    float weights[12];
+    float rows[6];
+    int64_t ids[3];
+    cJSON *header;
+
+    (void)snprintf(path, sizeof path, "%s/all.safetensors", folder);
+    export_to(path, NULL);
+    cli_read_file(path, file, sizeof file);
+    memcpy(&header_size, file, sizeof header_size);
+    header = cJSON_ParseWithLength(file + 8, header_size);
+    assert_non_null(header);
+    read_tensor(file, header, header_size, "weights", weights, sizeof weights);
+    assert_true(weights[2] < -1.9f && weights[10] > 9.9f);
+    read_tensor(file, header, header_size, "emb#ids", ids, sizeof ids);
+    read_tensor(file, header, header_size, "emb", rows, sizeof rows);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal((int64_t)rows[2 * i], 2 * ids[i] - 1);
+    cJSON_Delete(header);
+    export_to(path, "bias");
+    cli_read_file(path, file, sizeof file);
+    memcpy(&header_size, file, sizeof header_size);
+    header = cJSON_ParseWithLength(file + 8, header_size);
+    assert_non_null(cJSON_GetObjectItem(header, "bias"));
+    assert_null(cJSON_GetObjectItem(header, "weights"));
+    cJSON_Delete(header);
+    assert_int_equal(unlink(path), 0);
 }
 
 TEST_PROGRAM_WITH(compile, clean)

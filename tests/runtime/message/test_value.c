@@ -121,6 +121,10 @@ TEST(test_dtypes)
         assert_int_equal(mu_dtype_name(dtype) == NULL, dtype < 1 || dtype > 13);
         assert_int_equal(mu_dtype_bytes(dtype) == 0, dtype < 1 || dtype > 13);
     }
+    for (int dtype = 1; dtype <= 13; dtype++)
+        assert_int_equal(mu_dtype_find(mu_dtype_name(dtype)), dtype);
+    assert_int_equal(mu_dtype_find("float33"), MU_DTYPE_NONE);
+    assert_int_equal(mu_dtype_find(NULL), MU_DTYPE_NONE);
 }
 
 TEST(test_tensor)

@@ -1,4 +1,6 @@
 /* `muster vars`: which variables there are, and which parameter servers have them. */
+#include "cli/vars/vars.h"
+
 #include "cli/chief_client.h"
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
@@ -108,13 +110,25 @@ static mu_value *shard_part_value(const mu_value *status, const mu_value *shard)
     return map;
 }
 
+static void set_sum(mu_value *map, const char *key, const mu_value *const *parts,
+                    size_t count)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sum += cmd_map_number(parts[i], key);
+    (void)mu_value_set(map, key, mu_value_int(sum));
+}
+
 /* The variable of `count` shards. */
 static mu_value *variable_value(const mu_value *status, const mu_value *const *shards,
                                 size_t count)
 {
-    static const char *const of_all[] = {"name", "dtype", "dims", "shards", NULL};
+    static const char *const of_all[] = {"name",      "dtype", "dims", "shards",
+                                         "optimizer", "step",  NULL};
+    static const char *const sums[] = {"bytes",      "reads",         "writes",
+                                       "bytes_read", "bytes_written", "nonfinite"};
     int64_t version = cmd_map_number(shards[0], "version");
-    int64_t bytes = 0;
     mu_value *map = mu_value_map();
     mu_value *parts = mu_value_list();
 
@@ -123,10 +137,10 @@ static mu_value *variable_value(const mu_value *status, const mu_value *const *s
         int64_t own = cmd_map_number(shards[i], "version");
 
         version = own < version ? own : version;
-        bytes += cmd_map_number(shards[i], "bytes");
         (void)mu_value_append(parts, shard_part_value(status, shards[i]));
     }
-    (void)mu_value_set(map, "bytes", mu_value_int(bytes));
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+        set_sum(map, sums[i], shards, count);
     (void)mu_value_set(map, "version", mu_value_int(version));
     (void)mu_value_set(map, "parts", parts);
     return map;
@@ -158,18 +172,15 @@ static int compare_listed_names(const void *a, const void *b)
 /* What `count` servers have of one table, together. */
 static mu_value *whole_table_value(const mu_value *const *parts, size_t count)
 {
-    static const char *const of_all[] = {"table", "dim", "optimizer", NULL};
-    static const char *const sums[] = {"rows", "bytes", "parts"};
+    static const char *const of_all[] = {"table",     "dim",  "dtype",
+                                         "optimizer", "form", NULL};
+    static const char *const sums[] = {"rows",    "bytes",   "parts",   "pushes", "made",
+                                       "dropped", "refused", "expired", "evicted"};
     mu_value *map = mu_value_map();
 
     copy_items(map, parts[0], of_all);
-    for (size_t k = 0; k < sizeof sums / sizeof sums[0]; k++) {
-        int64_t sum = 0;
-
-        for (size_t i = 0; i < count; i++)
-            sum += cmd_map_number(parts[i], sums[k]);
-        (void)mu_value_set(map, sums[k], mu_value_int(sum));
-    }
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+        set_sum(map, sums[i], parts, count);
     return map;
 }
 
@@ -212,7 +223,7 @@ static mu_value *tables_value(const mu_value *status)
     return list;
 }
 
-static mu_value *variables_value(const mu_value *status)
+mu_value *cmd_vars_value(const mu_value *status)
 {
     struct shards shards;
     mu_value *list = mu_value_list();
@@ -335,6 +346,13 @@ static void table_row(struct cmd_table *table, const mu_value *map)
     cell_number(table, 5, map, "parts");
 }
 
+void cmd_vars_print_shards(const mu_value *variables)
+{
+    cmd_table_print_list(variables, "shards",
+                         "NAME|SHARD|BYTES|VERSION|PARTITION|PRIMARY|BACKUP|LEARNER",
+                         part_rows);
+}
+
 static void print_variables(const mu_value *value)
 {
     const mu_value *list = mu_value_find(value, "variables");
@@ -343,9 +361,7 @@ static void print_variables(const mu_value *value)
 
     cmd_table_print_list(list, "variables", "NAME|DTYPE|SHAPE|SHARDS|BYTES|VERSION",
                          variable_row);
-    cmd_table_print_list(list, "shards",
-                         "NAME|SHARD|BYTES|VERSION|PARTITION|PRIMARY|BACKUP|LEARNER",
-                         part_rows);
+    cmd_vars_print_shards(list);
     if (mu_value_count(mu_value_find(value, "tables")) > 0)
         cmd_table_print_list(mu_value_find(value, "tables"), "tables",
                              "TABLE|DIM|OPTIMIZER|ROWS|BYTES|PARTITIONS", table_row);
@@ -388,7 +404,7 @@ int cmd_vars(struct cmd_client *client, mu_error *error)
     if (rv != 0)
         return cmd_exit_code(rv);
     value = are_views ? mu_value_ref(mu_value_find(status, "partitions"))
-                      : variables_value(status);
+                      : cmd_vars_value(status);
     rv = show_variables(client, are_views, value);
     mu_value_free(value);
     mu_value_free(status);
