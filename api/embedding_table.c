@@ -253,8 +253,13 @@ static int table_new(mu_node *node, const char *name, const struct mu__table_for
 
     if (table == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "table %s: out of memory", name);
-    *table = (mu_table){node, mu__table_id(mu__view_str(name)), *form,
-                        mu__partition_of(mu__view_str(name), 0)};
+    *table = (mu_table){
+        .node = node,
+        .id = mu__table_id(mu__view_str(name)),
+        .form = *form,
+        .home = mu__partition_of(mu__view_str(name), 0),
+    };
+    atomic_init(&table->refs, 1);
     memcpy(table->name, name, size);
     mu__node_ref(node);
     *ret_table = table;
@@ -295,9 +300,14 @@ int mu_table_open(mu_node *node, const mu_table_spec *spec, int64_t timeout_ms,
                                ret_error, ret_table);
 }
 
+void mu__table_ref(mu_table *table)
+{
+    atomic_fetch_add(&table->refs, 1);
+}
+
 void mu_table_close(mu_table *table)
 {
-    if (table == NULL)
+    if (table == NULL || atomic_fetch_sub(&table->refs, 1) != 1)
         return;
     mu__node_unref(table->node);
     free(table);
@@ -375,6 +385,16 @@ static int add_table_push(struct mu__effects *effects, const struct table_push *
     if (rv == 0)
         rv = check_time(push->time, ret_error);
     return rv == 0 ? mu__effects_add_table(effects, &batch) : rv;
+}
+
+int mu__table_add_push(const mu_table *table, struct mu__effects *effects,
+                       const uint64_t *ids, const float *gradients, size_t count,
+                       const mu_optimizer *optimizer, mu_error *ret_error)
+{
+    const struct table_push push = {table, ids, gradients, count, optimizer, 0};
+    int rv = check_ids_count(table->name, count, ret_error);
+
+    return rv == 0 ? add_table_push(effects, &push, ret_error) : rv;
 }
 
 static int push_now(const struct table_push *push, int64_t timeout_ms,

@@ -6,12 +6,19 @@
  *     bench_table_requests [servers=1] [ids=1024] [dim=64] [rows=1000000] [threads=0]
  *
  * threads=0: with 1, and with 4. Then bags of 20 ids, as many bags as there are ids in
- * the other requests, and look-ups of a single id. */
+ * the other requests, and look-ups of a single id, one after the other, and pipelined. */
 #include "bench/cluster.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
-enum { THREADS_MAX = 16, BAG_IDS = 20 };
+enum {
+    THREADS_MAX = 16,
+    BAG_IDS = 20,
+    DEPTH = 256, /* requests of one id that are under way, */
+    SLOTS = 1024 /* and places for their rows */
+};
 
 static struct settings {
     uint64_t servers;
@@ -241,6 +248,70 @@ static void report_single(mu_table *table)
     bench_report(&line);
 }
 
+/* ---- Requests of one id, many under way ---- */
+
+struct pipeline {
+    mu_table *table;
+    struct client client;
+    atomic_uint under_way;
+};
+
+static void take_answer(void *user, int code, const mu_error *error)
+{
+    struct pipeline *pipeline = user;
+
+    cluster_check(code, error);
+    atomic_fetch_sub(&pipeline->under_way, 1);
+}
+
+static void look_up_pipelined(struct pipeline *pipeline, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        struct client *client = &pipeline->client;
+        uint64_t id = draw(client);
+        int rv;
+
+        while (atomic_load(&pipeline->under_way) >= DEPTH)
+            (void)sched_yield();
+        atomic_fetch_add(&pipeline->under_way, 1);
+        rv = mu_table_lookup_async(client->table, &id, 1,
+                                   client->numbers + i % SLOTS * settings.dim, 30000,
+                                   take_answer, pipeline);
+        cluster_check(rv, &(mu_error){.message = "a look-up was not begun"});
+    }
+    while (atomic_load(&pipeline->under_way) > 0)
+        (void)sched_yield();
+}
+
+static void report_pipelined(const struct cluster *cluster, mu_table *table)
+{
+    uint64_t count = bench_size(100, 1000000);
+    struct pipeline pipeline = {.table = table};
+    char extra[96];
+    struct bench_line line = {.bench = "table_requests",
+                              .metric = "lookup, one id, pipelined",
+                              .unit = "ids/s",
+                              .extra = extra,
+                              .target = 1e6};
+    double here_s = cluster_cpu_s(getpid());
+    double there_s = servers_cpu_s(cluster);
+    uint64_t start_ns;
+
+    make_client(&pipeline.client, table, LOOKUP, 1);
+    free(pipeline.client.numbers);
+    pipeline.client.numbers = calloc(SLOTS * settings.dim, sizeof(float));
+    if (pipeline.client.numbers == NULL)
+        cluster_die("requests", "out of memory");
+    start_ns = bench_now_ns();
+    look_up_pipelined(&pipeline, count);
+    line.value = bench_rate(count, 0, bench_now_ns() - start_ns);
+    (void)snprintf(extra, sizeof extra, "\"here_us\":%.2f,\"there_us\":%.2f",
+                   (cluster_cpu_s(getpid()) - here_s) * 1e6 / (double)count,
+                   (servers_cpu_s(cluster) - there_s) * 1e6 / (double)count);
+    free_client(&pipeline.client);
+    bench_report(&line);
+}
+
 static void fill_rows(mu_table *table)
 {
     enum { PIECE = 8192 };
@@ -326,6 +397,7 @@ int main(int argc, char **argv)
     fill_rows(table);
     report_all(&cluster, table);
     report_single(table);
+    report_pipelined(&cluster, table);
     mu_table_close(table);
     cluster_end(&cluster, node);
     return 0;

@@ -7,7 +7,7 @@
 
 #include "actors/ps/tables/table_part.h"
 
-enum { DIM = 64, BATCH = 1024, AHEAD = 16 };
+enum { DIM = 64, BATCH = 1024, AHEAD = 16, BAG_IDS = 20 };
 
 static uint64_t state = 1;
 
@@ -115,6 +115,30 @@ static double measure_table_push(struct mu__table *table, uint64_t rows, uint64_
     return bench_rate(batches * BATCH, 0, spent_ns);
 }
 
+/* Sums of bags of 20 ids: gathered without a copy of each row. */
+static double measure_table_pool(const struct mu__table *table, uint64_t rows,
+                                 uint64_t batches, float *sums)
+{
+    uint64_t ids[BATCH];
+    uint32_t bags[BATCH];
+    const struct mu__pooled pooled = {.count = BATCH,
+                                      .ids = (const unsigned char *)ids,
+                                      .bags = (const unsigned char *)bags};
+    uint64_t spent_ns = 0;
+
+    for (uint32_t i = 0; i < BATCH; i++)
+        bags[i] = i / BAG_IDS;
+    for (uint64_t b = 0; b < batches; b++) {
+        uint64_t start_ns;
+
+        draw_ids(ids, rows);
+        start_ns = bench_now_ns();
+        mu__table_pool(table, &pooled, sums);
+        spent_ns += bench_now_ns() - start_ns;
+    }
+    return bench_rate(batches * BATCH, 0, spent_ns);
+}
+
 static void fill_table(struct mu__table *table, uint64_t rows, const float *gradient)
 {
     for (uint64_t id = 0; id < rows; id++) {
@@ -126,13 +150,19 @@ static void fill_table(struct mu__table *table, uint64_t rows, const float *grad
 }
 
 static void report(uint64_t rows, const struct mu__table *table, double gather,
-                   double lookup, double scatter, double push)
+                   double lookup, double pooled, double scatter, double push)
 {
     const struct bench_line lines[] = {
         {.bench = "tables",
          .metric = "lookup",
          .value = lookup,
          .unit = "rows/s",
+         .limit = gather,
+         .target = 0.6 * gather},
+        {.bench = "tables",
+         .metric = "bags of 20",
+         .value = pooled,
+         .unit = "ids/s",
          .limit = gather,
          .target = 0.6 * gather},
         {.bench = "tables",
@@ -179,6 +209,7 @@ int main(int argc, char **argv)
     struct mu__table table;
     double gather;
     double lookup;
+    double pooled;
     double scatter;
 
     if (array == NULL || out == NULL)
@@ -189,8 +220,9 @@ int main(int argc, char **argv)
     fill_table(&table, rows, out);
     gather = measure_gather(array, rows, batches, out);
     lookup = measure_table_lookup(&table, rows, batches, out);
+    pooled = measure_table_pool(&table, rows, batches, out);
     scatter = measure_scatter(array, rows, batches, out);
-    report(rows, &table, gather, lookup, scatter,
+    report(rows, &table, gather, lookup, pooled, scatter,
            measure_table_push(&table, rows, batches, out));
     mu__table_done(&table);
     free(array);

@@ -51,6 +51,18 @@ static struct lookup *next_lookup(const struct lookup *lookup)
     return MU__LIST_NEXT(lookup, struct lookup, node);
 }
 
+/* The first with a higher id, which are in rising order; the new ones are looked at
+ * first. NULL: none has. */
+static struct lookup *first_lookup_after(const struct variables *v, uint64_t id)
+{
+    struct mu__list_node *at = v->lookups.last;
+    struct lookup *found = NULL;
+
+    for (; at != NULL && MU__LIST_ENTRY(at, struct lookup, node)->id > id; at = at->prev)
+        found = MU__LIST_ENTRY(at, struct lookup, node);
+    return found;
+}
+
 static uint32_t row_bytes_of(const struct lookup *lookup)
 {
     return lookup->call->dim * (uint32_t)sizeof(float);
@@ -146,17 +158,22 @@ static const struct lookup_chunk *find_lost(
     return NULL;
 }
 
-void mu__vars_end_lost_lookups(struct mu__ctx *ctx, struct variables *v)
+static void end_lost_from(struct mu__ctx *ctx, struct variables *v, struct lookup *first)
 {
     struct lookup *next;
 
-    for (struct lookup *lookup = first_lookup(v); lookup != NULL; lookup = next) {
+    for (struct lookup *lookup = first; lookup != NULL; lookup = next) {
         const struct lookup_chunk *lost = find_lost(ctx, v, lookup);
 
         next = next_lookup(lookup);
         if (lost != NULL)
             fail_waiting_lookup(ctx, v, lookup, lost);
     }
+}
+
+void mu__vars_end_lost_lookups(struct mu__ctx *ctx, struct variables *v)
+{
+    end_lost_from(ctx, v, first_lookup(v));
 }
 
 void mu__vars_close_lookups(struct mu__ctx *ctx, struct variables *v)
@@ -187,7 +204,7 @@ static uint32_t count_chunks(const struct mu__table_call *call)
     uint32_t most = chunk_ids_max(call);
     uint32_t count = 0;
 
-    for (uint32_t p = 0; p < MU__PARTITIONS; p++)
+    for (uint32_t p = 0; p < MU__PARTITIONS && call->ids->ends[p] < call->ids->count; p++)
         count += (call->ids->ends[p + 1] - call->ids->ends[p] + most - 1) / most;
     return count;
 }
@@ -197,7 +214,7 @@ static void cut_chunks(struct lookup *lookup)
     const struct mu__sorted_ids *ids = lookup->call->ids;
     uint32_t most = chunk_ids_max(lookup->call);
 
-    for (uint32_t p = 0; p < MU__PARTITIONS; p++)
+    for (uint32_t p = 0; p < MU__PARTITIONS && ids->ends[p] < ids->count; p++)
         for (uint32_t first = ids->ends[p]; first < ids->ends[p + 1]; first += most) {
             uint32_t left = ids->ends[p + 1] - first;
 
@@ -247,24 +264,6 @@ static void begin_one_lookup(struct mu__ctx *ctx, struct variables *v,
         return;
     }
     mu__list_append(&v->lookups, &lookup->node);
-}
-
-void mu__vars_begin_lookup(struct mu__ctx *ctx, struct variables *v,
-                           struct mu__table_call *call)
-{
-    struct mu__table_call *next;
-
-    call->lookups_left = 1;
-    for (struct mu__table_call *at = call; at != NULL; at = next) {
-        next = at->others;
-        at->lead = call;
-        call->lookups_left++;
-        begin_one_lookup(ctx, v, at);
-    }
-    complete_table_lookup(call, 0);
-    mu__vars_end_lost_lookups(ctx, v);
-    mu__vars_watch_lost(ctx, v);
-    mu__vars_pump_lookups(ctx, v);
 }
 
 /* ---- Requests ---- */
@@ -412,11 +411,9 @@ static bool request_some_rows(struct mu__ctx *ctx, struct variables *v,
 /* Whether a look-up is still there. */
 static bool is_lookup(const struct variables *v, uint64_t id)
 {
-    const struct lookup *lookup = first_lookup(v);
+    const struct lookup *lookup = first_lookup_after(v, id - 1);
 
-    while (lookup != NULL && lookup->id != id)
-        lookup = next_lookup(lookup);
-    return lookup != NULL;
+    return lookup != NULL && lookup->id == id;
 }
 
 static void pump_lookup(struct mu__ctx *ctx, struct variables *v, struct lookup *lookup)
@@ -432,15 +429,39 @@ static void pump_lookup(struct mu__ctx *ctx, struct variables *v, struct lookup 
     }
 }
 
-void mu__vars_pump_lookups(struct mu__ctx *ctx, struct variables *v)
+static void pump_from(struct mu__ctx *ctx, struct variables *v, struct lookup *first)
 {
     struct lookup *next;
 
-    for (struct lookup *lookup = first_lookup(v); lookup != NULL; lookup = next) {
+    for (struct lookup *lookup = first; lookup != NULL; lookup = next) {
         next = next_lookup(lookup);
         if (lookup->queued > 0)
             pump_lookup(ctx, v, lookup);
     }
+}
+
+void mu__vars_pump_lookups(struct mu__ctx *ctx, struct variables *v)
+{
+    pump_from(ctx, v, first_lookup(v));
+}
+
+void mu__vars_begin_lookup(struct mu__ctx *ctx, struct variables *v,
+                           struct mu__table_call *call)
+{
+    uint64_t before = v->id_last;
+    struct mu__table_call *next;
+
+    call->lookups_left = 1;
+    for (struct mu__table_call *at = call; at != NULL; at = next) {
+        next = at->others;
+        at->lead = call;
+        call->lookups_left++;
+        begin_one_lookup(ctx, v, at);
+    }
+    complete_table_lookup(call, 0);
+    end_lost_from(ctx, v, first_lookup_after(v, before));
+    mu__vars_watch_lost(ctx, v);
+    pump_from(ctx, v, first_lookup_after(v, before));
 }
 
 static void queue_again(struct lookup *lookup, struct lookup_chunk *chunk)

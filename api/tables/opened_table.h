@@ -8,9 +8,13 @@
 
 #include "muster/table.h"
 
+#include <stdatomic.h>
+
 /* Any thread. */
 struct mu_table {
-    mu_node *node; /* held */
+    atomic_uint refs; /* the program's, and one for each call that nobody waits for; */
+    atomic_ullong bytes_under_way; /* what these have copied, and some more for each */
+    mu_node *node;                 /* held */
     uint64_t id;
     struct mu__table_form form;
     uint32_t home; /* the partition that knows whether all of it was made */
@@ -21,6 +25,13 @@ struct mu_table {
 int mu__table_open_form(mu_node *node, const char *name,
                         const struct mu__table_form *form, unsigned flags,
                         uint64_t deadline_ns, mu_error *ret_error, mu_table **ret_table);
+
+void mu__table_ref(mu_table *table);
+
+/* What is to be written by a push, in effects, which are the caller's to clear. */
+int mu__table_add_push(const mu_table *table, struct mu__effects *effects,
+                       const uint64_t *ids, const float *gradients, size_t count,
+                       const mu_optimizer *optimizer, mu_error *ret_error);
 
 /* A call without writes: a look-up, whose ids and rows are to be set, is run. What is
  * appended to call->run.effects is applied by mu__table_send, which takes it, unless `rv`

@@ -170,6 +170,25 @@ MU_EXPORT int mu_table_apply_at(mu_table *table, uint64_t time, const uint64_t *
                                 const mu_optimizer *optimizer, int64_t timeout_ms,
                                 mu_error *ret_error);
 
+/* ---- Without waiting ---- */
+
+/* How a call ended; `error` (NULL: `code` is 0) is valid during this one. */
+typedef void (*mu_table_done_fn)(void *user, int code, const mu_error *error);
+
+/* Begin a look-up, or a push: `done` is called once, on the loop's thread, when it has
+ * ended, also when the node is closed meanwhile (-MU_ECLOSED). Ids and gradients are
+ * copied; `rows` is lent until then. The table may be closed before. Many of them are
+ * under way at a time, in no order. -MU_EAGAIN: more than 65536 of a handle are, or they
+ * have copied 256 MiB together; other errors of the arguments as of the calls that wait.
+ * Then `done` is not called. Any thread, also a loop's. */
+MU_EXPORT int mu_table_lookup_async(mu_table *table, const uint64_t *ids, size_t count,
+                                    float *rows, int64_t timeout_ms,
+                                    mu_table_done_fn done, void *user);
+MU_EXPORT int mu_table_apply_async(mu_table *table, const uint64_t *ids,
+                                   const float *gradients, size_t count,
+                                   const mu_optimizer *optimizer, int64_t timeout_ms,
+                                   mu_table_done_fn done, void *user);
+
 /* Remove rows whose last push was before a time; of a table with neither `ttl` nor
  * MU_TABLE_EVICT_LRU, rows with fewer pushes than `before`. -MU_EPRECONDITION: it has no
  * policy of either kind. */

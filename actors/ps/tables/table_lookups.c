@@ -1,4 +1,5 @@
 /* Look-ups of rows, and what they ask of memory ahead. */
+#include "actors/ps/tables/pooling.h"
 #include "actors/ps/tables/row_index.h"
 #include "actors/ps/tables/row_values.h"
 
@@ -66,5 +67,93 @@ void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t c
             look_up_batch(table, at, some, to);
         for (uint32_t k = 0; table->index == NULL && k < some; k++)
             mu__values_unknown(&table->form, row_id_at(at, k), to + k * bytes);
+    }
+}
+
+/* ---- Sums ---- */
+
+enum {
+    POOLED_TOGETHER = 128, /* ids whose rows are found together, */
+    ROWS_AHEAD = 8         /* and whose rows are asked of memory before they are added */
+};
+
+/* Rows that ids have most likely; NULL: none. */
+static void guess_rows(const struct mu__table *table, const void *ids, uint32_t count,
+                       const unsigned char **ret_rows)
+{
+    uint64_t hashes[POOLED_TOGETHER];
+    uint32_t rows[POOLED_TOGETHER];
+
+    hash_batch(table, ids, count, hashes);
+    for (uint32_t i = 0; i < count; i++) {
+        rows[i] = guess_row(table, hashes[i]);
+        if (rows[i] != NONE)
+            __builtin_prefetch(&table->slabs[rows[i] / table->slab_rows]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        ret_rows[i] = rows[i] == NONE ? NULL : row_at(table, rows[i]);
+}
+
+/* The numbers of an id's row, where they are, or else in `room`. */
+static const void *find_numbers(const struct mu__table *table, uint64_t id,
+                                const unsigned char *guessed, void *room)
+{
+    uint32_t row;
+
+    if (guessed != NULL && row_id_at(guessed, 0) != id) {
+        row = find_id_row(table, id, hash_in(table, id));
+        guessed = row == NONE ? NULL : row_at(table, row);
+    }
+    if (guessed == NULL)
+        mu__values_unknown(&table->form, id, room);
+    else if (table->form.dtype == 0)
+        return guessed + MU__TABLE_ROW_HEAD;
+    else
+        mu__values_widen(&table->form, guessed, room);
+    return room;
+}
+
+static void fetch_guessed(const unsigned char *row, uint32_t bytes)
+{
+    for (uint32_t at = 0; row != NULL && at < bytes; at += 64)
+        __builtin_prefetch(row + at);
+}
+
+static void pool_some(const struct mu__table *table, const struct mu__pooled *pooled,
+                      unsigned char *sums)
+{
+    uint32_t row_bytes = MU__TABLE_ROW_HEAD + mu__table_values_bytes(&table->form);
+    const unsigned char *rows[POOLED_TOGETHER + ROWS_AHEAD] = {NULL};
+    float room[MU__TABLE_DIM_MAX];
+    float weight = 1;
+    uint32_t bag;
+
+    if (table->index != NULL)
+        guess_rows(table, pooled->ids, pooled->count, rows);
+    for (uint32_t i = 0; i < ROWS_AHEAD; i++)
+        fetch_guessed(rows[i], row_bytes);
+    for (uint32_t i = 0; i < pooled->count; i++) {
+        fetch_guessed(rows[i + ROWS_AHEAD], row_bytes);
+        memcpy(&bag, pooled->bags + i * sizeof bag, sizeof bag);
+        if (pooled->weights != NULL)
+            memcpy(&weight, pooled->weights + i * sizeof weight, sizeof weight);
+        mu__pool_add(sums + (size_t)bag * table->form.dim * sizeof(float),
+                     find_numbers(table, row_id_at(pooled->ids, i), rows[i], room),
+                     weight, table->form.dim);
+    }
+}
+
+void mu__table_pool(const struct mu__table *table, const struct mu__pooled *pooled,
+                    void *sums)
+{
+    struct mu__pooled some = *pooled;
+
+    for (uint32_t left = pooled->count; left > 0; left -= some.count) {
+        some.count = left < POOLED_TOGETHER ? left : POOLED_TOGETHER;
+        pool_some(table, &some, sums);
+        some.ids += some.count * sizeof(uint64_t);
+        some.bags += some.count * sizeof(uint32_t);
+        if (some.weights != NULL)
+            some.weights += some.count * sizeof(float);
     }
 }

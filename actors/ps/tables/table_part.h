@@ -89,6 +89,19 @@ int mu__table_make_candidates(struct mu__table *table, mu_error *ret_error);
 void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
                       void *rows);
 
+/* Ids, each with the number of a sum, 4 bytes, and a weight; no weights (NULL): 1. */
+struct mu__pooled {
+    uint32_t count;
+    const unsigned char *ids;
+    const unsigned char *bags;
+    const unsigned char *weights;
+};
+
+/* Add the rows of ids to sums, in their order: `sums` has as many numbers for each as a
+ * row has. */
+void mu__table_pool(const struct mu__table *table, const struct mu__pooled *pooled,
+                    void *sums);
+
 /* Ask for what tells where the rows of ids are, in two steps; then for the rows, with
  * their slots or without. There is an index. */
 void mu__table_prefetch_index(const struct mu__table *table, const void *ids,

@@ -2,7 +2,6 @@
 #include "actors/ps/tables/tables.h"
 
 #include "actors/ps/tables/lookup_spans.h"
-#include "actors/ps/tables/pooling.h"
 #include "actors/ps/tables/table_ahead.h"
 #include "actors/ps/tables/table_set.h"
 
@@ -13,15 +12,12 @@
 
 /* ---- Look-ups ---- */
 
-enum { POOLED_TOGETHER = 64 }; /* rows that are looked up, then added */
-
 /* One that is being answered. Rows of spans whose records are acknowledged are sent
  * together; others wait for theirs. */
 struct answering {
     const struct mu__table_lookup *body;
     mu__pid from;
-    uint8_t *rows;   /* of all ids; or sums for all bags, */
-    uint8_t *pooled; /* of rows that are here at first */
+    uint8_t *rows; /* of all ids; or sums for all bags */
     uint32_t row_bytes;
     uint32_t first; /* ids whose rows are to be sent together, */
     uint32_t end;   /* up to this one */
@@ -95,38 +91,30 @@ static int check_span(const struct ps *ps, const struct partition *p,
     return 0;
 }
 
-static void pool_rows(struct answering *a, const struct mu__table *table, uint32_t first,
+static void pool_rows(const struct answering *a, const struct mu__table *table,
                       uint32_t count)
 {
-    const uint8_t *ids = (const uint8_t *)a->body->ids.data + (size_t)first * 8;
-    const uint8_t *bags = (const uint8_t *)a->body->bag_of.data + (size_t)first * 4;
-    const uint8_t *weights = a->body->weights.size == 0
-                                 ? NULL
-                                 : (const uint8_t *)a->body->weights.data + first * 4;
-    float weight = 1;
-    uint32_t bag;
+    const struct mu__table_lookup *body = a->body;
+    const struct mu__pooled pooled = {
+        .count = count,
+        .ids = (const uint8_t *)body->ids.data + (size_t)a->end * 8,
+        .bags = (const uint8_t *)body->bag_of.data + (size_t)a->end * 4,
+        .weights = body->weights.size == 0
+                       ? NULL
+                       : (const uint8_t *)body->weights.data + (size_t)a->end * 4,
+    };
 
-    mu__table_lookup(table, ids, count, a->pooled);
-    for (uint32_t i = 0; i < count; i++) {
-        memcpy(&bag, bags + i * sizeof bag, sizeof bag);
-        if (weights != NULL)
-            memcpy(&weight, weights + i * sizeof weight, sizeof weight);
-        mu__pool_add(a->rows + (size_t)bag * a->row_bytes, a->pooled + i * a->row_bytes,
-                     weight, a->body->dim);
-    }
+    mu__table_pool(table, &pooled, a->rows);
 }
 
 static void find_rows(struct answering *a, const struct mu__table *table, uint32_t count)
 {
     const uint8_t *ids = (const uint8_t *)a->body->ids.data + a->end * sizeof(uint64_t);
 
-    if (a->body->bags == 0) {
+    if (a->body->bags == 0)
         mu__table_lookup(table, ids, count, a->rows + (size_t)a->end * a->row_bytes);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i += POOLED_TOGETHER)
-        pool_rows(a, table, a->end + i,
-                  count - i < POOLED_TOGETHER ? count - i : POOLED_TOGETHER);
+    else
+        pool_rows(a, table, count);
 }
 
 static void look_up_span(struct mu__ctx *ctx, struct partition *p, struct answering *a,
@@ -245,16 +233,12 @@ static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
     return 0;
 }
 
-/* Memory for the rows, or for the sums, and the rows that are added to them. */
-static uint8_t *make_rows(struct answering *a, uint32_t count)
+/* Memory for the rows, or for the sums, which are 0. */
+static uint8_t *make_rows(const struct answering *a, uint32_t count)
 {
     size_t sums = (size_t)a->body->bags * a->row_bytes;
-    uint8_t *rows = sums == 0 ? malloc((size_t)count * a->row_bytes)
-                              : calloc(1, sums + (size_t)POOLED_TOGETHER * a->row_bytes);
 
-    if (rows != NULL)
-        a->pooled = rows + sums;
-    return rows;
+    return sums == 0 ? malloc((size_t)count * a->row_bytes) : calloc(1, sums);
 }
 
 void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

@@ -5,6 +5,8 @@
 #include <muster/checkpoint.h>
 #include <muster/clock.h>
 
+#include <uv.h>
+
 enum { LOST_MS = 3000 };
 
 /* ---- The server, the chief that places partitions, and those who need them ---- */
@@ -211,6 +213,55 @@ static int look_up(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return mu_table_lookup(env->table, &id, 1, row, timeout_ms, error);
 }
 
+/* How one ended that nobody waits for. */
+struct table_end {
+    uv_sem_t ended;
+    mu_error error;
+};
+
+static void note_end(void *user, int code, const mu_error *error)
+{
+    struct table_end *end = user;
+
+    end->error.code = code;
+    if (error != NULL)
+        end->error = *error;
+    uv_sem_post(&end->ended);
+}
+
+static int await_end(struct table_end *end, int rv, mu_error *error)
+{
+    if (rv == 0) {
+        uv_sem_wait(&end->ended);
+        *error = end->error;
+        rv = end->error.code;
+    }
+    uv_sem_destroy(&end->ended);
+    return rv;
+}
+
+static int begin_look_up(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    struct table_end end;
+    float row[4];
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(
+        &end, mu_table_lookup_async(env->table, &id, 1, row, timeout_ms, note_end, &end),
+        error);
+}
+
+static int begin_push(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    struct table_end end;
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(&end,
+                     mu_table_apply_async(env->table, &id, ones, 1, NULL, timeout_ms,
+                                          note_end, &end),
+                     error);
+}
+
 static int push(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_table_apply(env->table, &id, ones, 1, NULL, timeout_ms, error);
@@ -340,6 +391,8 @@ static const struct waits_row rows[] = {
      {WAITS_OK, AWAY, AWAY, AWAY},
      0},
     {"mu_table_lookup", look_up, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_lookup_async", begin_look_up, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_apply_async", begin_push, open_table, LIMITED, UNLIMITED, 0},
     {"mu_tables_lookup", look_up_tables, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_lookup_bags", look_up_bags, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply", push, open_table, LIMITED, UNLIMITED, 0},

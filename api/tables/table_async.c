@@ -1,0 +1,140 @@
+/* Look-ups and pushes that nobody waits for. */
+#include "api/internal.h"
+#include "api/tables/opened_table.h"
+
+#include "actors/variables/variables.h"
+#include "node/deadline.h"
+#include "node/node.h"
+#include "runtime/message/arguments.h"
+
+#include <stdlib.h>
+
+/* Of one handle; a call counts at least 4 KiB of these bytes. */
+#define UNDER_WAY_BYTES_MAX (UINT64_C(256) << 20)
+
+enum { UNDER_WAY_BYTES_MIN = 4 << 10 };
+
+/* One that is under way. */
+struct table_later {
+    struct mu__pending pending; /* first */
+    struct mu__table_call call;
+    struct mu__sorted_ids sorted;
+    mu_table *table; /* held */
+    uint64_t bytes;
+    mu_table_done_fn done;
+    void *user;
+};
+
+static void free_later(struct table_later *later)
+{
+    mu__effects_clear(&later->call.run.effects);
+    mu__sorted_ids_done(&later->sorted);
+    atomic_fetch_sub(&later->table->bytes_under_way, later->bytes);
+    mu_table_close(later->table);
+    free(later);
+}
+
+/* On the loop. */
+static void on_table_done(struct mu__pending *pending)
+{
+    struct table_later *later = (struct table_later *)(void *)pending;
+    struct mu__call *call = &later->call.call;
+
+    if (call->code != 0 && call->error.code == 0)
+        (void)mu_error_set(&call->error, call->code, "table %s: %s", later->table->name,
+                           mu_strerror(call->code));
+    later->done(later->user, call->code, call->code == 0 ? NULL : &call->error);
+    free_later(later);
+}
+
+/* -MU_EAGAIN. */
+static int take_bytes_under_way(mu_table *table, uint64_t bytes)
+{
+    if (atomic_fetch_add(&table->bytes_under_way, bytes) + bytes <= UNDER_WAY_BYTES_MAX)
+        return 0;
+    atomic_fetch_sub(&table->bytes_under_way, bytes);
+    return -MU_EAGAIN;
+}
+
+/* NULL and *ret_code: there is no memory, or too much is under way. */
+static struct table_later *make_later(mu_table *table, int operation, uint64_t bytes,
+                                      int64_t timeout_ms, int *ret_code)
+{
+    struct table_later *later = calloc(1, sizeof *later);
+
+    if (later == NULL) {
+        *ret_code = -MU_ENOMEM;
+        return NULL;
+    }
+    later->bytes = bytes < UNDER_WAY_BYTES_MIN ? UNDER_WAY_BYTES_MIN : bytes;
+    *ret_code = take_bytes_under_way(table, later->bytes);
+    if (*ret_code != 0) {
+        free(later);
+        return NULL;
+    }
+    mu__table_ref(table);
+    later->table = table;
+    later->call = mu__table_make_call(table, operation, mu__deadline_in(timeout_ms));
+    return later;
+}
+
+static int begin_later(struct table_later *later, mu_table_done_fn done, void *user)
+{
+    int rv;
+
+    later->done = done;
+    later->user = user;
+    rv = mu__node_call_later(later->table->node, MU__VARIABLES, &later->pending,
+                             &later->call.call, on_table_done);
+    if (rv != 0)
+        free_later(later);
+    return rv;
+}
+
+int mu_table_lookup_async(mu_table *table, const uint64_t *ids, size_t count, float *rows,
+                          int64_t timeout_ms, mu_table_done_fn done, void *user)
+{
+    MU__REQUIRE(NULL, table, ids, rows, done);
+
+    struct table_later *later;
+    int rv = count == 0 || count > INT32_MAX ? -MU_EINVALID : 0;
+
+    if (rv != 0)
+        return rv;
+    later =
+        make_later(table, MU__TABLE_LOOKUP_CALL, count * sizeof *ids, timeout_ms, &rv);
+    if (later == NULL)
+        return rv;
+    rv = mu__ids_sort(ids, (uint32_t)count, &later->sorted);
+    if (rv != 0) {
+        free_later(later);
+        return rv;
+    }
+    later->call.ids = &later->sorted;
+    later->call.rows = rows;
+    return begin_later(later, done, user);
+}
+
+int mu_table_apply_async(mu_table *table, const uint64_t *ids, const float *gradients,
+                         size_t count, const mu_optimizer *optimizer, int64_t timeout_ms,
+                         mu_table_done_fn done, void *user)
+{
+    MU__REQUIRE(NULL, table, ids, gradients, done);
+
+    uint64_t each = sizeof *ids + table->form.dim * sizeof *gradients;
+    struct table_later *later;
+    int rv = count == 0 || count > INT32_MAX ? -MU_EINVALID : 0;
+
+    if (rv != 0)
+        return rv;
+    later = make_later(table, MU__TABLE_WRITE_CALL, count * each, timeout_ms, &rv);
+    if (later == NULL)
+        return rv;
+    rv = mu__table_add_push(table, &later->call.run.effects, ids, gradients, count,
+                            optimizer, NULL);
+    if (rv != 0) {
+        free_later(later);
+        return rv;
+    }
+    return begin_later(later, done, user);
+}
