@@ -489,6 +489,41 @@ TEST(test_runs_that_differ_name_the_actor)
     assert_null(words);
 }
 
+/* Says a number of its own to one of the same node: nothing of it is on the network. */
+static int say_number(mu_actor *self, void *state, const mu_value *args)
+{
+    mu_value *number = mu_value_int(now.chance++ % 100);
+    int rv = mu_actor_send(self, &now.counter, "add", number);
+
+    (void)state;
+    (void)args;
+    mu_value_free(number);
+    return rv;
+}
+
+static const mu_actor_type speaker_type = {.name = "speaker", .start = say_number};
+static const mu_actor_type *const local_types[] = {&counter_type, &speaker_type, NULL};
+
+static int tell_of_one_node(mu_sim *sim, void *user)
+{
+    mu_address speaker;
+
+    (void)user;
+    mu_sim_add(sim, "chief:0", local_types, NULL, NULL);
+    mu_sim_spawn(sim, "chief:0", "counter", NULL, NULL, &now.counter);
+    mu_sim_spawn(sim, "chief:0", "speaker", NULL, NULL, &speaker);
+    return mu_sim_run_until(sim, 100);
+}
+
+TEST(test_what_stays_on_a_node_counts_too)
+{
+    mu_error error = {0};
+
+    assert_int_equal(mu_sim_try(1, tell_of_one_node, NULL, &error, NULL), -MU_EDATALOSS);
+    assert_non_null(strstr(error.message, "chief:0, speaker"));
+    assert_non_null(strstr(error.message, "start did something else the second time"));
+}
+
 static int refuse_story(mu_sim *sim, void *user)
 {
     (void)user;
