@@ -219,6 +219,27 @@ TEST_ON(test_a_task_crashes_and_starts_again, mu_sim *sim, set_up, tear_down)
     assert_null(mu_sim_failure(sim));
 }
 
+TEST_ON(test_who_asks_may_crash_or_stand_still, mu_sim *sim, set_up, tear_down)
+{
+    mu_error error = {0};
+
+    mu_sim_run_until(sim, 100);
+    mu_sim_fault(sim, MU_SIM_PAUSE, "chief:0", NULL, 100, 1000);
+    mu_sim_fault(sim, MU_SIM_CRASH, "other_type:0", NULL, 200, 100);
+    assert_int_equal(mu_sim_request(sim, "other_type:0", &now.counter, "add", NULL, 5000,
+                                    &error, NULL),
+                     -MU_ECLOSED);
+    mu_sim_fault(sim, MU_SIM_PAUSE, "other_type:1", NULL, 300, 600000);
+    mu_sim_run_until(sim, 301);
+    assert_int_equal(mu_sim_request(sim, "other_type:1", &now.counter, "add", NULL, 5000,
+                                    &error, NULL),
+                     -MU_EUNAVAILABLE);
+    assert_string_equal(error.message,
+                        "the call of add has not ended a minute after its time: "
+                        "other_type:1 stands still");
+    assert_null(mu_sim_failure(sim));
+}
+
 /* What each kind says of itself in the trace when its time comes. */
 TEST_ON(test_each_kind_of_fault_happens, mu_sim *sim, set_up, tear_down)
 {
