@@ -118,7 +118,7 @@ CASES = [
     ("wall", "resolver/cloud/google/a.c", "#include <openssl/evp.h>\n"),
     ("wall", "runtime/base/a.c", "#include <yaml.h>\n"),
     (None, "resolver/a.c", "#include <cjson/cJSON.h>\n"),
-    ("wall", "node/a.c", '#include "tests/sim/sim.h"\n'),
+    ("wall", "node/a.c", '#include "sim/world/sim.h"\n'),
     ("wall", "node/member/member.c", "#include <uv.h>\n"),
     ("wall", "node/member/a.c", "#include <curl/curl.h>\n"),
     (None, "node/a.c", '#include <uv.h>\n#include "transport/link.h"\n'),

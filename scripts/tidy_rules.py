@@ -83,19 +83,22 @@ CJSON, MSGPACK, CRYPTO, YAML = r"(?i:cjson)", r"msgpack", r"^openssl/", r"^yaml\
 # Who may see what: (files, headers they must not include, except in these files).
 WALLS = [
     (r"^include/", (UV, NNG, CURL, CJSON, MSGPACK,
-                    OURS % "runtime|actors|transport|resolver|node|api|cli|tests"), None),
+                    OURS % "runtime|actors|transport|resolver|node|api|cli|sim|tests"),
+     None),
     (r"^runtime/", (UV, NNG), r"^runtime/uv/"),
     (r"^runtime/", (MSGPACK,), r"^runtime/message/(pack\.h|codec\.c|value_pack\.c)$"),
-    (r"^runtime/", (OURS % "actors|transport|resolver|node|api|cli|tests",), None),
+    (r"^runtime/", (OURS % "actors|transport|resolver|node|api|cli|sim|tests",), None),
     (r"^runtime/base/", (OURS % "runtime/(kernel|message|document|uv)",), None),
     (r"^runtime/(kernel|message|document)/", (OURS % "runtime/uv",), None),
     (r"^actors/", (UV, NNG, CURL, CJSON, MSGPACK, r"^time\.h$",
-                   OURS % "runtime/uv|transport|resolver|node|api|cli|tests"), None),
-    (r"^transport/", (CURL, CJSON, OURS % "actors|resolver|node|api|cli|tests"), None),
+                   OURS % "runtime/uv|transport|resolver|node|api|cli|sim|tests"), None),
+    (r"^transport/", (CURL, CJSON, OURS % "actors|resolver|node|api|cli|sim|tests"),
+     None),
     (r"^transport/", (NNG,), r"^transport/wire/nng/"),
     (r"^transport/", (UV, OURS % "runtime/uv"), r"^transport/wire/(uv|nng)/"),
     (r"^transport/link/", (OURS % "transport/wire/(uv|nng)",), None),
-    (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|api|cli|tests"), None),
+    (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|api|cli|sim|tests"),
+     None),
     (r"^resolver/", (UV, OURS % "runtime/uv"), r"/uv/[^/]*$"),
     (r"^resolver/spec/", (OURS % "resolver/(engine|source|cloud)",), None),
     (r"^resolver/engine/", (OURS % "resolver/(source|cloud)",), None),
@@ -107,17 +110,19 @@ WALLS = [
      r"^(resolver/cloud/uv|transport/wire/tls)/"),
     (r"^(runtime|actors|transport|resolver|node|api|cli|include)/", (YAML,),
      r"^resolver/cloud/kubernetes/yaml\.c$"),
-    (r"^node/", (OURS % "api|cli|tests|bench",), None),
-    (r"^api/", (OURS % "cli|tests|bench",), None),
+    (r"^node/", (OURS % "api|cli|sim|tests|bench",), None),
+    (r"^api/", (OURS % "cli|sim|tests|bench",), None),
     # The program is the first user of the public headers: of the library's own it has
     # what knows nothing of muster, and how public calls, as mu_main, read arguments.
     (r"^cli/", (OURS % "runtime/(kernel|document|uv)|actors|transport|resolver|node|api"
-                       "|tests|bench", r"^runtime/message/(?!arguments\.h$)"),
+                       "|sim|tests|bench", r"^runtime/message/(?!arguments\.h$)"),
      r"^cli/options/"),
     (r"^node/member/", (UV, NNG, CURL, OURS % "runtime/uv"), None),
+    # The simulated world has the core, and nothing of the real one.
+    (r"^sim/", (UV, NNG, CURL, OURS % "runtime/uv|api|cli|tests|bench"), None),
     (r"^(examples|python)/",
      (NNG, CURL, CJSON, MSGPACK,
-      OURS % "runtime|actors|transport|resolver|node|api|cli|tests"), None),
+      OURS % "runtime|actors|transport|resolver|node|api|cli|sim|tests"), None),
 ]
 
 # Not a member (x.time, x->time), and not the end of a longer name.

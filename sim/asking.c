@@ -102,6 +102,8 @@ static mu_remote_value *begin_request(struct office *office, const mu_address *t
     return future;
 }
 
+enum { LATE_MS = 60000 }; /* a task may stand still when the time of its call is over */
+
 static int check_request(mu_sim *sim, const mu_address *to, const char *method,
                          int64_t timeout_ms)
 {
@@ -116,14 +118,16 @@ static int check_request(mu_sim *sim, const mu_address *to, const char *method,
     return sim_verdict(sim);
 }
 
-static int end_request(mu_sim *sim, mu_remote_value *future, const char *method,
-                       mu_error *ret_error, mu_value **ret_value)
+static int end_request(mu_sim *sim, mu_remote_value *future, const char *task,
+                       const char *method, mu_error *ret_error, mu_value **ret_value)
 {
     int rv = sim_verdict(sim);
 
     if (rv == 0 && !is_resolved(future))
         rv = mu_error_set(ret_error, -MU_EUNAVAILABLE,
-                          "the task that calls %.60s has gone", method);
+                          "the call of %.60s has not ended a minute after its time: "
+                          "%s stands still",
+                          method, task);
     else if (rv == 0 && future->error != NULL) {
         rv = future->error->code;
         if (ret_error != NULL)
@@ -157,11 +161,11 @@ int mu_sim_request(mu_sim *sim, const char *task, const mu_address *to,
     future = begin_request(office, to, method, args, timeout_ms);
     if (future == NULL)
         return -MU_ENOMEM;
-    until_ms = sim_now_ms(sim->world) + (uint64_t)timeout_ms + 60000;
+    until_ms = sim_now_ms(sim->world) + (uint64_t)timeout_ms + LATE_MS;
     while (sim_verdict(sim) == 0 && !is_resolved(future) &&
            sim_now_ms(sim->world) < until_ms && sim_step(sim->world))
         ;
-    rv = end_request(sim, future, method, ret_error, ret_value);
+    rv = end_request(sim, future, task, method, ret_error, ret_value);
     mu_remote_value_free(future);
     return rv;
 }

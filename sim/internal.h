@@ -4,9 +4,9 @@
 
 #include "actors/user/actions.h"
 #include "node/member/member.h"
-#include "tests/sim/chaos.h"
-#include "tests/sim/events.h"
-#include "tests/sim/random.h"
+#include "sim/world/chaos.h"
+#include "sim/world/events.h"
+#include "sim/world/random.h"
 
 #include <muster/sim.h>
 

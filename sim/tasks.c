@@ -1,7 +1,7 @@
 /* The tasks of a simulator: their processes are members, as those of a node are. */
 #include "sim/internal.h"
 
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* Faults: those that the seed draws, and those that a story tells. */
 #include "sim/internal.h"
 
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <inttypes.h>
 

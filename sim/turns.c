@@ -3,7 +3,7 @@
  * somebody's. */
 #include "sim/internal.h"
 
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -186,6 +186,9 @@ static int make_remote(struct office *office, const mu_address *to, const char *
     if (peer == NULL || lacks_right(office, peer, &error))
         return refuse_at_sender(office, NULL, error.code, error.message, call, ret_error,
                                 ret_mail);
+    if (to->number == 0) /* nobody's, whoever wrote the address */
+        return refuse_at_sender(office, NULL, -MU_ENOTFOUND, "there is no such actor",
+                                call, ret_error, ret_mail);
     rv = mu__way_take(peer, to->number, bytes, waits);
     if (rv != 0)
         return mu_error_set(ret_error, rv,

@@ -3,7 +3,7 @@
 #include "actors/coordination/store/journal.h"
 #include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/sim/storage.h"
 #include "tests/support/test.h"
 

@@ -1,6 +1,6 @@
 /* Memory runs out while a cluster changes: each allocation fails once. Nothing breaks,
  * and when the same cluster is found again all of it is taken. */
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 #include "tests/support/story.h"
 #include "tests/support/wrap_malloc.h"
 

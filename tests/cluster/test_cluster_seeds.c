@@ -6,7 +6,7 @@
  * What must be is said in tests/sim/cluster.h, and looked for after every event. By hand,
  * for more seeds or others: test_cluster_seeds FIRST COUNT. */
 #include "actors/messages.h"
-#include "tests/sim/chaos.h"
+#include "sim/world/chaos.h"
 #include "tests/sim/cluster/programs.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"

@@ -5,9 +5,9 @@
  * ever linked to the chief or told anything, and each is named with the reason.
  *
  * Run by hand for more seeds or others: test_proof_seeds FIRST COUNT. */
-#include "tests/sim/chaos.h"
+#include "sim/world/chaos.h"
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 

@@ -7,8 +7,8 @@
  * and each second one is told to end. In the others they stand still and are restarted,
  * too. In all of them everything comes to its end when the second ones have gone, and
  * what cluster.h says is looked for after every event. */
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 

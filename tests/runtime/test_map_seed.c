@@ -4,7 +4,7 @@
 #include "actors/worker/pinned.h"
 #include "runtime/base/map.h"
 #include "runtime/base/sip_hash.h"
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 #include "tests/support/test.h"
 
 #include <time.h>

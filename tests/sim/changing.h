@@ -5,8 +5,8 @@
 #ifndef MU_TESTS_SIM_CHANGING_H
 #define MU_TESTS_SIM_CHANGING_H
 
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/random.h"
 
 enum {
     CLUSTER_CHANGES_MAX = 24,

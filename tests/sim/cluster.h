@@ -19,7 +19,7 @@
 #include "actors/variables/variables.h"
 #include "actors/worker/worker.h"
 #include "node/member/member.h"
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 
 enum {
     CLUSTER_TASKS_MAX = 80,

@@ -7,7 +7,7 @@
 
 #include "actors/coordination/store/etcd_grpc.h"
 #include "actors/messages.h"
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 #include "tests/support/etcd_grpc.h"
 
 #include <assert.h>

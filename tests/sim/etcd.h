@@ -6,8 +6,8 @@
 #define MU_TESTS_SIM_ETCD_H
 
 #include "runtime/kernel/http.h"
+#include "sim/world/sim.h"
 #include "tests/sim/etcd_data.h"
-#include "tests/sim/sim.h"
 
 enum { SIM_ETCD_ENDPOINTS = 3 };
 

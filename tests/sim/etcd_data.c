@@ -2,7 +2,7 @@
 #include "tests/sim/etcd_data.h"
 
 #include "runtime/base/base64.h"
-#include "tests/sim/events.h"
+#include "sim/world/events.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -5,8 +5,8 @@
 #ifndef MU_TESTS_SIM_MENDING_H
 #define MU_TESTS_SIM_MENDING_H
 
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/random.h"
 #include "tests/sim/storage.h"
 
 struct cluster_mending {

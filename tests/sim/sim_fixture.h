@@ -3,10 +3,10 @@
 #ifndef MU_TESTS_SIM_SIM_FIXTURE_H
 #define MU_TESTS_SIM_SIM_FIXTURE_H
 
-#include "tests/sim/chaos.h"
-#include "tests/sim/events.h"
-#include "tests/sim/random.h"
-#include "tests/sim/sim.h"
+#include "sim/world/chaos.h"
+#include "sim/world/events.h"
+#include "sim/world/random.h"
+#include "sim/world/sim.h"
 
 #include "runtime/kernel/system_messages.h"
 #include "runtime/message/pool.h"

@@ -9,7 +9,7 @@
 #define MU_TESTS_SIM_STORAGE_H
 
 #include "runtime/kernel/storage.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 
 enum sim_storage_op {
     SIM_STORAGE_LOAD,

@@ -1,6 +1,6 @@
 /* The checker of histories: good ones and bad ones that are known, and random small ones
  * against all orders tried one by one. */
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/linear/linear.h"
 #include "tests/support/test.h"
 

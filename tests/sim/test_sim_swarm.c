@@ -1,7 +1,7 @@
 /* The simulated world under all kinds of settings and faults, from many seeds: order
  * holds, everything heals, the same seed repeats and others differ. */
-#include "tests/sim/chaos.h"
-#include "tests/sim/sim.h"
+#include "sim/world/chaos.h"
+#include "sim/world/sim.h"
 
 #include "muster/error.h"
 #include "runtime/kernel/system_messages.h"

@@ -1,5 +1,5 @@
 /* The contract of worlds, over the simulated one: plain, and as seeds draw it. */
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 #include "tests/support/test.h"
 
 #include "tests/support/contract/world.h"

@@ -219,6 +219,27 @@ TEST_ON(test_a_task_crashes_and_starts_again, mu_sim *sim, set_up, tear_down)
     assert_null(mu_sim_failure(sim));
 }
 
+TEST_ON(test_who_asks_may_crash_or_stand_still, mu_sim *sim, set_up, tear_down)
+{
+    mu_error error = {0};
+
+    mu_sim_run_until(sim, 100);
+    mu_sim_fault(sim, MU_SIM_PAUSE, "chief:0", NULL, 100, 1000);
+    mu_sim_fault(sim, MU_SIM_CRASH, "other_type:0", NULL, 200, 100);
+    assert_int_equal(mu_sim_request(sim, "other_type:0", &now.counter, "add", NULL, 5000,
+                                    &error, NULL),
+                     -MU_ECLOSED);
+    mu_sim_fault(sim, MU_SIM_PAUSE, "other_type:1", NULL, 300, 600000);
+    mu_sim_run_until(sim, 301);
+    assert_int_equal(mu_sim_request(sim, "other_type:1", &now.counter, "add", NULL, 5000,
+                                    &error, NULL),
+                     -MU_EUNAVAILABLE);
+    assert_string_equal(error.message,
+                        "the call of add has not ended a minute after its time: "
+                        "other_type:1 stands still");
+    assert_null(mu_sim_failure(sim));
+}
+
 /* What each kind says of itself in the trace when its time comes. */
 TEST_ON(test_each_kind_of_fault_happens, mu_sim *sim, set_up, tear_down)
 {
@@ -487,6 +508,41 @@ TEST(test_runs_that_differ_name_the_actor)
     assert_non_null(strstr(error.message, "two runs are not equal"));
     assert_non_null(strstr(error.message, "worker:0, asker"));
     assert_null(words);
+}
+
+/* Says a number of its own to one of the same node: nothing of it is on the network. */
+static int say_number(mu_actor *self, void *state, const mu_value *args)
+{
+    mu_value *number = mu_value_int(now.chance++ % 100);
+    int rv = mu_actor_send(self, &now.counter, "add", number);
+
+    (void)state;
+    (void)args;
+    mu_value_free(number);
+    return rv;
+}
+
+static const mu_actor_type speaker_type = {.name = "speaker", .start = say_number};
+static const mu_actor_type *const local_types[] = {&counter_type, &speaker_type, NULL};
+
+static int tell_of_one_node(mu_sim *sim, void *user)
+{
+    mu_address speaker;
+
+    (void)user;
+    mu_sim_add(sim, "chief:0", local_types, NULL, NULL);
+    mu_sim_spawn(sim, "chief:0", "counter", NULL, NULL, &now.counter);
+    mu_sim_spawn(sim, "chief:0", "speaker", NULL, NULL, &speaker);
+    return mu_sim_run_until(sim, 100);
+}
+
+TEST(test_what_stays_on_a_node_counts_too)
+{
+    mu_error error = {0};
+
+    assert_int_equal(mu_sim_try(1, tell_of_one_node, NULL, &error, NULL), -MU_EDATALOSS);
+    assert_non_null(strstr(error.message, "chief:0, speaker"));
+    assert_non_null(strstr(error.message, "start did something else the second time"));
 }
 
 static int refuse_story(mu_sim *sim, void *user)

@@ -3,8 +3,8 @@
 #ifndef MU_TESTS_ALLOC_FAILURE_H
 #define MU_TESTS_ALLOC_FAILURE_H
 
+#include "sim/world/inner.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/inner.h"
 
 static struct {
     const struct sim_node *victim; /* NULL: there is memory for everybody */

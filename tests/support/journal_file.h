@@ -5,7 +5,7 @@
 #include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
 #include "runtime/base/crc32c.h"
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 #include "tests/sim/storage.h"
 #include "tests/support/test.h"
 

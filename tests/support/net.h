@@ -6,7 +6,7 @@
 
 #include "actors/messages.h"
 #include "runtime/kernel/kernel.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 
 enum { NET_PROCESSES_MAX = 8 };
 

@@ -1,6 +1,6 @@
 #include "tests/support/seeds.h"
 
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 #include "tests/support/test.h"
 
 #include <inttypes.h>

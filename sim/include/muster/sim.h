@@ -53,10 +53,9 @@ typedef int (*mu_sim_story_fn)(mu_sim *sim, void *user);
 /* Run a story with a seed, twice. When it fails, *ret_error says what was wrong, and it
  * is run again, some hundred times at most, with fewer and fewer of its faults.
  *
- * -MU_EABORTED: it has failed. -MU_EDATALOSS: the two runs are not equal; the error names
- * the actor that did something else first. *ret_words (may be NULL) are lines of text:
- * the shortest story, or what the runs did; NULL after success. Free them with
- * mu_sim_words_free. */
+ * -MU_EABORTED: it has failed; *ret_words (may be NULL) is the shortest story, in lines
+ * of text, to be freed with mu_sim_words_free. -MU_EDATALOSS: the two runs are not equal;
+ * the error names the actor that did something else first, and *ret_words is NULL. */
 MU_EXPORT int mu_sim_try(uint64_t seed, mu_sim_story_fn story, void *user,
                          mu_error *ret_error, char **ret_words);
 MU_EXPORT void mu_sim_words_free(char *words);

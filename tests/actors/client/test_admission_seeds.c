@@ -12,10 +12,10 @@
  *
  * and what cluster.h says. */
 #include "actors/client/client.h"
-#include "tests/sim/chaos.h"
+#include "sim/world/chaos.h"
+#include "sim/world/inner.h"
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/inner.h"
-#include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 

@@ -1,7 +1,7 @@
 /* Dealing out shards: rows of steps, a check against a model in random order, and what
  * becomes of a dispenser that is saved, broken and read again. */
 #include "actors/client/shard_dispenser.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum { STEPS_MAX = 16, HANDS = 8, RANDOM_RUNS = 200, SHARDS_MAX = 20 };

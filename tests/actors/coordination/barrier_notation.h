@@ -3,7 +3,7 @@
 #define MU_TESTS_BARRIER_NOTATION_H
 
 #include "actors/coordination/barriers/barrier_table.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 #include <inttypes.h>

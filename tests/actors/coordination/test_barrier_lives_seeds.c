@@ -10,8 +10,8 @@
  *   - once processes stay alive, everybody passes all barriers, soon;
  *   - of programs that begin anew, killed all at once, nobody passes what not all have
  *     come to since, as long as no single one is killed. */
+#include "sim/world/random.h"
 #include "tests/sim/cluster/lasting.h"
-#include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 

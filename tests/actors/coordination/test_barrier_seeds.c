@@ -12,7 +12,7 @@
 
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/barriers/barrier_table.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/seeds.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* Results of what agents asked: each is found until it is done with. */
 #include "actors/coordination/request_results.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum { TOKENS = MU__RESULTS_MAX < 500 ? MU__RESULTS_MAX : 500, AGENTS = 3, STEPS = 2000 };

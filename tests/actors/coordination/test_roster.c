@@ -1,6 +1,6 @@
 /* The roster: who is known, its lists in order of time, its counts, its words. */
 #include "actors/coordination/roster.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 static struct mu__roster *roster_of(const char *tasks, const char *recoverable)

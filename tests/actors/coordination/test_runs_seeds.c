@@ -8,8 +8,8 @@
  *   - of dead runs nothing stays but a short history;
  *   - a task that is left over from a former run is told so, and not taken. */
 #include "actors/coordination/job_runs.h"
+#include "sim/world/random.h"
 #include "tests/sim/cluster/lasting.h"
-#include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 
 #include "actors/coordination/keys/keys.h"

@@ -11,8 +11,8 @@
  *   - a timer that was cancelled is not seen;
  *   - one DOWN for each monitor;
  *   - mailboxes and what is on its way are within their bounds. */
-#include "tests/sim/chaos.h"
-#include "tests/sim/inner.h"
+#include "sim/world/chaos.h"
+#include "sim/world/inner.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 #include "tests/support/users/bees.h"

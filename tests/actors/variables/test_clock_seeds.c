@@ -4,9 +4,9 @@
  * the end of their ticks.
  *
  * Run by hand for more seeds or others: test_clock_seeds FIRST COUNT. */
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/cluster/losses.h"
-#include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 

@@ -5,9 +5,9 @@
  * restored once more, each of the handles adds to all of it, exactly.
  *
  * Run by hand for more seeds or others: test_restore_seeds FIRST COUNT. */
-#include "tests/sim/chaos.h"
+#include "sim/world/chaos.h"
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 

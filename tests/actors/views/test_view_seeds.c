@@ -15,7 +15,7 @@
  * Half of the runs have a store, which keeps what was decided. In the others a restarted
  * chief cannot know (view_table.h) that the primary of the newest view, or a backup that
  * was made it, died without a report: that is told apart. */
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/views/model.h"
 #include "tests/support/views/reached.h"

@@ -1,7 +1,7 @@
 /* base64: the rows of RFC 4648, what must be refused, and everything there and back. */
 #include "muster/error.h"
 #include "runtime/base/base64.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 static const struct {

@@ -2,7 +2,7 @@
 #include "runtime/base/id_window.h"
 
 #include "muster/error.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum step_kind { ADD, HAS, RAISE, SETTLE };

@@ -1,7 +1,7 @@
 /* The list, against an array. */
 #include "runtime/base/list.h"
 
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum { ITEMS = 20, STEPS = 20000 };

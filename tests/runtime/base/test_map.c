@@ -1,7 +1,7 @@
 /* The map against an array indexed by key. Keys are dense, spread, or equal in the bits
  * that the hash looks at most. */
 #include "runtime/base/map.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* The map from strings, against a plain list. */
 #include "runtime/base/text_map.h"
 
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum { NAMES = 200, STEPS = 20000 };

@@ -5,7 +5,7 @@
 
 #include "muster/error.h"
 #include "runtime/kernel/kernel.h"
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 #include "tests/support/test.h"
 
 #include <inttypes.h>

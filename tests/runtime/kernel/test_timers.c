@@ -2,7 +2,7 @@
  * which they were set; a cancelled one never, and a number finds no later timer. */
 #include "runtime/kernel/system_messages.h"
 #include "runtime/kernel/timers.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum { CAPACITY = 500, STEPS = 60000, ACTORS = 4, GONE_MAX = 16 };

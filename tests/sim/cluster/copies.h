@@ -8,8 +8,8 @@
 #ifndef MU_TESTS_SIM_CLUSTER_COPIES_H
 #define MU_TESTS_SIM_CLUSTER_COPIES_H
 
+#include "sim/world/random.h"
 #include "tests/sim/cluster/counted.h"
-#include "tests/sim/random.h"
 
 enum { CLUSTER_SHARDS_MAX = 8 };
 

@@ -3,9 +3,9 @@
 #ifndef MU_TESTS_LASTING_H
 #define MU_TESTS_LASTING_H
 
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
-#include "tests/sim/random.h"
 #include "tests/sim/storage.h"
 
 struct lasting {

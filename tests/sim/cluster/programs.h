@@ -3,11 +3,11 @@
 #ifndef MU_TESTS_SIM_CLUSTER_PROGRAMS_H
 #define MU_TESTS_SIM_CLUSTER_PROGRAMS_H
 
+#include "sim/world/random.h"
 #include "tests/sim/changing.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/cluster/losses.h"
 #include "tests/sim/mending.h"
-#include "tests/sim/random.h"
 #include "tests/sim/storage.h"
 #include "tests/sim/twins.h"
 

@@ -1,7 +1,7 @@
 #include "tests/sim/cluster/resizing.h"
 
 #include "actors/views/views.h"
-#include "tests/sim/chaos.h"
+#include "sim/world/chaos.h"
 #include "tests/sim/cluster/losses.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "actors/supervisor/builds.h"
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <inttypes.h>
 

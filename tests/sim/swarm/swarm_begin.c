@@ -2,7 +2,7 @@
 
 #include "actors/coordination/store/etcd_store.h"
 #include "node/member/service_options.h"
-#include "tests/sim/chaos.h"
+#include "sim/world/chaos.h"
 #include "tests/support/test.h"
 
 enum { CHANGES_EVERY = 3 }; /* seeds, of which one has changes of the cluster */

@@ -5,8 +5,8 @@
 
 #include "actors/coordination/store/store.h"
 #include "actors/messages.h"
-#include "tests/sim/random.h"
-#include "tests/sim/sim.h"
+#include "sim/world/random.h"
+#include "sim/world/sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>

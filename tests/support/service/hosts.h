@@ -9,7 +9,7 @@
 #include "actors/packing.h"
 #include "runtime/base/map.h"
 #include "runtime/message/codec.h"
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 #include "tests/sim/storage.h"
 #include "tests/support/test.h"
 

@@ -4,8 +4,8 @@
 #define MU_TESTS_BEES_H
 
 #include "actors/user/actions.h"
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/random.h"
 
 enum { BEES_MAX = 256, CALLS_MAX = 1 << 15, WATCHES_MAX = 1 << 12, TIMERS_MAX = 1 << 13 };
 

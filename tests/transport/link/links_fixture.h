@@ -5,7 +5,7 @@
 
 #include "actors/messages.h"
 #include "runtime/message/codec.h"
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 #include "tests/support/test.h"
 #include "transport/link/frames.h"
 #include "transport/link/links.h"

@@ -8,7 +8,7 @@
 #include "actors/messages.h"
 #include "muster/error.h"
 #include "runtime/message/codec.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 #include "transport/link/outbox.h"
 

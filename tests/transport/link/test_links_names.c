@@ -2,7 +2,7 @@
  * reached says that it is another, and the next address is tried at once. Between nodes
  * with real links, in virtual time. */
 #include "actors/messages.h"
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 #include "tests/support/test.h"
 #include "transport/link/links.h"
 

@@ -4,7 +4,7 @@
 #include "tests/transport/link/two_nodes.h"
 
 #include "runtime/message/codec.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "transport/link/frames.h"
 
 enum {

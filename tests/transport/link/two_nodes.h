@@ -3,7 +3,7 @@
 #define MU_TESTS_TRANSPORT_LINK_TWO_NODES_H
 
 #include "actors/messages.h"
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 #include "tests/support/test.h"
 #include "transport/link/links.h"
 

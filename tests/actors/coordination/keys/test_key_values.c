@@ -1,7 +1,7 @@
 /* Keys and values: their normal form, their order, bounds, and a naive model beside. */
 #include "actors/coordination/keys/key_map.h"
 #include "actors/messages.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 /* ---- Keys ---- */

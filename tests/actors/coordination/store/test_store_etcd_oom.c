@@ -1,8 +1,8 @@
 /* The etcd store without memory: each allocation of its life fails once. It may lose the
  * store by that, and holds it again; what was told safe is there. */
 #include "actors/coordination/store/etcd_store.h"
+#include "sim/world/inner.h"
 #include "tests/sim/etcd.h"
-#include "tests/sim/inner.h"
 #include "tests/support/test.h"
 #include "tests/support/wrap_malloc.h"
 

@@ -1,7 +1,7 @@
 /* The lists of closures: where each one is, in which order, and that an id never finds
  * another closure. Chance is compared with a naive model. */
 #include "actors/supervisor/state/closures.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum { LISTS = 5, MODEL_MAX = 3000, STEPS = 60000 };

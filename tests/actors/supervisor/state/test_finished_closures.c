@@ -1,7 +1,7 @@
 /* The named closures that have finished, against a model: which ones are known. */
 #include "actors/packing.h"
 #include "actors/supervisor/state/finished_closures.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum { COUNT = 40000, RESULT_MAX = 1500 };

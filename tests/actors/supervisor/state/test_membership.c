@@ -1,6 +1,6 @@
 /* Workers by load: the one that is picked has room, and none with room has less to do. */
 #include "actors/supervisor/state/membership.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum { WORKERS_MAX = 40, STEPS = 40000, IN_FLIGHT_MAX = 64, ROLES = 3 };

@@ -1,7 +1,7 @@
 /* One bound divided among those that use it. */
 #include "actors/supervisor/state/shares.h"
 
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 #include "tests/support/test.h"
 
 enum { COUNT_MAX = 6, STEPS = 400, SEEDS = 300 };

@@ -1,7 +1,7 @@
 /* Chance from a seed: a counter that is mixed until its bits look unrelated. The same
  * seed gives the same sequence everywhere. */
-#ifndef MU_TESTS_SIM_RANDOM_H
-#define MU_TESTS_SIM_RANDOM_H
+#ifndef MU_SIM_WORLD_RANDOM_H
+#define MU_SIM_WORLD_RANDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* The simulator itself: the clock, the order of events, and what draws on them. */
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <assert.h>
 #include <inttypes.h>

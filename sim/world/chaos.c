@@ -1,8 +1,8 @@
 /* Faults by chance: one event that picks a kind and a victim, and calls that undo it; or
  * faults that are given, one after the other. */
-#include "tests/sim/chaos.h"
+#include "sim/world/chaos.h"
 
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@
  *     other at any time. So an answer comes twice: late from the worker that was given
  *     up, and from the one that ran it again. */
 #include "muster/error.h"
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <assert.h>
 #include <stdlib.h>

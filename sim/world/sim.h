@@ -27,8 +27,8 @@
  * total order: due time, then the order of queueing. Unless the settings are changed the
  * network is plain: a frame takes 10 ms, a piece of work 10 ms, a dial 20 ms, news of a
  * broken connection 10 ms, and nothing is lost; sim_settings_draw makes it nasty. */
-#ifndef MU_TESTS_SIM_SIM_H
-#define MU_TESTS_SIM_SIM_H
+#ifndef MU_SIM_WORLD_SIM_H
+#define MU_SIM_WORLD_SIM_H
 
 #include "muster/error.h"
 #include "runtime/kernel/world.h"

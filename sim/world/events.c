@@ -1,5 +1,5 @@
 /* The queue of events: a binary heap that knows where each event stands. */
-#include "tests/sim/events.h"
+#include "sim/world/events.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Who is let in with what: what transport/wire/tls/ does, without its cryptography. */
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <inttypes.h>
 #include <stdio.h>

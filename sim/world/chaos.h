@@ -1,10 +1,10 @@
 /* Faults drawn from the seed. Which kinds there are at all is drawn per run, because a
  * run with everything on never reaches the rare places. Every fault is a line of the
  * trace. */
-#ifndef MU_TESTS_SIM_CHAOS_H
-#define MU_TESTS_SIM_CHAOS_H
+#ifndef MU_SIM_WORLD_CHAOS_H
+#define MU_SIM_WORLD_CHAOS_H
 
-#include "tests/sim/sim.h"
+#include "sim/world/sim.h"
 
 enum sim_fault {
     SIM_FAULT_CRASH,        /* then a restart after a while */

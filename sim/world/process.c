@@ -1,7 +1,7 @@
 /* Nodes of the simulator and their processes: lives, the world's door, the executor. */
 #include "muster/error.h"
 #include "runtime/kernel/system_messages.h"
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <assert.h>
 #include <stdlib.h>

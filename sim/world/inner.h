@@ -1,11 +1,11 @@
 /* What the files of the simulator share. Tests include sim.h. */
-#ifndef MU_TESTS_SIM_INNER_H
-#define MU_TESTS_SIM_INNER_H
+#ifndef MU_SIM_WORLD_INNER_H
+#define MU_SIM_WORLD_INNER_H
 
 #include "runtime/message/pool.h"
-#include "tests/sim/events.h"
-#include "tests/sim/random.h"
-#include "tests/sim/sim.h"
+#include "sim/world/events.h"
+#include "sim/world/random.h"
+#include "sim/world/sim.h"
 
 /* ---- trace.c ---- */
 

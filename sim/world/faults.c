@@ -1,5 +1,5 @@
 /* What a test or chaos may do to the network. */
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  *
  * An event is part of whatever it is about (a connection, a node, an executor's slot), so
  * queueing allocates nothing and what vanishes takes its events out of the queue. */
-#ifndef MU_TESTS_SIM_EVENTS_H
-#define MU_TESTS_SIM_EVENTS_H
+#ifndef MU_SIM_WORLD_EVENTS_H
+#define MU_SIM_WORLD_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* The trace: lines of text for people and stories, and a digest for comparing runs. */
-#include "tests/sim/inner.h"
+#include "sim/world/inner.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,0 +1,348 @@
+/* Any bytes as what two other nodes say to the office of a node's actors: numbers that
+ * there are not, answers that nobody waits for, more messages than there is credit for.
+ * What is asked is answered once at most, a call of an actor here ends once, and when all
+ * is quiet every call has ended.
+ *
+ * An operation is six bytes: what, which node, which actor, a number, more, and how many
+ * bytes of a value follow. */
+#include "actors/messages.h"
+#include "actors/user/actions.h"
+#include "tests/fuzz/must.h"
+#include "tests/support/bare_world.h"
+
+#include <string.h>
+
+enum {
+    PEERS = 2,
+    ACTORS = 3,
+    NUMBERS = 16, /* of calls and monitors: small ones, which are hit */
+    OPERATION_BYTES = 6,
+    OPERATIONS_MAX = 300,
+    CALLS_MAX = 1024,
+    TIMEOUT_MS = 500,
+    QUIET_MS = 5000
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* ---- The world ---- */
+
+static struct world {
+    struct bare_world bare; /* first */
+    struct mu__kernel *kernel;
+    mu__pid pid;
+    uint32_t actors[ACTORS];
+    uint32_t nodes[PEERS]; /* their numbers now */
+    uint32_t lives;        /* of nodes, so far */
+    uint64_t asked;
+    uint64_t answered;
+    uint64_t watched; /* by the actors here */
+    uint64_t downs;
+    size_t calls; /* of the actors here: their tokens */
+    bool ended[CALLS_MAX];
+    uint64_t incarnations[PEERS];
+} w;
+
+static int world_transmit(struct mu__world *world, struct mu__msg *msg)
+{
+    (void)world;
+    w.answered += msg->kind == MU__ACTOR_ANSWER;
+    mu__pool_put(mu__kernel_pool(w.kernel), msg);
+    return 0;
+}
+
+static const struct mu__world_ops ops = BARE_WORLD_OPS(world_transmit);
+
+static void take_turns(void)
+{
+    for (int i = 0; i < 4; i++)
+        mu__kernel_turn(w.kernel);
+}
+
+static void say(uint32_t peer, uint16_t kind, const void *body)
+{
+    struct mu__msg *msg = mu__msg_heap(kind, mu__messages.rows[kind].body_size);
+
+    must(msg != NULL, "memory");
+    memcpy(msg->body, body, mu__messages.rows[kind].body_size);
+    msg->from = (mu__pid){w.nodes[peer], MU__ACTORS};
+    msg->to = w.pid;
+    must(mu__kernel_deliver(w.kernel, msg) == 0, "delivered");
+    take_turns();
+}
+
+/* ---- Actors ---- */
+
+static int echo(mu_actor *self, void *state, const mu_value *args)
+{
+    (void)state;
+    mu_actor_reply(self, mu_value_ref(args));
+    return 0;
+}
+
+static int keep(mu_actor *self, void *state, const mu_value *args)
+{
+    (void)state;
+    (void)args;
+    return mu_actor_reply_later(self) == NULL ? -MU_ENOMEM : 0;
+}
+
+static int fail(mu_actor *self, void *state, const mu_value *args)
+{
+    (void)state;
+    (void)args;
+    return mu_actor_fail(self, -MU_EINVALID, "it fails");
+}
+
+/* Calls an actor of a peer, and watches it. */
+static int reach(mu_actor *self, void *state, const mu_value *args)
+{
+    mu_address to = {.type = "worker", .index = 1};
+    int64_t number = 0;
+
+    (void)state;
+    (void)mu_value_get_int(args, &number);
+    to.index = 1 + (uint32_t)number % PEERS;
+    to.number = (uint32_t)number % NUMBERS;
+    to.incarnation = w.incarnations[to.index - 1];
+    if (w.calls < CALLS_MAX &&
+        mu_actor_call(self, &to, "echo", args, TIMEOUT_MS, w.calls) == 0)
+        w.calls++;
+    if (mu_actor_monitor(self, &to, 0) == 0)
+        w.watched++;
+    return 0;
+}
+
+static void hear(mu_actor *self, void *state, const mu_notice *notice)
+{
+    (void)self;
+    (void)state;
+    if (notice->kind == MU_NOTICE_ANSWER) {
+        must(notice->token < w.calls && !w.ended[notice->token], "a call ends once");
+        w.ended[notice->token] = true;
+    }
+    w.downs += notice->kind == MU_NOTICE_DOWN;
+    must(w.downs <= w.watched, "one DOWN of each monitor");
+}
+
+static const mu_actor_method methods[] = {
+    {"echo", echo}, {"keep", keep}, {"fail", fail}, {"reach", reach}, {NULL, NULL}};
+static const mu_actor_type type = {.name = "one", .methods = methods, .notice = hear};
+
+static struct office *office(void)
+{
+    return mu__actor_state(w.kernel, w.pid);
+}
+
+static void make_actors(void)
+{
+    mu_actor_options options;
+
+    must(mu__types_add(office(), &type, NULL) == 0 &&
+             mu__actors_read_options(NULL, NULL, &options) == 0,
+         "a type");
+    options.mailbox_max = 8;
+    for (int i = 0; i < ACTORS; i++) {
+        struct mail *start;
+
+        must(mu__spawn_user(office(), mu__view_str("one"), NULL, NULL, &options, NULL,
+                            &start) == 0,
+             "an actor");
+        w.actors[i] = start->actor;
+        mu__turn_do(office(), start);
+    }
+    take_turns();
+}
+
+/* ---- Nodes ---- */
+
+static void bring_up(uint32_t peer)
+{
+    w.nodes[peer] = ++w.lives;
+    w.incarnations[peer] = 100 + w.lives;
+    mu__kernel_node_up(w.kernel, w.nodes[peer], "worker", 1 + peer, w.incarnations[peer],
+                       "tcp://w:1");
+    take_turns();
+}
+
+static void begin(void)
+{
+    static const struct mu__actors_config config = {
+        .task = "/job:worker/task:0", .type = "worker", .incarnation = 1};
+
+    w = (struct world){.bare = {{&ops}, 1}};
+    must(mu__kernel_new(&w.bare.world, &mu__messages, &w.kernel) == 0, "kernel");
+    must(mu__spawn(w.kernel, &mu__actors, MU__ACTORS, &config, &w.pid) == 0, "office");
+    make_actors();
+    for (uint32_t i = 0; i < PEERS; i++)
+        bring_up(i);
+}
+
+/* ---- Operations ---- */
+
+struct operation {
+    unsigned what;
+    uint32_t peer;
+    uint32_t actor;
+    uint64_t number;
+    uint32_t more;
+    struct mu__packed value;
+};
+
+/* False: too few bytes are left. */
+static bool take(const uint8_t **at, size_t *left, struct operation *ret)
+{
+    const uint8_t *head = *at;
+    size_t size;
+
+    if (*left < OPERATION_BYTES || *left < OPERATION_BYTES + (size_t)(head[5] & 31))
+        return false;
+    size = OPERATION_BYTES + (head[5] & 31);
+    *ret = (struct operation){
+        .what = head[0] % 12,
+        .peer = head[1] % PEERS,
+        .actor = head[2] < 200 ? w.actors[head[2] % ACTORS] : head[2] - 200U,
+        .number = head[3] % NUMBERS,
+        .more = head[4],
+        .value = {.head = head + OPERATION_BYTES, .head_size = head[5] & 31},
+    };
+    *at += size;
+    *left -= size;
+    return true;
+}
+
+static void say_message(const struct operation *o)
+{
+    static const char *const names[] = {"echo", "keep", "fail", "reach", "none"};
+    const struct mu__actor_message message = {
+        .actor = o->actor,
+        .method = mu__view_str(names[o->more % 5]),
+        .args = o->value,
+        .call = o->more < 128 ? o->number : 0,
+        .timeout_ms = (o->more & 8) != 0 ? o->more : 0,
+        .chain = {o->value.head, (o->more & 16) != 0 ? o->value.head_size : 0},
+    };
+
+    w.asked += message.call != 0;
+    say(o->peer, MU__ACTOR_MESSAGE, &message);
+}
+
+static void say_start(const struct operation *o)
+{
+    const struct mu__actor_start start = {
+        .call = o->number,
+        .type = mu__view_str((o->more & 1) != 0 ? "one" : "none"),
+        .args = o->value,
+        .timeout_ms = o->more,
+        .flags = o->more >> 4,
+        .mailbox_max = o->more & 7,
+    };
+
+    w.asked++;
+    say(o->peer, MU__ACTOR_START, &start);
+}
+
+static void say_end(const struct operation *o)
+{
+    const struct mu__view words = {o->value.head, o->value.head_size};
+    const struct mu__actor_answer answer = {.call = o->number,
+                                            .result = o->value,
+                                            .code = o->more & 31,
+                                            .ran = o->more & 3,
+                                            .message = words};
+    const struct mu__actor_down down = {
+        .monitor = o->number, .code = o->more & 31, .message = words};
+
+    if (o->what == 2)
+        say(o->peer, MU__ACTOR_ANSWER, &answer);
+    else
+        say(o->peer, MU__ACTOR_DOWN, &down);
+}
+
+static void say_number(const struct operation *o)
+{
+    const struct mu__actor_cancel cancel = {o->actor, o->number};
+    const struct mu__actor_room room = {o->actor, (uint32_t)o->number, o->more,
+                                        (o->more & 1) != 0};
+    const struct mu__actor_stop stop = {o->actor, o->more & 1};
+    const struct mu__actor_watch watch = {o->actor, o->number};
+    const struct mu__actor_unwatch unwatch = {o->actor, o->number};
+
+    if (o->what == 4)
+        say(o->peer, MU__ACTOR_CANCEL, &cancel);
+    else if (o->what == 5)
+        say(o->peer, MU__ACTOR_ROOM, &room);
+    else if (o->what == 6)
+        say(o->peer, MU__ACTOR_STOP, &stop);
+    else if (o->what == 7)
+        say(o->peer, MU__ACTOR_WATCH, &watch);
+    else
+        say(o->peer, MU__ACTOR_UNWATCH, &unwatch);
+}
+
+static void pass(uint64_t ms)
+{
+    for (; ms > 0; ms -= ms < 10 ? ms : 10) {
+        w.bare.now_ms += ms < 10 ? ms : 10;
+        take_turns();
+    }
+}
+
+static void lose_node(uint32_t peer)
+{
+    mu__kernel_node_down(w.kernel, w.nodes[peer], "lost", false);
+    take_turns();
+    bring_up(peer);
+}
+
+static void do_one(const struct operation *o)
+{
+    if (o->what == 0)
+        say_message(o);
+    else if (o->what == 1)
+        say_start(o);
+    else if (o->what == 2 || o->what == 3)
+        say_end(o);
+    else if (o->what < 9)
+        say_number(o);
+    else if (o->what == 9)
+        lose_node(o->peer);
+    else
+        pass(o->more);
+}
+
+/* ---- What must be ---- */
+
+static void look(void)
+{
+    must(w.answered <= w.asked, "what is asked is answered once");
+    for (const mu_actor *actor = MU__LIST_FIRST(&office()->actors, mu_actor, in_office);
+         actor != NULL; actor = MU__LIST_NEXT(actor, mu_actor, in_office))
+        must(actor->mail_count <= actor->mailbox_max + PEERS * MU__ACTOR_WINDOW,
+             "mailboxes are bounded");
+}
+
+static bool lives(void)
+{
+    bool all = true;
+
+    for (int i = 0; i < ACTORS; i++)
+        all = all && mu__actor_find(office(), w.actors[i]) != NULL;
+    return all;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct operation o;
+
+    begin();
+    for (int i = 0; i < OPERATIONS_MAX && take(&data, &size, &o); i++) {
+        do_one(&o);
+        look();
+    }
+    pass(QUIET_MS);
+    for (size_t i = 0; lives() && i < w.calls; i++)
+        must(w.ended[i], "a call ends");
+    mu__kernel_free(w.kernel);
+    return 0;
+}
