@@ -63,13 +63,16 @@ enum cmd_verb_bit {
     CMD_VARS = 1 << 30
 };
 
+/* The last bit, which no int has: of all verbs of named actors. */
+#define CMD_ACTORS (UINT32_C(1) << 31)
+
 /* Sends the verb's requests and prints the responses. Returns the exit code; unless that
  * is CMD_FINE, `error` has a message to print, or "". */
 typedef int (*cmd_request_fn)(struct cmd_client *client, mu_error *error);
 
 struct cmd_verb {
-    const char *name; /* one word, or two: "kv get" */
-    enum cmd_verb_bit bit;
+    const char *name;                         /* one word, or two: "kv get" */
+    uint32_t bit;                             /* enum cmd_verb_bit */
     int (*main)(struct cmd_options *options); /* returns the exit code */
     cmd_request_fn request; /* called by cmd_service_verb or cmd_chief_verb; NULL when
                                `main` is neither of them */
@@ -85,6 +88,8 @@ int cmd_run(struct cmd_options *options);
 int cmd_status(struct cmd_options *options);
 int cmd_explain(struct cmd_client *client, mu_error *error);
 int cmd_vars(struct cmd_client *client, mu_error *error);
+int cmd_actors(struct cmd_client *client, mu_error *error);
+int cmd_actors_stop(struct cmd_client *client, mu_error *error);
 int cmd_drain(struct cmd_client *client, mu_error *error);
 int cmd_version(struct cmd_options *options);
 int cmd_kv_get(struct cmd_client *client, mu_error *error);

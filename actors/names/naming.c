@@ -447,9 +447,11 @@ static void take_name_news(struct office *office, struct name_entry *entry,
 {
     enum mu__name_phase before = entry->state;
 
-    if (body->state != MU__NAME_UNKNOWN && body->epoch < entry->epoch)
+    if (body->state != MU__NAME_UNKNOWN && body->epoch < entry->epoch &&
+        !entry->takes_any)
         return;
-    if (body->epoch > entry->epoch) {
+    entry->takes_any = false;
+    if (body->epoch != entry->epoch) {
         entry->epoch = body->epoch;
         entry->last = 0;
         recall_unsent(office, entry);
@@ -500,7 +502,7 @@ void mu__naming_explain(const struct office *office, const struct pending_call *
 /* The epochs of another service's store may be lower. */
 static void renew_entry(struct office *office, struct name_entry *entry)
 {
-    entry->epoch = 0;
+    entry->takes_any = true;
     send_find(office, entry);
     mu__wishes_send(office, entry);
     if (entry->stop_token != 0)

@@ -222,6 +222,8 @@ SWITCH(STATUS_WATCH, "watch", "MUSTER_STATUS_WATCH", CMD_STATUS,
        "go on, and print the status anew each second")
 SWITCH(PARTITIONS, "partitions", "MUSTER_VARS_PARTITIONS", CMD_VARS,
        "list all partitions, in place of the variables")
+TEXT(ACTOR_TYPE, "type", "MUSTER_ACTORS_TYPE", CMD_ACTORS, "TYPE", NULL,
+     "of `muster actors`: list the actors of this type alone")
 SWITCH(LIST, "list", "MUSTER_RESOLVE_LIST", CMD_RESOLVE,
        "only list the resolvers and their settings")
 SWITCH(EXPLAIN, "explain", "MUSTER_RESOLVE_EXPLAIN", CMD_RESOLVE,
