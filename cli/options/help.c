@@ -512,12 +512,13 @@ static void print_users(const struct cmd_flag_spec *spec)
 
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++) {
         size_t length = strcspn(verb->name, " ");
-        bool is_group =
-            verb->name[length] == ' ' && has_group_flag(spec, verb->name, length);
+        bool all = has_group_flag(spec, verb->name, length);
+        bool is_group = verb->name[length] == ' ' && all;
+        bool is_printed = (is_group || verb->name[length] == '\0') && all &&
+                          verb > cmd_verbs &&
+                          is_verb_of_group(verb - 1, verb->name, length);
 
-        if ((spec->verbs & verb->bit) == 0 ||
-            (is_group && verb > cmd_verbs &&
-             is_verb_of_group(verb - 1, verb->name, length)))
+        if ((spec->verbs & verb->bit) == 0 || is_printed)
             continue;
         (void)printf("%s%.*s", comma, is_group ? (int)length : (int)strlen(verb->name),
                      verb->name);
