@@ -7,6 +7,7 @@
 #include "actors/task_set.h"
 #include "runtime/message/arguments.h"
 
+#include "muster/actor.h"
 #include "muster/admin.h"
 
 #include <stdio.h>
@@ -311,6 +312,14 @@ int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_ms,
     MU__REQUIRE(ret_error, node, ret_alive);
     return request_tasks_content(node, MU__TASKS_ALIVE, tasks, timeout_ms, ret_error,
                                  ret_alive);
+}
+
+int mu_actors_list(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
+                   mu_value **ret_actors)
+{
+    MU__REQUIRE(ret_error, node, ret_actors);
+    return request_tasks_content(node, MU__TASKS_ACTORS, NULL, timeout_ms, ret_error,
+                                 ret_actors);
 }
 
 /* Versions are the service's plus one, here and in the request; 0: none is known. */

@@ -67,6 +67,8 @@ enum cmd_verb_bit {
 #define CMD_VARS_SHOW (UINT64_C(1) << 31)
 #define CMD_VARS_DUMP (UINT64_C(1) << 32)
 #define CMD_VARS_EXPORT (UINT64_C(1) << 33)
+#define CMD_ACTORS (UINT64_C(1) << 34)
+#define CMD_ACTORS_STOP (UINT64_C(1) << 35)
 
 /* Sends the verb's requests and prints the responses. Returns the exit code; unless that
  * is CMD_FINE, `error` has a message to print, or "". */
@@ -93,6 +95,8 @@ int cmd_vars(struct cmd_client *client, mu_error *error);
 int cmd_vars_show(struct cmd_client *client, mu_error *error);
 int cmd_vars_dump(struct cmd_client *client, mu_error *error);
 int cmd_vars_export(struct cmd_client *client, mu_error *error);
+int cmd_actors(struct cmd_client *client, mu_error *error);
+int cmd_actors_stop(struct cmd_client *client, mu_error *error);
 int cmd_drain(struct cmd_client *client, mu_error *error);
 int cmd_version(struct cmd_options *options);
 int cmd_kv_get(struct cmd_client *client, mu_error *error);

@@ -373,13 +373,13 @@ void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
 
 static void name_tasks(struct mu__agent_request *pending, char *out, size_t size)
 {
-    static const char *const names[] = {"states", "devices", "wait for", "watch",
-                                        "alive of"};
+    static const char *const names[] = {"states", "devices",  "wait for",
+                                        "watch",  "alive of", "actors of"};
     const struct mu__agent_call *call = agent_call_of(pending);
     bool is_set = call->tasks != NULL && call->tasks[0] != '\0';
 
     (void)snprintf(out, size, "the query about tasks (%s %.100s)",
-                   call->what <= MU__TASKS_ALIVE ? names[call->what] : "?",
+                   call->what <= MU__TASKS_ACTORS ? names[call->what] : "?",
                    is_set ? call->tasks : "all");
 }
 

@@ -421,11 +421,12 @@ static void enter_name_state(struct office *office, struct name_entry *entry,
 }
 
 /* What has not left for the former owner, which is being dialled, goes to the next. */
-static void recall_unsent(struct office *office, struct name_entry *entry)
+static void recall_unsent(struct office *office, const struct name_entry *entry,
+                          const mu_address *former)
 {
-    struct peer *peer = entry->owner.incarnation == 0
+    struct peer *peer = former->incarnation == 0
                             ? NULL
-                            : mu__map_get(&office->peers, entry->owner.incarnation);
+                            : mu__map_get(&office->peers, former->incarnation);
     struct pending_call *next;
 
     if (peer == NULL || peer->number != 0)
@@ -446,20 +447,25 @@ static void take_name_news(struct office *office, struct name_entry *entry,
                            const struct mu__name_news *body)
 {
     enum mu__name_phase before = entry->state;
+    const mu_address former = entry->owner;
+    bool is_next;
 
-    if (body->state != MU__NAME_UNKNOWN && body->epoch < entry->epoch)
+    if (body->state != MU__NAME_UNKNOWN && body->epoch < entry->epoch &&
+        !entry->takes_any)
         return;
-    if (body->epoch > entry->epoch) {
-        entry->epoch = body->epoch;
+    entry->takes_any = false;
+    is_next = body->epoch != entry->epoch;
+    entry->epoch = body->epoch;
+    if (is_next)
         entry->last = 0;
-        recall_unsent(office, entry);
-    }
     entry->request_ms = 0;
     entry->state = (enum mu__name_phase)body->state;
     entry->code = -(int)body->code;
     mu__view_copy(body->message, entry->why, sizeof entry->why);
     if (entry->state == MU__NAME_RUNS)
         read_owner_address(body, &entry->owner);
+    if (is_next)
+        recall_unsent(office, entry, &former);
     enter_name_state(office, entry, before);
 }
 
@@ -500,7 +506,7 @@ void mu__naming_explain(const struct office *office, const struct pending_call *
 /* The epochs of another service's store may be lower. */
 static void renew_entry(struct office *office, struct name_entry *entry)
 {
-    entry->epoch = 0;
+    entry->takes_any = true;
     send_find(office, entry);
     mu__wishes_send(office, entry);
     if (entry->stop_token != 0)

@@ -228,6 +228,8 @@ TEXT(IDS, "ids", "MUSTER_VARS_IDS", CMD_VARS_DUMP, "ID,ID,...", NULL,
      "of a table: the rows of these ids; without it, some that are there")
 NUMBER(LIMIT, "limit", "MUSTER_VARS_LIMIT", CMD_VARS_DUMP, "N", "100", 0, 2000000000,
        "how many rows are printed at most; 0: all")
+TEXT(ACTOR_TYPE, "type", "MUSTER_ACTORS_TYPE", CMD_ACTORS, "TYPE", NULL,
+     "of `muster actors`: list the actors of this type alone")
 SWITCH(LIST, "list", "MUSTER_RESOLVE_LIST", CMD_RESOLVE,
        "only list the resolvers and their settings")
 SWITCH(EXPLAIN, "explain", "MUSTER_RESOLVE_EXPLAIN", CMD_RESOLVE,

@@ -227,6 +227,17 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster tasks --tasks worker:0-3 --wait --timeout-ms 60000 --cluster @cluster.json"
      "\n",
      NULL},
+    {"actors stop", CMD_ACTORS_STOP, SERVICE(cmd_actors_stop),
+     "stop an actor that has a name, and forget the name",
+     "The actor handles what waits for it, and ends; it is not started again. This\n"
+     "waits for that, up to --timeout-ms.\n",
+     "  muster actors stop total --address tcp://127.0.0.1:4000\n", "NAME"},
+    {"actors", CMD_ACTORS, SERVICE(cmd_actors), "list the actors that have names",
+     "Prints the name, type, task, state, epoch and restarts of each actor that has a\n"
+     "name, and under the table the last error of each. --type lists one type.\n",
+     "  muster actors --address tcp://127.0.0.1:4000\n"
+     "  muster actors --type counter --cluster @cluster.json -o json\n",
+     NULL},
     {"task report", CMD_TASK_REPORT, SERVICE(cmd_task_report),
      "report an error of a task",
      "The TASK (\"worker:1\") is in error from now on, as if it had said that itself:\n"

@@ -161,6 +161,13 @@ MU_EXPORT int mu_actor_spawn(mu_actor *self, const char *type, const mu_value *a
  * their timeouts, and so do sends, for 10 seconds. -MU_EINVALID: it is no name. */
 MU_EXPORT int mu_actor_find(mu_node *node, const char *name, mu_address *ret_address);
 
+/* The actors that have names, as a list of maps: name, type, task ("": it has none now),
+ * state ("starting", "running", "waiting", "stopping", "failed"), due_ms (until it is
+ * started, while it waits), epoch, restarts, error (the last, or why it waits; ""). The
+ * caller frees *ret_actors. */
+MU_EXPORT int mu_actors_list(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
+                             mu_value **ret_actors);
+
 enum mu_actor_stop_how {
     MU_STOP_AFTER_QUEUE = 0, /* once it has handled what waits for it now */
     MU_STOP_NOW = 1          /* callers of what waits get an error that says that it did

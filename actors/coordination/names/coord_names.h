@@ -36,6 +36,7 @@ struct name_host {
     uint32_t node; /* valid while it is up */
     bool is_up;    /* it has offered its types over a link that is up */
     bool drains;
+    bool holds; /* its lease is not over */
     struct mu__view types;
     uint64_t renewed_ms;
     struct mu__list names; /* struct coord_name */

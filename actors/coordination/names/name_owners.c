@@ -35,6 +35,7 @@ struct name_host *mu__coord_name_host(struct mu__ctx *ctx, struct coordination *
     if (host == NULL)
         return NULL;
     host->incarnation = incarnation;
+    host->holds = true;
     host->index = index;
     host->renewed_ms = mu__coord_clock(ctx, c);
     (void)snprintf(host->type, sizeof host->type, "%s", type);
@@ -54,7 +55,8 @@ static void free_name_host(struct coordination *c, struct name_host *host)
     free(host);
 }
 
-/* All that it has ends; the process is forgotten, until it is heard again. */
+/* All that it has ends. If its link is up, it gets names again once it has renewed its
+ * lease; else it is forgotten, until it is heard again. */
 static void lose_name_host(struct mu__ctx *ctx, struct coordination *c,
                            struct name_host *host, const char *why)
 {
@@ -62,7 +64,9 @@ static void lose_name_host(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_name_ended(ctx, c,
                              MU__LIST_FIRST(&host->names, struct coord_name, of_owner),
                              MU__NAME_LOST, -MU_EUNAVAILABLE, why);
-    free_name_host(c, host);
+    host->holds = false;
+    if (!host->is_up)
+        free_name_host(c, host);
 }
 
 void mu__coord_names_node_down(struct coordination *c, uint32_t node)
@@ -142,7 +146,7 @@ static bool is_lease_over(const struct coordination *c, const struct name_host *
 {
     const struct lease_end *end = arg;
 
-    return host->renewed_ms + mu__coord_names_lease(c) <= end->now_ms;
+    return host->holds && host->renewed_ms + mu__coord_names_lease(c) <= end->now_ms;
 }
 
 static void end_lease(struct mu__ctx *ctx, struct coordination *c, struct name_host *host)
@@ -165,12 +169,14 @@ static void review_leases(struct mu__ctx *ctx, struct coordination *c)
         return;
     each_host(ctx, c, is_lease_over, &end, end_lease);
     names->lease_ms = UINT64_MAX;
-    for (size_t i = 0; i < names->hosts.capacity; i++)
-        if (names->hosts.entries[i].key != 0)
+    for (size_t i = 0; i < names->hosts.capacity; i++) {
+        const struct name_host *host =
+            names->hosts.entries[i].key == 0 ? NULL : names->hosts.entries[i].value;
+
+        if (host != NULL && host->holds)
             names->lease_ms = mu__coord_earlier(
-                names->lease_ms,
-                ((struct name_host *)names->hosts.entries[i].value)->renewed_ms +
-                    mu__coord_names_lease(c));
+                names->lease_ms, host->renewed_ms + mu__coord_names_lease(c));
+    }
 }
 
 /* ---- giving and taking ---- */
@@ -273,7 +279,7 @@ static struct name_host *choose_host(const struct coordination *c,
             hosts->entries[i].key == 0 ? NULL : hosts->entries[i].value;
         struct mu__name_candidate offer;
 
-        if (host == NULL || !host->is_up)
+        if (host == NULL || !host->is_up || !host->holds)
             continue;
         offer = (struct mu__name_candidate){
             .type = host->type,

@@ -423,6 +423,12 @@ static void on_name_hold(struct mu__ctx *ctx, struct coordination *c,
     };
 
     host->renewed_ms = mu__coord_clock(ctx, c);
+    if (!host->holds) {
+        host->holds = true;
+        c->names->lease_ms =
+            mu__coord_earlier(c->names->lease_ms, host->renewed_ms + body.lease_ms);
+        c->names->placing_ms = host->renewed_ms;
+    }
     (void)mu__send_body(ctx, (mu__pid){msg->from.node, MU__ACTORS}, MU__NAME_HOLD, &body,
                         sizeof body);
 }

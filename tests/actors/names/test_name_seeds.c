@@ -30,7 +30,7 @@ enum {
     CALLERS_MAX = 64,
     CALLS_MAX = 1 << 14,
     TIMEOUT_MOST = 3000,
-    SLACK_MS = 6000, /* a process may stand still */
+    SLACK_MS = BUSY_MS + 6000, /* a process may stand still, again and again */
     LAST_MS = 8000
 };
 

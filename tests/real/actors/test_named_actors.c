@@ -1,5 +1,6 @@
 /* Actors with names, on real processes: one is called by its name from another process,
  * its process is killed, and the name answers elsewhere. */
+#include "tests/real/cli.h"
 #include "tests/real/nodes.h"
 
 #include <inttypes.h>
@@ -76,6 +77,12 @@ struct workers {
     pid_t pids[WORKERS];
 };
 
+static void serve_worker(mu_node *node)
+{
+    assert_int_equal(mu_node_register_actor(node, &total_type), 0);
+    assert_int_equal(mu_node_serve(node), 0);
+}
+
 static void begin_workers(struct workers *w)
 {
     nodes_init(&w->nodes, WORKERS, 0);
@@ -85,8 +92,7 @@ static void begin_workers(struct workers *w)
         if (w->pids[i] > 0)
             continue;
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        assert_int_equal(
-            mu_node_register_actor(nodes_open(&w->nodes, "worker", i), &total_type), 0);
+        serve_worker(nodes_open(&w->nodes, "worker", i));
         for (;;)
             (void)pause();
     }
@@ -289,6 +295,75 @@ TEST(test_what_is_refused)
     assert_int_equal(mu_node_spawn(w.chief, "total", NULL, &options, SOON_MS, &error,
                                    &address),
                      -MU_EINVALID);
+    end_workers(&w);
+}
+
+/* ---- the binary ---- */
+
+static struct cli command;
+
+#define MUSTER(...) cli_start(&command, NULL, __VA_ARGS__, NULL)
+
+TEST(test_the_binary)
+{
+    struct workers w;
+    mu_actor_options options;
+    mu_address address;
+    mu_error error = {0};
+    cJSON *list;
+
+    begin_workers(&w);
+    mu_actor_options_init(&options);
+    check(spawn_total(&w, &options, &error, &address), &error);
+    MUSTER("actors", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 0);
+    assert_non_null(strstr(command.text, "/job:worker/task:"));
+
+    assert_int_equal(ask(&w, "break", 0, SOON_MS, &error, NULL), -MU_EDATALOSS);
+    assert_int_equal(must_ask(&w, "add", 1), 101);
+    MUSTER("actors", "-o", "json", "--type", "total", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 0);
+    list = cli_json(command.text);
+    assert_int_equal(cJSON_GetArraySize(list), 1);
+    assert_string_equal(cli_text(cJSON_GetArrayItem(list, 0), "state"), "running");
+    assert_int_equal(cli_number(cJSON_GetArrayItem(list, 0), "restarts"), 1);
+    assert_string_equal(cli_text(cJSON_GetArrayItem(list, 0), "error"), "it is broken");
+    cJSON_Delete(list);
+    MUSTER("actors", "-o", "json", "--type", "other", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 0);
+    list = cli_json(command.text);
+    assert_int_equal(cJSON_GetArraySize(list), 0);
+    cJSON_Delete(list);
+
+    MUSTER("actors", "stop", "sum", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 0);
+    MUSTER("actors", "stop", "sum", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 1);
+    assert_non_null(strstr(command.text, "no actor has the name"));
+    end_workers(&w);
+}
+
+/* The worker that has it is drained: it ends there, and goes on elsewhere. */
+TEST(test_a_drained_worker)
+{
+    struct workers w;
+    mu_actor_options options;
+    mu_address address;
+    mu_error error = {0};
+    int64_t first;
+    char task[16];
+
+    begin_workers(&w);
+    mu_actor_options_init(&options);
+    options.restart = MU_RESTART_NEVER;
+    check(spawn_total(&w, &options, &error, &address), &error);
+    first = must_ask(&w, "where", 0);
+    (void)snprintf(task, sizeof task, "worker:%d", first == w.pids[0] ? 0 : 1);
+    MUSTER("drain", task, "--cluster", w.nodes.json, "--timeout-ms", "2000");
+    while (must_ask(&w, "where", 0) == first)
+        nodes_pause();
+    (void)cli_wait(&command);
+    assert_int_equal(must_ask(&w, "add", 1), 101);
     end_workers(&w);
 }
 
