@@ -1,5 +1,5 @@
 /* Remote values: futures of closures. */
-#include "extension.h"
+#include "hosting/hosting.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -64,11 +64,27 @@ static const char *function_name(const struct mupy_remote_value *self)
     return mupy_function_text(self->function);
 }
 
+/* The exception of the value; NULL with another one. */
+static PyObject *make_remote_error(const struct mupy_remote_value *self,
+                                   const mu_error *error)
+{
+    PyObject *exception = mupy_exception_with(error, function_name(self),
+                                              mu_remote_value_error_data(self->value));
+
+    if (exception != NULL && Py_TYPE(self->coordinator) == mupy_actor_type)
+        mupy_actor_name(exception, self->coordinator);
+    return exception;
+}
+
 static PyObject *raise_remote_error(const struct mupy_remote_value *self,
                                     const mu_error *error)
 {
-    return mupy_raise_with(error, function_name(self),
-                           mu_remote_value_error_data(self->value));
+    PyObject *exception = make_remote_error(self, error);
+
+    if (exception != NULL)
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_XDECREF(exception);
+    return NULL;
 }
 
 static bool is_remote_ready(PyObject *object)
@@ -314,8 +330,7 @@ static PyObject *get_remote_error(PyObject *object)
     mu_error error;
 
     if (mu_remote_value_fetch(self->value, 0, &error, NULL) != 0)
-        return mupy_exception_with(&error, function_name(self),
-                                   mu_remote_value_error_data(self->value));
+        return make_remote_error(self, &error);
     if (!self->raise_on_fetch)
         Py_RETURN_NONE;
     value = self->kept ? fetch_far(self, -1, -1) : fetch_near(self);
@@ -362,6 +377,8 @@ static bool is_of_parent_process(PyObject *self)
 {
     PyObject *coordinator = as_remote_value(self)->coordinator;
 
+    if (coordinator != NULL && Py_TYPE(coordinator) == mupy_actor_type)
+        return mupy_node_is_forked(mupy_actor_node(coordinator));
     return coordinator != NULL &&
            PyObject_TypeCheck(coordinator, mupy_coordinator_type) &&
            mupy_node_is_forked(((struct mupy_coordinator *)coordinator)->node);
@@ -403,9 +420,13 @@ static PyObject *remote_value_function(PyObject *self, void *closure)
 
 static PyObject *remote_value_coordinator(PyObject *self, void *closure)
 {
+    PyObject *coordinator = as_remote_value(self)->coordinator;
+
     (void)closure;
-    Py_INCREF(as_remote_value(self)->coordinator);
-    return as_remote_value(self)->coordinator;
+    if (Py_TYPE(coordinator) == mupy_actor_type)
+        return PyObject_GetAttrString(coordinator, "coordinator");
+    Py_INCREF(coordinator);
+    return coordinator;
 }
 
 /* On the loop's thread: posts a notice, which holds the references. */
