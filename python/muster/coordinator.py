@@ -117,6 +117,8 @@ class ClusterCoordinator(_muster.Coordinator):
         """Make an actor: an object cls(*args, **kwargs) on a worker, whose methods the
         handle calls. Waits until its constructor has returned, and raises its exception.
 
+        where: "thread": on a thread of the worker, which others use, too, while it has
+        nothing to do; "process": in a process of its own.
         worker: the worker's index; without one, actors are given to the workers one after
         the other. concurrency: how many of its calls may run at a time; with 1 they run
         in order. timeout: seconds for all of this.

@@ -245,8 +245,11 @@ def spawn(coordinator: "ClusterCoordinator", cls: Callable[..., T],
     """Make an actor; see ClusterCoordinator.spawn()."""
     if not isinstance(cls, type):
         raise TypeError(f"an actor is made of a class, not of {cls!r}")
-    if where != "thread":
-        raise ValueError(f'where is {where!r}, expected "thread"')
+    if where not in ("thread", "process"):
+        raise ValueError(f'where is {where!r}, expected "thread" or "process"')
+    if where == "process" and concurrency > 1:
+        raise ValueError("an actor in a process of its own runs one call at a time: make "
+                         "several")
     if not 1 <= concurrency <= 10000:
         raise ValueError(f"concurrency is {concurrency}, expected 1 to 10000")
     about = _describe(cls)

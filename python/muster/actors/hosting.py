@@ -32,7 +32,7 @@ def same(value: Any) -> Any:
 
 # ---- making objects ----
 
-def _class_of(data: bytes) -> Any:
+def class_of(data: bytes) -> Any:
     """The class of a pickle: one object for all actors of it."""
     with _lock:
         if data in _classes:
@@ -50,15 +50,25 @@ def _class_of(data: bytes) -> Any:
 def make(data: bytes, where: str, args: Tuple[Any, ...],
          kwargs: Optional[Dict[str, Any]]) -> Any:
     """The object of an actor."""
-    if where != "thread":
-        raise errors.InvalidArgumentError(f'where is {where!r}, expected "thread"')
-    return _class_of(data)(*args, **(kwargs or {}))
+    if where == "process":
+        from .children import Child
+
+        return Child(data, args, kwargs or {})
+    return class_of(data)(*args, **(kwargs or {}))
 
 
 # ---- ends ----
 
 class Died(BaseException):
     """Ends the actor whose method raises it."""
+
+    ran = 3     # MU_RAN_YES
+
+
+class Lost(Died):
+    """Ends the actor whose process has ended."""
+
+    ran = 2     # MU_RAN_MAYBE
 
 
 def die(reason: str = "") -> NoReturn:
@@ -137,6 +147,11 @@ _current: "contextvars.ContextVar[Optional[ActorRun]]" = contextvars.ContextVar(
 _loop: Optional[asyncio.AbstractEventLoop] = None
 
 
+def set_current(run: Any) -> None:
+    """The run of all that this thread does."""
+    _current.set(run)
+
+
 def current() -> ActorRun:
     """The run of this task, on the thread of the event loop."""
     run = _current.get()
@@ -152,7 +167,7 @@ def _serve_loop(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_forever()
 
 
-def _loop_of_actors() -> asyncio.AbstractEventLoop:
+def loop_of_actors() -> asyncio.AbstractEventLoop:
     """One for all asynchronous methods of this process."""
     global _loop
     with _lock:
@@ -177,12 +192,12 @@ async def _finish(coroutine: "Coroutine[Any, Any, Any]", run: ActorRun,
 def start_async(coroutine: "Coroutine[Any, Any, Any]", run: ActorRun,
                 finish: Callable[[bool, Any], None]) -> None:
     """Run a method's coroutine on the event loop; finish() is called at its end."""
-    asyncio.run_coroutine_threadsafe(_finish(coroutine, run, finish), _loop_of_actors())
+    asyncio.run_coroutine_threadsafe(_finish(coroutine, run, finish), loop_of_actors())
 
 
 # ---- streams ----
 
-class _Stream:
+class Stream:
     """An iterator in an actor, whose items are asked for in batches."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
@@ -218,7 +233,7 @@ class _Stream:
             close()
 
 
-class _AsyncStream(_Stream):
+class _AsyncStream(Stream):
     def __init__(self, iterator: AsyncIterator[Any]) -> None:
         self._items = iterator
         self._error = None
@@ -248,26 +263,28 @@ class _AsyncStream(_Stream):
 _numbers = iter(range(1, sys.maxsize))
 
 
-def open_stream(streams: Dict[int, _Stream], result: Any) -> int:
+def open_stream(streams: Dict[int, Stream], result: Any) -> int:
     """Keep what a generator method has returned; its number in the actor."""
     if len(streams) >= STREAMS_MAX:
         raise errors.ResourceExhaustedError(
             f"{STREAMS_MAX} streams of the actor are open: iterate to their ends, or "
             "close() them")
     number = next(_numbers)
-    if isinstance(result, types.AsyncGeneratorType):
+    if isinstance(result, Stream):      # of a process
+        streams[number] = result
+    elif isinstance(result, types.AsyncGeneratorType):
         streams[number] = _AsyncStream(result)
     else:
-        streams[number] = _Stream(iter(result))
+        streams[number] = Stream(iter(result))
     return number
 
 
-def _forget(streams: Dict[int, _Stream], number: int, ended: bool) -> None:
+def _forget(streams: Dict[int, Stream], number: int, ended: bool) -> None:
     if ended:
         streams.pop(number, None)
 
 
-async def _next_of(streams: Dict[int, _Stream], number: int, most: int) -> Any:
+async def _next_of(streams: Dict[int, Stream], number: int, most: int) -> Any:
     ended = True
     try:
         items, ended = await streams[number].next(most)
@@ -276,7 +293,7 @@ async def _next_of(streams: Dict[int, _Stream], number: int, most: int) -> Any:
     return items, ended
 
 
-def _next(streams: Dict[int, _Stream], number: int, most: int) -> Any:
+def _next(streams: Dict[int, Stream], number: int, most: int) -> Any:
     stream = streams.get(number)
     if stream is None:
         raise errors.NotFoundError("the stream was closed, or has ended")
@@ -290,7 +307,7 @@ def _next(streams: Dict[int, _Stream], number: int, most: int) -> Any:
     return items, ended
 
 
-def call_own(streams: Dict[int, _Stream], name: str, args: Tuple[Any, ...]) -> Any:
+def call_own(streams: Dict[int, Stream], name: str, args: Tuple[Any, ...]) -> Any:
     """What the package asks of an actor by itself."""
     if name == "muster.next":
         return _next(streams, *args)

@@ -29,9 +29,10 @@ class Stream(Generic[T]):
         self._is_over = False
 
     def _ask(self) -> "_muster.RemoteValue[Tuple[List[T], bool]]":
-        if self._ahead is None:
-            self._ahead = self._next(self._number, ITEMS_MAX)
-        return self._ahead
+        ahead = self._ahead
+        if ahead is None:
+            ahead = self._ahead = self._next(self._number, ITEMS_MAX)
+        return ahead
 
     def _take(self, answer: Tuple[List[T], bool]) -> None:
         items, self._is_over = answer

@@ -13,6 +13,8 @@
 
 #include "muster/actor.h"
 
+#include <sys/types.h>
+
 #define MUPY_ACTOR_TYPE "python.actor"
 
 enum {
@@ -69,6 +71,7 @@ struct mupy_lane {
     PyObject *streams; /* dict: its open iterators, by number; NULL like the object */
     char name[64];     /* of the class */
     mu_error why;
+    pid_t pid; /* of its process; 0: it has none */
 };
 
 /* ---- lane.c ---- */

@@ -98,18 +98,36 @@ static bool is_death(void)
     return died != NULL && PyErr_ExceptionMatches(died);
 }
 
-/* muster.die() was called: the actor ends, and says why. */
+/* enum mu_ran: what it says of the method. */
+static int ran_of_death(void)
+{
+    PyObject *type;
+    PyObject *exception;
+    PyObject *traceback;
+    PyObject *number;
+    long ran;
+
+    PyErr_Fetch(&type, &exception, &traceback);
+    number = PyObject_GetAttrString(type, "ran");
+    ran = number == NULL ? MU_RAN_MAYBE : PyLong_AsLong(number);
+    Py_XDECREF(number);
+    PyErr_Restore(type, exception, traceback);
+    return (int)ran;
+}
+
+/* muster.die() was called, or its process was lost: the actor ends, and says why. */
 static bool ends_by_itself(struct mupy_lane *lane, struct mupy_job *job)
 {
     mu_error why;
     char words[300];
+    int ran;
 
     if (!is_death())
         return false;
+    ran = ran_of_death();
     copy_words(words, sizeof words);
     PyErr_Clear();
-    mupy_lane_error(lane, &why, -MU_EABORTED, MU_RAN_YES, "%s has ended: %s", lane->name,
-                    words);
+    mupy_lane_error(lane, &why, -MU_EABORTED, ran, "%s has ended: %s", lane->name, words);
     mupy_lane_die(lane, &why);
     *job_error(job) = why;
     return true;
@@ -175,6 +193,25 @@ static PyObject *make_object(const struct mupy_lane *lane)
     return object;
 }
 
+/* Of an object that is in a process of its own. */
+static pid_t process_of(PyObject *object, const struct mupy_lane *lane)
+{
+    const char *where = "";
+    PyObject *number;
+    size_t size;
+    long pid = 0;
+
+    (void)mu_value_get_string(mu_value_at(lane->start, MUPY_START_WHERE), &where, &size);
+    if (strcmp(where, "process") != 0)
+        return 0;
+    number = PyObject_GetAttrString(object, "muster_pid");
+    if (number != NULL)
+        pid = PyLong_AsLong(number);
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return (pid_t)pid;
+}
+
 /* By the first call. -1 with the exception of the constructor: then the actor ends. */
 static int ensure_object(struct mupy_lane *lane)
 {
@@ -187,6 +224,7 @@ static int ensure_object(struct mupy_lane *lane)
         lane->streams = PyDict_New();
     lane->object = lane->streams == NULL ? NULL : make_object(lane);
     if (lane->object != NULL) {
+        lane->pid = process_of(lane->object, lane);
         mu_value_free(lane->start);
         lane->start = NULL;
         mupy_lane_made(lane);

@@ -5,6 +5,7 @@
 #include "hosting/hosting.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,6 +246,8 @@ struct mupy_jobs mupy_lane_close(struct mupy_lane *lane)
     queued = lane->queued;
     lane->queued = (struct mupy_jobs){0};
     lane->is_closed = true;
+    if (lane->active > 0 && lane->pid != 0)
+        (void)kill(lane->pid, SIGKILL); /* what runs is not wanted any more */
     release_lane(lane);
     return queued;
 }

@@ -353,6 +353,72 @@ def test_a_generator_is_not_called_one_way(counter):
         counter.options(one_way=True).rows(3)
 
 
+# ---- in processes of their own ----
+
+@pytest.fixture
+def own_process(coordinator):
+    counter = coordinator.spawn(classes.Counter, where="process")
+    yield counter
+    counter.stop()
+
+
+def test_an_actor_in_a_process_of_its_own(own_process):
+    assert own_process.pid().fetch(30) != own_process.parent().fetch(30)
+    values = [own_process.append(i) for i in range(2000)]
+    assert [value.fetch(30) for value in values] == list(range(1, 2001))
+    array = np.arange(100000.0)
+    assert np.array_equal(own_process.echo(array).fetch(30), array)
+    with pytest.raises(KeyError, match="no key") as error:
+        own_process.fail("no key").fetch(10)
+    assert "in fail" in str(error.value.__cause__)
+    assert own_process.overlap_async(0.01).fetch(10) == 1
+    with pytest.raises(TypeError, match="cannot pickle"):
+        own_process.lock().fetch(10)
+    assert own_process.run_facts().fetch(10)[1:] == ("worker", 0, 1, False, "Counter")
+
+
+@pytest.mark.parametrize("method", ["rows", "rows_async"])
+def test_a_stream_of_a_process(own_process, method):
+    assert list(getattr(own_process, method)(300)) == list(range(300))
+    with pytest.raises(ValueError, match="after 70"):
+        list(getattr(own_process, method)(300, 70))
+
+
+def test_the_constructor_in_a_process_raises(coordinator):
+    with pytest.raises(ValueError, match="below 0"):
+        coordinator.spawn(classes.Counter, (-1,), where="process")
+
+
+def test_an_actor_ends_with_its_process(own_process):
+    pid = own_process.pid().fetch(30)
+    values = [own_process.sleep(60), own_process.add(1)]
+    wait_until(lambda: False, 0.2)
+    os.kill(pid, signal.SIGKILL)
+    errors = []
+    for value in values:
+        with pytest.raises(muster.ActorError, match="was killed by signal 9") as error:
+            value.fetch(30)
+        errors.append(error.value.ran)
+    assert errors == ["maybe", "no"]
+
+
+def test_a_method_that_is_stuck_is_killed(coordinator):
+    counter = coordinator.spawn(classes.Counter, where="process")
+    pid = counter.pid().fetch(30)
+    value = counter.sleep(600)
+    wait_until(lambda: False, 0.2)
+    counter.stop(now=True)
+    with pytest.raises(muster.ActorError):
+        value.fetch(30)
+    assert wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+def test_die_in_a_process(own_process):
+    with pytest.raises(muster.ActorError, match="Counter has ended: enough") as error:
+        own_process.end("enough").fetch(30)
+    assert error.value.ran == "yes"
+
+
 # ---- handles ----
 
 def test_a_handle_pickles_and_equals_itself(shared_cluster, counter):

@@ -1,6 +1,7 @@
 """Classes of actors for tests."""
 
 import asyncio
+import os
 import threading
 import time
 
@@ -53,6 +54,12 @@ class Counter:
 
     def size(self, value):
         return len(value)
+
+    def pid(self):
+        return os.getpid()
+
+    def parent(self):
+        return os.getppid()
 
     def where(self):
         run = muster.current_run()
