@@ -238,6 +238,29 @@ static PyObject *raise_result(PyObject *result)
     return NULL;
 }
 
+/* This thread decodes what a closure or a method of an actor has returned. */
+static _Thread_local bool is_decoding;
+
+static PyObject *decode_fetched(mu_value *result, bool writable)
+{
+    bool outer = is_decoding;
+    PyObject *decoded;
+
+    is_decoding = true;
+    decoded = mupy_decode_result(result, writable, NULL);
+    is_decoding = outer;
+    mu_value_free(result);
+    return decoded;
+}
+
+/* is_fetching() */
+static PyObject *is_fetching(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(is_decoding);
+}
+
 bool mupy_is_constant(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -261,8 +284,7 @@ PyObject *mupy_remote_value_take(PyObject *object)
     result = self->kept ? fetch_far(self, -1, -1) : fetch_near(self);
     if (result == NULL)
         return NULL;
-    decoded = mupy_decode_result(result, true, NULL);
-    mu_value_free(result);
+    decoded = decode_fetched(result, true);
     if (decoded != NULL && self->raise_on_fetch)
         decoded = raise_result(decoded);
     if (decoded != NULL && !mupy_is_constant(decoded)) {
@@ -334,8 +356,7 @@ static PyObject *get_remote_error(PyObject *object)
     if (!self->raise_on_fetch)
         Py_RETURN_NONE;
     value = self->kept ? fetch_far(self, -1, -1) : fetch_near(self);
-    result = value == NULL ? NULL : mupy_decode_result(value, false, NULL);
-    mu_value_free(value);
+    result = value == NULL ? NULL : decode_fetched(value, false);
     if (result == NULL)
         return NULL;
     exception = mupy_exception_in(result);
@@ -486,6 +507,12 @@ static PyObject *remote_value_repr(PyObject *self)
                                 name == NULL ? "a closure" : name, words);
 }
 
+static PyMethodDef of_module[] = {
+    {"is_fetching", is_fetching, METH_NOARGS,
+     "is_fetching()\n--\n\nWhether this thread unpickles what is fetched."},
+    {NULL, NULL, 0, NULL},
+};
+
 int mupy_remote_value_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
@@ -550,5 +577,7 @@ int mupy_remote_value_init(PyObject *module)
                                slots};
 
     mupy_remote_value_type = mupy_add_type(module, &spec);
-    return mupy_remote_value_type == NULL ? -1 : 0;
+    if (mupy_remote_value_type == NULL)
+        return -1;
+    return PyModule_AddFunctions(module, of_module);
 }

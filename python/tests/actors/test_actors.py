@@ -440,6 +440,19 @@ def test_closures_call_actors_wherever_they_run(coordinator, counter):
     assert coordinator.schedule(lambda: captured.add(1).fetch(30)).fetch(30) == 101
 
 
+def test_an_exception_reaches_the_function_that_fetches_it(coordinator, counter):
+    def failing(handle):
+        try:
+            handle.fail("in a function").fetch(10)
+        except KeyError as error:
+            return str(error)
+
+    assert coordinator.schedule(failing, (counter,)).fetch(30) == "'in a function'"
+    other = coordinator.spawn(classes.Caller, (counter,))
+    assert other.failing("in an actor").fetch(10) == "'in an actor'"
+    assert other.failing_later("in an actor").fetch(10) == "'in an actor'"
+
+
 def test_actors_call_actors(coordinator, counter):
     for worker in (0, 1):
         other = coordinator.spawn(classes.Caller, (counter,), worker=worker)

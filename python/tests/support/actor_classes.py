@@ -186,6 +186,18 @@ class Caller:
     async def later(self, number):
         return await self.other.add(number)
 
+    def failing(self, words):
+        try:
+            self.other.fail(words).fetch(10)
+        except KeyError as error:
+            return str(error)
+
+    async def failing_later(self, words):
+        try:
+            await self.other.fail(words)
+        except KeyError as error:
+            return str(error)
+
     def items(self):
         return list(self.other.rows(3))
 
