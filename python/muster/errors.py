@@ -57,7 +57,7 @@ class MusterError(Exception):
     detail: the worker's traceback, or the last lines of its log; "".
     """
 
-    code = 2
+    code: int = 2
 
     # Whether a call of the library raised it here, and not the program or a pickle.
     _of_call = False

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import time
+import types
 import weakref
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterable, Mapping,
-                    NamedTuple, Optional, Tuple, TypeVar, cast)
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterable, List,
+                    Mapping, NamedTuple, Optional, Tuple, TypeVar, cast)
 
-from .. import _muster, _pickling, _scope, errors
+from .. import _content, _muster, _pickling, _scope, errors
 from ..errors import ActorError
 from .streams import Stream
 
@@ -209,6 +210,38 @@ class Options:
 
 # ---- making them ----
 
+# The pickle of a class, and what it consists of.
+_pickles: "weakref.WeakKeyDictionary[type, Tuple[bytes, Dict[str, Any], List[Any]]]" = \
+    weakref.WeakKeyDictionary()
+
+
+def _parts_of(cls: type) -> Dict[str, Any]:
+    return {f"{base.__module__}.{base.__qualname__}.{name}": part
+            for base in cls.__mro__[:-1] for name, part in vars(base).items()
+            if name not in ("__dict__", "__weakref__")}
+
+
+def _pickle_of(cls: type) -> bytes:
+    """The pickle of a class: that of before, while nothing of it has changed, as with
+    functions."""
+    known = _pickles.get(cls)
+    if known is not None and len(known[1]) == len(parts := _parts_of(cls)) and \
+            all(parts.get(name, known) is part for name, part in known[1].items()) and \
+            all(content.holds() for content in known[2]):
+        return known[0]
+    parts = _parts_of(cls)
+    contents = []
+    for part in parts.values():
+        if isinstance(part, types.FunctionType):
+            contents.append(_content.content_of(part))
+        elif not isinstance(part, (str, int, float, bool, bytes, type(None))):
+            contents.append(None)       # a list, a property: what it has may change
+    data = _pickling.dumps_function(cls)
+    if all(content is not None for content in contents):
+        _pickles[cls] = data, parts, contents
+    return data
+
+
 def _task_for(coordinator: "ClusterCoordinator", worker: Optional[int],
               worker_type: str) -> int:
     """The worker for a new actor: one after the other."""
@@ -255,7 +288,7 @@ def spawn(coordinator: "ClusterCoordinator", cls: Callable[..., T],
     about = _describe(cls)
     node = coordinator.node
     address = _start(node, worker_type, _task_for(coordinator, worker, worker_type),
-                     _pickling.dumps_function(cls), about.name[-63:], where, concurrency,
+                     _pickle_of(cls), about.name[-63:], where, concurrency,
                      tuple(args), None if kwargs is None else dict(kwargs), timeout)
     actor = _muster.Actor(node, coordinator, address)
     ready = _muster.ActorMethod(actor, "muster.ready", f"{about.name}.__init__", None,
