@@ -73,8 +73,9 @@ int mu__way_take(struct peer *peer, uint32_t actor, uint32_t bytes, uint32_t wai
 
     if (way == NULL)
         return -MU_ENOMEM;
-    if (way->messages >= MU__ACTOR_WINDOW ||
-        (way->bytes > 0 && way->bytes + bytes > MU__ACTOR_WINDOW_BYTES)) {
+    /* Of bytes one message more than the window: the other end keeps up to half of the
+     * window to itself, so that a large one would otherwise never fit. */
+    if (way->messages >= MU__ACTOR_WINDOW || way->bytes >= MU__ACTOR_WINDOW_BYTES) {
         if (waits != 0)
             mu__room_add(&way->rooms, waits);
         return -MU_EAGAIN;

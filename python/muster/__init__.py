@@ -20,10 +20,11 @@ from ._pickling.plain import set_unpickle
 from ._variable.rows import IndexedSlices
 from ._worker import Shard
 from .coordinator import ClusterCoordinator
-from .errors import InputError, MusterError, RemoteTraceback
+from .errors import ActorError, InputError, MusterError, RemoteTraceback
 from .variable import Variable
 
 if TYPE_CHECKING:
+    from . import actors as actors
     from . import checkpoint as checkpoint
     from . import clock as clock
     from . import cluster as cluster
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from ._scatter import gather
     from ._scatter import map as map
     from ._scatter import scatter
+    from .actors import Handle, Stream, die
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
     from .checkpoint import (Checkpoint, CheckpointManager, TableReader,
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "Executor": "executor",
     "Future": "futures",
+    "Handle": "actors",
     "LocalCluster": "cluster",
     "as_completed": "futures",
     "future_of": "futures",
@@ -76,6 +79,8 @@ _LAZY = {
     "progress": "_progress",
     "scatter": "_scatter",
     "wait": "futures",
+    "Stream": "actors",
+    "die": "actors",
     "ClusterSpec": "cluster_spec",
     "CoordinationService": "coordination",
     "Checkpoint": "checkpoint",
@@ -105,12 +110,13 @@ _LAZY = {
 }
 
 # Modules that are imported on first use, too; those of other packages need these.
-_MODULES = ("checkpoint", "clock", "cluster", "cluster_spec", "coordination",
+_MODULES = ("actors", "checkpoint", "clock", "cluster", "cluster_spec", "coordination",
             "distribute", "executor", "futures", "initializers", "optimizers",
             "partitioners", "resolvers", "server", "strategy", "table")
 _OF_OTHERS = ("joblib", "torch_store")
 
 __all__ = [
+    "ActorError", "Handle", "Stream", "die",
     "Checkpoint", "Clock", "ClusterCoordinator", "IndexedSlices", "InputError",
     "LocalCluster", "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",

@@ -160,6 +160,8 @@ def _of_this_program(exception: BaseException) -> BaseException:
 def _failed_again(data: Optional[bytes], words: str, text: str, code: int) -> Failed:
     """Unpickle a Failed; among the arguments of a closure it is an input error."""
     failed = Failed(data, words, text, code)
+    if _muster.is_fetching():
+        return failed
     try:
         _muster.current_run()
     except errors.FailedPreconditionError:

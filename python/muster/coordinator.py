@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import weakref
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
-                    Optional, TypeVar)
+                    Mapping, Optional, TypeVar)
 
 from . import _functions, _muster, _scope, errors
 
 if TYPE_CHECKING:
+    from .actors import Handle
     from .executor import Executor
 
 # The open coordinator of each node, by the node's id. Not a WeakValueDictionary: it calls
@@ -45,6 +46,7 @@ class ClusterCoordinator(_muster.Coordinator):
     """
 
     _strategy: Any
+    _actors_spawned: int    # without a worker said
     _users: int     # constructor calls, less the `with` blocks that have ended
 
     def __new__(cls, strategy: Any,
@@ -57,6 +59,7 @@ class ClusterCoordinator(_muster.Coordinator):
                 self = super().__new__(cls)
                 _muster.Coordinator.__init__(self, node, timeout)
                 self._strategy, self._users = strategy, 0
+                self._actors_spawned = -1
                 with _known_lock:
                     for number, known in list(_known.items()):
                         if known() is None:
@@ -106,6 +109,25 @@ class ClusterCoordinator(_muster.Coordinator):
         """A per-worker value from a list: item i is for worker i. Plain values and
         arrays."""
         return PerWorkerValues.from_values(self, values, timeout)
+
+    def spawn(self, cls: Callable[..., T], args: Iterable[Any] = (),
+              kwargs: Optional[Mapping[str, Any]] = None, *, where: str = "thread",
+              worker: Optional[int] = None, worker_type: str = "worker",
+              concurrency: int = 1, timeout: Optional[float] = 60.0) -> "Handle[T]":
+        """Make an actor: an object cls(*args, **kwargs) on a worker, whose methods the
+        handle calls. Waits until its constructor has returned, and raises its exception.
+
+        where: "thread": on a thread of the worker, which others use, too, while it has
+        nothing to do; "process": in a process of its own.
+        worker: the worker's index; without one, actors are given to the workers one after
+        the other. concurrency: how many of its calls may run at a time; with 1 they run
+        in order. timeout: seconds for all of this.
+        """
+        from . import actors
+
+        return actors.spawn(self, cls, args, kwargs, where=where, worker=worker,
+                            worker_type=worker_type, concurrency=concurrency,
+                            timeout=timeout)
 
     def executor(self, max_workers: Optional[int] = None, **options: Any) -> "Executor":
         """A concurrent.futures.Executor on this coordinator; see muster.Executor."""

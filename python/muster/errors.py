@@ -19,10 +19,11 @@ __all__ = [
     "AlreadyExistsError", "PermissionDeniedError", "ResourceExhaustedError",
     "FailedPreconditionError", "AbortedError", "OutOfRangeError", "UnimplementedError",
     "InternalError", "UnavailableError", "DataLossError", "UnauthenticatedError",
-    "OutOfMemoryError", "WouldBlockError", "ClosedError",
+    "OutOfMemoryError", "WouldBlockError", "ClosedError", "ActorError",
+    "ActorTimeoutError",
 ]
 
-KINDS = ("other", "function", "input", "worker", "server", "limit", "chief")
+KINDS = ("other", "function", "input", "worker", "server", "limit", "chief", "actor")
 
 # In the detail of an error, precedes a pickled exception.
 _MARK = "\n\x1f"
@@ -48,15 +49,15 @@ class MusterError(Exception):
 
     code: number of the error, 5 for NotFoundError; name: "ENOTFOUND".
     message: one sentence: what, where, what was expected.
-    kind: what it is about: "function", "input", "worker", "server", "limit", "chief" or
-    "other".
+    kind: what it is about: "function", "input", "worker", "server", "limit", "chief",
+    "actor" or "other".
     task: where the error arose, "/job:worker/task:1"; "" when unknown.
     function: name of the closure's function; "" without a closure.
     closure, attempt: id of the closure, and number of its run; 0 without a closure.
     detail: the worker's traceback, or the last lines of its log; "".
     """
 
-    code = 2
+    code: int = 2
 
     # Whether a call of the library raised it here, and not the program or a pickle.
     _of_call = False
@@ -224,6 +225,31 @@ class InputError(MusterError):
     _input: Any = None      # of one that was sent here: the fields of a _worker.Failed
 
 
+class ActorError(MusterError):
+    """A call to an actor has no answer: the actor has ended, its process was lost, there
+    is no such method and so on. An exception of the method itself is raised as it is.
+
+    ran: whether the method ran: "no": surely not, and the call may be made again;
+    "maybe": it was begun, or its process was lost meanwhile; "yes": to its end.
+    actor: the actor's address. task: where it is. reason: what has happened.
+    """
+
+    ran = "maybe"
+    actor = ""
+
+    @property
+    def reason(self) -> str:
+        """What has happened, in one sentence."""
+        return self.message
+
+
+class ActorTimeoutError(ActorError, DeadlineExceededError):
+    """A call to an actor was not answered within its timeout."""
+
+    code = 4
+
+
+_RAN = ("maybe", "no", "maybe", "yes")      # enum mu_ran
 _NAMES: Dict[int, str] = {number: name for name, number, _ in _muster.ERROR_CODES}
 _CLASSES: Dict[int, Type[MusterError]] = {
     cls.code: cls for cls in (
@@ -408,7 +434,7 @@ _how_lost: Callable[[str], str] = lambda task: ""
 
 def _from_fields(code: int, message: str, kind: int, task: str, function: str,
                  closure: int, attempt: int, detail: str,
-                 data: Optional[bytes] = None) -> BaseException:
+                 data: Optional[bytes] = None, ran: int = 0) -> BaseException:
     """The exception of an error of the library: called by the extension."""
     text, original = _unpack_exception(detail, message)
     whole = None if data is None else _unpack_whole(data)
@@ -420,10 +446,14 @@ def _from_fields(code: int, message: str, kind: int, task: str, function: str,
     if kind == 3 and code == AbortedError.code:
         message += _how_lost(task)
     cls: Type[MusterError] = InputError if kind == 2 else class_of(code)
+    if kind == 7:
+        cls = ActorTimeoutError if code == DeadlineExceededError.code else ActorError
     error = cls(message, kind=KINDS[kind] if kind < len(KINDS) else "other", task=task,
                 function=function, closure=closure, attempt=attempt, detail=text,
                 code=code)
     error._of_call = True
+    if isinstance(error, ActorError):
+        error.ran = _RAN[ran] if ran < len(_RAN) else "maybe"
     if original is None:
         error.__cause__ = RemoteTraceback(text) if "Traceback" in text else None
         return error

@@ -70,11 +70,11 @@ PyObject *mupy_exception_with(const mu_error *error, const char *function, mu_va
     if (function != NULL && *function == ':')
         function++;
     return PyObject_CallFunction(
-        make, "iNissKINN", -error->code, make_error_words(error->message), error->kind,
+        make, "iNissKINNi", -error->code, make_error_words(error->message), error->kind,
         error->task, function != NULL ? function : error->function,
         (unsigned long long)error->closure, (unsigned)error->attempt,
         PyUnicode_DecodeUTF8(error->detail, (Py_ssize_t)strlen(error->detail), "replace"),
-        make_data_bytes(data));
+        make_data_bytes(data), error->ran);
 }
 
 PyObject *mupy_exception(const mu_error *error, const char *function)

@@ -57,6 +57,8 @@ int mupy_frame_init(PyObject *module);
 int mupy_process_init(PyObject *module);
 int mupy_process_child_init(PyObject *module);
 int mupy_main_init(PyObject *module);
+int mupy_actor_init(PyObject *module);
+int mupy_job_init(PyObject *module);
 
 /* Make a type and add it to the module under the last part of its name; the caller owns
  * one reference. NULL with an exception. */
@@ -475,6 +477,10 @@ size_t mupy_count_inputs(const mu_value *call);
 
 /* Append 1, the pickle, [buffers] and [references] of any object to `list`. */
 int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator);
+
+/* The same for the arguments of an actor's call: a remote value among them is fetched,
+ * and its content is sent. */
+int mupy_encode_for_actor(mu_value *list, PyObject *object);
 
 /* Convert the result of a function to a value, and back. `run` is the run that references
  * belong to (NULL: there are no references). */

@@ -21,6 +21,7 @@ static int (*const objects[])(PyObject *module) = {
     mupy_server_init,     mupy_distribute_init,
     mupy_clock_init,      mupy_read_variables_init,
     mupy_table_init,      mupy_table_reader_init,
+    mupy_actor_init,      mupy_job_init,
 };
 
 PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec)

@@ -23,6 +23,7 @@ PyTypeObject *mupy_function_type;
 struct encoder {
     PyObject *references; /* list; a pickle refers to item n by the number n */
     PyObject *coordinator;
+    bool by_value; /* remote values are fetched, and their contents are pickled */
 };
 
 /* State of unpickling on this thread. */
@@ -181,6 +182,24 @@ static PyObject *open_function(PyObject *module, PyObject *args)
 
 /* ---- pickling ---- */
 
+/* A pickle has what a remote value holds. */
+static PyObject *reduce_by_value(PyObject *object)
+{
+    static PyObject *same;
+    PyObject *content = NULL;
+    PyObject *reduced = NULL;
+
+    if (!PyObject_TypeCheck(object, mupy_remote_value_type))
+        return PyErr_Format(PyExc_TypeError,
+                            "%R cannot be an argument of an actor's call", object);
+    if (mupy_import(&same, "muster.actors.hosting", "same") != NULL)
+        content = PyObject_CallMethod(object, "fetch", NULL);
+    if (content != NULL)
+        reduced = Py_BuildValue("O(O)", same, content);
+    Py_XDECREF(content);
+    return reduced;
+}
+
 PyObject *mupy_reduce(PyObject *object)
 {
     Py_ssize_t number;
@@ -189,6 +208,8 @@ PyObject *mupy_reduce(PyObject *object)
         return PyErr_Format(PyExc_TypeError,
                             "%R can be pickled among the arguments of a closure only",
                             object);
+    if (encoder->by_value)
+        return reduce_by_value(object);
     number = PyList_Size(encoder->references);
     for (Py_ssize_t i = number > 16 ? number - 16 : 0; i < number; i++)
         if (PyList_GetItem(encoder->references, i) == object)
@@ -245,11 +266,12 @@ static int read_pickled(PyObject *pair, struct encoder *from, struct pickled *re
     return -1;
 }
 
-static int pickle_any(PyObject *object, PyObject *coordinator, struct pickled *ret)
+static int pickle_any(PyObject *object, PyObject *coordinator, bool by_value,
+                      struct pickled *ret)
 {
     static PyObject *dumps;
     struct encoder *outer = encoder;
-    struct encoder own = {PyList_New(0), coordinator};
+    struct encoder own = {PyList_New(0), coordinator, by_value};
     PyObject *pair = NULL;
     int rv = -1;
 
@@ -257,7 +279,7 @@ static int pickle_any(PyObject *object, PyObject *coordinator, struct pickled *r
         mupy_import(&dumps, "muster._pickling", "dumps") != NULL) {
         encoder = &own;
         pair = PyObject_CallFunctionObjArgs(
-            dumps, object, coordinator == NULL ? Py_False : Py_True, NULL);
+            dumps, object, coordinator == NULL && !by_value ? Py_False : Py_True, NULL);
         encoder = outer;
     }
     if (pair != NULL)
@@ -267,11 +289,12 @@ static int pickle_any(PyObject *object, PyObject *coordinator, struct pickled *r
     return rv;
 }
 
-int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator)
+static int encode_pickle(mu_value *list, PyObject *object, PyObject *coordinator,
+                         bool by_value)
 {
     struct pickled pickled;
 
-    if (pickle_any(object, coordinator, &pickled) != 0)
+    if (pickle_any(object, coordinator, by_value, &pickled) != 0)
         return -1;
     if (mu_value_append(list, mu_value_int(1)) == 0 &&
         mu_value_append(list, mu_value_ref(pickled.pickle)) == 0 &&
@@ -283,6 +306,16 @@ int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator)
     free_pickled(&pickled);
     PyErr_NoMemory();
     return -1;
+}
+
+int mupy_encode_any(mu_value *list, PyObject *object, PyObject *coordinator)
+{
+    return encode_pickle(list, object, coordinator, false);
+}
+
+int mupy_encode_for_actor(mu_value *list, PyObject *object)
+{
+    return encode_pickle(list, object, NULL, true);
 }
 
 /* ---- calls ---- */
@@ -367,7 +400,7 @@ mu_value *mupy_encode_result(PyObject *object)
         value = mupy_to_exact(object);
     if (value != NULL || PyErr_Occurred())
         return value;
-    if (pickle_any(object, NULL, &pickled) != 0)
+    if (pickle_any(object, NULL, false, &pickled) != 0)
         return NULL;
     value = mu_value_map();
     if (value != NULL &&

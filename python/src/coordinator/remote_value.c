@@ -1,5 +1,5 @@
 /* Remote values: futures of closures. */
-#include "extension.h"
+#include "hosting/hosting.h"
 
 #include <stddef.h>
 #include <structmember.h>
@@ -64,11 +64,27 @@ static const char *function_name(const struct mupy_remote_value *self)
     return mupy_function_text(self->function);
 }
 
+/* The exception of the value; NULL with another one. */
+static PyObject *make_remote_error(const struct mupy_remote_value *self,
+                                   const mu_error *error)
+{
+    PyObject *exception = mupy_exception_with(error, function_name(self),
+                                              mu_remote_value_error_data(self->value));
+
+    if (exception != NULL && Py_TYPE(self->coordinator) == mupy_actor_type)
+        mupy_actor_name(exception, self->coordinator);
+    return exception;
+}
+
 static PyObject *raise_remote_error(const struct mupy_remote_value *self,
                                     const mu_error *error)
 {
-    return mupy_raise_with(error, function_name(self),
-                           mu_remote_value_error_data(self->value));
+    PyObject *exception = make_remote_error(self, error);
+
+    if (exception != NULL)
+        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_XDECREF(exception);
+    return NULL;
 }
 
 static bool is_remote_ready(PyObject *object)
@@ -222,6 +238,29 @@ static PyObject *raise_result(PyObject *result)
     return NULL;
 }
 
+/* This thread decodes what a closure or a method of an actor has returned. */
+static _Thread_local bool is_decoding;
+
+static PyObject *decode_fetched(mu_value *result, bool writable)
+{
+    bool outer = is_decoding;
+    PyObject *decoded;
+
+    is_decoding = true;
+    decoded = mupy_decode_result(result, writable, NULL);
+    is_decoding = outer;
+    mu_value_free(result);
+    return decoded;
+}
+
+/* is_fetching() */
+static PyObject *is_fetching(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(is_decoding);
+}
+
 bool mupy_is_constant(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -245,8 +284,7 @@ PyObject *mupy_remote_value_take(PyObject *object)
     result = self->kept ? fetch_far(self, -1, -1) : fetch_near(self);
     if (result == NULL)
         return NULL;
-    decoded = mupy_decode_result(result, true, NULL);
-    mu_value_free(result);
+    decoded = decode_fetched(result, true);
     if (decoded != NULL && self->raise_on_fetch)
         decoded = raise_result(decoded);
     if (decoded != NULL && !mupy_is_constant(decoded)) {
@@ -314,13 +352,11 @@ static PyObject *get_remote_error(PyObject *object)
     mu_error error;
 
     if (mu_remote_value_fetch(self->value, 0, &error, NULL) != 0)
-        return mupy_exception_with(&error, function_name(self),
-                                   mu_remote_value_error_data(self->value));
+        return make_remote_error(self, &error);
     if (!self->raise_on_fetch)
         Py_RETURN_NONE;
     value = self->kept ? fetch_far(self, -1, -1) : fetch_near(self);
-    result = value == NULL ? NULL : mupy_decode_result(value, false, NULL);
-    mu_value_free(value);
+    result = value == NULL ? NULL : decode_fetched(value, false);
     if (result == NULL)
         return NULL;
     exception = mupy_exception_in(result);
@@ -362,6 +398,8 @@ static bool is_of_parent_process(PyObject *self)
 {
     PyObject *coordinator = as_remote_value(self)->coordinator;
 
+    if (coordinator != NULL && Py_TYPE(coordinator) == mupy_actor_type)
+        return mupy_node_is_forked(mupy_actor_node(coordinator));
     return coordinator != NULL &&
            PyObject_TypeCheck(coordinator, mupy_coordinator_type) &&
            mupy_node_is_forked(((struct mupy_coordinator *)coordinator)->node);
@@ -403,9 +441,13 @@ static PyObject *remote_value_function(PyObject *self, void *closure)
 
 static PyObject *remote_value_coordinator(PyObject *self, void *closure)
 {
+    PyObject *coordinator = as_remote_value(self)->coordinator;
+
     (void)closure;
-    Py_INCREF(as_remote_value(self)->coordinator);
-    return as_remote_value(self)->coordinator;
+    if (Py_TYPE(coordinator) == mupy_actor_type)
+        return PyObject_GetAttrString(coordinator, "coordinator");
+    Py_INCREF(coordinator);
+    return coordinator;
 }
 
 /* On the loop's thread: posts a notice, which holds the references. */
@@ -464,6 +506,12 @@ static PyObject *remote_value_repr(PyObject *self)
     return PyUnicode_FromFormat("<muster.RemoteValue of %s: %s>",
                                 name == NULL ? "a closure" : name, words);
 }
+
+static PyMethodDef of_module[] = {
+    {"is_fetching", is_fetching, METH_NOARGS,
+     "is_fetching()\n--\n\nWhether this thread unpickles what is fetched."},
+    {NULL, NULL, 0, NULL},
+};
 
 int mupy_remote_value_init(PyObject *module)
 {
@@ -529,5 +577,7 @@ int mupy_remote_value_init(PyObject *module)
                                slots};
 
     mupy_remote_value_type = mupy_add_type(module, &spec);
-    return mupy_remote_value_type == NULL ? -1 : 0;
+    if (mupy_remote_value_type == NULL)
+        return -1;
+    return PyModule_AddFunctions(module, of_module);
 }

@@ -1,4 +1,5 @@
 /* Runs Python functions on a worker: the C functions registered with the library. */
+#include "hosting/hosting.h"
 #include "process/process.h"
 #include "variables/variable.h"
 
@@ -117,6 +118,8 @@ static PyObject *current_run(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
+    if (current == NULL && mupy_actor_runs())
+        return mupy_actor_run();
     if (current == NULL && mupy_process_runs())
         return mupy_process_run();
     if (current == NULL)
@@ -433,9 +436,15 @@ int mupy_run_register(mu_node *node)
         {"python.build", functions->build, NULL},
     };
 
+    int rv = mupy_actors_register(node);
+
+    if (rv != 0) {
+        (void)mupy_fail(rv, "actors cannot be registered: %s", mu_strerror(rv));
+        return -1;
+    }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int rv = mu_node_register_function(node, rows[i].name, rows[i].function,
-                                           rows[i].user, 0);
+        rv = mu_node_register_function(node, rows[i].name, rows[i].function, rows[i].user,
+                                       0);
 
         if (rv != 0) {
             (void)mupy_fail(rv, "%s cannot be registered: %s", rows[i].name,

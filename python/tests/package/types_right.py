@@ -40,6 +40,26 @@ async def schedule(cluster: muster.LocalCluster) -> None:
     print(done, not_done, first, error)
 
 
+class Counter:
+    def __init__(self, n: int = 0) -> None:
+        self.n = n
+
+    def add(self, k: int) -> int:
+        return self.n + k
+
+
+def actors(cluster: muster.LocalCluster) -> None:
+    coordinator = muster.ClusterCoordinator(cluster)
+    counter = coordinator.spawn(Counter, (5,), worker=0, concurrency=2)
+    assert_type(counter, "muster.Handle[Counter]")
+    print(counter.add(1).fetch(5), counter.options(timeout=2).add(1), counter.address)
+    counter.stop(now=True)
+    try:
+        muster.die("reason")
+    except muster.ActorError as error:
+        assert_type(error.ran, str)
+
+
 def submit(cluster: muster.LocalCluster) -> None:
     with muster.Executor(cluster, max_workers=2, run_timeout=5.0) as executor:
         future = executor.submit(train, 3, rate=0.1)

@@ -1,0 +1,104 @@
+"""The process of an actor: makes its object, and calls its methods for the worker, one at
+a time, on the main thread. The other side is children.py."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pickle
+import signal
+from multiprocessing.connection import Connection
+from typing import Any, Dict, Optional, Tuple
+
+from .. import _muster, _processes, _worker, errors
+from . import hosting
+from .children import _pickled
+
+
+class _Run:
+    """The run of the actor's methods, over the worker: see hosting.ActorRun."""
+
+    attempt = 1
+    closure = 0
+    _METHODS = ("log", "report_metric", "cancelled")
+    _FACTS = ("worker", "worker_type", "name")
+
+    def __init__(self, process: "_Process") -> None:
+        self._process = process
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._FACTS:
+            return self._process.ask("facts")[name]
+        if name in self._METHODS:
+            return lambda *args: self._process.ask("call", "run", name, *args)
+        raise errors.FailedPreconditionError(
+            f"an actor in a process of its own has no {name} of its run; with "
+            'where="thread" it has')
+
+
+class _Process:
+    """What the main thread does."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._object: Any = None
+        self._streams: Dict[int, hosting.Stream] = {}
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+
+    def ask(self, what: str, *args: Any) -> Any:
+        """Send a request to the worker; the result, or its exception."""
+        self._connection.send_bytes(pickle.dumps(("ask", (what, *args)), 5))
+        fine, value = pickle.loads(self._connection.recv_bytes())
+        if fine:
+            return value
+        raise _worker.Failed(*value).exception()
+
+    def _await(self, coroutine: Any) -> Any:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(coroutine)
+
+    def _do(self, what: str, name: str, args: Tuple[Any, ...],
+            kwargs: Dict[str, Any]) -> Tuple[str, Any]:
+        if what == "make":
+            data, args, kwargs = args
+            self._object = hosting.class_of(data)(*args, **kwargs)
+            return "value", None
+        if what == "own":
+            result = hosting.call_own(self._streams, name, args)
+        else:
+            result = getattr(self._object, name)(*args, **kwargs)
+        if inspect.isgenerator(result) or inspect.isasyncgen(result):
+            return "stream", hosting.open_stream(self._streams, result)
+        return "value", self._await(result) if inspect.iscoroutine(result) else result
+
+    def _try(self, data: bytes) -> bytes:
+        try:
+            return _pickled(self._do(*pickle.loads(data)))
+        except hosting.Died as error:
+            return pickle.dumps(("died", hosting.words_of(error)), 5)
+        except BaseException as error:
+            failed = _worker.failed(error)
+            return pickle.dumps(("failed", (failed.data, failed.words, failed.text,
+                                            failed.code)), 5)
+
+    def serve(self) -> None:
+        """Until the worker closes the connection."""
+        try:
+            while True:
+                self._connection.send_bytes(self._try(self._connection.recv_bytes()))
+        except (EOFError, OSError):
+            pass
+
+
+def main(options: Dict[str, Any]) -> None:
+    """The process's program."""
+    _muster.die_with_parent(options["parent"])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _processes.buffer_lines()
+    process = _Process(Connection(options["socket"]))
+    run: Any = _Run(process)
+    _muster.actor_loop_thread()
+    hosting.set_current(run)
+    process.serve()
