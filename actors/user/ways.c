@@ -127,10 +127,9 @@ void mu__way_on_room(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 bool mu__way_arrived(struct peer *peer, uint32_t actor, uint32_t bytes)
 {
     struct way *way = get_way(&peer->in, actor);
-    uint64_t held = way == NULL ? 0 : way->bytes + way->bytes_due;
 
     if (way == NULL || way->messages + way->messages_due >= MU__ACTOR_WINDOW ||
-        (held > 0 && held + bytes > MU__ACTOR_WINDOW_BYTES))
+        way->bytes + way->bytes_due >= MU__ACTOR_WINDOW_BYTES)
         return false;
     way->messages++;
     way->bytes += bytes;
