@@ -159,6 +159,13 @@ static int tasks_states(struct waits_env *env, int64_t timeout_ms, mu_error *err
     return drop(mu_tasks_states(env->node, NULL, timeout_ms, error, &tasks), &tasks);
 }
 
+static int actors_list(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    mu_value *tasks = NULL;
+
+    return drop(mu_actors_list(env->node, timeout_ms, error, &tasks), &tasks);
+}
+
 static int tasks_wait(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
@@ -462,6 +469,7 @@ static const struct waits_row rows[] = {
      {AT_ONCE, WAITS_OK, WAITS_OK, WAITS_OK},
      0},
     {"mu_tasks_states", tasks_states, be_registered, ASKED, ANSWERED, 0},
+    {"mu_actors_list", actors_list, be_registered, ASKED, ANSWERED, 0},
     {"mu_tasks_wait", tasks_wait, be_registered, ASKED, ANSWERED, 0},
     {"mu_tasks_watch", tasks_watch, be_registered, ASKED, ANSWERED, 0},
     {"mu_tasks_devices", tasks_devices, be_registered, ASKED, ANSWERED, 0},
