@@ -18,9 +18,8 @@ was made with concurrency=n.
 
 from __future__ import annotations
 
-from ..errors import ActorError
 from .handles import Handle, spawn
 from .hosting import die
 from .streams import Stream
 
-__all__ = ["ActorError", "Handle", "Stream", "die", "spawn"]
+__all__ = ["Handle", "Stream", "die", "spawn"]
