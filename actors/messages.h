@@ -150,14 +150,14 @@
     M(225, ACTOR_WATCH, actor_watch, USE, MU__ACTOR_WATCH_FIELDS)                     \
     M(226, ACTOR_UNWATCH, actor_unwatch, USE, MU__ACTOR_UNWATCH_FIELDS)               \
     M(227, ACTOR_DOWN, actor_down, USE, MU__ACTOR_DOWN_FIELDS)                        \
-    M(230, NAME_MAKE, name_make, OPERATE, MU__NAME_MAKE_FIELDS)                       \
-    M(231, NAME_FIND, name_find, USE, MU__NAME_FIND_FIELDS)                           \
-    M(232, NAME_NEWS, name_news, TASK, MU__NAME_NEWS_FIELDS)                          \
-    M(233, NAME_OFFER, name_offer, TASK, MU__NAME_OFFER_FIELDS)                       \
-    M(234, NAME_START, name_start, TASK, MU__NAME_START_FIELDS)                       \
-    M(235, NAME_STATE, name_state, TASK, MU__NAME_STATE_FIELDS)                       \
-    M(236, NAME_HOLD, name_hold, TASK, MU__NAME_HOLD_FIELDS)                          \
-    M(237, NAME_STOP, name_stop, OPERATE, MU__NAME_STOP_FIELDS)
+    M(228, NAME_MAKE, name_make, OPERATE, MU__NAME_MAKE_FIELDS)                       \
+    M(229, NAME_FIND, name_find, USE, MU__NAME_FIND_FIELDS)                           \
+    M(230, NAME_NEWS, name_news, TASK, MU__NAME_NEWS_FIELDS)                          \
+    M(231, NAME_OFFER, name_offer, TASK, MU__NAME_OFFER_FIELDS)                       \
+    M(232, NAME_START, name_start, TASK, MU__NAME_START_FIELDS)                       \
+    M(233, NAME_STATE, name_state, TASK, MU__NAME_STATE_FIELDS)                       \
+    M(234, NAME_HOLD, name_hold, TASK, MU__NAME_HOLD_FIELDS)                          \
+    M(235, NAME_STOP, name_stop, OPERATE, MU__NAME_STOP_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

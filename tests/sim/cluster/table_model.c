@@ -187,15 +187,18 @@ void cluster_table_see(struct cluster_table_model *model,
 {
     struct cluster_table_row *row = &model->rows[shown->row];
 
-    if (was_before(model, shown->row, shown->since_ms, pushes))
+    bool raises = pushes > row->seen && row->begun > 0;
+    bool settles = row->doubt != CLUSTER_DOUBT_NONE && pushes != row->pushes;
+
+    if (was_before(model, shown->row, shown->since_ms, pushes) || !(raises || settles))
         return;
     cluster_table_keep(model, shown->row);
-    if (pushes > row->seen && row->begun > 0)
+    if (raises)
         row->seen = pushes;
-    if (row->doubt == CLUSTER_DOUBT_NONE || pushes == row->pushes)
-        return;
-    row->pushes = pushes;
-    row->doubt = CLUSTER_DOUBT_NONE;
+    if (settles) {
+        row->pushes = pushes;
+        row->doubt = CLUSTER_DOUBT_NONE;
+    }
 }
 
 /* ---- Members ---- */
