@@ -186,7 +186,6 @@ void cluster_table_see(struct cluster_table_model *model,
                        const struct cluster_table_shown *shown, uint64_t pushes)
 {
     struct cluster_table_row *row = &model->rows[shown->row];
-
     bool raises = pushes > row->seen && row->begun > 0;
     bool settles = row->doubt != CLUSTER_DOUBT_NONE && pushes != row->pushes;
 
