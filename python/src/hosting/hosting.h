@@ -122,6 +122,9 @@ PyObject *mupy_actor_run(void);
 /* Register the type at a node. 0 or a negative code. */
 int mupy_actors_register(mu_node *node);
 
+/* The node has been closed, and its object is freed. */
+void mupy_actors_forget(const mu_node *node);
+
 /* ---- client.c ---- */
 
 extern PyTypeObject *mupy_actor_type;

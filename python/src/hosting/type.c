@@ -19,13 +19,29 @@ struct python_actor {
 /* The nodes of this process that have the type. */
 struct served {
     struct served *next;
-    mu_node *node; /* held */
+    mu_node *node; /* until mupy_actors_forget */
 };
 
 static pthread_mutex_t served_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct served *served_nodes;
 
-/* The node of an actor: the last one that was opened for its task. */
+void mupy_actors_forget(const mu_node *node)
+{
+    struct served **at = &served_nodes;
+    struct served *found;
+
+    (void)pthread_mutex_lock(&served_lock);
+    while (*at != NULL && (*at)->node != node)
+        at = &(*at)->next;
+    found = *at;
+    if (found != NULL)
+        *at = found->next;
+    (void)pthread_mutex_unlock(&served_lock);
+    free(found);
+}
+
+/* The node of an actor: the last one that was opened for its task. It is open, as the
+ * actor starts on its loop. */
 static mu_node *node_of_task(const mu_address *address)
 {
     struct served *at;
@@ -179,7 +195,7 @@ int mupy_actors_register(mu_node *node)
 
     if (served == NULL)
         return -MU_ENOMEM;
-    served->node = mu_node_ref(node); /* first: an actor may be made at once */
+    served->node = node; /* first: an actor may be made at once */
     (void)pthread_mutex_lock(&served_lock);
     served->next = served_nodes;
     served_nodes = served;

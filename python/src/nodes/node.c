@@ -1,6 +1,7 @@
 /* Nodes: one task of a cluster, inside this process. */
 #include "nodes/node.h"
 
+#include "hosting/hosting.h"
 #include "services/services.h"
 
 #include <structmember.h>
@@ -361,6 +362,7 @@ static void node_dealloc(PyObject *object)
     }
     Py_CLEAR(self->functions);
     Py_CLEAR(self->resolver); /* after the node, which used it */
+    mupy_actors_forget(self->held);
     mu_node_unref(self->held);
     release(object);
     Py_DECREF(type);
