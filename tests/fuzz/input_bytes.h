@@ -4,7 +4,7 @@
 #define MU_TESTS_FUZZ_INPUT_BYTES_H
 
 #include "runtime/base/view.h"
-#include "tests/sim/random.h"
+#include "sim/world/random.h"
 
 struct input_bytes {
     const uint8_t *data;

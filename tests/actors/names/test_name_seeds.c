@@ -11,9 +11,9 @@
 #include "actors/coordination/names/coord_names.h"
 #include "actors/names/naming.h"
 #include "actors/user/actions.h"
-#include "tests/sim/chaos.h"
+#include "sim/world/chaos.h"
+#include "sim/world/random.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
