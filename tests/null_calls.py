@@ -37,10 +37,10 @@ FILLED = {
     "mu_table_spec", "mu_task_options", "mu_variable_spec",
 }
 CALLBACKS = {
-    "mu_agent_error_fn": "null_on_error", "mu_barrier_done_fn": "null_on_barrier",
+    "mu_agent_error_fn": "null_on_error", "mu_barrier_done_fn": "null_on_done",
     "mu_cluster_change_fn": "null_on_cluster", "mu_function_fn": "null_function",
     "mu_kv_done_fn": "null_on_answer", "mu_program_fn": "null_program",
-    "mu_table_export_fn": "null_on_rows",
+    "mu_table_done_fn": "null_on_done", "mu_table_export_fn": "null_on_rows",
     "mu_resolver_progress_fn": "null_on_line", "mu_tpu_progress_fn": "null_on_line",
     "blocking": "null_work", "closed": "null_drop", "drop": "null_drop",
     "next": "null_next", "notify": "null_on_ready",

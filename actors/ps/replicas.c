@@ -10,7 +10,7 @@
 
 /* ---- Nodes ---- */
 
-static const struct ps_node *find_ps_node(const struct ps *ps, uint32_t node)
+static struct ps_node *find_ps_node(const struct ps *ps, uint32_t node)
 {
     for (uint32_t i = 0; i < ps->nodes_count; i++)
         if (ps->nodes[i].node == node)
@@ -355,6 +355,7 @@ static void promote(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
         check_snapshot(ps, p);
     p->view = *view;
     p->role = SERVING;
+    p->broken = false;
     ps->news_due |= has_spare(ps, p);
     p->safe = p->record;
     p->filling = (struct filling){.active = false};
@@ -383,12 +384,16 @@ static void step_down(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
 }
 
 /* A primary that was taken for dead, and may have more than the next one has: it takes
- * no records, and is what is left if that one is lost. */
+ * no records, and is what is left if that one is lost. What it has cannot be taken over,
+ * so a handover to it comes to an end. */
 static void set_aside(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                       const struct mu__partition_view *view)
 {
     step_down(ctx, ps, p, view);
     p->role = RESTORED;
+    p->broken = view->handover;
+    if (p->broken)
+        mu__stream_mark(ps, p);
 }
 
 /* A partition that begins here: empty, or to be filled. */
@@ -547,6 +552,8 @@ void mu__ps_on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         else
             log_refused_view(ctx, view.partition, msg->from.node);
     }
+    if (by_chief)
+        find_ps_node(ps, msg->from.node)->is_heard = true;
     log_waiting_writes(ctx, ps);
 }
 

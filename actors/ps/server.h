@@ -129,6 +129,7 @@ struct partition {
 struct ps_node {
     uint32_t node;
     bool is_chief;
+    bool is_heard; /* the chief has said VIEWS_SET: no newer view is unknown here */
     bool is_server;
     uint32_t index;
     uint64_t incarnation;
@@ -209,7 +210,7 @@ struct mu__view mu__ps_message_of(int rv, const char *reason);
 struct partition *mu__ps_find_serving(const struct ps *ps, uint32_t partition,
                                       uint64_t generation);
 
-/* A primary that reaches neither its replicas nor a chief may have been replaced. */
+/* A primary that has lost a replica, and hears of no chief, may have been replaced. */
 bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p);
 
 /* Let a partition know the fence that the server knows. */

@@ -28,6 +28,7 @@ struct view_server {
     bool is_up;                    /* linked, and has reported since */
     bool is_draining;              /* gets nothing more, and gives away what it has */
     bool is_requested;             /* it is to report once more */
+    bool is_owed_answer;           /* to its report, even if no view is owed */
     uint64_t down_ms;              /* since when it is not linked */
     uint64_t closed;               /* number of the event when its link went down last, */
     uint64_t heard;                /* and when its last report came */

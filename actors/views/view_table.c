@@ -104,6 +104,12 @@ static void clear_bit(uint64_t words[MU__VIEW_WORDS], uint32_t partition)
     words[partition / 64] &= ~(UINT64_C(1) << partition % 64);
 }
 
+static void owe_nothing(struct view_server *server)
+{
+    memset(server->owed, 0, sizeof server->owed);
+    server->is_owed_answer = false;
+}
+
 static void owe_view(struct view_server *server, uint32_t partition)
 {
     if (server->is_up)
@@ -133,8 +139,9 @@ bool mu__view_table_next_owed(const struct mu__view_table *table, uint32_t *at,
                               struct mu__views_owed *ret_owed)
 {
     uint8_t *end = ret_owed->bytes;
+    bool is_found = false;
 
-    for (; *at < table->servers_count && end == ret_owed->bytes; (*at)++) {
+    for (; *at < table->servers_count && !is_found; (*at)++) {
         const struct view_server *server = &table->servers[*at];
 
         for (uint32_t i = 0; i < MU__PARTITIONS; i++)
@@ -142,14 +149,15 @@ bool mu__view_table_next_owed(const struct mu__view_table *table, uint32_t *at,
                 end = mu__views_put(end, &table->rows[i].view);
         ret_owed->server = *at;
         ret_owed->node = server->node;
+        is_found = server->is_owed_answer || end != ret_owed->bytes;
     }
     ret_owed->size = (uint32_t)(end - ret_owed->bytes);
-    return ret_owed->size > 0;
+    return is_found;
 }
 
 void mu__view_table_sent(struct mu__view_table *table, uint32_t server)
 {
-    memset(table->servers[server].owed, 0, sizeof table->servers[server].owed);
+    owe_nothing(&table->servers[server]);
 }
 
 bool mu__view_table_next_requested(const struct mu__view_table *table, uint32_t *at,
@@ -245,7 +253,7 @@ int mu__view_table_up(struct mu__view_table *table, uint32_t node,
     server->is_linked = true;
     server->is_up = false;
     server->is_requested = false;
-    memset(server->owed, 0, sizeof server->owed);
+    owe_nothing(server);
     return 0;
 }
 
@@ -260,7 +268,7 @@ static void unlink_server(struct mu__view_table *table, struct view_server *serv
     for (uint32_t i = 0; i < table->servers_count; i++)
         table->servers[i].is_requested = table->servers[i].is_up;
     server->down_ms = now_ms;
-    memset(server->owed, 0, sizeof server->owed);
+    owe_nothing(server);
 }
 
 void mu__view_table_down(struct mu__view_table *table, uint32_t node, uint64_t now_ms)
@@ -442,6 +450,7 @@ int mu__view_table_held(struct mu__view_table *table, uint32_t node,
     server->reported = server->incarnation;
     server->is_up = true;
     server->heard = ++table->events;
+    server->is_owed_answer = true;
     for (uint32_t i = 0; i < MU__PARTITIONS; i++)
         if (has_part(&table->rows[i].view, server))
             owe_view(server, i);

@@ -141,8 +141,9 @@ int mu__view_table_news(struct mu__view_table *table, uint32_t node, uint32_t fa
 /* Decide what is due. Returns when time alone may make more due; UINT64_MAX: never. */
 uint64_t mu__view_table_decide(struct mu__view_table *table, uint64_t now_ms);
 
-/* The next server, from number *at on (0 at first), to which views are owed: its node,
- * and the bytes of a VIEWS_SET. False: there are no more. */
+/* The next server, from number *at on (0 at first), to which views are owed, or an answer
+ * to its report, which may be without any: its node, and the bytes of a VIEWS_SET. False:
+ * there are no more. */
 struct mu__views_owed {
     uint32_t server; /* for mu__view_table_sent() */
     uint32_t node;

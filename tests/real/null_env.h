@@ -93,7 +93,7 @@ extern const size_t null_rows_count;
 
 /* Callbacks. */
 void null_on_error(void *user, const mu_error *error);
-void null_on_barrier(void *user, int code, const mu_error *error);
+void null_on_done(void *user, int code, const mu_error *error);
 void null_on_cluster(mu_node *node, const mu_cluster_change *change, void *user);
 void null_on_answer(void *user, const mu_kv_response *answer);
 int null_on_rows(void *user, const uint64_t *ids, const float *rows, size_t count);

@@ -318,6 +318,25 @@ TEST_ON(test_a_primary_that_was_taken_for_dead_is_set_aside, struct fixture *f, 
     end_journal(f, storage);
 }
 
+/* What it has cannot be taken over: it says so. */
+TEST_ON(test_who_is_set_aside_takes_nothing_over, struct fixture *f, set_up, tear_down)
+{
+    struct sim_storage *storage = begin_journal(f);
+    struct mu__partition_view view;
+
+    begin_two(f);
+    change_view(f, f->servers[1], f->servers[0], NULL);
+    assert_int_equal(f->news, 0);
+    view = next_view(f, f->servers[1], f->servers[0], NULL);
+    view.handover = true;
+    set_view(f, f->servers[1], view);
+    set_view(f, f->servers[0], view);
+    net_settle(&f->net);
+    assert_int_equal(f->news, MU__REPLICA_DIVERGED);
+    assert_int_equal(f->news_number, view.number);
+    end_journal(f, storage);
+}
+
 /* Half of an assign: 7 to the first two elements, or 8 to the others. Returns the token.
  */
 static uint64_t assign_half(struct fixture *f, struct net_process *server,

@@ -81,7 +81,8 @@ static int call_one(mu_actor *self, const mu_address *to, const char *method)
 /* All that a turn may ask for. */
 static int do_much(mu_actor *self, void *state, const mu_value *args)
 {
-    const mu_address there = {"worker", 1, 9, PEER_INCARNATION};
+    const mu_address there = {
+        .type = "worker", .index = 1, .number = 9, .incarnation = PEER_INCARNATION};
     struct one *one = state;
     const unsigned before = w.made;
     int rv = mu_actor_spawn(self, "one", args, NULL, &one->friend_here);

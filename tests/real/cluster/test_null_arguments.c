@@ -33,7 +33,7 @@ void null_on_error(void *user, const mu_error *error)
     (void)error;
 }
 
-void null_on_barrier(void *user, int code, const mu_error *error)
+void null_on_done(void *user, int code, const mu_error *error)
 {
     (void)user;
     (void)code;

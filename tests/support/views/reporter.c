@@ -107,7 +107,8 @@ static void on_views_set(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__views_set *body = mu__body(msg);
     struct mu__partition_view view;
 
-    reporter->sets++;
+    reporter->sets += body->views.size > 0;
+    reporter->empty_sets += body->views.size == 0;
     for (uint32_t i = 0; i < mu__views_count(body->views); i++) {
         assert_true(mu__views_at(body->views, i, &view));
         if (view.number <= reporter->views[view.partition].number)

@@ -8,7 +8,8 @@
 
 struct view_reporter {
     struct mu__partition_view views[MU__PARTITIONS]; /* number 0: none was heard */
-    uint32_t sets;                                   /* VIEWS_SET that came */
+    uint32_t sets;                                   /* VIEWS_SET that came with views, */
+    uint32_t empty_sets;                             /* and without */
     uint32_t chief;                                  /* node; 0: there is none */
     uint32_t task;
     bool draining; /* a chief has said so */
