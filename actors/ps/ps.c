@@ -428,19 +428,6 @@ struct partition *mu__ps_find_serving(const struct ps *ps, uint32_t partition,
     return p;
 }
 
-static bool hears_chief(const struct ps *ps)
-{
-    for (uint32_t i = 0; i < ps->nodes_count; i++)
-        if (ps->nodes[i].is_heard)
-            return true;
-    return false;
-}
-
-bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p)
-{
-    return mu__stream_is_cut_off(p) && !hears_chief(ps);
-}
-
 static void answer_read(struct mu__ctx *ctx, struct partition *p,
                         const struct mu__msg *msg)
 {

@@ -340,6 +340,19 @@ bool mu__stream_is_cut_off(const struct partition *p)
     return false;
 }
 
+static bool hears_chief(const struct ps *ps)
+{
+    for (uint32_t i = 0; i < ps->nodes_count; i++)
+        if (ps->nodes[i].is_heard)
+            return true;
+    return false;
+}
+
+bool mu__ps_is_cut_off(const struct ps *ps, const struct partition *p)
+{
+    return mu__stream_is_cut_off(p) && !hears_chief(ps);
+}
+
 struct stream_record {
     uint16_t kind;
     const void *body;
