@@ -63,6 +63,16 @@ static int count_money(mu_node *node, const mu_address *bank, mu_error *error,
     return rv;
 }
 
+/* The one bank of the cluster: it is made, or it is there. */
+static int open_bank(mu_node *node, mu_error *error, mu_address *ret_bank)
+{
+    mu_actor_options options;
+
+    mu_actor_options_init(&options);
+    options.name = "bank";
+    return mu_node_spawn(node, "bank", NULL, &options, TIMEOUT_MS, error, ret_bank);
+}
+
 static int run_bank(mu_node *node, int transfers, mu_error *error)
 {
     mu_address bank;
@@ -73,7 +83,7 @@ static int run_bank(mu_node *node, int transfers, mu_error *error)
     if (rv == 0)
         rv = mu_node_register_actor(node, &bank_type);
     if (rv == 0)
-        rv = mu_node_spawn(node, "bank", NULL, NULL, TIMEOUT_MS, error, &bank);
+        rv = open_bank(node, error, &bank);
     for (int i = 0; rv == 0 && i < transfers; i++)
         rv = transfer_one(node, &bank, i, error, &refused);
     if (rv == 0)
