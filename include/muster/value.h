@@ -68,7 +68,7 @@ MU_EXPORT size_t mu_dtype_bytes(int dtype);
 /* "float32" for MU_F32; NULL for an unknown dtype. */
 MU_EXPORT const char *mu_dtype_name(int dtype);
 
-/* The dtype of that name; MU_DTYPE_NONE: there is none. */
+/* The dtype of that name (NULL: of none); MU_DTYPE_NONE: there is none. */
 MU_EXPORT int mu_dtype_find(const char *name);
 
 /* Constructors. The caller frees the value. */
