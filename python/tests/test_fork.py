@@ -34,6 +34,7 @@ TABLE = {
         "strategy": OWN, "create_per_worker_dataset": (jobs.numbers,),
         "create_per_worker_value": (jobs.numbers,), "per_worker_values": ([1, 2],),
         "executor": OWN, "map": OWN, "scatter": ([1],), "gather": OWN,
+        "spawn": (collections.Counter,),
     },
     "remote": {
         "state": OWN, "function": OWN, "coordinator": OWN, "fetch": (5.0,),
