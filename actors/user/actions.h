@@ -127,6 +127,9 @@ void mu__calls_done(struct office *office);
 
 /* ---- actor_messages.c ---- */
 
+/* NULL: the type has no method of this name. */
+const mu_actor_method *mu__method_find(const mu_actor_type *type, struct mu__view name);
+
 /* Make the mail of a message, to this node or another: *ret_mail is to be added to a turn
  * or done at once. `call` NULL: a send. `waits`: the number of the actor that hears when
  * there is room; 0: none. The errors of mu_actor_send, with words; then the call is still

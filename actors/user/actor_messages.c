@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const mu_actor_method *find_method(const mu_actor_type *type, const char *name)
+const mu_actor_method *mu__method_find(const mu_actor_type *type, struct mu__view name)
 {
     for (const mu_actor_method *m = type->methods; m != NULL && m->name != NULL; m++)
-        if (m->name == name || strcmp(m->name, name) == 0)
+        if (m->name == name.data || mu__view_is(name, m->name))
             return m;
     return NULL;
 }
@@ -56,7 +56,8 @@ static int make_local(struct office *office, const mu_address *to, const char *n
                       uint32_t waits, mu_error *ret_error, struct mail **ret_mail)
 {
     mu_actor *actor = mu__actor_find(office, to->number);
-    const mu_actor_method *method = actor == NULL ? NULL : find_method(actor->type, name);
+    const mu_actor_method *method =
+        actor == NULL ? NULL : mu__method_find(actor->type, mu__view_str(name));
     char words[160];
     struct mail *mail;
 

@@ -43,7 +43,7 @@ static int pack_answer(struct mu__actor_answer *body, struct mu__msg *msg,
     if (value == NULL)
         return 0;
     msg->backing = mu__pack_to_send(value, true, &body->result);
-    return msg->backing == NULL ? -MU_ERANGE : 0;
+    return msg->backing == NULL ? -MU_ENOMEM : 0;
 }
 
 /* It is packed when it is sent, so the error may be on the stack. */
@@ -52,25 +52,49 @@ static void answer_remote(struct office *office, const struct answer_to *to,
 {
     struct mu__msg *msg = mu__msg_new(&office->ctx, MU__ACTOR_ANSWER);
     struct mu__actor_answer *body;
-    mu_error too_large;
+    mu_error no_room;
 
     if (msg == NULL)
         return;
     body = mu__body(msg);
     body->call = to->call;
     if (pack_answer(body, msg, value, error) != 0) {
-        (void)mu_error_set(&too_large, -MU_ERANGE, "the answer is too large or too deep");
-        mu__answer_error(office, NULL, NULL, MU_RAN_YES, &too_large);
-        (void)pack_answer(body, msg, NULL, &too_large);
+        (void)mu_error_set(&no_room, -MU_ENOMEM, "no memory for the answer");
+        mu__answer_error(office, NULL, NULL, MU_RAN_YES, &no_room);
+        (void)pack_answer(body, msg, NULL, &no_room);
     }
     (void)mu__send(&office->ctx, (mu__pid){to->node, MU__ACTORS}, msg);
+}
+
+/* The same here as from another node. False: *ret_error is the answer instead. */
+static bool may_be_answer(const struct office *office, const mu_value *value,
+                          mu_error *ret_error)
+{
+    uint32_t bytes;
+    int rv = mu__mail_measure(value, &bytes);
+
+    if (rv == 0)
+        return true;
+    (void)mu_error_set(ret_error, rv, "%s",
+                       rv == -MU_ERANGE
+                           ? "the answer is too large or too deep"
+                           : "an answer cannot have references to remote or per-worker "
+                             "values, nor objects");
+    mu__answer_error(office, NULL, NULL, MU_RAN_YES, ret_error);
+    return false;
 }
 
 void mu__answer(struct office *office, const struct answer_to *to, mu_value *value,
                 const mu_error *error)
 {
     struct pending_call *call;
+    mu_error refused;
 
+    if (to->call != 0 && value != NULL && !may_be_answer(office, value, &refused)) {
+        mu_value_free(value);
+        value = NULL;
+        error = &refused;
+    }
     if (to->call != 0 && to->node == MU__NODE_SELF) {
         call = mu__map_get(&office->calls, to->call);
         if (call != NULL) {

@@ -10,14 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const mu_actor_method *method_of(const mu_actor_type *type, struct mu__view name)
-{
-    for (const mu_actor_method *m = type->methods; m != NULL && m->name != NULL; m++)
-        if (mu__view_is(name, m->name))
-            return m;
-    return NULL;
-}
-
 static void refuse_remote(struct office *office, const struct answer_to *to,
                           const mu_actor_type *type, struct mu__view method, int code,
                           const char *words)
@@ -40,7 +32,7 @@ static struct mail *read_message(struct office *office, const struct mu__msg *ms
                                  const mu_actor *actor, const struct answer_to *answer)
 {
     const struct mu__actor_message *body = (const void *)msg->body;
-    const mu_actor_method *method = method_of(actor->type, body->method);
+    const mu_actor_method *method = mu__method_find(actor->type, body->method);
     struct mail *mail = NULL;
     mu_value *args = NULL;
     char why[128] = "out of memory";

@@ -19,13 +19,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import time
 
 import numpy as np
+
+from bench_peers import free_ports
 
 SECONDS = 0.5       # of a round
 ROUNDS = 5
@@ -37,17 +38,6 @@ import tensorflow as tf
 tf.distribute.Server(tf.train.ClusterSpec(json.loads(sys.argv[1])), job_name="ps",
                      task_index=0, protocol="grpc").join()
 """
-
-
-def free_ports(count):
-    socks = [socket.socket() for _ in range(count)]
-    try:
-        for sock in socks:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in socks]
-    finally:
-        for sock in socks:
-            sock.close()
 
 
 class Muster:

@@ -136,7 +136,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
 }
 
 static const struct seeds seeds = {
-    .replay = "build/dev/tests/test_actor_seeds",
+    .replay = "scripts/soak --of actor --seed",
     .count = SEEDS,
     .repeat_every = 40,
     .seconds_max = 30,
