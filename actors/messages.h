@@ -9,6 +9,7 @@
 
 #include "actors/messages/actor_fields.h"
 #include "actors/messages/closure_fields.h"
+#include "actors/messages/kept_fields.h"
 #include "actors/messages/key_fields.h"
 #include "actors/messages/table_fields.h"
 #include "actors/messages/task_fields.h"
@@ -149,7 +150,13 @@
     M(224, ACTOR_STOP, actor_stop, OPERATE, MU__ACTOR_STOP_FIELDS)                    \
     M(225, ACTOR_WATCH, actor_watch, USE, MU__ACTOR_WATCH_FIELDS)                     \
     M(226, ACTOR_UNWATCH, actor_unwatch, USE, MU__ACTOR_UNWATCH_FIELDS)               \
-    M(227, ACTOR_DOWN, actor_down, USE, MU__ACTOR_DOWN_FIELDS)
+    M(227, ACTOR_DOWN, actor_down, USE, MU__ACTOR_DOWN_FIELDS)                        \
+    M(240, KEEP_FENCE, keep_fence, TASK, MU__KEEP_FENCE_FIELDS)                       \
+    M(241, KEEP_ITEM, keep_item, TASK, MU__KEEP_ITEM_FIELDS)                          \
+    M(242, KEPT_ITEM, kept_item, TASK, MU__KEEP_ITEM_FIELDS)                          \
+    M(243, KEPT, kept, TASK, MU__KEPT_FIELDS)                                         \
+    M(244, KEPT_CALL, kept_call, USE, MU__KEPT_CALL_FIELDS)                           \
+    M(245, KEPT_AWAY, kept_away, TASK, MU__KEPT_AWAY_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

@@ -84,6 +84,7 @@ struct pending_call *mu__call_new(struct office *office, const mu_address *to,
 void mu__call_free(struct office *office, struct pending_call *call)
 {
     mu__chain_unref(call->chain);
+    mu_value_free(call->args);
     call->of_owner.next = (struct mu__list_node *)(void *)office->spare_calls;
     office->spare_calls = call;
 }
@@ -117,6 +118,8 @@ int mu__call_begin(struct office *office, struct pending_call *call)
         mu__list_append(&office->requests, &call->of_owner);
     if (call->peer != NULL)
         mu__list_append(&call->peer->calls, &call->of_peer);
+    if (call->way != NULL)
+        mu__kept_call_begin(office, call);
     return 0;
 }
 
@@ -136,6 +139,8 @@ void mu__call_unlist(struct office *office, struct pending_call *call)
     }
     if (call->peer != NULL)
         mu__list_remove(&call->peer->calls, &call->of_peer);
+    if (call->way != NULL)
+        mu__kept_call_ended(office, call);
     if (call->waiting != NULL)
         call->waiting->call = NULL;
     call->waiting = NULL;
@@ -227,6 +232,8 @@ static int recall_message(struct office *office, struct pending_call *call)
     struct mu__msg *msg;
     struct mu__actor_cancel *body;
 
+    if (call->way != NULL)
+        return call->is_sent ? MU_RAN_MAYBE : MU_RAN_NO;
     if (waiting != NULL) {
         mu_actor *at = mu__actor_any(office, waiting->actor);
 

@@ -60,6 +60,8 @@ static void lose_peer(struct office *office, struct peer *peer, int code,
     error.kind = MU_ERROR_ACTOR;
     (void)snprintf(error.task, sizeof error.task, "/job:%s/task:%" PRIu32, peer->type,
                    peer->index);
+    error.ran = MU_RAN_NO;
+    mu__kept_peer_lost(office, peer, &error);
     while (!mu__list_is_empty(&peer->calls)) {
         struct pending_call *call =
             MU__LIST_ENTRY(peer->calls.first, struct pending_call, of_peer);
@@ -244,6 +246,7 @@ void mu__peer_on_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     peer->number = body->node;
     flush_queue(office, peer);
     mu__spawn_at_peer(office, peer);
+    mu__kept_peer_up(office, peer);
     if (!mu__view_is(body->type, MU__CLIENT_TYPE))
         fail_dialled(office, body->type, body->index, body->incarnation, -MU_ENOTFOUND,
                      "the process that had the actor has ended, and another one runs");

@@ -50,6 +50,24 @@ struct chain_hop {
     uint32_t number;
 };
 
+/* A call to a kept actor: the `number`th of a process. */
+struct kept_ask {
+    uint64_t sender;
+    uint64_t number;
+};
+
+/* Calls of this process to a kept actor: see actors/keeper/kept_calls.c. */
+struct kept_way {
+    struct mu__text_node named; /* first */
+    uint64_t owner;             /* the process that has it; 0: not known */
+    uint64_t last;              /* number of a call */
+    uint32_t making;            /* calls of turns under way */
+    bool is_away;               /* the calls are sent again in a moment */
+    struct mu__list calls;      /* struct pending_call, by number */
+    struct mu__list rooms;      /* struct room_wait */
+    char name[];
+};
+
 /* The calls that wait for each other: see chain.c. */
 struct chain {
     unsigned refs;
@@ -68,7 +86,8 @@ enum mail_kind {
     MAIL_STOP,
 
     /* What a turn does at its end, besides putting mail into mailboxes. */
-    OUT_REMOTE,  /* `msg` to `peer` */
+    OUT_REMOTE, /* `msg` to `peer` */
+    OUT_KEPT_CALL,
     OUT_ANSWER,  /* `value` or `error` to `answer` */
     OUT_FAILED,  /* `call` ends with `error` */
     OUT_MONITOR, /* `watch` */
@@ -98,6 +117,7 @@ struct mail {
     struct answer_to answer;
     struct pending_call *call; /* while it has not begun */
     struct chain *chain;
+    struct kept_ask *kept; /* NULL: it is no call to a kept actor */
     struct peer *peer;
     struct mu__msg *msg;
     union {
@@ -120,8 +140,12 @@ struct pending_call {
     uint64_t token;
     int64_t timeout_ms;
     mu_address to;
-    struct mu__list_node of_peer;
-    struct peer *peer;    /* NULL: it is to this node */
+    struct mu__list_node of_peer; /* or of its way's calls */
+    struct peer *peer;            /* NULL: it is to this node, or a kept actor */
+    struct kept_way *way;         /* NULL: it is to no kept actor; else there: */
+    uint64_t number;              /* 0: not begun, or ended */
+    mu_value *args;
+    uint32_t bytes;
     struct mail *waiting; /* in a mailbox of this node; NULL: not there, or not there any
                              more */
     struct chain *chain;
@@ -135,6 +159,7 @@ struct mu_reply {
     mu_actor *actor;
     struct answer_to answer;
     const mu_actor_method *method;
+    struct kept_ask ask; /* sender 0: none */
     struct chain *chain; /* NULL: no call was made for it */
     bool is_given;       /* in this turn */
 };
@@ -188,7 +213,9 @@ struct mu_actor {
     uint64_t mailbox_bytes_max;
     bool is_poked;
     bool is_started; /* `start` has returned 0 */
-    bool ends;       /* no turn begins any more */
+    bool ends;       /* no turn begins any more, */
+    bool is_held;    /* or for now */
+    bool is_cut;     /* it is kept, and what waits for its records never leaves */
     mu_error *why;   /* it ends; NULL: it was stopped */
     struct mu__list mail;
     uint32_t mail_count; /* of messages, and of those that turns under way will send */
@@ -204,6 +231,7 @@ struct mu_actor {
     mu_actor *parent;
     struct mu__list_node as_child;
     struct mu__list_node in_office;
+    struct kept *kept; /* NULL: it is not kept */
 };
 
 /* The turn that is being taken. */
@@ -214,7 +242,10 @@ struct turn {
     mu_value *reply;
     mu_error *failure; /* of mu_actor_fail; NULL: none */
     mu_reply *later;
-    struct chain *chain; /* of the calls that it makes; NULL: none */
+    struct chain *chain;     /* of the calls that it makes; NULL: none */
+    struct mu__list records; /* of a kept actor; and */
+    bool saves;              /* the whole state is recorded, */
+    bool is_spoilt;          /* or is not what is kept: it is loaded anew */
     bool dies;
     bool is_over; /* nothing is added any more */
 };
@@ -239,7 +270,11 @@ struct office {
     struct mu__list peers_all;
     struct mail *spare;
     struct pending_call *spare_calls;
-    uint64_t late_answers; /* to calls that had ended */
+    uint64_t late_answers;         /* to calls that had ended */
+    struct mu__text_map kept;      /* struct kept: what is owned here */
+    struct mu__text_map kept_ways; /* struct kept_way */
+    uint32_t kept_ways_count;
+    bool kept_is_armed; /* something is sent again in a moment */
 };
 
 extern const struct mu__behavior mu__user_actor;

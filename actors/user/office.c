@@ -26,6 +26,10 @@ static const struct mu__handler handlers[] = {
     {MU__ACTOR_WATCH, mu__remote_on_watch},
     {MU__ACTOR_UNWATCH, mu__remote_on_unwatch},
     {MU__ACTOR_DOWN, mu__remote_on_down},
+    {MU__KEPT_CALL, mu__kept_on_call},
+    {MU__KEPT_AWAY, mu__kept_on_away},
+    {MU__KEPT_ITEM, mu__kept_on_item},
+    {MU__KEPT, mu__kept_on_kept},
     {MU__NODE_UP, mu__peer_on_up},
     {MU__NODE_DOWN, mu__peer_on_down},
     {MU__NODE_TROUBLE, mu__peer_on_trouble},
@@ -138,8 +142,8 @@ static void on_request_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *
 static void on_office_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     (void)ctx;
-    (void)msg;
-    mu__calls_on_timer(state);
+    if (!mu__kept_on_timer(state, ((struct mu__timer *)mu__body(msg))->token))
+        mu__calls_on_timer(state);
 }
 
 /* ---- its life ---- */
@@ -150,6 +154,7 @@ static int init_office(struct mu__ctx *ctx, void *state, const void *arg)
 
     office->config = *(const struct mu__actors_config *)arg;
     office->ctx = *ctx;
+    office->kept.secret = office->kept_ways.secret = mu__secret(ctx);
     mu__map_seed(&office->peers, mu__secret(ctx));
     return mu__watch_nodes(ctx);
 }
@@ -189,6 +194,7 @@ static void end_office(struct mu__ctx *ctx, void *state)
 
     end_actors(ctx, office);
     mu__peers_end(office);
+    mu__kept_ways_done(office);
     mu__calls_done(office);
     mu__map_done(&office->timers);
     mu__map_done(&office->watches);

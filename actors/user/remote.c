@@ -114,7 +114,9 @@ static struct pending_call *find_call(const struct office *office, uint64_t id,
 {
     struct pending_call *call = id == 0 ? NULL : mu__map_get(&office->calls, id);
 
-    return call != NULL && call->peer != NULL && call->peer->number == msg->from.node
+    return call != NULL &&
+                   ((call->peer != NULL && call->peer->number == msg->from.node) ||
+                    mu__kept_is_answer_from(office, call, msg->from.node))
                ? call
                : NULL;
 }

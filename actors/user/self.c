@@ -132,6 +132,8 @@ mu_reply *mu_actor_reply_later(mu_actor *self)
     reply->actor = self;
     reply->answer = turn->mail->answer;
     reply->method = turn->mail->method;
+    if (turn->mail->kept != NULL)
+        reply->ask = *turn->mail->kept;
     mu__list_append(&self->replies, &reply->node);
     turn->later = reply;
     return reply;
@@ -241,8 +243,10 @@ static void add_token(mu_actor *self, enum mail_kind kind, uint64_t token)
     struct turn *turn = mu__turn_of(self);
     struct mail *mail = turn == NULL ? NULL : mu__turn_add(turn, kind);
 
-    if (mail != NULL)
-        mail->token = token;
+    if (mail == NULL)
+        return;
+    mail->actor = self->number;
+    mail->token = token;
 }
 
 void mu_actor_unmonitor(mu_actor *self, uint64_t token)

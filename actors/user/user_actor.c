@@ -126,6 +126,13 @@ static uint64_t handle_mail(mu_actor *actor, struct mail *mail, uint64_t began_m
     return now_ms;
 }
 
+/* What a kept actor has done before leaves first. */
+static void end_if_idle(struct mu__ctx *ctx, mu_actor *actor)
+{
+    if (actor->kept == NULL || !mu__kept_is_busy(actor->kept))
+        mu__stop(ctx->kernel, ctx->self);
+}
+
 static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     mu_actor *actor = state;
@@ -135,16 +142,16 @@ static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     (void)msg;
     actor->is_poked = false;
     for (int i = 0;
-         i < MU__ACTOR_TURNS && !actor->ends && !mu__list_is_empty(&actor->mail) &&
-         now_ms - began_ms <= MU__ACTOR_BATCH_MS;
+         i < MU__ACTOR_TURNS && !actor->ends && !actor->is_held &&
+         !mu__list_is_empty(&actor->mail) && now_ms - began_ms <= MU__ACTOR_BATCH_MS;
          i++)
         now_ms = handle_mail(actor, mu__mail_take(actor), now_ms);
     if (actor->ends) {
-        mu__stop(ctx->kernel, ctx->self);
+        end_if_idle(ctx, actor);
         return;
     }
     mu__room_review(actor);
-    if (!mu__list_is_empty(&actor->mail))
+    if (!mu__list_is_empty(&actor->mail) && !actor->is_held)
         mu__actor_poke(actor);
 }
 
@@ -157,12 +164,16 @@ static void on_actor_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
     if (timer == NULL || actor->ends)
         return;
+    if (actor->is_held) {
+        timer->timer = mu__timer_set(ctx, 1, timer->id);
+        return;
+    }
     notice.token = timer->token;
     timer->timer = 0;
     mu__actor_timer_free(actor->office, timer);
     mu__turn_notify(actor, &notice);
     if (actor->ends)
-        mu__stop(ctx->kernel, ctx->self);
+        end_if_idle(ctx, actor);
 }
 
 /* ---- its end ---- */
@@ -195,7 +206,10 @@ static void refuse_mail(mu_actor *actor)
     while (!mu__list_is_empty(&actor->mail)) {
         struct mail *mail = mu__mail_take(actor);
 
-        if (mail->kind == MAIL_MESSAGE || mail->kind == MAIL_START)
+        if (mail->kept != NULL) {
+            mu__kept_send_away(actor->office, &mail->answer);
+            mu__mail_free(actor->office, mail);
+        } else if (mail->kind == MAIL_MESSAGE || mail->kind == MAIL_START)
             mu__answer_refused(actor->office, mail, actor->type, -MU_ENOTFOUND,
                                "the actor has ended");
         else
@@ -209,13 +223,16 @@ static void refuse_replies(mu_actor *actor)
         mu_reply *reply = MU__LIST_ENTRY(mu__list_pop(&actor->replies), mu_reply, node);
         mu_error error;
 
+        if (reply->ask.sender != 0)
+            mu__kept_send_away(actor->office, &reply->answer);
         (void)mu_error_set(&error, -MU_EABORTED,
                            "the actor has ended before it answered%s%.300s",
                            actor->why == NULL ? "" : ": ",
                            actor->why == NULL ? "" : actor->why->message);
         mu__answer_error(actor->office, actor->type, reply->method->name, MU_RAN_MAYBE,
                          &error);
-        mu__answer(actor->office, &reply->answer, NULL, &error);
+        if (reply->ask.sender == 0)
+            mu__answer(actor->office, &reply->answer, NULL, &error);
         mu__chain_unref(reply->chain);
         free(reply);
     }
@@ -239,6 +256,8 @@ static void end_user_actor(struct mu__ctx *ctx, void *state)
     mu_address address = mu__actor_address(office, actor->number);
 
     (void)ctx;
+    if (actor->kept != NULL)
+        mu__kept_actor_done(actor);
     if (actor->is_started)
         mu__turn_end_actor(actor);
     actor->ends = true;
