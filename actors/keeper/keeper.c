@@ -74,6 +74,7 @@ static int send_kept_item(void *owner, struct mu__msg *msg)
     struct loading *loading = owner;
     struct mu__keep_item body = *(struct mu__keep_item *)mu__body(msg);
 
+    body.epoch = loading->actor->epoch;
     body.number = ++loading->count;
     return mu__send_backed(loading->ctx, loading->actor->pid, MU__KEPT_ITEM, &body,
                            sizeof body, msg->backing);
