@@ -153,7 +153,7 @@ static int rewrite_file(struct mu__ctx *ctx, struct keeper_state *keeper, mu_err
     return mu__journal_rewrite_commit(keeper->file, error);
 }
 
-static void set_rewrite_above(struct keeper_state *keeper)
+static void plan_rewrite(struct keeper_state *keeper)
 {
     keeper->rewrite_above = 2 * mu__journal_bytes(keeper->file);
     if (keeper->rewrite_above < REWRITE_BYTES_MIN)
@@ -167,7 +167,7 @@ static int flush_file(struct mu__ctx *ctx, struct keeper_state *keeper, mu_error
 
     if (keeper->is_behind || mu__journal_bytes(keeper->file) > keeper->rewrite_above) {
         rv = rewrite_file(ctx, keeper, error);
-        set_rewrite_above(keeper);
+        plan_rewrite(keeper);
         if (rv == 0 || keeper->is_behind) {
             keeper->is_behind = rv != 0;
             return rv;
@@ -213,8 +213,8 @@ static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 }
 
 /* While something waits to be flushed nothing is known of the room there is. */
-static int reserve_item(struct mu__ctx *ctx, struct keeper_state *keeper,
-                        const struct mu__msg *msg, mu_error *error)
+static int reserve_kept_item(struct mu__ctx *ctx, struct keeper_state *keeper,
+                             const struct mu__msg *msg, mu_error *error)
 {
     int rv = mu__journal_reserve(
         keeper->file, mu__encode_bound(mu__kernel_schema(ctx->kernel), msg) + FRAME_BYTES,
@@ -248,12 +248,12 @@ static int check_fence(const struct kept_actor *actor, const struct mu__keep_fen
 }
 
 /* Its item in the file; from then on it counts. */
-static int begin_life(struct mu__ctx *ctx, struct keeper_state *keeper,
-                      struct kept_actor **actor, const struct mu__msg *msg,
-                      mu_error *error)
+static int begin_epoch(struct mu__ctx *ctx, struct keeper_state *keeper,
+                       struct kept_actor **actor, const struct mu__msg *msg,
+                       mu_error *error)
 {
     struct mu__keep_fence body = *(const struct mu__keep_fence *)(const void *)msg->body;
-    int rv = reserve_item(ctx, keeper, msg, error);
+    int rv = reserve_kept_item(ctx, keeper, msg, error);
 
     if (rv == 0 && *actor == NULL) {
         rv = mu__kept_actor_add(&keeper->actors, body.name, actor);
@@ -280,7 +280,7 @@ static void on_keep_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     int rv = check_fence(actor, body, keeper->path, &error);
 
     if (rv == 0 && (actor == NULL || actor->epoch != body->epoch))
-        rv = begin_life(ctx, keeper, &actor, msg, &error);
+        rv = begin_epoch(ctx, keeper, &actor, msg, &error);
     if (rv != 0) {
         answer_kept(ctx, msg->from, body->name, body->epoch, 0, &error);
         return;
@@ -292,9 +292,9 @@ static void on_keep_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- items ---- */
 
-static int check_item_life(const struct kept_actor *actor,
-                           const struct mu__keep_item *body, const char *path,
-                           mu_error *error)
+static int check_item_epoch(const struct kept_actor *actor,
+                            const struct mu__keep_item *body, const char *path,
+                            mu_error *error)
 {
     if (actor == NULL)
         return mu_error_set(error, -MU_EDATALOSS,
@@ -316,7 +316,7 @@ static int keep_one(struct mu__ctx *ctx, struct keeper_state *keeper,
     int rv = mu__kept_actor_check(actor, body, error);
 
     if (rv == 0)
-        rv = reserve_item(ctx, keeper, msg, error);
+        rv = reserve_kept_item(ctx, keeper, msg, error);
     if (rv == 0) {
         rv = mu__kept_actor_put(&keeper->actors, actor, msg);
         if (rv != 0)
@@ -338,7 +338,7 @@ static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct keeper_state *keeper = state;
     struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
     mu_error error;
-    int rv = check_item_life(actor, body, keeper->path, &error);
+    int rv = check_item_epoch(actor, body, keeper->path, &error);
 
     if (rv == 0 && body->number > actor->last + 1)
         return;
@@ -366,7 +366,7 @@ static int read_fence(struct keeper_state *keeper, const struct mu__keep_fence *
     return rv;
 }
 
-static int read_item(struct keeper_state *keeper, struct mu__msg *msg)
+static int read_kept_item(struct keeper_state *keeper, struct mu__msg *msg)
 {
     const struct mu__keep_item *body = mu__body(msg);
     struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
@@ -382,7 +382,7 @@ static int visit_kept(void *owner, struct mu__msg *msg)
 {
     if (msg->kind == MU__KEEP_FENCE)
         return read_fence(owner, mu__body(msg));
-    return msg->kind == MU__KEEP_ITEM ? read_item(owner, msg) : -MU_EDATALOSS;
+    return msg->kind == MU__KEEP_ITEM ? read_kept_item(owner, msg) : -MU_EDATALOSS;
 }
 
 static int init_keeper(struct mu__ctx *ctx, void *state, const void *arg)
@@ -409,7 +409,7 @@ static int init_keeper(struct mu__ctx *ctx, void *state, const void *arg)
     if (cut > 0)
         mu__log(ctx, MU__LOG_WARN, "%s: %" PRIu64 " torn bytes at its end were cut off",
                 keeper->path, cut);
-    set_rewrite_above(keeper);
+    plan_rewrite(keeper);
     return 0;
 }
 

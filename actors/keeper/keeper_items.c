@@ -42,8 +42,8 @@ static void drop_item(struct kept_actors *actors, struct kept_actor *actor,
     mu__pool_put(actors->pool, msg);
 }
 
-static void drop_items(struct kept_actors *actors, struct kept_actor *actor,
-                       struct items *items)
+static void drop_kept_items(struct kept_actors *actors, struct kept_actor *actor,
+                            struct items *items)
 {
     while (items->first != NULL) {
         struct mu__msg *msg = items->first;
@@ -77,7 +77,7 @@ static void free_sender(struct kept_actors *actors, struct kept_actor *actor,
                         struct kept_sender *sender)
 {
     if (sender != NULL)
-        drop_items(actors, actor, &sender->answers);
+        drop_kept_items(actors, actor, &sender->answers);
     free(sender);
 }
 
@@ -143,8 +143,8 @@ int mu__kept_actor_add(struct kept_actors *actors, struct mu__view name,
 
 static void free_kept_actor(struct kept_actors *actors, struct kept_actor *actor)
 {
-    drop_items(actors, actor, &actor->kept);
-    drop_items(actors, actor, &actor->open);
+    drop_kept_items(actors, actor, &actor->kept);
+    drop_kept_items(actors, actor, &actor->open);
     for (size_t i = 0; i < actor->senders.capacity; i++)
         if (actor->senders.entries[i].key != 0)
             free_sender(actors, actor, actor->senders.entries[i].value);
@@ -168,7 +168,7 @@ void mu__kept_actors_done(struct kept_actors *actors)
 void mu__kept_actor_fence(struct kept_actors *actors, struct kept_actor *actor,
                           const struct mu__keep_fence *fence)
 {
-    drop_items(actors, actor, &actor->open);
+    drop_kept_items(actors, actor, &actor->open);
     actor->epoch = fence->epoch;
     actor->owner = fence->owner;
     actor->last = actor->flushed = fence->number;
@@ -217,7 +217,7 @@ static void apply_kept_item(struct kept_actors *actors, struct kept_actor *actor
     if (item->kind == MU__KEPT_FORGET)
         free_sender(actors, actor, mu__map_remove(&actor->senders, item->sender));
     if (item->kind == MU__KEPT_SNAPSHOT)
-        drop_items(actors, actor, &actor->kept);
+        drop_kept_items(actors, actor, &actor->kept);
     if (item->kind == MU__KEPT_SNAPSHOT || item->kind == MU__KEPT_RECORD)
         append_kept_item(&actor->kept, msg);
     else if (item->kind == MU__KEPT_ANSWER &&

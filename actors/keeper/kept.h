@@ -22,6 +22,7 @@
 #ifndef MU_ACTORS_KEPT_H
 #define MU_ACTORS_KEPT_H
 
+#include "actors/keeper/hooks.h"
 #include "actors/keeper/keeper.h"
 #include "actors/user/actions.h"
 
@@ -85,7 +86,7 @@ void mu__kept_disown(struct office *office, const char *name);
 void mu__kept_route(struct office *office, const char *name, const mu_address *owner);
 
 /* That process has ended, and sends nothing again: its windows are dropped. */
-void mu__kept_sender_gone(struct office *office, uint64_t incarnation);
+void mu__kept_sender_closed(struct office *office, uint64_t incarnation);
 
 /* A call by name, as mu__message_make. */
 int mu__kept_call_make(struct office *office, const char *name, const char *method,

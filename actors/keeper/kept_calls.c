@@ -11,7 +11,7 @@
 
 enum { TIMER_AGAIN = 1 }; /* token of the office's timer; its other one has 0 */
 
-static struct pending_call *first_call(const struct kept_way *way)
+static struct pending_call *oldest_call(const struct kept_way *way)
 {
     return MU__LIST_FIRST(&way->calls, struct pending_call, of_peer);
 }
@@ -20,7 +20,7 @@ static struct pending_call *first_call(const struct kept_way *way)
 
 static struct kept_way *find_kept_way(const struct office *office, const char *name)
 {
-    return (struct kept_way *)mu__text_map_find(&office->kept_ways, mu__view_str(name));
+    return (struct kept_way *)mu__text_map_find(&office->kept.ways, mu__view_str(name));
 }
 
 static struct kept_way *get_kept_way(struct office *office, const char *name)
@@ -28,41 +28,41 @@ static struct kept_way *get_kept_way(struct office *office, const char *name)
     struct kept_way *way = find_kept_way(office, name);
     size_t size = strlen(name);
 
-    if (way != NULL || office->kept_ways_count >= MU__KEPT_WAYS_MAX)
+    if (way != NULL || office->kept.ways_count >= MU__KEPT_WAYS_MAX)
         return way;
     way = calloc(1, sizeof *way + size + 1);
     if (way == NULL)
         return NULL;
     memcpy(way->name, name, size);
     way->named.text = mu__view_str(way->name);
-    if (mu__text_map_add(&office->kept_ways, &way->named) != 0) {
+    if (mu__text_map_add(&office->kept.ways, &way->named) != 0) {
         free(way);
         return NULL;
     }
-    office->kept_ways_count++;
+    office->kept.ways_count++;
     return way;
 }
 
 void mu__kept_ways_done(struct office *office)
 {
-    struct mu__text_node *next = mu__text_map_next(&office->kept_ways, NULL);
+    struct mu__text_node *next = mu__text_map_next(&office->kept.ways, NULL);
 
     while (next != NULL) {
         struct kept_way *way = (struct kept_way *)next;
 
-        next = mu__text_map_next(&office->kept_ways, next);
+        next = mu__text_map_next(&office->kept.ways, next);
         mu__room_notify(office, &way->rooms, NULL);
         free(way);
     }
-    mu__text_map_done(&office->kept_ways);
-    mu__text_map_done(&office->kept);
+    mu__text_map_done(&office->kept.ways);
+    mu__text_map_done(&office->kept.owned);
 }
 
 /* From the oldest call that has not ended on, and with those of turns under way. */
 static bool has_room(const struct kept_way *way)
 {
-    const struct pending_call *first = first_call(way);
-    uint64_t span = first == NULL ? 0 : way->last - first->number + 1;
+    const struct pending_call *first = oldest_call(way);
+    uint64_t span = first == NULL ? 0 : way->last - first->kept.number + 1;
 
     return span + way->making < MU__KEPT_CALLS_SPAN;
 }
@@ -100,17 +100,17 @@ int mu__kept_call_make(struct office *office, const char *name, const char *meth
     if (*ret_mail == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a call");
     way->making++;
-    call->way = way;
-    call->args = args == NULL ? NULL : mu_value_ref(args);
-    call->bytes = bytes;
+    call->kept.way = way;
+    call->kept.args = args == NULL ? NULL : mu_value_ref(args);
+    call->kept.bytes = bytes;
     (*ret_mail)->call = call;
     return 0;
 }
 
 void mu__kept_call_unmake(struct office *office, struct pending_call *call)
 {
-    call->way->making--;
-    review_kept_way(office, call->way);
+    call->kept.way->making--;
+    review_kept_way(office, call->kept.way);
 }
 
 /* ---- sending ---- */
@@ -123,10 +123,10 @@ static struct mu__kept_call kept_body(const struct pending_call *call, uint64_t 
             : MU__LIST_ENTRY(call->of_peer.prev, struct pending_call, of_peer);
 
     return (struct mu__kept_call){
-        .name = call->way->named.text,
-        .number = call->number,
-        .base = first_call(call->way)->number,
-        .before = before == NULL ? 0 : before->number,
+        .name = call->kept.way->named.text,
+        .number = call->kept.number,
+        .base = oldest_call(call->kept.way)->kept.number,
+        .before = before == NULL ? 0 : before->kept.number,
         .call = call->id,
         .method = mu__view_str(call->method),
         .timeout_ms = call->deadline.due_ms > now_ms ? call->deadline.due_ms - now_ms : 1,
@@ -139,10 +139,10 @@ static void send_remote(struct office *office, const struct peer *peer,
     struct mu__msg *msg =
         mu__msg_backed(&office->ctx, MU__KEPT_CALL, body, sizeof *body, NULL);
 
-    if (msg != NULL && call->args != NULL)
-        msg->backing = mu__pack_to_send(call->args, true,
+    if (msg != NULL && call->kept.args != NULL)
+        msg->backing = mu__pack_to_send(call->kept.args, true,
                                         &((struct mu__kept_call *)mu__body(msg))->args);
-    if (msg != NULL && (call->args == NULL || msg->backing != NULL)) {
+    if (msg != NULL && (call->kept.args == NULL || msg->backing != NULL)) {
         (void)mu__send(&office->ctx, (mu__pid){peer->number, MU__ACTORS}, msg);
         return;
     }
@@ -154,14 +154,15 @@ static void send_one(struct office *office, struct pending_call *call)
 {
     struct mu__kept_call body = kept_body(call, mu__now_ms(&office->ctx));
     const struct answer_to to = {MU__NODE_SELF, call->id};
-    uint64_t owner = call->way->owner;
+    uint64_t owner = call->kept.way->owner;
     const struct peer *peer = owner == 0 ? NULL : mu__map_get(&office->peers, owner);
 
     if (owner == office->config.incarnation) {
-        body.args.head_size = call->bytes;
+        body.args.head_size = call->kept.bytes;
         call->is_sent = true;
         mu__kept_call_came(office, &body, owner, &to,
-                           call->args == NULL ? NULL : mu_value_ref(call->args));
+                           call->kept.args == NULL ? NULL
+                                                   : mu_value_ref(call->kept.args));
     } else if (peer != NULL && peer->number != 0) {
         call->is_sent = true;
         send_remote(office, peer, &body, call);
@@ -173,7 +174,7 @@ void mu__kept_send_way(struct office *office, struct kept_way *way)
     struct pending_call *next;
 
     way->is_away = false;
-    for (struct pending_call *call = first_call(way); call != NULL && !way->is_away;
+    for (struct pending_call *call = oldest_call(way); call != NULL && !way->is_away;
          call = next) {
         next = MU__LIST_NEXT(call, struct pending_call, of_peer);
         send_one(office, call);
@@ -182,9 +183,9 @@ void mu__kept_send_way(struct office *office, struct kept_way *way)
 
 void mu__kept_call_begin(struct office *office, struct pending_call *call)
 {
-    struct kept_way *way = call->way;
+    struct kept_way *way = call->kept.way;
 
-    call->number = ++way->last;
+    call->kept.number = ++way->last;
     mu__list_append(&way->calls, &call->of_peer);
     if (!way->is_away)
         send_one(office, call);
@@ -192,12 +193,12 @@ void mu__kept_call_begin(struct office *office, struct pending_call *call)
 
 void mu__kept_call_ended(struct office *office, struct pending_call *call)
 {
-    struct kept_way *way = call->way;
+    struct kept_way *way = call->kept.way;
 
-    if (call->number == 0)
+    if (call->kept.number == 0)
         return;
     mu__list_remove(&way->calls, &call->of_peer);
-    call->number = 0;
+    call->kept.number = 0;
     review_kept_way(office, way);
 }
 
@@ -205,14 +206,14 @@ void mu__kept_call_ended(struct office *office, struct pending_call *call)
 
 void mu__kept_arm(struct office *office)
 {
-    if (!office->kept_is_armed &&
+    if (!office->kept.is_armed &&
         mu__timer_set(&office->ctx, MU__KEPT_AGAIN_MS, TIMER_AGAIN) != 0)
-        office->kept_is_armed = true;
+        office->kept.is_armed = true;
 }
 
 void mu__kept_call_away(struct office *office, struct pending_call *call)
 {
-    call->way->is_away = true;
+    call->kept.way->is_away = true;
     mu__kept_arm(office);
 }
 
@@ -222,11 +223,11 @@ bool mu__kept_on_timer(struct office *office, uint64_t token)
 
     if (token != TIMER_AGAIN)
         return false;
-    office->kept_is_armed = false;
-    while ((node = mu__text_map_next(&office->kept_ways, node)) != NULL)
+    office->kept.is_armed = false;
+    while ((node = mu__text_map_next(&office->kept.ways, node)) != NULL)
         if (((struct kept_way *)node)->is_away)
             mu__kept_send_way(office, (struct kept_way *)node);
-    mu__kept_keepers_tell(office, NULL);
+    mu__kept_keepers_report(office, NULL);
     return true;
 }
 
@@ -246,7 +247,8 @@ bool mu__kept_is_answer_from(const struct office *office, const struct pending_c
 {
     const struct peer *peer = mu__peer_of_node(office, node);
 
-    return call->way != NULL && peer != NULL && peer->incarnation == call->way->owner;
+    return call->kept.way != NULL && peer != NULL &&
+           peer->incarnation == call->kept.way->owner;
 }
 
 /* ---- where the owner is ---- */
@@ -268,8 +270,8 @@ void mu__kept_peer_up(struct office *office, const struct peer *peer)
 {
     struct mu__text_node *node = NULL;
 
-    mu__kept_keepers_tell(office, peer);
-    while ((node = mu__text_map_next(&office->kept_ways, node)) != NULL)
+    mu__kept_keepers_report(office, peer);
+    while ((node = mu__text_map_next(&office->kept.ways, node)) != NULL)
         if (((struct kept_way *)node)->owner == peer->incarnation)
             mu__kept_send_way(office, (struct kept_way *)node);
 }

@@ -10,7 +10,7 @@
 
 struct kept *mu__kept_find(const struct office *office, struct mu__view name)
 {
-    return (struct kept *)mu__text_map_find(&office->kept, name);
+    return (struct kept *)mu__text_map_find(&office->kept.owned, name);
 }
 
 /* ---- the keeper ---- */
@@ -44,7 +44,7 @@ static bool find_keeper(const struct kept *kept, uint32_t *ret_node)
     return false;
 }
 
-void mu__kept_tell(struct kept *kept, struct mu__msg *msg)
+void mu__kept_report(struct kept *kept, struct mu__msg *msg)
 {
     struct mu__ctx *ctx = &kept->office->ctx;
     uint32_t node;
@@ -55,7 +55,7 @@ void mu__kept_tell(struct kept *kept, struct mu__msg *msg)
         mu__msg_free(ctx, msg);
 }
 
-static void tell_fence(struct kept *kept)
+static void report_fence(struct kept *kept)
 {
     const struct mu__keep_fence body = {.name = kept->named.text,
                                         .epoch = kept->own.epoch,
@@ -65,7 +65,7 @@ static void tell_fence(struct kept *kept)
     struct mu__msg *msg = mu__msg_backed(ctx, MU__KEEP_FENCE, &body, sizeof body, NULL);
 
     if (msg != NULL && mu__msg_keep(mu__kernel_schema(ctx->kernel), msg) == 0)
-        mu__kept_tell(kept, msg);
+        mu__kept_report(kept, msg);
     else
         mu__msg_free(ctx, msg);
 }
@@ -82,13 +82,13 @@ static void drop_loaded(struct kept *kept)
     kept->loaded = 0;
 }
 
-static void tell_keeper(struct kept *kept)
+static void report_to_keeper(struct kept *kept)
 {
     if (kept->phase == KEPT_LOADING) {
         drop_loaded(kept);
-        tell_fence(kept);
+        report_fence(kept);
     } else {
-        mu__kept_tell_items(kept);
+        mu__kept_report_items(kept);
     }
 }
 
@@ -103,9 +103,9 @@ void mu__kept_again(struct kept *kept)
 void mu__kept_load(struct kept *kept)
 {
     kept->phase = KEPT_LOADING;
-    kept->actor->is_held = true;
+    kept->is_held = true;
     mu__kept_windows_done(kept);
-    tell_keeper(kept);
+    report_to_keeper(kept);
 }
 
 /* Its first mail is START, which a later life has no use for. */
@@ -124,7 +124,7 @@ static int make_actor(struct kept *kept)
         return rv;
     }
     kept->actor->kept = kept;
-    kept->actor->is_held = true;
+    kept->is_held = true;
     start->actor = kept->actor->number;
     start->value = kept->args == NULL ? NULL : mu_value_ref(kept->args);
     mu__mail_put(kept->actor, start);
@@ -144,7 +144,7 @@ static struct kept *kept_new(struct office *office, const struct mu__kept_own *o
     kept->own = *own;
     kept->args = own->args == NULL ? NULL : mu_value_ref(own->args);
     mu__map_seed(&kept->windows, office->peers.seed);
-    if (mu__text_map_add(&office->kept, &kept->named) == 0)
+    if (mu__text_map_add(&office->kept.owned, &kept->named) == 0)
         return kept;
     mu_value_free(kept->args);
     free(kept);
@@ -157,7 +157,7 @@ static void kept_free(struct kept *kept)
     mu__kept_drop_items(kept);
     drop_loaded(kept);
     mu__kept_windows_done(kept);
-    mu__text_map_remove(&kept->office->kept, &kept->named);
+    mu__text_map_remove(&kept->office->kept.owned, &kept->named);
     mu_value_free(kept->args);
     free(kept);
 }
@@ -190,10 +190,10 @@ void mu__kept_fail(struct kept *kept, const mu_error *error)
 {
     mu_actor *actor = kept->actor;
 
-    if (actor->is_cut)
+    if (kept->is_cut)
         return;
     kept->phase = KEPT_LIVE; /* it waits for nothing */
-    actor->is_cut = true;
+    kept->is_cut = true;
     mu__kept_drop_held(kept);
     mu__actor_end(actor, error);
     mu__actor_poke(actor);
@@ -316,7 +316,7 @@ static void end_loading(struct kept *kept)
         drop_start(actor);
         actor->is_started = true;
     }
-    actor->is_held = false;
+    kept->is_held = false;
     mu__actor_poke(actor);
 }
 
@@ -385,7 +385,7 @@ void mu__kept_on_kept(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     bool was_born;
 
     (void)ctx;
-    if (kept == NULL || kept->actor->is_cut || body->epoch != kept->own.epoch ||
+    if (kept == NULL || kept->is_cut || body->epoch != kept->own.epoch ||
         !is_from_keeper(kept, msg))
         return;
     if (body->code != 0) {
@@ -401,17 +401,16 @@ void mu__kept_on_kept(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__kept_flushed(kept, body->number);
 }
 
-void mu__kept_keepers_tell(struct office *office, const struct peer *peer)
+void mu__kept_keepers_report(struct office *office, const struct peer *peer)
 {
     struct mu__text_node *node = NULL;
 
-    while ((node = mu__text_map_next(&office->kept, node)) != NULL) {
+    while ((node = mu__text_map_next(&office->kept.owned, node)) != NULL) {
         struct kept *kept = (struct kept *)node;
 
-        if (kept->actor->is_cut ||
-            (peer == NULL ? !kept->is_again : !is_keeper(kept, peer)))
+        if (kept->is_cut || (peer == NULL ? !kept->is_again : !is_keeper(kept, peer)))
             continue;
         kept->is_again = false;
-        tell_keeper(kept);
+        report_to_keeper(kept);
     }
 }

@@ -6,7 +6,7 @@
 
 /* ---- The owner's side ---- */
 
-/* An answer that its sender may ask for again. */
+/* An answer that its sender may origin for again. */
 struct kept_answer {
     struct mu__list_node node; /* of the sender's new ones */
     uint64_t number;
@@ -56,6 +56,8 @@ struct kept {
     struct mu__msg *loaded_last;
     uint64_t loaded;
     uint32_t records; /* since the last snapshot */
+    bool is_held;     /* no turn begins for now */
+    bool is_cut;      /* nothing that waits ever leaves */
     bool is_again;    /* the keeper is told again in a moment */
     struct mu__map windows;
     char name[];
@@ -72,10 +74,10 @@ void mu__kept_fail(struct kept *kept, const mu_error *error);
 void mu__kept_again(struct kept *kept);
 
 /* Once more to the keepers of a peer that is up; NULL: to those that are told again. */
-void mu__kept_keepers_tell(struct office *office, const struct peer *peer);
+void mu__kept_keepers_report(struct office *office, const struct peer *peer);
 
 /* Send a message to the keeper, if it is there. Takes it. */
-void mu__kept_tell(struct kept *kept, struct mu__msg *msg);
+void mu__kept_report(struct kept *kept, struct mu__msg *msg);
 
 /* Begin, or begin anew. */
 void mu__kept_load(struct kept *kept);
@@ -86,7 +88,7 @@ void mu__kept_drop_items(struct kept *kept);
 void mu__kept_drop_held(struct kept *kept);
 
 /* All that is not acknowledged, once more. */
-void mu__kept_tell_items(struct kept *kept);
+void mu__kept_report_items(struct kept *kept);
 void mu__kept_flushed(struct kept *kept, uint64_t number);
 
 /* A window is dropped at the keeper, too. */
@@ -105,8 +107,8 @@ struct kept_window *mu__kept_window_get(struct kept *kept, uint64_t sender);
 void mu__kept_window_raise(struct kept_window *window, uint64_t base);
 
 /* Set an answer, which takes `value`; *ret_answer may be a former one. */
-int mu__kept_answer_set(struct kept *kept, const struct kept_ask *ask, mu_value *value,
-                        const mu_error *error, bool is_given);
+int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
+                        mu_value *value, const mu_error *error, bool is_given);
 
 /* ---- kept_calls.c ---- */
 

@@ -25,24 +25,24 @@ int mu__actor_record(mu_actor *self, const mu_value *record)
     if (turn == NULL || kept == NULL ||
         (record == NULL ? kept->own.type->save == NULL : kept->own.type->replay == NULL))
         return -MU_EPRECONDITION;
-    turn->saves |= record == NULL;
+    turn->kept.saves |= record == NULL;
     if (record == NULL)
         return 0;
     one = calloc(1, sizeof *one);
     if (one == NULL)
         return -MU_ENOMEM;
     one->value = mu_value_ref(record);
-    mu__list_append(&turn->records, &one->node);
+    mu__list_append(&turn->kept.records, &one->node);
     rv = kept->own.type->replay(self->state, record);
-    turn->is_spoilt |= rv != 0;
+    turn->kept.is_spoilt |= rv != 0;
     return rv;
 }
 
 void mu__kept_records_done(struct turn *turn)
 {
-    while (!mu__list_is_empty(&turn->records)) {
+    while (!mu__list_is_empty(&turn->kept.records)) {
         struct kept_record *one =
-            MU__LIST_ENTRY(mu__list_pop(&turn->records), struct kept_record, node);
+            MU__LIST_ENTRY(mu__list_pop(&turn->kept.records), struct kept_record, node);
 
         mu_value_free(one->value);
         free(one);
@@ -121,7 +121,7 @@ static int add_records(struct turn_items *items, const struct turn *turn)
     int rv = 0;
 
     for (const struct kept_record *one =
-             MU__LIST_FIRST(&turn->records, struct kept_record, node);
+             MU__LIST_FIRST(&turn->kept.records, struct kept_record, node);
          one != NULL && rv == 0; one = MU__LIST_NEXT(one, struct kept_record, node))
         rv = add_item(items, &item, one->value);
     return rv;
@@ -184,7 +184,7 @@ static struct mu__msg *copy_message(struct kept *kept, const struct mu__msg *msg
     return copy;
 }
 
-static void tell_from(struct kept *kept, const struct mu__msg *msg)
+static void report_from(struct kept *kept, const struct mu__msg *msg)
 {
     for (; msg != NULL; msg = msg->next) {
         struct mu__msg *copy = copy_message(kept, msg);
@@ -193,13 +193,13 @@ static void tell_from(struct kept *kept, const struct mu__msg *msg)
             mu__kept_again(kept);
             return;
         }
-        mu__kept_tell(kept, copy);
+        mu__kept_report(kept, copy);
     }
 }
 
-void mu__kept_tell_items(struct kept *kept)
+void mu__kept_report_items(struct kept *kept)
 {
-    tell_from(kept, kept->items_first);
+    report_from(kept, kept->items_first);
 }
 
 /* They are sent, and stay here until they are flushed. */
@@ -220,8 +220,8 @@ static void keep_items(struct turn_items *items)
     kept->items_bytes += items->bytes;
     if (kept->number - kept->flushed > MU__KEPT_UNFLUSHED_MAX ||
         kept->items_bytes > MU__KEPT_UNFLUSHED_BYTES)
-        kept->actor->is_held = true;
-    tell_from(kept, items->first);
+        kept->is_held = true;
+    report_from(kept, items->first);
 }
 
 void mu__kept_drop_items(struct kept *kept)
@@ -326,13 +326,23 @@ void mu__kept_spoil(struct kept *kept)
 {
     if (kept->phase == KEPT_LIVE)
         kept->phase = KEPT_SPOILT;
-    kept->actor->is_held = true;
+    kept->is_held = true;
     mu__kept_ready(kept);
+}
+
+bool mu__kept_is_held(const struct kept *kept)
+{
+    return kept->is_held;
+}
+
+bool mu__kept_is_cut(const struct kept *kept)
+{
+    return kept->is_cut;
 }
 
 bool mu__kept_is_busy(const struct kept *kept)
 {
-    return !kept->actor->is_cut && !mu__list_is_empty(&kept->held);
+    return !kept->is_cut && !mu__list_is_empty(&kept->held);
 }
 
 /* Turns may go on, as far as this life has to wait for nothing else. */
@@ -351,8 +361,8 @@ void mu__kept_ready(struct kept *kept)
         mu__kept_load(kept);
     } else if (kept->phase == KEPT_LIVE &&
                kept->number - kept->flushed <= MU__KEPT_UNFLUSHED_MAX / 2 &&
-               kept->items_bytes <= MU__KEPT_UNFLUSHED_BYTES / 2 && actor->is_held) {
-        actor->is_held = false;
+               kept->items_bytes <= MU__KEPT_UNFLUSHED_BYTES / 2 && kept->is_held) {
+        kept->is_held = false;
         mu__actor_poke(actor);
     }
 }
@@ -361,7 +371,7 @@ void mu__kept_ready(struct kept *kept)
 
 static bool has_effect(const struct turn *turn)
 {
-    return turn->saves || !mu__list_is_empty(&turn->records) ||
+    return turn->kept.saves || !mu__list_is_empty(&turn->kept.records) ||
            !mu__list_is_empty(&turn->out);
 }
 
@@ -372,12 +382,12 @@ static int add_given(struct turn_items *items, const struct turn *turn)
 
     for (const struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node);
          mail != NULL && rv == 0; mail = MU__LIST_NEXT(mail, struct mail, node))
-        if (mail->kind == OUT_REPLY && mail->of.reply->ask.sender != 0) {
-            const struct kept_ask *ask = &mail->of.reply->ask;
-            struct kept_window *window = mu__kept_window_get(items->kept, ask->sender);
+        if (mail->kind == OUT_REPLY && mail->of.reply->origin.sender != 0) {
+            const struct kept_origin *origin = &mail->of.reply->origin;
+            struct kept_window *window = mu__kept_window_get(items->kept, origin->sender);
 
             rv = window == NULL ? -MU_ENOMEM
-                                : mu__kept_answer_set(items->kept, ask,
+                                : mu__kept_answer_set(items->kept, origin,
                                                       mail->value == NULL
                                                           ? NULL
                                                           : mu_value_ref(mail->value),
@@ -415,9 +425,9 @@ static bool needs_whole(const struct kept *kept, const struct turn *turn)
 {
     bool starts = turn->mail != NULL && turn->mail->kind == MAIL_START;
 
-    return turn->saves || (kept->own.type->save != NULL &&
-                           ((starts && mu__list_is_empty(&turn->records)) ||
-                            kept->records >= MU__KEPT_SNAPSHOT_RECORDS));
+    return turn->kept.saves || (kept->own.type->save != NULL &&
+                                ((starts && mu__list_is_empty(&turn->kept.records)) ||
+                                 kept->records >= MU__KEPT_SNAPSHOT_RECORDS));
 }
 
 int mu__kept_commit(struct turn *turn)
@@ -433,7 +443,7 @@ int mu__kept_commit(struct turn *turn)
         rv = add_of_message(&items, turn);
     if (rv != 0) {
         free_turn_items(&items);
-        turn->is_spoilt = true; /* perhaps only in part */
+        turn->kept.is_spoilt = true; /* perhaps only in part */
         return rv;
     }
     kept->records = is_whole ? 0 : kept->records + (items.count > 0);
@@ -496,7 +506,7 @@ void mu__kept_peer_lost(struct office *office, const struct peer *peer,
 {
     struct mu__text_node *node = NULL;
 
-    while ((node = mu__text_map_next(&office->kept, node)) != NULL)
+    while ((node = mu__text_map_next(&office->kept.owned, node)) != NULL)
         for (struct held_turn *held =
                  MU__LIST_FIRST(&((struct kept *)node)->held, struct held_turn, node);
              held != NULL; held = MU__LIST_NEXT(held, struct held_turn, node))

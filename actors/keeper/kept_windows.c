@@ -79,17 +79,17 @@ static struct kept_answer *get_answer(struct kept_window *window, uint64_t numbe
     return NULL;
 }
 
-int mu__kept_answer_set(struct kept *kept, const struct kept_ask *ask, mu_value *value,
-                        const mu_error *error, bool is_given)
+int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
+                        mu_value *value, const mu_error *error, bool is_given)
 {
-    struct kept_window *window = mu__kept_window_get(kept, ask->sender);
+    struct kept_window *window = mu__kept_window_get(kept, origin->sender);
     struct kept_answer *answer;
 
-    if (window != NULL && ask->number < window->base) {
+    if (window != NULL && origin->number < window->base) {
         mu_value_free(value);
         return 0;
     }
-    answer = window == NULL ? NULL : get_answer(window, ask->number);
+    answer = window == NULL ? NULL : get_answer(window, origin->number);
     if (answer == NULL) {
         mu_value_free(value);
         return -MU_ENOMEM;
@@ -104,8 +104,8 @@ int mu__kept_answer_set(struct kept *kept, const struct kept_ask *ask, mu_value 
     if (!answer->is_new)
         mu__list_append(&window->fresh, &answer->node);
     answer->is_new = true;
-    if (window->end <= ask->number)
-        window->end = ask->number + 1;
+    if (window->end <= origin->number)
+        window->end = origin->number + 1;
     return 0;
 }
 
@@ -121,7 +121,7 @@ static void read_kept_error(const struct kept *kept, const struct mu__keep_item 
 
 int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item)
 {
-    const struct kept_ask ask = {item->sender, item->call};
+    const struct kept_origin origin = {item->sender, item->call};
     struct kept_window *window = mu__kept_window_get(kept, item->sender);
     mu_value *value = NULL;
     mu_error error;
@@ -135,7 +135,7 @@ int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item)
     if (item->code != 0)
         read_kept_error(kept, item, &error);
     mu__kept_window_raise(window, item->base);
-    rv = mu__kept_answer_set(kept, &ask, value, item->code == 0 ? NULL : &error, true);
+    rv = mu__kept_answer_set(kept, &origin, value, item->code == 0 ? NULL : &error, true);
     while (!mu__list_is_empty(&window->fresh))
         MU__LIST_ENTRY(mu__list_pop(&window->fresh), struct kept_answer, node)->is_new =
             false;
@@ -162,8 +162,8 @@ static void redirect_reply(mu_actor *actor, const struct mail *mail)
 {
     for (mu_reply *reply = MU__LIST_FIRST(&actor->replies, mu_reply, node); reply != NULL;
          reply = MU__LIST_NEXT(reply, mu_reply, node))
-        if (reply->ask.sender == mail->kept->sender &&
-            reply->ask.number == mail->kept->number)
+        if (reply->origin.sender == mail->kept->sender &&
+            reply->origin.number == mail->kept->number)
             reply->answer = mail->answer;
 }
 
@@ -224,7 +224,7 @@ void mu__kept_send_away(struct office *office, const struct answer_to *to)
         return;
     }
     call = mu__map_get(&office->calls, to->call);
-    if (call != NULL && call->way != NULL)
+    if (call != NULL && call->kept.way != NULL)
         mu__kept_call_away(office, call);
 }
 
@@ -252,7 +252,7 @@ static struct mail *make_kept_mail(struct kept *kept, const struct mu__kept_call
         mu_value_free(args);
         return NULL;
     }
-    *mail->kept = (struct kept_ask){sender, call->number};
+    *mail->kept = (struct kept_origin){sender, call->number};
     mail->actor = kept->actor->number;
     mail->method = find_kept_method(kept->own.type->type, call->method);
     mail->value = args;
@@ -338,11 +338,11 @@ static void forget_window(struct kept *kept, uint64_t sender)
     mu__kept_forget(kept, sender);
 }
 
-void mu__kept_sender_gone(struct office *office, uint64_t incarnation)
+void mu__kept_sender_closed(struct office *office, uint64_t incarnation)
 {
     struct mu__text_node *node = NULL;
 
-    while ((node = mu__text_map_next(&office->kept, node)) != NULL) {
+    while ((node = mu__text_map_next(&office->kept.owned, node)) != NULL) {
         struct kept *kept = (struct kept *)node;
 
         if (!kept->actor->ends)

@@ -1,6 +1,7 @@
 /* The processes that this one's actors talk to. A peer is linked already, or is dialled
  * when the first message goes there; until it is up, messages to it wait, as far as there
  * is credit for them. When it is lost all that was to come from there ends. */
+#include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
 
 #include "actors/keep.h"

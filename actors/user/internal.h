@@ -2,39 +2,15 @@
 #ifndef MU_ACTORS_USER_INTERNAL_H
 #define MU_ACTORS_USER_INTERNAL_H
 
+#include "actors/keeper/internal.h"
 #include "actors/messages.h"
+#include "actors/user/bounds.h"
 #include "actors/user/call_deadlines.h"
 #include "actors/user/office.h"
 #include "actors/user/other_offices.h"
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/base/text_map.h"
-
-#ifdef MUSTER_TINY
-enum {
-    MU__ACTOR_MAILBOX = 16,
-    MU__ACTOR_CALLS_MAX = 16,
-    MU__ACTOR_WINDOW = 8,
-    MU__ACTOR_TURNS = 2,
-    MU__ACTOR_WATCHERS_MAX = 64
-};
-#else
-enum {
-    MU__ACTOR_MAILBOX = 10000,       /* messages that wait for an actor, by default */
-    MU__ACTOR_CALLS_MAX = 10000,     /* of an actor, not answered */
-    MU__ACTOR_WINDOW = 1024,         /* messages of one node to one actor of another, that
-                                        were not taken out of its mailbox */
-    MU__ACTOR_TURNS = 64,            /* of one actor before the next one runs */
-    MU__ACTOR_WATCHERS_MAX = 1 << 16 /* monitors that one node has here */
-};
-#endif
-
-enum {
-    MU__ACTOR_MAILBOX_BYTES = 64 << 20,
-    MU__ACTOR_WINDOW_BYTES = 8 << 20,
-    MU__ACTOR_SLOW_MS = 100, /* a turn that takes longer is named in the log */
-    MU__ACTOR_BATCH_MS = 10  /* then the next actor runs */
-};
 
 /* ---- What is on its way ---- */
 
@@ -48,24 +24,6 @@ struct answer_to {
 struct chain_hop {
     uint64_t incarnation;
     uint32_t number;
-};
-
-/* A call to a kept actor: the `number`th of a process. */
-struct kept_ask {
-    uint64_t sender;
-    uint64_t number;
-};
-
-/* Calls of this process to a kept actor: see actors/keeper/kept_calls.c. */
-struct kept_way {
-    struct mu__text_node named; /* first */
-    uint64_t owner;             /* the process that has it; 0: not known */
-    uint64_t last;              /* number of a call */
-    uint32_t making;            /* calls of turns under way */
-    bool is_away;               /* the calls are sent again in a moment */
-    struct mu__list calls;      /* struct pending_call, by number */
-    struct mu__list rooms;      /* struct room_wait */
-    char name[];
 };
 
 /* The calls that wait for each other: see chain.c. */
@@ -117,7 +75,7 @@ struct mail {
     struct answer_to answer;
     struct pending_call *call; /* while it has not begun */
     struct chain *chain;
-    struct kept_ask *kept; /* NULL: it is no call to a kept actor */
+    struct kept_origin *kept; /* NULL: it is no call to a kept actor */
     struct peer *peer;
     struct mu__msg *msg;
     union {
@@ -142,10 +100,7 @@ struct pending_call {
     mu_address to;
     struct mu__list_node of_peer; /* or of its way's calls */
     struct peer *peer;            /* NULL: it is to this node, or a kept actor */
-    struct kept_way *way;         /* NULL: it is to no kept actor; else there: */
-    uint64_t number;              /* 0: not begun, or ended */
-    mu_value *args;
-    uint32_t bytes;
+    struct kept_call kept;
     struct mail *waiting; /* in a mailbox of this node; NULL: not there, or not there any
                              more */
     struct chain *chain;
@@ -159,9 +114,9 @@ struct mu_reply {
     mu_actor *actor;
     struct answer_to answer;
     const mu_actor_method *method;
-    struct kept_ask ask; /* sender 0: none */
-    struct chain *chain; /* NULL: no call was made for it */
-    bool is_given;       /* in this turn */
+    struct kept_origin origin; /* sender 0: none */
+    struct chain *chain;       /* NULL: no call was made for it */
+    bool is_given;             /* in this turn */
 };
 
 struct actor_timer {
@@ -203,6 +158,11 @@ struct room_wait {
 
 /* ---- Actors ---- */
 
+struct actor_calls {
+    struct mu__list list;
+    uint32_t count;
+};
+
 struct mu_actor {
     struct office *office;
     const mu_actor_type *type;
@@ -213,16 +173,13 @@ struct mu_actor {
     uint64_t mailbox_bytes_max;
     bool is_poked;
     bool is_started; /* `start` has returned 0 */
-    bool ends;       /* no turn begins any more, */
-    bool is_held;    /* or for now */
-    bool is_cut;     /* it is kept, and what waits for its records never leaves */
+    bool ends;       /* no turn begins any more */
     mu_error *why;   /* it ends; NULL: it was stopped */
     struct mu__list mail;
     uint32_t mail_count; /* of messages, and of those that turns under way will send */
     uint64_t mail_bytes;
     struct mu__list rooms; /* struct room_wait */
-    struct mu__list calls;
-    uint32_t calls_count;
+    struct actor_calls calls;
     struct mu__list replies;
     struct mu__list timers;
     struct mu__list watches;
@@ -242,10 +199,8 @@ struct turn {
     mu_value *reply;
     mu_error *failure; /* of mu_actor_fail; NULL: none */
     mu_reply *later;
-    struct chain *chain;     /* of the calls that it makes; NULL: none */
-    struct mu__list records; /* of a kept actor; and */
-    bool saves;              /* the whole state is recorded, */
-    bool is_spoilt;          /* or is not what is kept: it is loaded anew */
+    struct chain *chain; /* of the calls that it makes; NULL: none */
+    struct kept_turn kept;
     bool dies;
     bool is_over; /* nothing is added any more */
 };
@@ -270,11 +225,8 @@ struct office {
     struct mu__list peers_all;
     struct mail *spare;
     struct pending_call *spare_calls;
-    uint64_t late_answers;         /* to calls that had ended */
-    struct mu__text_map kept;      /* struct kept: what is owned here */
-    struct mu__text_map kept_ways; /* struct kept_way */
-    uint32_t kept_ways_count;
-    bool kept_is_armed; /* something is sent again in a moment */
+    uint64_t late_answers; /* to calls that had ended */
+    struct kept_office kept;
 };
 
 extern const struct mu__behavior mu__user_actor;

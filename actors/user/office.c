@@ -1,6 +1,7 @@
 #include "actors/user/office.h"
 
 #include "actors/client/future.h"
+#include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
 
 #include <stdlib.h>
@@ -154,7 +155,7 @@ static int init_office(struct mu__ctx *ctx, void *state, const void *arg)
 
     office->config = *(const struct mu__actors_config *)arg;
     office->ctx = *ctx;
-    office->kept.secret = office->kept_ways.secret = mu__secret(ctx);
+    office->kept.owned.secret = office->kept.ways.secret = mu__secret(ctx);
     mu__map_seed(&office->peers, mu__secret(ctx));
     return mu__watch_nodes(ctx);
 }

@@ -1,6 +1,7 @@
 /* What the offices of other nodes say. Nothing of it is believed: numbers are looked up,
  * answers are taken from the node that was called alone, and who sends more than it has
  * credit for is refused. */
+#include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
 
 #include "runtime/message/codec.h"

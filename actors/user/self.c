@@ -43,7 +43,7 @@ int mu_actor_call(mu_actor *self, const mu_address *to, const char *method,
         return -MU_EPRECONDITION;
     if (timeout_ms < 1 || timeout_ms > MU_ACTOR_TIMEOUT_MAX)
         return -MU_EINVALID;
-    if (self->calls_count >= MU__ACTOR_CALLS_MAX)
+    if (self->calls.count >= MU__ACTOR_CALLS_MAX)
         return -MU_EEXHAUSTED;
     call = mu__call_new(self->office, to, method, timeout_ms);
     if (call == NULL)
@@ -56,7 +56,7 @@ int mu_actor_call(mu_actor *self, const mu_address *to, const char *method,
         mu__call_free(self->office, call);
         return rv;
     }
-    self->calls_count++;
+    self->calls.count++;
     mu__list_append(&turn->out, &mail->node);
     return 0;
 }
@@ -133,7 +133,7 @@ mu_reply *mu_actor_reply_later(mu_actor *self)
     reply->answer = turn->mail->answer;
     reply->method = turn->mail->method;
     if (turn->mail->kept != NULL)
-        reply->ask = *turn->mail->kept;
+        reply->origin = *turn->mail->kept;
     mu__list_append(&self->replies, &reply->node);
     turn->later = reply;
     return reply;

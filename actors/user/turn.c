@@ -1,6 +1,7 @@
 /* Turns. What a function of an actor wants done is listed, and done in that order when it
  * has ended well; when it has failed, what was set aside for it is given back. Nothing is
  * copied for that: a value that is sent is held, and packed bytes are spliced. */
+#include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
 
 #include <assert.h>
@@ -300,7 +301,7 @@ void mu__turn_undo(struct office *office, struct mu__list *out)
         if (effects[mail->kind].undo != NULL)
             effects[mail->kind].undo(office, mail);
         if (mail->call != NULL) {
-            mail->call->owner->calls_count--;
+            mail->call->owner->calls.count--;
             mu__call_free(office, mail->call);
         }
         mail->call = NULL;
@@ -313,7 +314,7 @@ static void abort_turn(struct office *office, struct turn *turn)
 {
     turn->is_over = true;
     mu__turn_undo(office, &turn->out);
-    turn->is_spoilt |= turn->saves || !mu__list_is_empty(&turn->records);
+    turn->kept.is_spoilt |= turn->kept.saves || !mu__list_is_empty(&turn->kept.records);
 }
 
 /* Its items are made, or it has failed. */
@@ -341,7 +342,7 @@ static void end_turn(struct turn *turn)
     mu_value_free(turn->reply);
     free(turn->failure);
     mu__kept_records_done(turn);
-    if (turn->is_spoilt && kept != NULL && !turn->actor->ends)
+    if (turn->kept.is_spoilt && kept != NULL && !turn->actor->ends)
         mu__kept_spoil(kept);
 }
 
@@ -561,7 +562,7 @@ void mu__turn_end_actor(mu_actor *actor)
         return;
     turn = begin_turn(actor, NULL, &memory);
     actor->type->stop(actor, actor->state, actor->why);
-    if (actor->is_cut)
+    if (actor->kept != NULL && mu__kept_is_cut(actor->kept))
         abort_turn(actor->office, turn);
     else
         commit_turn(actor->office, turn);
@@ -578,7 +579,7 @@ int mu__turn_load(mu_actor *actor, mu_error *ret_error)
         commit_turn(actor->office, turn);
     else
         abort_turn(actor->office, turn);
-    turn->is_spoilt = false; /* it was not the state of a turn */
+    turn->kept.is_spoilt = false; /* it was not the state of a turn */
     end_turn(turn);
     return rv;
 }
@@ -591,7 +592,7 @@ void mu__turn_clear_state(mu_actor *actor)
     if (actor->type->stop != NULL)
         actor->type->stop(actor, actor->state, NULL);
     abort_turn(actor->office, turn);
-    turn->is_spoilt = false;
+    turn->kept.is_spoilt = false;
     end_turn(turn);
     memset(actor->state, 0, actor->type->state_size);
 }

@@ -1,5 +1,6 @@
 /* A user's actor, as an actor of the kernel: it is poked when it has mail, and takes a
  * turn for each. */
+#include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
 
 #include <inttypes.h>
@@ -96,6 +97,11 @@ void mu__actor_poke(mu_actor *actor)
         actor->is_poked = true;
 }
 
+static bool is_held_now(const mu_actor *actor)
+{
+    return actor->kept != NULL && mu__kept_is_held(actor->kept);
+}
+
 static uint64_t moving_ms(const mu_actor *actor)
 {
     struct mu__world *world = mu__kernel_world(actor->office->ctx.kernel);
@@ -142,7 +148,7 @@ static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     (void)msg;
     actor->is_poked = false;
     for (int i = 0;
-         i < MU__ACTOR_TURNS && !actor->ends && !actor->is_held &&
+         i < MU__ACTOR_TURNS && !actor->ends && !is_held_now(actor) &&
          !mu__list_is_empty(&actor->mail) && now_ms - began_ms <= MU__ACTOR_BATCH_MS;
          i++)
         now_ms = handle_mail(actor, mu__mail_take(actor), now_ms);
@@ -151,7 +157,7 @@ static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     mu__room_review(actor);
-    if (!mu__list_is_empty(&actor->mail) && !actor->is_held)
+    if (!mu__list_is_empty(&actor->mail) && !is_held_now(actor))
         mu__actor_poke(actor);
 }
 
@@ -164,7 +170,7 @@ static void on_actor_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
     if (timer == NULL || actor->ends)
         return;
-    if (actor->is_held) {
+    if (is_held_now(actor)) {
         timer->timer = mu__timer_set(ctx, 1, timer->id);
         return;
     }
@@ -223,7 +229,7 @@ static void refuse_replies(mu_actor *actor)
         mu_reply *reply = MU__LIST_ENTRY(mu__list_pop(&actor->replies), mu_reply, node);
         mu_error error;
 
-        if (reply->ask.sender != 0)
+        if (reply->origin.sender != 0)
             mu__kept_send_away(actor->office, &reply->answer);
         (void)mu_error_set(&error, -MU_EABORTED,
                            "the actor has ended before it answered%s%.300s",
@@ -231,7 +237,7 @@ static void refuse_replies(mu_actor *actor)
                            actor->why == NULL ? "" : actor->why->message);
         mu__answer_error(actor->office, actor->type, reply->method->name, MU_RAN_MAYBE,
                          &error);
-        if (reply->ask.sender == 0)
+        if (reply->origin.sender == 0)
             mu__answer(actor->office, &reply->answer, NULL, &error);
         mu__chain_unref(reply->chain);
         free(reply);
@@ -256,16 +262,16 @@ static void end_user_actor(struct mu__ctx *ctx, void *state)
     mu_address address = mu__actor_address(office, actor->number);
 
     (void)ctx;
-    if (actor->kept != NULL)
-        mu__kept_actor_done(actor);
     if (actor->is_started)
         mu__turn_end_actor(actor);
     actor->ends = true;
+    if (actor->kept != NULL)
+        mu__kept_actor_done(actor);
     refuse_mail(actor);
     refuse_replies(actor);
-    while (!mu__list_is_empty(&actor->calls))
-        mu__call_forget(office, MU__LIST_ENTRY(actor->calls.first, struct pending_call,
-                                               of_owner));
+    while (!mu__list_is_empty(&actor->calls.list))
+        mu__call_forget(office, MU__LIST_ENTRY(actor->calls.list.first,
+                                               struct pending_call, of_owner));
     end_children(actor);
     mu__watch_actor_ended(actor);
     mu__actor_timers_end(actor);

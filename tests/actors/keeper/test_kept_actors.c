@@ -31,8 +31,8 @@ TEST_ON(test_a_kept_actor_answers, struct kept_net *f, kept_net_set_up,
     kept_net_expect(f, 1, 5);
     kept_net_expect(f, 2, 7);
     assert_int_equal(f->born, 1);
-    assert_int_equal(kept_net_life(f, 1)->flushed, kept_net_life(f, 1)->number);
-    assert_null(kept_net_life(f, 1)->items_first);
+    assert_int_equal(kept_net_owned(f, 1)->flushed, kept_net_owned(f, 1)->number);
+    assert_null(kept_net_owned(f, 1)->items_first);
 }
 
 TEST_ON(test_its_state_survives_its_node, struct kept_net *f, kept_net_set_up,
@@ -75,7 +75,7 @@ TEST_ON(test_a_snapshot_is_in_the_place_of_records, struct kept_net *f, kept_net
         ask(f, "add", 1, i);
         f->users->notes_count = 0;
     }
-    assert_true(kept_net_life(f, 1)->records < MU__KEPT_SNAPSHOT_RECORDS);
+    assert_true(kept_net_owned(f, 1)->records < MU__KEPT_SNAPSHOT_RECORDS);
     net_crash(node_of(f, 1));
     kept_net_own(f, 2);
     ask(f, "get", 0, count + 1);
@@ -225,14 +225,14 @@ TEST_ON(test_the_window_of_a_sender_that_is_gone_is_dropped, struct kept_net *f,
 {
     kept_net_own(f, 1);
     ask(f, "add", 5, 1);
-    assert_int_equal(kept_net_life(f, 1)->windows.count, 1);
-    mu__kept_sender_gone(user_net_office(f->users, 1), node_of(f, 0)->incarnation);
-    assert_int_equal(kept_net_life(f, 1)->windows.count, 0);
+    assert_int_equal(kept_net_owned(f, 1)->windows.count, 1);
+    mu__kept_sender_closed(user_net_office(f->users, 1), node_of(f, 0)->incarnation);
+    assert_int_equal(kept_net_owned(f, 1)->windows.count, 0);
     net_settle(net_of(f));
     net_crash(node_of(f, 1));
     kept_net_own(f, 2);
     net_settle(net_of(f));
-    assert_int_equal(kept_net_life(f, 2)->windows.count, 0);
+    assert_int_equal(kept_net_owned(f, 2)->windows.count, 0);
 }
 
 /* ---- the disk ---- */

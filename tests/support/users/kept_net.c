@@ -223,7 +223,7 @@ void kept_net_call(struct kept_net *f, size_t node, const char *method, int64_t 
 
     call->owner = mu__actor_find(office, f->probes[node].number);
     call->token = token;
-    call->owner->calls_count++;
+    call->owner->calls.count++;
     assert_int_equal(
         mu__kept_call_make(office, "total", method, args, call, 0, &error, &mail), 0);
     mu_value_free(args);
@@ -253,7 +253,7 @@ void kept_net_expect(const struct kept_net *f, uint64_t token, int64_t value)
     assert_int_equal(note->value, value);
 }
 
-struct kept *kept_net_life(const struct kept_net *f, size_t node)
+struct kept *kept_net_owned(const struct kept_net *f, size_t node)
 {
     return mu__kept_find(user_net_office(f->users, node), mu__view_str("total"));
 }

@@ -43,6 +43,6 @@ const struct probe_note *kept_net_answer(const struct kept_net *f, uint64_t toke
 
 void kept_net_expect(const struct kept_net *f, uint64_t token, int64_t value);
 
-struct kept *kept_net_life(const struct kept_net *f, size_t node);
+struct kept *kept_net_owned(const struct kept_net *f, size_t node);
 
 #endif
