@@ -223,22 +223,30 @@ static void refuse_mail(mu_actor *actor)
     }
 }
 
+/* The next life of a kept actor answers. */
+static void refuse_reply(const mu_actor *actor, const mu_reply *reply)
+{
+    mu_error error;
+
+    if (reply->origin.sender != 0) {
+        mu__kept_send_away(actor->office, &reply->answer);
+        return;
+    }
+    (void)mu_error_set(&error, -MU_EABORTED,
+                       "the actor has ended before it answered%s%.300s",
+                       actor->why == NULL ? "" : ": ",
+                       actor->why == NULL ? "" : actor->why->message);
+    mu__answer_error(actor->office, actor->type, reply->method->name, MU_RAN_MAYBE,
+                     &error);
+    mu__answer(actor->office, &reply->answer, NULL, &error);
+}
+
 static void refuse_replies(mu_actor *actor)
 {
     while (!mu__list_is_empty(&actor->replies)) {
         mu_reply *reply = MU__LIST_ENTRY(mu__list_pop(&actor->replies), mu_reply, node);
-        mu_error error;
 
-        if (reply->origin.sender != 0)
-            mu__kept_send_away(actor->office, &reply->answer);
-        (void)mu_error_set(&error, -MU_EABORTED,
-                           "the actor has ended before it answered%s%.300s",
-                           actor->why == NULL ? "" : ": ",
-                           actor->why == NULL ? "" : actor->why->message);
-        mu__answer_error(actor->office, actor->type, reply->method->name, MU_RAN_MAYBE,
-                         &error);
-        if (reply->origin.sender == 0)
-            mu__answer(actor->office, &reply->answer, NULL, &error);
+        refuse_reply(actor, reply);
         mu__chain_unref(reply->chain);
         free(reply);
     }
