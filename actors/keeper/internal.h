@@ -5,7 +5,7 @@
 #include "runtime/base/list.h"
 #include "runtime/base/text_map.h"
 
-#include "muster/value.h"
+#include "muster/actor.h"
 
 #include <stdbool.h>
 
@@ -18,7 +18,7 @@ struct kept_origin {
 /* Calls of this process to a kept actor: see kept_calls.c. */
 struct kept_way {
     struct mu__text_node named; /* first */
-    uint64_t owner;             /* the process that has it; 0: not known */
+    mu_address owner;           /* the process that has it; incarnation 0: not known */
     uint64_t last;              /* number of a call */
     uint32_t making;            /* calls of turns under way */
     bool is_away;               /* the calls are sent again in a moment */

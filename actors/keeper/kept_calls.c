@@ -154,16 +154,23 @@ static void send_one(struct office *office, struct pending_call *call)
 {
     struct mu__kept_call body = kept_body(call, mu__now_ms(&office->ctx));
     const struct answer_to to = {MU__NODE_SELF, call->id};
-    uint64_t owner = call->kept.way->owner;
-    const struct peer *peer = owner == 0 ? NULL : mu__map_get(&office->peers, owner);
+    const mu_address *owner = &call->kept.way->owner;
+    const struct peer *peer;
 
-    if (owner == office->config.incarnation) {
+    if (owner->incarnation == 0)
+        return;
+    if (owner->incarnation == office->config.incarnation) {
         body.args.head_size = call->kept.bytes;
         call->is_sent = true;
-        mu__kept_call_came(office, &body, owner, &to,
+        mu__kept_call_came(office, &body, owner->incarnation, &to,
                            call->kept.args == NULL ? NULL
                                                    : mu_value_ref(call->kept.args));
-    } else if (peer != NULL && peer->number != 0) {
+        return;
+    }
+    peer = mu__peer_reach(office, owner, NULL);
+    if (peer == NULL) {
+        mu__kept_call_away(office, call); /* it is dialled again */
+    } else if (peer->number != 0) {
         call->is_sent = true;
         send_remote(office, peer, &body, call);
     }
@@ -248,7 +255,7 @@ bool mu__kept_is_answer_from(const struct office *office, const struct pending_c
     const struct peer *peer = mu__peer_of_node(office, node);
 
     return call->kept.way != NULL && peer != NULL &&
-           peer->incarnation == call->kept.way->owner;
+           peer->incarnation == call->kept.way->owner.incarnation;
 }
 
 /* ---- where the owner is ---- */
@@ -259,9 +266,7 @@ void mu__kept_route(struct office *office, const char *name, const mu_address *o
 
     if (way == NULL)
         return;
-    way->owner = owner->incarnation;
-    if (owner->incarnation != 0 && owner->incarnation != office->config.incarnation)
-        (void)mu__peer_reach(office, owner, NULL);
+    way->owner = *owner;
     mu__kept_send_way(office, way);
 }
 
@@ -272,6 +277,19 @@ void mu__kept_peer_up(struct office *office, const struct peer *peer)
 
     mu__kept_keepers_report(office, peer);
     while ((node = mu__text_map_next(&office->kept.ways, node)) != NULL)
-        if (((struct kept_way *)node)->owner == peer->incarnation)
+        if (((struct kept_way *)node)->owner.incarnation == peer->incarnation)
             mu__kept_send_way(office, (struct kept_way *)node);
+}
+
+void mu__kept_ways_lost(struct office *office, const struct peer *peer)
+{
+    struct mu__text_node *node = NULL;
+
+    while ((node = mu__text_map_next(&office->kept.ways, node)) != NULL) {
+        struct pending_call *oldest = oldest_call((struct kept_way *)node);
+
+        if (oldest != NULL &&
+            ((struct kept_way *)node)->owner.incarnation == peer->incarnation)
+            mu__kept_call_away(office, oldest);
+    }
 }

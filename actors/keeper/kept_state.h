@@ -115,4 +115,7 @@ int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
 void mu__kept_arm(struct office *office);
 void mu__kept_send_way(struct office *office, struct kept_way *way);
 
+/* What is not answered there is sent again in a moment, perhaps over a new link. */
+void mu__kept_ways_lost(struct office *office, const struct peer *peer);
+
 #endif

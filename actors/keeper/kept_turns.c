@@ -511,6 +511,7 @@ void mu__kept_peer_lost(struct office *office, const struct peer *peer,
                  MU__LIST_FIRST(&((struct kept *)node)->held, struct held_turn, node);
              held != NULL; held = MU__LIST_NEXT(held, struct held_turn, node))
             lose_held(office, &held->out, peer, why);
+    mu__kept_ways_lost(office, peer);
 }
 
 void mu__kept_forget(struct kept *kept, uint64_t sender)

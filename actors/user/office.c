@@ -194,8 +194,8 @@ static void end_office(struct mu__ctx *ctx, void *state)
     struct office *office = state;
 
     end_actors(ctx, office);
-    mu__peers_end(office);
     mu__kept_ways_done(office);
+    mu__peers_end(office);
     mu__calls_done(office);
     mu__map_done(&office->timers);
     mu__map_done(&office->watches);
