@@ -24,6 +24,8 @@ bool mu__kept_is_held(const struct kept *kept);
 
 /* Nothing that waits ever leaves. */
 bool mu__kept_is_cut(const struct kept *kept);
+/* Something is kept: a later life finds it. */
+bool mu__kept_is_born(const struct kept *kept);
 bool mu__kept_is_busy(const struct kept *kept);
 int mu__kept_take_loaded(struct kept *kept, mu_error *ret_error);
 void mu__kept_actor_done(mu_actor *actor);

@@ -263,10 +263,14 @@ static int begin_epoch(struct mu__ctx *ctx, struct keeper_state *keeper,
     }
     if (rv != 0)
         return rv;
+    if ((*actor)->epoch < body.number) { /* the file is written anew without it */
+        mu__kept_actor_clear(&keeper->actors, *actor);
+        keeper->is_behind = true;
+    }
     body.number = 0;
     mu__kept_actor_fence(&keeper->actors, *actor, &body);
     keeper->is_dirty = true;
-    if (append_fence(ctx, keeper, *actor, error) != 0)
+    if (!keeper->is_behind && append_fence(ctx, keeper, *actor, error) != 0)
         keeper->is_behind = true;
     return 0;
 }

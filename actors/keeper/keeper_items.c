@@ -141,7 +141,7 @@ int mu__kept_actor_add(struct kept_actors *actors, struct mu__view name,
     return 0;
 }
 
-static void free_kept_actor(struct kept_actors *actors, struct kept_actor *actor)
+void mu__kept_actor_clear(struct kept_actors *actors, struct kept_actor *actor)
 {
     drop_kept_items(actors, actor, &actor->kept);
     drop_kept_items(actors, actor, &actor->open);
@@ -149,6 +149,11 @@ static void free_kept_actor(struct kept_actors *actors, struct kept_actor *actor
         if (actor->senders.entries[i].key != 0)
             free_sender(actors, actor, actor->senders.entries[i].value);
     mu__map_done(&actor->senders);
+}
+
+static void free_kept_actor(struct kept_actors *actors, struct kept_actor *actor)
+{
+    mu__kept_actor_clear(actors, actor);
     free(actor);
 }
 

@@ -59,6 +59,9 @@ int mu__kept_actor_add(struct kept_actors *actors, struct mu__view name,
 void mu__kept_actor_fence(struct kept_actors *actors, struct kept_actor *actor,
                           const struct mu__keep_fence *fence);
 
+/* Nothing is kept of it: another actor has the name now. */
+void mu__kept_actor_clear(struct kept_actors *actors, struct kept_actor *actor);
+
 /* Whether there is room for an item; -MU_EEXHAUSTED or -MU_EINVALID with the reason. */
 int mu__kept_actor_check(const struct kept_actor *actor, const struct mu__keep_item *item,
                          mu_error *ret_error);

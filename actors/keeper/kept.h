@@ -34,28 +34,6 @@ enum {
     MU__KEPT_WAYS_MAX = 1 << 16          /* names that one process calls */
 };
 
-/* How an actor of a type is kept. In a kept actor methods decide, and `replay` changes
- * the state: when a turn fails that has recorded something, the state is loaded anew. */
-struct mu__kept_type {
-    const mu_actor_type *type;
-
-    /* The whole state. NULL: there are records alone. */
-    int (*save)(void *state, mu_value **ret_saved);
-
-    /* A later life begins, with zeroed memory: take over what was saved (NULL: nothing);
-     * records follow. A turn. May be NULL when there is no `save`. */
-    int (*load)(mu_actor *self, void *state, const mu_value *saved, unsigned version);
-
-    /* Change the state by a record: in mu__actor_record, and when a life begins. */
-    int (*replay)(void *state, const mu_value *record);
-    unsigned version; /* of what `save` gives */
-};
-
-/* Keep a record of this turn, and replay it. NULL: the whole state, as it is at the end
- * of the turn. -MU_EPRECONDITION: this is no turn of a kept actor, or its type has no
- * `replay` or `save`; else what `replay` has returned: then the turn has to fail. */
-int mu__actor_record(mu_actor *self, const mu_value *record);
-
 /* ---- Names ---- */
 
 enum mu__kept_news {
@@ -67,10 +45,13 @@ enum mu__kept_news {
 struct mu__kept_own {
     const char *name;
     uint64_t epoch;
-    const struct mu__kept_type *type; /* outlives the office */
-    const mu_value *args;             /* of `start`, which the first life runs */
+    const mu_actor_type *type;
+    const mu_actor_options *options; /* read at once; NULL: the defaults */
+    const mu_value *args;            /* of `start`, which the first life runs */
     bool is_born;
-    const char *keeper_type; /* the task that keeps it; a literal */
+    uint64_t made; /* what lives of lower epochs have kept is of another actor, which had
+                      the name before; 0: there was none */
+    char keeper_type[16]; /* the task that keeps it */
     uint32_t keeper_index;
     void (*news)(void *owner, const char *name, enum mu__kept_news news,
                  const mu_error *error); /* in a turn of the office; may be NULL */
@@ -84,6 +65,9 @@ void mu__kept_disown(struct office *office, const char *name);
 
 /* The process that owns it, for callers here; incarnation 0: none does now. */
 void mu__kept_route(struct office *office, const char *name, const mu_address *owner);
+
+/* There is no such actor any more, or not now: the calls to it end. */
+void mu__kept_way_fail(struct office *office, const char *name, const mu_error *why);
 
 /* That process has ended, and sends nothing again: its windows are dropped. */
 void mu__kept_sender_closed(struct office *office, uint64_t incarnation);

@@ -265,6 +265,19 @@ void mu__kept_route(struct office *office, const char *name, const mu_address *o
     mu__kept_send_way(office, way);
 }
 
+void mu__kept_way_fail(struct office *office, const char *name, const mu_error *why)
+{
+    struct kept_way *way = find_kept_way(office, name);
+    struct pending_call *call;
+
+    while (way != NULL && (call = oldest_call(way)) != NULL) {
+        mu_error error = *why;
+
+        error.ran = call->is_sent ? MU_RAN_MAYBE : MU_RAN_NO;
+        mu__call_end(office, call, NULL, &error);
+    }
+}
+
 /* A peer is up: what it is to have is sent, again perhaps. */
 void mu__kept_peer_up(struct office *office, const struct peer *peer)
 {

@@ -1,6 +1,7 @@
 /* The life of a kept actor here: it is fenced, loaded, runs, and ends. */
 #include "actors/keep.h"
 #include "actors/keeper/kept_state.h"
+#include "actors/names/naming.h"
 
 #include "runtime/message/codec.h"
 
@@ -59,6 +60,7 @@ static void report_fence(struct kept *kept)
 {
     const struct mu__keep_fence body = {.name = kept->named.text,
                                         .epoch = kept->own.epoch,
+                                        .number = kept->own.made,
                                         .owner = kept->office->config.incarnation,
                                         .is_born = kept->own.is_born};
     struct mu__ctx *ctx = &kept->office->ctx;
@@ -98,6 +100,11 @@ void mu__kept_again(struct kept *kept)
     mu__kept_arm(kept->office);
 }
 
+bool mu__kept_is_born(const struct kept *kept)
+{
+    return kept->own.is_born;
+}
+
 /* ---- beginning ---- */
 
 void mu__kept_load(struct kept *kept)
@@ -114,10 +121,11 @@ static int make_actor(struct kept *kept)
     struct office *office = kept->office;
     struct mail *start = mu__mail_new(office, MAIL_START);
     mu_actor_options options;
-    int rv = start == NULL ? -MU_ENOMEM : mu__actors_read_options(NULL, NULL, &options);
+    int rv = start == NULL ? -MU_ENOMEM
+                           : mu__actors_read_options(kept->own.options, NULL, &options);
 
     if (rv == 0)
-        rv = mu__actor_new(office, kept->own.type->type, NULL, &options, &kept->actor);
+        rv = mu__actor_new(office, kept->own.type, NULL, &options, &kept->actor);
     if (rv != 0) {
         if (start != NULL)
             mu__mail_free(office, start);
@@ -144,11 +152,20 @@ static struct kept *kept_new(struct office *office, const struct mu__kept_own *o
     kept->own = *own;
     kept->args = own->args == NULL ? NULL : mu_value_ref(own->args);
     mu__map_seed(&kept->windows, office->peers.seed);
-    if (mu__text_map_add(&office->kept.owned, &kept->named) == 0)
+    if (mu__text_map_add(&office->kept.owned, &kept->named) == 0) {
+        kept->is_listed = true;
         return kept;
+    }
     mu_value_free(kept->args);
     free(kept);
     return NULL;
+}
+
+static void unlist_kept(struct kept *kept)
+{
+    if (kept->is_listed)
+        mu__text_map_remove(&kept->office->kept.owned, &kept->named);
+    kept->is_listed = false;
 }
 
 static void kept_free(struct kept *kept)
@@ -157,7 +174,7 @@ static void kept_free(struct kept *kept)
     mu__kept_drop_items(kept);
     drop_loaded(kept);
     mu__kept_windows_done(kept);
-    mu__text_map_remove(&kept->office->kept.owned, &kept->named);
+    unlist_kept(kept);
     mu_value_free(kept->args);
     free(kept);
 }
@@ -180,6 +197,7 @@ int mu__kept_own(struct office *office, const struct mu__kept_own *own,
             kept_free(kept);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a kept actor");
     }
+    kept->own.options = NULL;
     mu__kept_load(kept);
     return 0;
 }
@@ -194,6 +212,7 @@ void mu__kept_fail(struct kept *kept, const mu_error *error)
         return;
     kept->phase = KEPT_LIVE; /* it waits for nothing */
     kept->is_cut = true;
+    unlist_kept(kept); /* the next life may begin here */
     mu__kept_drop_held(kept);
     mu__actor_end(actor, error);
     mu__actor_poke(actor);
@@ -228,7 +247,7 @@ static int refuse_loaded(const struct kept *kept, int code, const char *why,
 
 static int load_one(struct kept *kept, const struct mu__keep_item *item, mu_error *error)
 {
-    const struct mu__kept_type *type = kept->own.type;
+    const mu_actor_type *type = kept->own.type;
     mu_actor *actor = kept->actor;
     bool is_whole = item->kind == MU__KEPT_SNAPSHOT;
     mu_value *value = NULL;
@@ -276,7 +295,7 @@ static bool is_snapshot(const struct mu__msg *msg)
 /* In a turn of the actor. */
 int mu__kept_take_loaded(struct kept *kept, mu_error *error)
 {
-    const struct mu__kept_type *type = kept->own.type;
+    const mu_actor_type *type = kept->own.type;
     int rv = 0;
 
     kept->records = 0;
@@ -315,6 +334,9 @@ static void end_loading(struct kept *kept)
     if (is_later) {
         drop_start(actor);
         actor->is_started = true;
+        kept->own.is_born = true;
+        if (actor->owned != NULL)
+            mu__naming_started(actor);
     }
     kept->is_held = false;
     mu__actor_poke(actor);
@@ -373,7 +395,7 @@ static void on_refused(struct kept *kept, const struct mu__kept *body)
                        kept->name,
                        body->message.size > 300 ? 300 : (int)body->message.size,
                        body->message.size == 0 ? "" : (const char *)body->message.data);
-    mu__answer_error(office, kept->own.type->type, NULL, MU_RAN_UNKNOWN, &error);
+    mu__answer_error(office, kept->own.type, NULL, MU_RAN_UNKNOWN, &error);
     mu__log(&office->ctx, MU__LOG_WARN, "%s", error.message);
     mu__kept_fail(kept, &error);
 }

@@ -58,6 +58,7 @@ struct kept {
     uint32_t records; /* since the last snapshot */
     bool is_held;     /* no turn begins for now */
     bool is_cut;      /* nothing that waits ever leaves */
+    bool is_listed;   /* in the office's map */
     bool is_again;    /* the keeper is told again in a moment */
     struct mu__map windows;
     char name[];

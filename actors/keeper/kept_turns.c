@@ -16,13 +16,17 @@ struct kept_record {
 
 /* ---- recording ---- */
 
-int mu__actor_record(mu_actor *self, const mu_value *record)
+int mu_actor_record(mu_actor *self, const mu_value *record)
 {
-    struct turn *turn = mu__turn_of(self);
-    struct kept *kept = self->kept;
+    struct turn *turn;
+    struct kept *kept;
     struct kept_record *one;
     int rv;
 
+    if (self == NULL)
+        return -MU_EINVALID;
+    turn = mu__turn_of(self);
+    kept = self->kept;
     if (turn == NULL || kept == NULL ||
         (record == NULL ? kept->own.type->save == NULL : kept->own.type->replay == NULL))
         return -MU_EPRECONDITION;
@@ -104,7 +108,7 @@ static int add_item(struct turn_items *items, const struct mu__keep_item *from,
 
 static int add_whole(struct turn_items *items)
 {
-    const struct mu__kept_type *type = items->kept->own.type;
+    const mu_actor_type *type = items->kept->own.type;
     const struct mu__keep_item item = {.kind = MU__KEPT_SNAPSHOT,
                                        .version = type->version};
     mu_value *saved = NULL;

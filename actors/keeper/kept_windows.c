@@ -116,7 +116,7 @@ static void read_kept_error(const struct kept *kept, const struct mu__keep_item 
 
     mu__view_copy(item->message, words, sizeof words);
     (void)mu_error_set(ret_error, -(int)item->code, "%s", words);
-    mu__answer_error(kept->office, kept->own.type->type, NULL, MU_RAN_YES, ret_error);
+    mu__answer_error(kept->office, kept->own.type, NULL, MU_RAN_YES, ret_error);
 }
 
 int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item)
@@ -234,7 +234,7 @@ static void refuse_kept(struct kept *kept, const struct answer_to *to, int code,
     mu_error error;
 
     (void)mu_error_set(&error, code, "%s", words);
-    mu__answer_error(kept->office, kept->own.type->type, NULL, MU_RAN_NO, &error);
+    mu__answer_error(kept->office, kept->own.type, NULL, MU_RAN_NO, &error);
     mu__answer(kept->office, to, NULL, &error);
 }
 
@@ -254,7 +254,7 @@ static struct mail *make_kept_mail(struct kept *kept, const struct mu__kept_call
     }
     *mail->kept = (struct kept_origin){sender, call->number};
     mail->actor = kept->actor->number;
-    mail->method = find_kept_method(kept->own.type->type, call->method);
+    mail->method = find_kept_method(kept->own.type, call->method);
     mail->value = args;
     mail->bytes = call->args.head_size + call->args.tail_size;
     mail->answer = *to;
@@ -277,7 +277,7 @@ void mu__kept_call_came(struct office *office, const struct mu__kept_call *call,
     }
     window = mu__kept_window_get(kept, sender);
     if (window == NULL || !is_sane(call) ||
-        find_kept_method(kept->own.type->type, call->method) == NULL) {
+        find_kept_method(kept->own.type, call->method) == NULL) {
         mu_value_free(args);
         refuse_kept(kept, to, window == NULL ? -MU_EEXHAUSTED : -MU_ENOTFOUND,
                     window == NULL

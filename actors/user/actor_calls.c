@@ -115,6 +115,8 @@ int mu__call_begin(struct office *office, struct pending_call *call)
     if (call->is_begun) { /* it goes to the next owner of a name */
         if (call->peer != NULL)
             mu__list_append(&call->peer->calls, &call->of_peer);
+        if (call->kept.way != NULL)
+            mu__kept_call_begin(office, call);
         return 0;
     }
     rv = mu__map_set(&office->calls, call->id, call);

@@ -213,7 +213,7 @@ static void own_somewhere(struct name *name)
     const struct mu__kept_own own = {
         .name = name->name,
         .epoch = name->epoch + 1,
-        .type = &kept_counter_type,
+        .type = &kept_counter,
         .is_born = name->is_born,
         .keeper_type = "chief",
         .news = on_kept_news,

@@ -14,7 +14,7 @@ struct counter {
 static int record_number(mu_actor *self, int64_t number)
 {
     mu_value *record = mu_value_int(number);
-    int rv = mu__actor_record(self, record);
+    int rv = mu_actor_record(self, record);
 
     mu_value_free(record);
     return rv;
@@ -118,10 +118,6 @@ const mu_actor_type kept_counter = {
     .name = "counter",
     .state_size = sizeof(struct counter),
     .methods = counter_methods,
-};
-
-const struct mu__kept_type kept_counter_type = {
-    .type = &kept_counter,
     .save = counter_save,
     .load = counter_load,
     .replay = counter_replay,
@@ -198,7 +194,7 @@ void kept_net_own(struct kept_net *f, size_t node)
     const struct mu__kept_own own = {
         .name = "total",
         .epoch = ++f->epoch,
-        .type = &kept_counter_type,
+        .type = &kept_counter,
         .is_born = f->is_born,
         .keeper_type = "chief",
         .news = on_news,

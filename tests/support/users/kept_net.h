@@ -28,7 +28,6 @@ int kept_net_tear_down(void **state);
  * records 1, and sends that to `told`; "hold" records 1 and answers later, "give" answers
  * it. */
 extern const mu_actor_type kept_counter;
-extern const struct mu__kept_type kept_counter_type;
 
 /* The next life begins on this node; all are told. */
 void kept_net_own(struct kept_net *f, size_t node);
