@@ -268,6 +268,42 @@ TEST_ON(test_a_lost_disk_is_said, struct kept_net *f, kept_net_set_up, kept_net_
     assert_non_null(strstr(f->why.message, "actors.kept"));
 }
 
+/* The keeper's file is that of the second actor alone. */
+TEST_ON(test_the_next_actor_of_a_name_begins_anew, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    mu__kept_disown(user_net_office(f->users, 1), "total");
+    net_settle(net_of(f));
+    f->is_born = false;
+    f->made = f->epoch + 1;
+    kept_net_own(f, 2);
+    ask(f, "add", 2, 2);
+    kept_net_expect(f, 2, 2);
+    net_crash(f->chief);
+    sim_storage_crash(f->storage);
+    net_start(f->chief);
+    f->made = 0;
+    kept_net_own(f, 1);
+    ask(f, "add", 1, 3);
+    kept_net_expect(f, 3, 3);
+}
+
+/* A life that was told that it is over, and is not gone yet, does not keep the next one
+ * from beginning in its process. */
+TEST_ON(test_the_next_life_is_in_the_same_process, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    mu__kept_disown(user_net_office(f->users, 1), "total");
+    kept_net_own(f, 1);
+    ask(f, "add", 2, 2);
+    kept_net_expect(f, 2, 7);
+    assert_int_equal(f->ended, 1);
+}
+
 /* A keeper on a file with one byte that is another. */
 static int open_damaged(struct kept_net *f, size_t at)
 {

@@ -196,6 +196,7 @@ void kept_net_own(struct kept_net *f, size_t node)
         .epoch = ++f->epoch,
         .type = &kept_counter,
         .is_born = f->is_born,
+        .made = f->made,
         .keeper_type = "chief",
         .news = on_news,
         .owner = f,
