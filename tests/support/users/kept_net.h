@@ -14,7 +14,7 @@ struct kept_net {
     mu_address probes[USER_NET_NODES]; /* that call, and note the answers */
     mu_address told;                   /* hears from "tell" */
     uint64_t epoch;                    /* the last that was given out */
-    uint64_t made; /* see struct mu__kept_own */
+    uint64_t made;                     /* see struct mu__kept_own */
     bool is_born;
     unsigned born; /* news */
     unsigned ended;
