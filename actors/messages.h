@@ -9,6 +9,7 @@
 
 #include "actors/messages/actor_fields.h"
 #include "actors/messages/closure_fields.h"
+#include "actors/messages/kept_fields.h"
 #include "actors/messages/key_fields.h"
 #include "actors/messages/table_fields.h"
 #include "actors/messages/task_fields.h"
@@ -157,7 +158,13 @@
     M(232, NAME_START, name_start, TASK, MU__NAME_START_FIELDS)                       \
     M(233, NAME_STATE, name_state, TASK, MU__NAME_STATE_FIELDS)                       \
     M(234, NAME_HOLD, name_hold, TASK, MU__NAME_HOLD_FIELDS)                          \
-    M(235, NAME_STOP, name_stop, OPERATE, MU__NAME_STOP_FIELDS)
+    M(235, NAME_STOP, name_stop, OPERATE, MU__NAME_STOP_FIELDS)                       \
+    M(236, KEEP_FENCE, keep_fence, TASK, MU__KEEP_FENCE_FIELDS)                       \
+    M(237, KEEP_ITEM, keep_item, TASK, MU__KEEP_ITEM_FIELDS)                          \
+    M(238, KEPT_ITEM, kept_item, TASK, MU__KEEP_ITEM_FIELDS)                          \
+    M(239, KEPT, kept, TASK, MU__KEPT_FIELDS)                                         \
+    M(240, KEPT_CALL, kept_call, USE, MU__KEPT_CALL_FIELDS)                           \
+    M(241, KEPT_AWAY, kept_away, TASK, MU__KEPT_AWAY_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

@@ -124,6 +124,25 @@ void mu__service_host_done(struct mu__service_host *host)
     *host = (struct mu__service_host){0};
 }
 
+/* Beside the journal. */
+static int open_kept_file(struct mu__service_host *host, mu_error *ret_error)
+{
+    static const char suffix[] = ".kept";
+    size_t size = strlen(host->store_location);
+    char *path = malloc(size + sizeof suffix);
+    int rv;
+
+    if (path == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    memcpy(path, host->store_location, size);
+    memcpy(path + size, suffix, sizeof suffix);
+    rv = mu__storage_uv_open(path, host->sync, ret_error, &host->kept);
+    free(path);
+    return rv == 0 ? mu__journal_verify(host->kept, MU__JOURNAL_OF_KEEPER, UINT64_MAX,
+                                        ret_error)
+                   : rv;
+}
+
 int mu__service_host_open_file(struct mu__service_host *host, mu_error *ret_error)
 {
     int rv;
@@ -134,6 +153,8 @@ int mu__service_host_open_file(struct mu__service_host *host, mu_error *ret_erro
     if (rv == 0)
         rv = mu__journal_verify(host->storage, MU__JOURNAL_OF_STORE, UINT64_MAX,
                                 ret_error);
+    if (rv == 0)
+        rv = open_kept_file(host, ret_error);
     if (rv != 0)
         mu__service_host_close_file(host);
     return rv;
@@ -142,7 +163,8 @@ int mu__service_host_open_file(struct mu__service_host *host, mu_error *ret_erro
 void mu__service_host_close_file(struct mu__service_host *host)
 {
     mu__storage_uv_close(host->storage);
-    host->storage = NULL;
+    mu__storage_uv_close(host->kept);
+    host->storage = host->kept = NULL;
 }
 
 int mu__service_host_open_http(struct mu__service_host *host, uv_loop_t *loop,
@@ -196,6 +218,7 @@ void mu__service_host_config(const struct mu__service_host *host,
         .store = host->kind,
         .store_location = host->store_location,
         .storage = host->storage,
+        .kept = host->kept,
         .http = host->http == NULL ? NULL : mu__http_client_door(host->http),
         .access = &host->access,
         .tasks = host->tasks,

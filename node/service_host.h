@@ -19,6 +19,7 @@ struct mu__service_host {
     const struct mu__store_kind *kind;
     const char *store_location;
     bool sync;
+    struct mu__storage *kept;       /* the file of kept actors, beside it */
     struct mu__storage *storage;    /* a journal's, while the node is open */
     struct mu__http_client *http;   /* of a store that is elsewhere, while it is open */
     struct mu__store_access access; /* how that is reached */

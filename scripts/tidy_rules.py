@@ -52,7 +52,6 @@ RETIRED_NAMES = {
     "ender": "job_owner",
     "finding": "discovery", "resolving": "discovery",
     "gone": "closed, lost, removed",
-    "kept": "pinned result, retained",
     "knows": "what it is: has, contains, is_known",
     "lane": "pool", "lanes": "pools",
     "lives": "epochs", "life": "epoch, lifecycle",

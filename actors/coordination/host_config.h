@@ -13,8 +13,9 @@ struct mu__own_run {
 struct mu__coordination_config {
     const struct mu__store_kind *store;
     const char *store_location;
-    struct mu__storage *storage;           /* journal */
-    struct mu__http *http;                 /* etcd */
+    struct mu__storage *kept;    /* the file of kept actors; NULL: there are none */
+    struct mu__storage *storage; /* journal */
+    struct mu__http *http;       /* etcd */
     const struct mu__store_access *access; /* etcd; may be NULL. Outlives the actor */
     const char *cluster_name;
     const char *task;        /* of this node; outlives the actor */

@@ -19,7 +19,8 @@ enum mu__actor_number {
     MU__AGENT = 9,        /* on every node: the node's side of that service */
     MU__PEERS = 10,       /* on every node: reports the state of its links */
     MU__VIEWS = 11,       /* on the chief: who holds which partition */
-    MU__ACTORS = 12       /* on every node: the office of the users' actors */
+    MU__ACTORS = 12,      /* on every node: the office of the users' actors */
+    MU__KEEPER = 14       /* where kept actors are kept */
 };
 
 enum {

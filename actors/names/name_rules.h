@@ -74,4 +74,7 @@ static inline uint64_t mu__name_own_lease(uint64_t lease_ms)
     return lease_ms - lease_ms / 10;
 }
 
+/* Of the flags of NAME_START: something is kept of the actor. */
+#define MU__NAME_BORN (UINT32_C(1) << 16)
+
 #endif

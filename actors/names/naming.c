@@ -1,5 +1,6 @@
 /* What an office knows of names: entries, news, and what waits for an owner. */
 #include "actors/names/naming.h"
+#include "actors/keeper/kept.h"
 #include "actors/names/name_rules.h"
 #include "actors/packing.h"
 #include "actors/user/actions.h"
@@ -166,6 +167,21 @@ static void note_sent(struct name_entry *entry, uint64_t number)
         entry->last = number;
 }
 
+/* To a kept actor: the keeper's part of the office sends it, and sends it again. */
+static int make_kept_call(struct office *office, const struct name_entry *entry,
+                          const char *method, const mu_value *args,
+                          struct pending_call *call, uint32_t waits, mu_error *ret_error,
+                          struct mail **ret_mail)
+{
+    if (call == NULL)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "\"%s\" is a kept actor, which takes calls alone",
+                            entry->text);
+    call->to = mu__name_entry_address(entry);
+    return mu__kept_call_make(office, entry->text, method, args, call, waits, ret_error,
+                              ret_mail);
+}
+
 /* False: it has to wait. */
 static bool forward_name_message(struct office *office, struct name_message *message)
 {
@@ -179,8 +195,10 @@ static bool forward_name_message(struct office *office, struct name_message *mes
         call->to = mu__name_entry_address(entry);
         call->epoch = entry->epoch;
     }
-    rv = mu__message_make(office, &entry->owner, message->method, message->args, call, 0,
-                          &error, &mail);
+    rv = entry->is_kept ? make_kept_call(office, entry, message->method, message->args,
+                                         call, 0, &error, &mail)
+                        : mu__message_make(office, &entry->owner, message->method,
+                                           message->args, call, 0, &error, &mail);
     if (rv == -MU_EAGAIN) {
         mu__naming_arm(office, mu__now_ms(&office->ctx) + NAME_AGAIN_MS);
         return false;
@@ -310,6 +328,9 @@ int mu__naming_make(struct office *office, const mu_address *to, const char *met
     if (entry->state == MU__NAME_FAILED)
         return mu__refuse_at_sender(office, entry->code, entry->why, call, ret_error,
                                     ret_mail);
+    if (entry->is_kept && entry->waiting_count == 0)
+        return make_kept_call(office, entry, method, args, call, waits, ret_error,
+                              ret_mail);
     if (entry->state != MU__NAME_RUNS || entry->waiting_count > 0 ||
         has_owner_here_ended(office, entry))
         return make_waiting(office, entry, method, args, bytes, call, waits, ret_error,
@@ -339,7 +360,8 @@ bool mu__naming_again(struct office *office, struct pending_call *call)
     struct name_message *message;
     uint32_t bytes = 0;
 
-    if (entry == NULL || call->named != NULL || entry->state == MU__NAME_FAILED ||
+    if (entry == NULL || call->named != NULL || call->kept.way != NULL ||
+        entry->state == MU__NAME_FAILED ||
         (entry->epoch != call->epoch && entry->last > call->id))
         return false;
     if (entry->epoch == call->epoch && entry->state == MU__NAME_RUNS)
@@ -399,24 +421,46 @@ static void read_owner_address(const struct mu__name_news *body, mu_address *ret
     mu__view_copy(body->task_type, ret_owner->type, sizeof ret_owner->type);
 }
 
+static void route_kept(struct office *office, struct name_entry *entry,
+                       const mu_error *ends)
+{
+    const mu_address none = {.index = 0};
+
+    if (!entry->is_kept)
+        return;
+    mu__kept_route(office, entry->text,
+                   entry->state == MU__NAME_RUNS ? &entry->owner : &none);
+    if (ends == NULL)
+        return;
+    mu__kept_way_fail(office, entry->text, ends);
+    entry->is_kept = false; /* it is found out again */
+}
+
 static void enter_name_state(struct office *office, struct name_entry *entry,
                              enum mu__name_phase before)
 {
     mu_error error;
 
     if (entry->state == MU__NAME_RUNS) {
+        entry->is_kept = entry->owner.number == 0;
+        route_kept(office, entry, NULL);
         mu__wishes_end(office, entry, NULL);
         flush_entry(office, entry);
     } else if (entry->state == MU__NAME_FAILED) {
         mu__name_entry_failure(entry, &error);
+        route_kept(office, entry, &error);
         mu__wishes_end(office, entry, &error);
         fail_name_messages(office, entry, &error);
         mu__name_entry_down(office, entry, &error);
     } else if (entry->state == MU__NAME_UNKNOWN && before != MU__NAME_UNKNOWN) {
         (void)mu_error_set(&error, -MU_ENOTFOUND, "the actor \"%s\" was stopped",
                            entry->text);
+        error.kind = MU_ERROR_ACTOR;
+        route_kept(office, entry, &error);
         mu__wishes_end(office, entry, &error);
         mu__name_entry_down(office, entry, NULL);
+    } else {
+        route_kept(office, entry, NULL);
     }
 }
 
@@ -494,6 +538,8 @@ void mu__naming_explain(const struct office *office, const struct pending_call *
         why = "this node is not registered with the coordination service";
     else if (entry != NULL && entry->why[0] != '\0')
         why = entry->why;
+    else if (entry != NULL && entry->state == MU__NAME_RUNS)
+        why = "its owner has not answered";
     else if (entry != NULL && entry->state == MU__NAME_UNKNOWN)
         why = "nobody has made it";
     (void)snprintf(out, size,

@@ -63,6 +63,7 @@ struct name_entry {
     struct mu__text_node named; /* first */
     enum mu__name_phase state;
     uint64_t epoch;
+    bool is_kept;        /* its owner is called by the name (actors/keeper/kept.h) */
     bool takes_any;      /* epochs of another service's store may be lower */
     uint64_t request_ms; /* its owner seems gone: the service is asked again; 0: not */
     uint64_t last;       /* the highest number that went to the owner of this epoch */

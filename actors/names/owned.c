@@ -1,6 +1,7 @@
 /* The names that a node owns: its lease, and their actors. The lease is renewed from the
  * loop that the actors run on, and counts from when the renewal was sent: when it can be
  * over by this node's clock, no turn of theirs begins any more. */
+#include "actors/keeper/kept_state.h"
 #include "actors/names/name_rules.h"
 #include "actors/names/naming.h"
 #include "actors/packing.h"
@@ -130,6 +131,15 @@ void mu__naming_offer(struct office *office)
         send_name_offer(office, !office->names->has_offered);
 }
 
+/* Of a kept actor it is said when a later life would find it: then it has started for
+ * good. */
+void mu__naming_started(mu_actor *actor)
+{
+    if (actor->kept == NULL || mu__kept_is_born(actor->kept))
+        report_state(actor->office, actor->owned->text, actor->owned->epoch,
+                     actor->number, MU__NAME_NO_END, NULL);
+}
+
 /* A node without types owns nothing, and offers nothing. */
 void mu__naming_begin_session(struct office *office)
 {
@@ -140,30 +150,79 @@ void mu__naming_begin_session(struct office *office)
              MU__LIST_FIRST(&names->owned, struct name_owned, node);
          owned != NULL; owned = MU__LIST_NEXT(owned, struct name_owned, node))
         if (owned->actor->is_started)
-            report_state(office, owned->text, owned->epoch, owned->actor->number,
-                         MU__NAME_NO_END, NULL);
+            mu__naming_started(owned->actor);
     if (mu__text_map_next(&office->types, NULL) != NULL)
         send_name_offer(office, true);
 }
 
 /* ---- starting ---- */
 
+/* The last one: an actor of a former epoch may not have ended yet. */
 static struct name_owned *find_owned(const struct office *office, struct mu__view name)
 {
     struct name_owned *owned =
-        MU__LIST_FIRST(&office->names->owned, struct name_owned, node);
+        MU__LIST_LAST(&office->names->owned, struct name_owned, node);
 
     while (owned != NULL && !mu__view_is(name, owned->text))
-        owned = MU__LIST_NEXT(owned, struct name_owned, node);
+        owned = owned->node.prev == NULL
+                    ? NULL
+                    : MU__LIST_ENTRY(owned->node.prev, struct name_owned, node);
     return owned;
+}
+
+static void on_kept_born(void *owner, const char *name, enum mu__kept_news news,
+                         const mu_error *error)
+{
+    const struct name_owned *owned = find_owned(owner, mu__view_str(name));
+
+    (void)error;
+    if (news == MU__KEPT_BORN && owned != NULL)
+        mu__naming_started(owned->actor);
+}
+
+/* Its keeper is the host of the coordination service. */
+static int make_kept(struct office *office, const struct mu__name_start *body,
+                     const char *name, const mu_value *args,
+                     const mu_actor_options *options, mu_error *ret_error,
+                     mu_actor **ret_actor)
+{
+    const struct peer *service = mu__peer_of_node(office, office->names->service);
+    struct mu__kept_own own = {
+        .name = name,
+        .epoch = body->epoch,
+        .type = mu__types_find(office, body->type),
+        .options = options,
+        .args = args,
+        .is_born = (body->flags & MU__NAME_BORN) != 0,
+        .made = (body->flags & MU__NAME_BORN) != 0 ? 0 : body->epoch,
+        .keeper_index = service == NULL ? office->config.index : service->index,
+        .news = on_kept_born,
+        .owner = office,
+    };
+    int rv;
+
+    mu__view_copy(mu__view_str(service == NULL ? office->config.type : service->type),
+                  own.keeper_type, sizeof own.keeper_type);
+    if (own.type == NULL || own.type->save == NULL || own.type->load == NULL)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "actors of type \"%.*s\" are not kept: %s has no such type, "
+                            "or it has no `save` and `load`",
+                            (int)body->type.size, (const char *)body->type.data,
+                            office->config.task);
+    mu__kept_disown(office, name);
+    rv = mu__kept_own(office, &own, ret_error);
+    if (rv == 0)
+        *ret_actor = mu__kept_find(office, mu__view_str(name))->actor;
+    return rv;
 }
 
 static int make_owned(struct office *office, const struct mu__name_start *body,
                       mu_value *args, mu_error *ret_error, struct mail **ret_start)
 {
+    const bool is_kept = (body->flags & MU_ACTOR_KEPT) != 0;
     const mu_actor_options given = {
         .size = sizeof given,
-        .flags = body->flags,
+        .flags = body->flags & ~(MU__NAME_BORN | MU_ACTOR_KEPT),
         .mailbox_max = body->mailbox_max,
         .mailbox_bytes_max = body->mailbox_bytes_max,
     };
@@ -177,14 +236,22 @@ static int make_owned(struct office *office, const struct mu__name_start *body,
         free(owned);
         return rv;
     }
-    rv = mu__spawn_user(office, body->type, NULL, args, &options, ret_error, ret_start);
+    owned->epoch = body->epoch;
+    mu__view_copy(body->name, owned->text, sizeof owned->text);
+    if (is_kept) {
+        rv = make_kept(office, body, owned->text, args, &options, ret_error,
+                       &owned->actor);
+        mu_value_free(args);
+    } else {
+        rv = mu__spawn_user(office, body->type, NULL, args, &options, ret_error,
+                            ret_start);
+    }
     if (rv != 0) {
         free(owned);
         return rv;
     }
-    owned->actor = mu__actor_find(office, (*ret_start)->actor);
-    owned->epoch = body->epoch;
-    mu__view_copy(body->name, owned->text, sizeof owned->text);
+    if (!is_kept)
+        owned->actor = mu__actor_find(office, (*ret_start)->actor);
     owned->actor->owned = owned;
     mu__list_append(&office->names->owned, &owned->node);
     mu__naming_arm(office, office->names->lease_until_ms);
@@ -194,7 +261,7 @@ static int make_owned(struct office *office, const struct mu__name_start *body,
 static int start_owned(struct office *office, const struct mu__name_start *body,
                        mu_error *ret_error)
 {
-    struct mail *start;
+    struct mail *start = NULL;
     mu_value *args = NULL;
     char why[128] = "out of memory";
     int rv = 0;
@@ -207,7 +274,7 @@ static int start_owned(struct office *office, const struct mu__name_start *body,
     if (rv != 0)
         return mu_error_set(ret_error, rv, "the arguments cannot be read: %s", why);
     rv = make_owned(office, body, args, ret_error, &start);
-    if (rv == 0)
+    if (rv == 0 && start != NULL) /* a kept actor starts when it is known what is kept */
         mu__turn_do(office, start);
     return rv;
 }
@@ -234,12 +301,6 @@ void mu__naming_on_start(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         report_state(office, name, body->epoch, 0,
                      error.code == -MU_EUNAVAILABLE ? MU__NAME_LOST : MU__NAME_BROKEN,
                      &error);
-}
-
-void mu__naming_started(mu_actor *actor)
-{
-    report_state(actor->office, actor->owned->text, actor->owned->epoch, actor->number,
-                 MU__NAME_NO_END, NULL);
 }
 
 /* ---- ending ---- */

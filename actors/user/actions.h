@@ -81,6 +81,9 @@ void mu__turn_end_actor(mu_actor *actor);
 /* Do what is to be done at once, outside of a turn. */
 void mu__turn_do(struct office *office, struct mail *mail);
 
+/* Give back what was set aside for all of these, which are not done. */
+void mu__turn_undo(struct office *office, struct mu__list *out);
+
 /* ---- answers.c ---- */
 
 /* Fill in an error of an actor. */

@@ -1,5 +1,6 @@
 /* Calls, of actors and of threads: each ends once, by its answer, its timeout, the loss
  * of the other node, or the end of who waits for it. */
+#include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
 
 #include "actors/client/future.h"
@@ -114,6 +115,8 @@ int mu__call_begin(struct office *office, struct pending_call *call)
     if (call->is_begun) { /* it goes to the next owner of a name */
         if (call->peer != NULL)
             mu__list_append(&call->peer->calls, &call->of_peer);
+        if (call->kept.way != NULL)
+            mu__kept_call_begin(office, call);
         return 0;
     }
     rv = mu__map_set(&office->calls, call->id, call);
@@ -123,11 +126,13 @@ int mu__call_begin(struct office *office, struct pending_call *call)
     mu__deadlines_add(&office->deadlines, now_ms, &call->deadline, due_ms);
     arm_deadlines(office, due_ms);
     if (call->owner != NULL)
-        mu__list_append(&call->owner->calls, &call->of_owner);
+        mu__list_append(&call->owner->calls.list, &call->of_owner);
     else
         mu__list_append(&office->requests, &call->of_owner);
     if (call->peer != NULL)
         mu__list_append(&call->peer->calls, &call->of_peer);
+    if (call->kept.way != NULL)
+        mu__kept_call_begin(office, call);
     return 0;
 }
 
@@ -140,13 +145,15 @@ void mu__call_unlist(struct office *office, struct pending_call *call)
         mu__deadlines_remove(&office->deadlines, &call->deadline);
     call->is_begun = false;
     if (call->owner != NULL) {
-        mu__list_remove(&call->owner->calls, &call->of_owner);
-        call->owner->calls_count--;
+        mu__list_remove(&call->owner->calls.list, &call->of_owner);
+        call->owner->calls.count--;
     } else {
         mu__list_remove(&office->requests, &call->of_owner);
     }
     if (call->peer != NULL)
         mu__list_remove(&call->peer->calls, &call->of_peer);
+    if (call->kept.way != NULL)
+        mu__kept_call_ended(office, call);
     if (call->waiting != NULL)
         call->waiting->call = NULL;
     call->waiting = NULL;
@@ -270,6 +277,8 @@ static int recall_message(struct office *office, struct pending_call *call)
 
     if (call->named != NULL)
         return MU_RAN_NO;
+    if (call->kept.way != NULL)
+        return call->is_sent ? MU_RAN_MAYBE : MU_RAN_NO;
     if (waiting != NULL) {
         mu_actor *at = mu__actor_any(office, waiting->actor);
 

@@ -1,6 +1,7 @@
 /* The processes that this one's actors talk to. A peer is linked already, or is dialled
  * when the first message goes there; until it is up, messages to it wait, as far as there
  * is credit for them. When it is lost all that was to come from there ends. */
+#include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
 
 #include "actors/keep.h"
@@ -61,6 +62,8 @@ static void lose_peer(struct office *office, struct peer *peer, int code,
     error.kind = MU_ERROR_ACTOR;
     (void)snprintf(error.task, sizeof error.task, "/job:%s/task:%" PRIu32, peer->type,
                    peer->index);
+    error.ran = MU_RAN_NO;
+    mu__kept_peer_lost(office, peer, &error);
     while (!mu__list_is_empty(&peer->calls)) {
         struct pending_call *call =
             MU__LIST_ENTRY(peer->calls.first, struct pending_call, of_peer);
@@ -247,6 +250,7 @@ void mu__peer_on_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     peer->number = body->node;
     flush_queue(office, peer);
     mu__spawn_at_peer(office, peer);
+    mu__kept_peer_up(office, peer);
     if (!mu__view_is(body->type, MU__CLIENT_TYPE))
         fail_dialled(office, body->type, body->index, body->incarnation, -MU_ENOTFOUND,
                      "the process that had the actor has ended, and another one runs");

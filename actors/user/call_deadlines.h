@@ -15,7 +15,7 @@ struct mu__deadline {
 };
 
 /* The tokens of an office's timers. */
-enum { OFFICE_TIMER_DEADLINES, OFFICE_TIMER_NAMES };
+enum { OFFICE_TIMER_DEADLINES, OFFICE_TIMER_NAMES, OFFICE_TIMER_KEPT };
 
 /* Zeroed memory is empty. */
 struct mu__deadlines {

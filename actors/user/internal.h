@@ -2,7 +2,9 @@
 #ifndef MU_ACTORS_USER_INTERNAL_H
 #define MU_ACTORS_USER_INTERNAL_H
 
+#include "actors/keeper/internal.h"
 #include "actors/messages.h"
+#include "actors/user/bounds.h"
 #include "actors/user/call_deadlines.h"
 #include "actors/user/family.h"
 #include "actors/user/office.h"
@@ -10,32 +12,6 @@
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/base/text_map.h"
-
-#ifdef MUSTER_TINY
-enum {
-    MU__ACTOR_MAILBOX = 16,
-    MU__ACTOR_CALLS_MAX = 16,
-    MU__ACTOR_WINDOW = 8,
-    MU__ACTOR_TURNS = 2,
-    MU__ACTOR_WATCHERS_MAX = 64
-};
-#else
-enum {
-    MU__ACTOR_MAILBOX = 10000,       /* messages that wait for an actor, by default */
-    MU__ACTOR_CALLS_MAX = 10000,     /* of an actor, not answered */
-    MU__ACTOR_WINDOW = 1024,         /* messages of one node to one actor of another, that
-                                        were not taken out of its mailbox */
-    MU__ACTOR_TURNS = 64,            /* of one actor before the next one runs */
-    MU__ACTOR_WATCHERS_MAX = 1 << 16 /* monitors that one node has here */
-};
-#endif
-
-enum {
-    MU__ACTOR_MAILBOX_BYTES = 64 << 20,
-    MU__ACTOR_WINDOW_BYTES = 8 << 20,
-    MU__ACTOR_SLOW_MS = 100, /* a turn that takes longer is named in the log */
-    MU__ACTOR_BATCH_MS = 10  /* then the next actor runs */
-};
 
 /* ---- What is on its way ---- */
 
@@ -69,7 +45,8 @@ enum mail_kind {
     MAIL_STOP,
 
     /* What a turn does at its end, besides putting mail into mailboxes. */
-    OUT_REMOTE,  /* `msg` to `peer` */
+    OUT_REMOTE, /* `msg` to `peer` */
+    OUT_KEPT_CALL,
     OUT_ANSWER,  /* `value` or `error` to `answer` */
     OUT_FAILED,  /* `call` ends with `error` */
     OUT_MONITOR, /* `watch` */
@@ -101,6 +78,7 @@ struct mail {
     struct answer_to answer;
     struct pending_call *call; /* while it has not begun */
     struct chain *chain;
+    struct kept_origin *kept; /* NULL: it is no call to a kept actor */
     struct peer *peer;
     struct mu__msg *msg;
     union {
@@ -125,11 +103,12 @@ struct pending_call {
     uint64_t token;
     int64_t timeout_ms;
     mu_address to;
-    struct mu__list_node of_peer;
-    struct peer *peer;          /* NULL: it is to this node */
-    struct name_message *named; /* it waits for the owner of its name */
-    uint64_t epoch;             /* of the owner that it went to */
-    mu_value *args;             /* of a call to a name, to send it again */
+    struct mu__list_node of_peer; /* or of its way's calls */
+    struct peer *peer;            /* NULL: it is to this node, or a kept actor */
+    struct name_message *named;   /* it waits for the owner of its name */
+    uint64_t epoch;               /* of the owner that it went to */
+    mu_value *args;               /* to send it again */
+    struct kept_call kept;
     struct mail *waiting; /* in a mailbox of this node; NULL: not there, or not there any
                              more */
     struct chain *chain;
@@ -143,8 +122,9 @@ struct mu_reply {
     mu_actor *actor;
     struct answer_to answer;
     const mu_actor_method *method;
-    struct chain *chain; /* NULL: no call was made for it */
-    bool is_given;       /* in this turn */
+    struct kept_origin origin; /* sender 0: none */
+    struct chain *chain;       /* NULL: no call was made for it */
+    bool is_given;             /* in this turn */
 };
 
 struct actor_timer {
@@ -180,6 +160,11 @@ struct user_watch {
 
 /* ---- Actors ---- */
 
+struct actor_calls {
+    struct mu__list list;
+    uint32_t count;
+};
+
 struct mu_actor {
     struct office *office;
     const mu_actor_type *type;
@@ -197,14 +182,14 @@ struct mu_actor {
     uint32_t mail_count; /* of messages, and of those that turns under way will send */
     uint64_t mail_bytes;
     struct mu__list rooms; /* struct room_wait */
-    struct mu__list calls;
-    uint32_t calls_count;
+    struct actor_calls calls;
     struct mu__list replies;
     struct mu__list timers;
     struct mu__list watches;
     struct mu__list watchers;
     struct actor_family family;
     struct mu__list_node in_office;
+    struct kept *kept; /* NULL: it is not kept */
 };
 
 /* The turn that is being taken. */
@@ -216,6 +201,7 @@ struct turn {
     mu_error *failure; /* of mu_actor_fail; NULL: none */
     mu_reply *later;
     struct chain *chain; /* of the calls that it makes; NULL: none */
+    struct kept_turn kept;
     bool dies;
     bool is_over; /* nothing is added any more */
 };
@@ -242,6 +228,7 @@ struct office {
     struct mail *spare;
     struct pending_call *spare_calls;
     uint64_t late_answers; /* to calls that had ended */
+    struct kept_office kept;
 };
 
 extern const struct mu__behavior mu__user_actor;

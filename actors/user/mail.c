@@ -30,6 +30,7 @@ void mu__mail_free(struct office *office, struct mail *mail)
 {
     mu_value_free(mail->value);
     free(mail->error);
+    free(mail->kept);
     mu__chain_unref(mail->chain);
     if (mail->msg != NULL)
         mu__msg_free(&office->ctx, mail->msg);

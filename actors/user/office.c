@@ -1,6 +1,7 @@
 #include "actors/user/office.h"
 
 #include "actors/client/future.h"
+#include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
 #include "actors/user/actions.h"
 
@@ -33,6 +34,10 @@ static const struct mu__handler handlers[] = {
     {MU__NAME_STOP, mu__naming_on_stop},
     {MU__SERVICE_SESSION, mu__naming_on_session},
     {MU__DRAIN, mu__naming_on_drain},
+    {MU__KEPT_CALL, mu__kept_on_call},
+    {MU__KEPT_AWAY, mu__kept_on_away},
+    {MU__KEPT_ITEM, mu__kept_on_item},
+    {MU__KEPT, mu__kept_on_kept},
     {MU__NODE_UP, mu__peer_on_up},
     {MU__NODE_DOWN, mu__peer_on_down},
     {MU__NODE_TROUBLE, mu__peer_on_trouble},
@@ -149,6 +154,8 @@ static void on_office_timer(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     (void)ctx;
     if (body->token == OFFICE_TIMER_NAMES)
         mu__naming_on_timer(state);
+    else if (body->token == OFFICE_TIMER_KEPT)
+        mu__kept_on_timer(state);
     else
         mu__calls_on_timer(state);
 }
@@ -161,6 +168,7 @@ static int init_office(struct mu__ctx *ctx, void *state, const void *arg)
 
     office->config = *(const struct mu__actors_config *)arg;
     office->ctx = *ctx;
+    office->kept.owned.secret = office->kept.ways.secret = mu__secret(ctx);
     mu__map_seed(&office->peers, mu__secret(ctx));
     if (mu__naming_init(office) != 0)
         return -MU_ENOMEM;
@@ -203,6 +211,7 @@ static void end_office(struct mu__ctx *ctx, void *state)
 
     end_actors(ctx, office);
     mu__naming_done(office);
+    mu__kept_ways_done(office);
     mu__peers_end(office);
     mu__calls_done(office);
     mu__map_done(&office->timers);

@@ -1,6 +1,7 @@
 /* What the offices of other nodes say. Nothing of it is believed: numbers are looked up,
  * answers are taken from the node that was called alone, and who sends more than it has
  * credit for is refused. */
+#include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
 
 #include "runtime/message/codec.h"
@@ -108,7 +109,9 @@ static struct pending_call *find_call(const struct office *office, uint64_t id,
 {
     struct pending_call *call = id == 0 ? NULL : mu__map_get(&office->calls, id);
 
-    return call != NULL && call->peer != NULL && call->peer->number == msg->from.node
+    return call != NULL &&
+                   ((call->peer != NULL && call->peer->number == msg->from.node) ||
+                    mu__kept_is_answer_from(office, call, msg->from.node))
                ? call
                : NULL;
 }

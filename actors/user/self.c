@@ -45,7 +45,7 @@ int mu_actor_call(mu_actor *self, const mu_address *to, const char *method,
         return -MU_EPRECONDITION;
     if (timeout_ms < 1 || timeout_ms > MU_ACTOR_TIMEOUT_MAX)
         return -MU_EINVALID;
-    if (self->calls_count >= MU__ACTOR_CALLS_MAX)
+    if (self->calls.count >= MU__ACTOR_CALLS_MAX)
         return -MU_EEXHAUSTED;
     call = mu__call_new(self->office, to, method, timeout_ms);
     if (call == NULL)
@@ -58,7 +58,7 @@ int mu_actor_call(mu_actor *self, const mu_address *to, const char *method,
         mu__call_free(self->office, call);
         return rv;
     }
-    self->calls_count++;
+    self->calls.count++;
     mu__list_append(&turn->out, &mail->node);
     return 0;
 }
@@ -134,6 +134,8 @@ mu_reply *mu_actor_reply_later(mu_actor *self)
     reply->actor = self;
     reply->answer = turn->mail->answer;
     reply->method = turn->mail->method;
+    if (turn->mail->kept != NULL)
+        reply->origin = *turn->mail->kept;
     mu__list_append(&self->replies, &reply->node);
     turn->later = reply;
     return reply;
@@ -273,8 +275,10 @@ static void add_token(mu_actor *self, enum mail_kind kind, uint64_t token)
     struct turn *turn = mu__turn_of(self);
     struct mail *mail = turn == NULL ? NULL : mu__turn_add(turn, kind);
 
-    if (mail != NULL)
-        mail->token = token;
+    if (mail == NULL)
+        return;
+    mail->actor = self->number;
+    mail->token = token;
 }
 
 void mu_actor_unmonitor(mu_actor *self, uint64_t token)

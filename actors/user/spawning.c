@@ -37,7 +37,8 @@ void mu_actor_options_init_sized(mu_actor_options *options, size_t size)
 int mu__actors_read_options(const mu_actor_options *options, mu_error *ret_error,
                             mu_actor_options *ret_own)
 {
-    const unsigned known = MU_ACTOR_DETACHED | MU_ACTOR_REENTRANT | MU_ACTOR_NEW;
+    const unsigned known =
+        MU_ACTOR_DETACHED | MU_ACTOR_REENTRANT | MU_ACTOR_NEW | MU_ACTOR_KEPT;
     int rv = MU__OPTIONS_READ(mu_actor_options, options, ret_error, ret_own);
 
     if (rv != 0)
@@ -50,6 +51,9 @@ int mu__actors_read_options(const mu_actor_options *options, mu_error *ret_error
         return mu_error_set(ret_error, -MU_EINVALID,
                             "option restart of an actor is %d: see enum mu_actor_restart",
                             ret_own->restart);
+    if ((ret_own->flags & MU_ACTOR_KEPT) != 0 && ret_own->name == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a kept actor has a name: option name of an actor");
     if (ret_own->name != NULL)
         rv = mu__name_check(mu__view_str(ret_own->name), ret_error);
     if (rv != 0)

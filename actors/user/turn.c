@@ -1,11 +1,13 @@
 /* Turns. What a function of an actor wants done is listed, and done in that order when it
  * has ended well; when it has failed, what was set aside for it is given back. Nothing is
  * copied for that: a value that is sent is held, and packed bytes are spliced. */
+#include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
 #include "actors/user/actions.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const mu_error no_memory = {
     .code = -MU_ENOMEM,
@@ -81,6 +83,13 @@ static void do_remote(struct office *office, struct mail *mail)
     mu__mail_free(office, mail);
 }
 
+static void do_kept_call(struct office *office, struct mail *mail)
+{
+    mu__kept_call_unmake(office, mail->call);
+    if (begin_call(office, mail))
+        mu__mail_free(office, mail);
+}
+
 static void do_start(struct office *office, struct mail *mail)
 {
     mu_actor *actor = mu__actor_find(office, mail->actor);
@@ -119,8 +128,8 @@ static void do_monitor(struct office *office, struct mail *mail)
 
 static void do_unmonitor(struct office *office, struct mail *mail)
 {
-    mu__watch_drop(office, office->turn->actor, mail->token);
-    mu__naming_unwatch(office, office->turn->actor->number, mail->token);
+    mu__watch_drop(office, mu__actor_any(office, mail->actor), mail->token);
+    mu__naming_unwatch(office, mail->actor, mail->token);
     mu__mail_free(office, mail);
 }
 
@@ -131,7 +140,7 @@ static void do_timer(struct office *office, struct mail *mail)
 
 static void do_timer_cancel(struct office *office, struct mail *mail)
 {
-    mu__actor_timers_drop(office->turn->actor, mail->token);
+    mu__actor_timers_drop(mu__actor_any(office, mail->actor), mail->token);
     mu__mail_free(office, mail);
 }
 
@@ -220,6 +229,11 @@ static void undo_remote(struct office *office, struct mail *mail)
     mu__way_untake(office, mail->peer, mail->actor, mail->bytes);
 }
 
+static void undo_kept_call(struct office *office, struct mail *mail)
+{
+    mu__kept_call_unmake(office, mail->call);
+}
+
 static void undo_start(struct office *office, struct mail *mail)
 {
     mu_actor *actor = mu__actor_find(office, mail->actor);
@@ -269,6 +283,7 @@ static const struct {
     [MAIL_START] = {do_start, undo_start},
     [MAIL_MESSAGE] = {do_message, undo_message},
     [OUT_REMOTE] = {do_remote, undo_remote},
+    [OUT_KEPT_CALL] = {do_kept_call, undo_kept_call},
     [OUT_ANSWER] = {do_answer, NULL},
     [OUT_FAILED] = {do_failed, NULL},
     [OUT_MONITOR] = {do_monitor, undo_monitor},
@@ -287,9 +302,9 @@ void mu__turn_do(struct office *office, struct mail *mail)
     effects[mail->kind].run(office, mail);
 }
 
-static struct mail *pop_effect(struct turn *turn)
+static struct mail *pop_effect(struct mu__list *out)
 {
-    return MU__LIST_ENTRY(mu__list_pop(&turn->out), struct mail, node);
+    return MU__LIST_ENTRY(mu__list_pop(out), struct mail, node);
 }
 
 /* The chain of the calls that a turn makes: that of the message it has not answered. */
@@ -308,30 +323,45 @@ static void set_chain(struct turn *turn, struct pending_call *call)
 static void commit_turn(struct office *office, struct turn *turn)
 {
     turn->is_over = true;
-    while (!mu__list_is_empty(&turn->out)) {
-        struct mail *mail = pop_effect(turn);
-
+    for (struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node); mail != NULL;
+         mail = MU__LIST_NEXT(mail, struct mail, node))
         if (mail->call != NULL)
             set_chain(turn, mail->call);
-        mu__turn_do(office, mail);
-    }
+    if (turn->actor->kept != NULL)
+        mu__kept_hold(turn);
+    while (!mu__list_is_empty(&turn->out))
+        mu__turn_do(office, pop_effect(&turn->out));
 }
 
-static void abort_turn(struct office *office, struct turn *turn)
+void mu__turn_undo(struct office *office, struct mu__list *out)
 {
-    turn->is_over = true;
-    while (!mu__list_is_empty(&turn->out)) {
-        struct mail *mail = pop_effect(turn);
+    while (!mu__list_is_empty(out)) {
+        struct mail *mail = pop_effect(out);
 
         if (effects[mail->kind].undo != NULL)
             effects[mail->kind].undo(office, mail);
         if (mail->call != NULL) {
-            mail->call->owner->calls_count--;
+            mail->call->owner->calls.count--;
             mu__call_free(office, mail->call);
         }
         mail->call = NULL;
         mu__mail_free(office, mail);
     }
+}
+
+/* A state that a kept actor has changed by records is loaded anew. */
+static void abort_turn(struct office *office, struct turn *turn)
+{
+    turn->is_over = true;
+    mu__turn_undo(office, &turn->out);
+    turn->kept.is_spoilt |= turn->kept.saves || !mu__list_is_empty(&turn->kept.records);
+}
+
+/* Its items are made, or it has failed. */
+static int keep_turn(struct turn *turn)
+{
+    turn->is_over = true;
+    return turn->actor->kept == NULL ? 0 : mu__kept_commit(turn);
 }
 
 /* ---- taking one ---- */
@@ -346,9 +376,36 @@ static struct turn *begin_turn(mu_actor *actor, struct mail *mail, struct turn *
 
 static void end_turn(struct turn *turn)
 {
+    struct kept *kept = turn->actor->kept;
+
     turn->actor->office->turn = NULL;
     mu_value_free(turn->reply);
     free(turn->failure);
+    mu__kept_records_done(turn);
+    if (turn->kept.is_spoilt && kept != NULL && !turn->actor->ends)
+        mu__kept_spoil(kept);
+}
+
+/* The answer of the message leaves with the turn: of a kept actor, when all is kept that
+ * it may have seen. Takes `value`. */
+static void answer_turn(struct turn *turn, mu_value *value, const mu_error *error)
+{
+    struct office *office = turn->actor->office;
+    struct mail *mail;
+
+    if (turn->actor->kept == NULL) {
+        mu__answer(office, &turn->mail->answer, value, error);
+        return;
+    }
+    mail = mu__mail_new(office, OUT_ANSWER);
+    if (mail == NULL) {
+        mu_value_free(value); /* it asks again, or hears that its time is over */
+        return;
+    }
+    mail->answer = turn->mail->answer;
+    mail->value = value;
+    mail->error = error == NULL ? NULL : mu__error_copy(error);
+    mu__list_append(&turn->out, &mail->node);
 }
 
 static void drop_later(struct turn *turn)
@@ -376,30 +433,49 @@ static void answer_failed(struct turn *turn, const char *method, int code)
     mu__answer_error(turn->actor->office, type, method, MU_RAN_YES, &error);
     if (turn->dies || turn->mail->kind == MAIL_START)
         mu__actor_end(turn->actor, &error);
-    mu__answer(turn->actor->office, &turn->mail->answer, NULL, &error);
+    answer_turn(turn, NULL, &error);
+}
+
+static void fail_message(struct turn *turn, const char *method, int code)
+{
+    struct office *office = turn->actor->office;
+
+    abort_turn(office, turn);
+    drop_later(turn);
+    answer_failed(turn, method, code);
+    commit_turn(office, turn);
+}
+
+/* What is to be answered at the end of the turn, if not later. */
+static void answer_message(struct turn *turn, const char *method)
+{
+    if (turn->later != NULL)
+        return;
+    if (turn->failure != NULL) {
+        mu__answer_error(turn->actor->office, turn->actor->type, method, MU_RAN_YES,
+                         turn->failure);
+        answer_turn(turn, NULL, turn->failure);
+        return;
+    }
+    answer_turn(turn, turn->reply, NULL);
+    turn->reply = NULL;
 }
 
 static void finish_message(struct turn *turn, const char *method, int code)
 {
-    struct office *office = turn->actor->office;
-
-    if (code != 0 || turn->dies) {
-        abort_turn(office, turn);
-        drop_later(turn);
-        answer_failed(turn, method,
-                      code == 0 && turn->failure != NULL ? turn->failure->code : code);
+    if (code == 0 && turn->dies)
+        code = turn->failure->code;
+    if (code == 0)
+        code = keep_turn(turn);
+    if (code != 0) {
+        fail_message(turn, method, code);
         return;
     }
-    commit_turn(office, turn);
-    if (turn->later != NULL)
-        return;
-    if (turn->failure != NULL) {
-        mu__answer_error(office, turn->actor->type, method, MU_RAN_YES, turn->failure);
-        mu__answer(office, &turn->mail->answer, NULL, turn->failure);
-        return;
-    }
-    mu__answer(office, &turn->mail->answer, turn->reply, NULL);
-    turn->reply = NULL;
+    if (turn->actor->kept != NULL)
+        answer_message(turn, method);
+    commit_turn(turn->actor->office, turn);
+    if (turn->actor->kept == NULL)
+        answer_message(turn, method);
 }
 
 static void take_message(struct turn *turn)
@@ -430,11 +506,21 @@ static void take_start(struct turn *turn)
 
 static void end_notice(struct turn *turn)
 {
-    if (!turn->dies) {
+    mu_error error;
+    int rv = turn->dies ? 0 : keep_turn(turn);
+
+    if (rv == 0 && !turn->dies) {
         commit_turn(turn->actor->office, turn);
         return;
     }
     abort_turn(turn->actor->office, turn);
+    if (rv != 0) {
+        (void)mu_error_set(&error, rv, "the records of a notice cannot be kept");
+        mu__answer_error(turn->actor->office, turn->actor->type, "notice", MU_RAN_YES,
+                         &error);
+        mu__actor_end(turn->actor, &error);
+        return;
+    }
     mu__answer_error(turn->actor->office, turn->actor->type, "notice", MU_RAN_YES,
                      turn->failure);
     mu__actor_end(turn->actor, turn->failure);
@@ -478,6 +564,10 @@ void mu__turn_take(mu_actor *actor, struct mail *mail)
         mu__mail_free(office, mail);
         return;
     }
+    if (mail->kept != NULL && mu__kept_is_repeat(actor, mail)) {
+        mu__mail_free(office, mail);
+        return;
+    }
     if (mail->kind == MAIL_MESSAGE && is_expired(actor, mail)) {
         mu__answer_refused(office, mail, actor->type, -MU_EDEADLINE,
                            "its time was over before it began");
@@ -514,6 +604,37 @@ void mu__turn_end_actor(mu_actor *actor)
         return;
     turn = begin_turn(actor, NULL, &memory);
     actor->type->stop(actor, actor->state, actor->why);
-    commit_turn(actor->office, turn);
+    if (actor->kept != NULL && mu__kept_is_cut(actor->kept))
+        abort_turn(actor->office, turn);
+    else
+        commit_turn(actor->office, turn);
     end_turn(turn);
+}
+
+int mu__turn_load(mu_actor *actor, mu_error *ret_error)
+{
+    struct turn memory;
+    struct turn *turn = begin_turn(actor, NULL, &memory);
+    int rv = mu__kept_take_loaded(actor->kept, ret_error);
+
+    if (rv == 0)
+        commit_turn(actor->office, turn);
+    else
+        abort_turn(actor->office, turn);
+    turn->kept.is_spoilt = false; /* it was not the state of a turn */
+    end_turn(turn);
+    return rv;
+}
+
+void mu__turn_clear_state(mu_actor *actor)
+{
+    struct turn memory;
+    struct turn *turn = begin_turn(actor, NULL, &memory);
+
+    if (actor->type->stop != NULL)
+        actor->type->stop(actor, actor->state, NULL);
+    abort_turn(actor->office, turn);
+    turn->kept.is_spoilt = false;
+    end_turn(turn);
+    memset(actor->state, 0, actor->type->state_size);
 }

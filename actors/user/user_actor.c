@@ -1,5 +1,6 @@
 /* A user's actor, as an actor of the kernel: it is poked when it has mail, and takes a
  * turn for each. */
+#include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
 #include "actors/user/actions.h"
 
@@ -97,6 +98,11 @@ void mu__actor_poke(mu_actor *actor)
         actor->is_poked = true;
 }
 
+static bool is_held_now(const mu_actor *actor)
+{
+    return actor->kept != NULL && mu__kept_is_held(actor->kept);
+}
+
 static uint64_t moving_ms(const mu_actor *actor)
 {
     struct mu__world *world = mu__kernel_world(actor->office->ctx.kernel);
@@ -139,6 +145,13 @@ static void review_lease(mu_actor *actor)
     mu__actor_end(actor, &error);
 }
 
+/* What a kept actor has done before leaves first. */
+static void end_if_idle(struct mu__ctx *ctx, mu_actor *actor)
+{
+    if (actor->kept == NULL || !mu__kept_is_busy(actor->kept))
+        mu__stop(ctx->kernel, ctx->self);
+}
+
 static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     mu_actor *actor = state;
@@ -149,16 +162,16 @@ static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     actor->is_poked = false;
     review_lease(actor);
     for (int i = 0;
-         i < MU__ACTOR_TURNS && !actor->ends && !mu__list_is_empty(&actor->mail) &&
-         now_ms - began_ms <= MU__ACTOR_BATCH_MS;
+         i < MU__ACTOR_TURNS && !actor->ends && !is_held_now(actor) &&
+         !mu__list_is_empty(&actor->mail) && now_ms - began_ms <= MU__ACTOR_BATCH_MS;
          i++)
         now_ms = handle_mail(actor, mu__mail_take(actor), now_ms);
     if (actor->ends) {
-        mu__stop(ctx->kernel, ctx->self);
+        end_if_idle(ctx, actor);
         return;
     }
     mu__room_review(actor);
-    if (!mu__list_is_empty(&actor->mail))
+    if (!mu__list_is_empty(&actor->mail) && !is_held_now(actor))
         mu__actor_poke(actor);
 }
 
@@ -172,12 +185,16 @@ static void on_actor_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     review_lease(actor);
     if (timer == NULL || actor->ends)
         return;
+    if (is_held_now(actor)) {
+        timer->timer = mu__timer_set(ctx, 1, timer->id);
+        return;
+    }
     notice.token = timer->token;
     timer->timer = 0;
     mu__actor_timer_free(actor->office, timer);
     mu__turn_notify(actor, &notice);
     if (actor->ends)
-        mu__stop(ctx->kernel, ctx->self);
+        end_if_idle(ctx, actor);
 }
 
 /* ---- its end ---- */
@@ -210,7 +227,10 @@ static void refuse_mail(mu_actor *actor)
     while (!mu__list_is_empty(&actor->mail)) {
         struct mail *mail = mu__mail_take(actor);
 
-        if (mail->kind == MAIL_MESSAGE || mail->kind == MAIL_START)
+        if (mail->kept != NULL) {
+            mu__kept_send_away(actor->office, &mail->answer);
+            mu__mail_free(actor->office, mail);
+        } else if (mail->kind == MAIL_MESSAGE || mail->kind == MAIL_START)
             mu__answer_refused(actor->office, mail, actor->type, -MU_ENOTFOUND,
                                "the actor has ended");
         else
@@ -218,19 +238,30 @@ static void refuse_mail(mu_actor *actor)
     }
 }
 
+/* The next life of a kept actor answers. */
+static void refuse_reply(const mu_actor *actor, const mu_reply *reply)
+{
+    mu_error error;
+
+    if (reply->origin.sender != 0) {
+        mu__kept_send_away(actor->office, &reply->answer);
+        return;
+    }
+    (void)mu_error_set(&error, -MU_EABORTED,
+                       "the actor has ended before it answered%s%.300s",
+                       actor->why == NULL ? "" : ": ",
+                       actor->why == NULL ? "" : actor->why->message);
+    mu__answer_error(actor->office, actor->type, reply->method->name, MU_RAN_MAYBE,
+                     &error);
+    mu__answer(actor->office, &reply->answer, NULL, &error);
+}
+
 static void refuse_replies(mu_actor *actor)
 {
     while (!mu__list_is_empty(&actor->replies)) {
         mu_reply *reply = MU__LIST_ENTRY(mu__list_pop(&actor->replies), mu_reply, node);
-        mu_error error;
 
-        (void)mu_error_set(&error, -MU_EABORTED,
-                           "the actor has ended before it answered%s%.300s",
-                           actor->why == NULL ? "" : ": ",
-                           actor->why == NULL ? "" : actor->why->message);
-        mu__answer_error(actor->office, actor->type, reply->method->name, MU_RAN_MAYBE,
-                         &error);
-        mu__answer(actor->office, &reply->answer, NULL, &error);
+        refuse_reply(actor, reply);
         mu__chain_unref(reply->chain);
         free(reply);
     }
@@ -257,11 +288,13 @@ static void end_user_actor(struct mu__ctx *ctx, void *state)
     if (actor->is_started)
         mu__turn_end_actor(actor);
     actor->ends = true;
+    if (actor->kept != NULL)
+        mu__kept_actor_done(actor);
     refuse_mail(actor);
     refuse_replies(actor);
-    while (!mu__list_is_empty(&actor->calls))
-        mu__call_forget(office, MU__LIST_ENTRY(actor->calls.first, struct pending_call,
-                                               of_owner));
+    while (!mu__list_is_empty(&actor->calls.list))
+        mu__call_forget(office, MU__LIST_ENTRY(actor->calls.list.first,
+                                               struct pending_call, of_owner));
     end_children(actor);
     mu__watch_actor_ended(actor);
     mu__actor_timers_end(actor);

@@ -88,6 +88,21 @@ typedef struct mu_actor_type {
     /* The last turn: frees what the state holds. `why` NULL: it was stopped. May be
      * NULL. */
     void (*stop)(mu_actor *self, void *state, const mu_error *why);
+
+    /* ---- For kept actors (MU_ACTOR_KEPT); NULL for others ---- */
+
+    /* The whole state. It is kept when `start` has returned, and now and then. */
+    int (*save)(void *state, mu_value **ret_saved);
+
+    /* A later life begins, with zeroed memory: take over what `save` gave, when the type
+     * had `version`. Records that are newer follow, by `replay`. A turn: timers are not
+     * kept, and may be set here. */
+    int (*load)(mu_actor *self, void *state, const mu_value *saved, unsigned version);
+
+    /* Change the state by a record: in mu_actor_record, and when a later life begins. It
+     * has nothing but its arguments. NULL: the type records its whole state only. */
+    int (*replay)(void *state, const mu_value *record);
+    unsigned version; /* of what `save` gives */
 } mu_actor_type;
 
 /* Let this node have actors of a type. -MU_EEXISTS: there is one of this name. */
@@ -99,7 +114,9 @@ enum mu_actor_flag {
     MU_ACTOR_DETACHED = 1,  /* it does not end with the actor that spawned it */
     MU_ACTOR_REENTRANT = 2, /* it takes calls that belong to a call which it has not
                                answered yet: see mu_actor_call */
-    MU_ACTOR_NEW = 4        /* with a name: one that exists is an error, -MU_EEXISTS */
+    MU_ACTOR_NEW = 4,       /* with a name: one that exists is an error, -MU_EEXISTS */
+    MU_ACTOR_KEPT = 8       /* with a name: its state survives its process, see
+                               mu_actor_record */
 };
 
 /* When an actor with a name is started again, with the same arguments, by a task that has
@@ -221,6 +238,27 @@ MU_EXPORT mu_reply *mu_actor_reply_later(mu_actor *self);
 /* Give it, in a turn of the same actor: a value, of which it takes ownership (NULL: nil),
  * or an error. It leaves with the turn. */
 MU_EXPORT int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *error);
+
+/* ---- Kept actors ---- */
+
+/* An actor with a name that is made with MU_ACTOR_KEPT goes on elsewhere with its state,
+ * when its process has ended. Its type has `save` and `load`, and perhaps `replay`. What
+ * it keeps is in a file beside the journal of the coordination service, so option `store`
+ * of the service's host is "journal:PATH": the file is PATH.kept.
+ *
+ * Nothing leaves a turn before what it has recorded is in that file: no answer, no
+ * message. Of two lives one can record, so what anybody has seen is never lost. A call
+ * takes effect once, whatever is lost meanwhile; it is sent again by the library until
+ * its time is over, and a repeat gets the same answer. It is called by its name; it takes
+ * no sends, -MU_EPRECONDITION.
+ *
+ * In a kept actor methods decide, and `replay` changes the state: C cannot roll a state
+ * back. When a turn fails after it has recorded something, the state is loaded anew.
+ *
+ * Keep a record of this turn, and replay it. NULL: the whole state, as it is when the
+ * turn ends. -MU_EPRECONDITION: this is no turn of a kept actor, or its type has no
+ * `replay`; else what `replay` has returned: then the turn has to fail. */
+MU_EXPORT int mu_actor_record(mu_actor *self, const mu_value *record);
 
 /* ---- Notices ---- */
 

@@ -163,7 +163,9 @@ typedef struct mu_node_options {
                                   else ps 0, else worker 0 of the cluster */
     const char *store;         /* host: where the service keeps its state: "memory"
                                   (default; lost with the host), "journal:PATH" (a file),
-                                  or "etcd:URL,URL", which several hosts may share */
+                                  or "etcd:URL,URL", which several hosts may share. A
+                                  journal has the file PATH.kept beside it, of kept
+                                  actors (mu_actor_record) */
     unsigned store_sync;       /* host: 1, the default: a change is acknowledged once it
                                   would survive a power cut */
     const char *run;           /* name of the job's run, which barriers, preemption

@@ -2,6 +2,7 @@
 #include "node/member/internal.h"
 
 #include "actors/job/job.h"
+#include "actors/keeper/keeper.h"
 #include "actors/ps/ps.h"
 #include "actors/user/office.h"
 #include "actors/views/views.h"
@@ -208,6 +209,9 @@ static int spawn_coordination(struct mu__member *member,
     if (rv == 0 && mu__task_set_has(hosts, member->type, member->index))
         rv = spawn_member_actor(member, &mu__coordination, MU__COORDINATION,
                                 &coordination);
+    if (rv == 0 && coordination.kept != NULL)
+        rv = spawn_member_actor(member, &mu__keeper, MU__KEEPER,
+                                &(struct mu__keeper_config){coordination.kept, NULL});
     return rv;
 }
 

@@ -66,6 +66,7 @@ struct name_definition {
 
 struct coord_name {
     struct mu__text_node named; /* first */
+    bool is_born;               /* something is kept of it (MU_ACTOR_KEPT) */
     bool is_made;               /* else it is only followed */
     bool is_starting;           /* at its owner */
     bool is_stopping;
@@ -133,6 +134,10 @@ void mu__coord_names_read(struct mu__ctx *ctx, struct coordination *c);
 int mu__coord_name_write(struct mu__ctx *ctx, struct coordination *c,
                          const struct coord_name *name, mu_error *ret_error,
                          uint64_t *ret_revision);
+
+/* Write that it is born; its owner and epoch stay. */
+int mu__coord_name_write_born(struct mu__ctx *ctx, struct coordination *c,
+                              struct coord_name *name, mu_error *ret_error);
 void mu__coord_name_delete(struct mu__ctx *ctx, struct coordination *c,
                            const struct coord_name *name);
 

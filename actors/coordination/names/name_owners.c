@@ -314,7 +314,7 @@ static void send_name_start(struct mu__ctx *ctx, struct coordination *c,
     body->name = mu__view_str(name->text);
     body->epoch = name->epoch;
     body->type = mu__view_str(definition->type);
-    body->flags = definition->flags;
+    body->flags = definition->flags | (name->is_born ? MU__NAME_BORN : 0);
     body->mailbox_max = definition->mailbox_max;
     body->mailbox_bytes_max = definition->mailbox_bytes_max;
     body->args = definition->args;

@@ -113,11 +113,15 @@ static int pack_name_record(const mu_value *map, uint8_t **ret_bytes, size_t *re
     return 0;
 }
 
-static mu_value *make_name_record(const struct coord_name *name)
+static mu_value *make_name_record(const struct coord_name *name, uint64_t epoch)
 {
     mu_value *map = mu_value_map();
     int rv = map == NULL ? -MU_ENOMEM : add_definition(map, &name->definition);
 
+    if (rv == 0)
+        rv = set_record_number(map, "epoch", epoch);
+    if (rv == 0)
+        rv = set_record_number(map, "born", name->is_born);
     if (rv == 0)
         rv = add_record_args(map, &name->definition);
     if (rv == 0)
@@ -128,13 +132,12 @@ static mu_value *make_name_record(const struct coord_name *name)
     return NULL;
 }
 
-int mu__coord_name_write(struct mu__ctx *ctx, struct coordination *c,
-                         const struct coord_name *name, mu_error *ret_error,
-                         uint64_t *ret_revision)
+static int put_name_record(struct mu__ctx *ctx, struct coordination *c,
+                           const struct coord_name *name, uint64_t epoch,
+                           mu_error *ret_error)
 {
-    mu_value *map = make_name_record(name);
+    mu_value *map = make_name_record(name, epoch);
     char key[MU__RUN_KEY_MAX];
-    uint64_t revision = mu__coord_next_revision(c);
     uint8_t *bytes = NULL;
     size_t size = 0;
     int rv = map == NULL ? -MU_ENOMEM : pack_name_record(map, &bytes, &size);
@@ -149,8 +152,26 @@ int mu__coord_name_write(struct mu__ctx *ctx, struct coordination *c,
     if (rv != 0)
         return mu_error_set(ret_error, rv, "the record of the actor \"%s\": %s",
                             name->text, mu_strerror(rv));
-    *ret_revision = revision;
     return 0;
+}
+
+int mu__coord_name_write(struct mu__ctx *ctx, struct coordination *c,
+                         const struct coord_name *name, mu_error *ret_error,
+                         uint64_t *ret_revision)
+{
+    uint64_t revision = mu__coord_next_revision(c);
+    int rv = put_name_record(ctx, c, name, revision, ret_error);
+
+    if (rv == 0)
+        *ret_revision = revision;
+    return rv;
+}
+
+int mu__coord_name_write_born(struct mu__ctx *ctx, struct coordination *c,
+                              struct coord_name *name, mu_error *ret_error)
+{
+    name->is_born = true;
+    return put_name_record(ctx, c, name, name->epoch, ret_error);
 }
 
 void mu__coord_name_delete(struct mu__ctx *ctx, struct coordination *c,
@@ -282,10 +303,12 @@ static int read_name_record(struct mu__ctx *ctx, struct coordination *c,
     name = mu__coord_name_get(c, text);
     rv = name == NULL ? -MU_ENOMEM : read_definition(map, &name->definition);
     if (rv == 0) {
-        name->epoch = entry->revision;
         name->is_made = true;
-        rv = read_record_owner(ctx, c, map, name);
+        name->epoch = read_record_number(map, "epoch", &rv);
+        name->is_born = read_record_number(map, "born", &rv) != 0;
     }
+    if (rv == 0)
+        rv = name->epoch == 0 ? -MU_EDATALOSS : read_record_owner(ctx, c, map, name);
     mu_value_free(map);
     if (rv != 0 && name != NULL)
         mu__coord_name_free(c, name);

@@ -62,6 +62,12 @@ static void review_name(struct coordination *c, struct coord_name *name)
 
 /* ---- news ---- */
 
+static bool is_kept_name(const struct coord_name *name)
+{
+    return (name->definition.flags & MU_ACTOR_KEPT) != 0;
+}
+
+/* A kept actor is called by its name. */
 static struct mu__msg *make_name_news(struct mu__ctx *ctx, struct mu__view text,
                                       const struct coord_name *name, const char *message)
 {
@@ -90,7 +96,7 @@ static struct mu__msg *make_name_news(struct mu__ctx *ctx, struct mu__view text,
     (void)mu__pack_view(at, &body->task_type);
     body->index = owner->index;
     body->incarnation = owner->incarnation;
-    body->actor = name->actor;
+    body->actor = is_kept_name(name) ? 0 : name->actor;
     return msg;
 }
 
@@ -187,6 +193,10 @@ static int make_name(struct mu__ctx *ctx, struct coordination *c, struct coord_n
     uint64_t revision = 0;
     int rv;
 
+    if ((body->flags & MU_ACTOR_KEPT) != 0 && c->config.kept == NULL)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "%s cannot keep actors: its option store is not a journal",
+                            c->config.task);
     define_name(name, peer, body);
     if (body->args.head_size > 0) {
         name->definition.backing = mu__pack_copy(&body->args, &name->definition.args);
@@ -203,6 +213,7 @@ static int make_name(struct mu__ctx *ctx, struct coordination *c, struct coord_n
         return rv;
     }
     name->is_made = true;
+    name->is_born = false;
     name->epoch = revision;
     name->code = 0;
     name->why[0] = '\0';
@@ -226,6 +237,9 @@ static int check_made(const struct coord_name *name, const struct coord_peer *pe
                             "the actor \"%s\" is of type \"%s\", not \"%.*s\"",
                             name->text, definition->type, (int)body->type.size,
                             (const char *)body->type.data);
+    if (is_kept_name(name) != ((body->flags & MU_ACTOR_KEPT) != 0))
+        return mu_error_set(ret_error, -MU_EEXISTS, "the actor \"%s\" is %s", name->text,
+                            is_kept_name(name) ? "kept" : "not kept");
     if ((body->flags & MU_ACTOR_NEW) != 0 && (definition->maker != peer->incarnation ||
                                               definition->maker_token != body->token))
         return mu_error_set(ret_error, -MU_EEXISTS, "the actor \"%s\" is there already",
@@ -383,6 +397,11 @@ static void note_started(struct mu__ctx *ctx, struct coordination *c,
 {
     bool is_news = name->state != MU__NAME_RUNS || name->actor != body->actor;
 
+    mu_error error;
+
+    if (is_kept_name(name) && !name->is_born &&
+        mu__coord_name_write_born(ctx, c, name, &error) != 0)
+        mu__log(ctx, MU__LOG_WARN, "%s", error.message);
     mu__coord_name_started(name);
     name->state = MU__NAME_RUNS;
     name->actor = body->actor;

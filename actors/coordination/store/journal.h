@@ -72,6 +72,7 @@ enum mu__journal_use {
                               MU__JOURNAL_BODY */
     MU__JOURNAL_OF_STORE,  /* MU__STORE_BEGIN to MU__STORE_COMMIT */
     MU__JOURNAL_OF_SERVER, /* MU__PS_BEGIN and MU__PS_VIEW, records and FILL_... */
+    MU__JOURNAL_OF_KEEPER, /* MU__KEEP_FENCE and MU__KEEP_ITEM */
     MU__JOURNAL_USES
 };
 

@@ -325,6 +325,8 @@ static const struct use uses[MU__JOURNAL_USES] = {
                               "the store of a coordination service (--store)"},
     [MU__JOURNAL_OF_SERVER] = {MU__PS_BEGIN, MU__PS_VIEW, 0,
                                "the journal of a parameter server (--ps-journal)"},
+    [MU__JOURNAL_OF_KEEPER] = {MU__KEEP_FENCE, MU__KEEP_ITEM, 0,
+                               "the file of a keeper of actors"},
 };
 
 static bool is_kind_of_use(const struct use *use, unsigned kind)

@@ -1,0 +1,438 @@
+#include "actors/keeper/keeper.h"
+
+#include "actors/coordination/store/journal.h"
+#include "actors/keep.h"
+#include "actors/keeper/keeper_items.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    FRAME_BYTES = 64, /* around an item in the file, at most */
+#ifdef MUSTER_TINY
+    REWRITE_BYTES_MIN = 1 << 12
+#else
+    REWRITE_BYTES_MIN = 16 << 20
+#endif
+};
+
+struct keeper_state {
+    struct mu__journal *file;
+    const char *path;
+    struct kept_actors actors;
+    struct kept_actor *touched; /* they get an answer when the file is flushed */
+    uint64_t rewrite_above;     /* bytes of the file */
+    bool is_dirty;              /* something was not flushed */
+    bool is_behind;             /* the file lacks an item: it has to be written anew */
+    bool is_failing;            /* it could not be written, */
+    uint64_t timer;             /* and is tried again then; 0: none */
+};
+
+/* What it hears. */
+static void on_keep_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+static const struct mu__handler handlers[] = {
+    {MU__KEEP_FENCE, on_keep_fence},
+    {MU__KEEP_ITEM, on_keep_item},
+    {MU__TIMER, on_keeper_timer},
+};
+
+/* ---- answers ---- */
+
+static void answer_kept(struct mu__ctx *ctx, mu__pid to, struct mu__view name,
+                        uint64_t epoch, uint64_t number, const mu_error *error)
+{
+    struct mu__kept body = {.name = name, .epoch = epoch, .number = number};
+
+    if (error != NULL) {
+        body.code = (uint32_t)-error->code;
+        body.message = mu__view_str(error->message);
+    }
+    (void)mu__send_body(ctx, to, MU__KEPT, &body, sizeof body);
+}
+
+static void touch(struct keeper_state *keeper, struct kept_actor *actor)
+{
+    if (actor->is_touched)
+        return;
+    actor->is_touched = true;
+    actor->next_touched = keeper->touched;
+    keeper->touched = actor;
+}
+
+struct loading {
+    struct mu__ctx *ctx;
+    const struct kept_actor *actor;
+    uint64_t count;
+};
+
+static int send_kept_item(void *owner, struct mu__msg *msg)
+{
+    struct loading *loading = owner;
+    struct mu__keep_item body = *(struct mu__keep_item *)mu__body(msg);
+
+    body.epoch = loading->actor->epoch;
+    body.number = ++loading->count;
+    return mu__send_backed(loading->ctx, loading->actor->pid, MU__KEPT_ITEM, &body,
+                           sizeof body, msg->backing);
+}
+
+/* A link that breaks meanwhile makes the office ask again. */
+static void send_all_kept(struct mu__ctx *ctx, struct kept_actor *actor)
+{
+    struct loading loading = {ctx, actor, 0};
+    struct mu__keep_item end = {.name = actor->named.text, .epoch = actor->epoch};
+
+    actor->is_loading = false;
+    if (mu__kept_actor_each(actor, send_kept_item, &loading) != 0)
+        return;
+    end.number = loading.count;
+    (void)mu__send_body(ctx, actor->pid, MU__KEPT_ITEM, &end, sizeof end);
+}
+
+/* ---- the file ---- */
+
+static void arm_keeper(struct mu__ctx *ctx, struct keeper_state *keeper)
+{
+    if (keeper->timer == 0)
+        keeper->timer = mu__timer_set(ctx, MU__KEEPER_RETRY_MS, 0);
+}
+
+static void note_failing(struct mu__ctx *ctx, struct keeper_state *keeper,
+                         const mu_error *error)
+{
+    if (!keeper->is_failing)
+        mu__log(ctx, MU__LOG_ERROR,
+                "the keeper's file cannot be written: %s; kept actors wait until it can",
+                error->message);
+    keeper->is_failing = true;
+    arm_keeper(ctx, keeper);
+}
+
+static void note_written(struct mu__ctx *ctx, struct keeper_state *keeper)
+{
+    if (keeper->is_failing)
+        mu__log(ctx, MU__LOG_INFO, "%s: it can be written again", keeper->path);
+    keeper->is_failing = false;
+}
+
+static int append_to_file(void *owner, struct mu__msg *msg)
+{
+    return mu__journal_append(((struct keeper_state *)owner)->file, msg, NULL);
+}
+
+static int append_fence(struct mu__ctx *ctx, struct keeper_state *keeper,
+                        const struct kept_actor *actor, mu_error *error)
+{
+    const struct mu__keep_fence body = {.name = actor->named.text,
+                                        .epoch = actor->epoch,
+                                        .owner = actor->owner,
+                                        .number = actor->last};
+    struct mu__msg *msg = mu__msg_backed(ctx, MU__KEEP_FENCE, &body, sizeof body, NULL);
+    int rv = msg == NULL ? mu_error_set(error, -MU_ENOMEM, "no memory for a fence")
+                         : mu__journal_append(keeper->file, msg, error);
+
+    mu__msg_free(ctx, msg);
+    return rv;
+}
+
+static int rewrite_file(struct mu__ctx *ctx, struct keeper_state *keeper, mu_error *error)
+{
+    struct mu__text_node *node = NULL;
+
+    mu__journal_rewrite_begin(keeper->file);
+    while ((node = mu__text_map_next(&keeper->actors.by_name, node)) != NULL) {
+        const struct kept_actor *actor = (struct kept_actor *)node;
+
+        (void)append_fence(ctx, keeper, actor, NULL); /* the commit says why not */
+        (void)mu__kept_actor_each(actor, append_to_file, keeper);
+    }
+    return mu__journal_rewrite_commit(keeper->file, error);
+}
+
+static void plan_rewrite(struct keeper_state *keeper)
+{
+    keeper->rewrite_above = 2 * mu__journal_bytes(keeper->file);
+    if (keeper->rewrite_above < REWRITE_BYTES_MIN)
+        keeper->rewrite_above = REWRITE_BYTES_MIN;
+}
+
+/* All that is in memory survives from now on. */
+static int flush_file(struct mu__ctx *ctx, struct keeper_state *keeper, mu_error *error)
+{
+    int rv;
+
+    if (keeper->is_behind || mu__journal_bytes(keeper->file) > keeper->rewrite_above) {
+        rv = rewrite_file(ctx, keeper, error);
+        plan_rewrite(keeper);
+        if (rv == 0 || keeper->is_behind) {
+            keeper->is_behind = rv != 0;
+            return rv;
+        }
+    }
+    return mu__journal_flush(keeper->file, error);
+}
+
+static void flush_keeper(struct mu__ctx *ctx, void *state)
+{
+    struct keeper_state *keeper = state;
+    mu_error error;
+
+    if (keeper->is_dirty) {
+        if (flush_file(ctx, keeper, &error) != 0) {
+            note_failing(ctx, keeper, &error);
+            return;
+        }
+        keeper->is_dirty = false;
+        note_written(ctx, keeper);
+    }
+    while (keeper->touched != NULL) {
+        struct kept_actor *actor = keeper->touched;
+
+        keeper->touched = actor->next_touched;
+        actor->is_touched = false;
+        actor->flushed = actor->last;
+        if (actor->is_loading)
+            send_all_kept(ctx, actor);
+        else
+            answer_kept(ctx, actor->pid, actor->named.text, actor->epoch, actor->flushed,
+                        NULL);
+    }
+}
+
+static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct keeper_state *keeper = state;
+
+    (void)ctx;
+    (void)msg;
+    keeper->timer = 0;
+}
+
+/* While something waits to be flushed nothing is known of the room there is. */
+static int reserve_kept_item(struct mu__ctx *ctx, struct keeper_state *keeper,
+                             const struct mu__msg *msg, mu_error *error)
+{
+    int rv = mu__journal_reserve(
+        keeper->file, mu__encode_bound(mu__kernel_schema(ctx->kernel), msg) + FRAME_BYTES,
+        error);
+
+    if (rv == 0)
+        return 0;
+    note_failing(ctx, keeper, error);
+    return rv;
+}
+
+/* ---- fences ---- */
+
+static int check_fence(const struct kept_actor *actor, const struct mu__keep_fence *body,
+                       const char *path, mu_error *error)
+{
+    if (body->name.size == 0 || body->epoch == 0 || body->owner == 0)
+        return mu_error_set(error, -MU_EINVALID, "a fence has no name, epoch or owner");
+    if (actor == NULL && body->is_born)
+        return mu_error_set(error, -MU_EDATALOSS,
+                            "%s has nothing of the actor: the file was lost, or this is "
+                            "another one",
+                            path);
+    if (actor != NULL && (body->epoch < actor->epoch ||
+                          (body->epoch == actor->epoch && body->owner != actor->owner)))
+        return mu_error_set(error, -MU_EPERMISSION,
+                            "another life of the actor has epoch %" PRIu64
+                            ", this one %" PRIu64,
+                            actor->epoch, body->epoch);
+    return 0;
+}
+
+/* Its item in the file; from then on it counts. */
+static int begin_epoch(struct mu__ctx *ctx, struct keeper_state *keeper,
+                       struct kept_actor **actor, const struct mu__msg *msg,
+                       mu_error *error)
+{
+    struct mu__keep_fence body = *(const struct mu__keep_fence *)(const void *)msg->body;
+    int rv = reserve_kept_item(ctx, keeper, msg, error);
+
+    if (rv == 0 && *actor == NULL) {
+        rv = mu__kept_actor_add(&keeper->actors, body.name, actor);
+        if (rv != 0)
+            return mu_error_set(error, rv, "%s has no room for another actor",
+                                keeper->path);
+    }
+    if (rv != 0)
+        return rv;
+    if ((*actor)->epoch < body.number) { /* the file is written anew without it */
+        mu__kept_actor_clear(&keeper->actors, *actor);
+        keeper->is_behind = true;
+    }
+    body.number = 0;
+    mu__kept_actor_fence(&keeper->actors, *actor, &body);
+    keeper->is_dirty = true;
+    if (!keeper->is_behind && append_fence(ctx, keeper, *actor, error) != 0)
+        keeper->is_behind = true;
+    return 0;
+}
+
+static void on_keep_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__keep_fence *body = mu__body(msg);
+    struct keeper_state *keeper = state;
+    struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
+    mu_error error;
+    int rv = check_fence(actor, body, keeper->path, &error);
+
+    if (rv == 0 && (actor == NULL || actor->epoch != body->epoch))
+        rv = begin_epoch(ctx, keeper, &actor, msg, &error);
+    if (rv != 0) {
+        answer_kept(ctx, msg->from, body->name, body->epoch, 0, &error);
+        return;
+    }
+    actor->pid = msg->from;
+    actor->is_loading = true;
+    touch(keeper, actor);
+}
+
+/* ---- items ---- */
+
+static int check_item_epoch(const struct kept_actor *actor,
+                            const struct mu__keep_item *body, const char *path,
+                            mu_error *error)
+{
+    if (actor == NULL)
+        return mu_error_set(error, -MU_EDATALOSS,
+                            "%s has nothing of the actor: the file was lost, or this is "
+                            "another one",
+                            path);
+    if (body->epoch != actor->epoch)
+        return mu_error_set(error, -MU_EPERMISSION,
+                            "another life of the actor has epoch %" PRIu64
+                            ", this one %" PRIu64,
+                            actor->epoch, body->epoch);
+    return 0;
+}
+
+static int keep_one(struct mu__ctx *ctx, struct keeper_state *keeper,
+                    struct kept_actor *actor, const struct mu__msg *msg, mu_error *error)
+{
+    const struct mu__keep_item *body = (const void *)msg->body;
+    int rv = mu__kept_actor_check(actor, body, error);
+
+    if (rv == 0)
+        rv = reserve_kept_item(ctx, keeper, msg, error);
+    if (rv == 0) {
+        rv = mu__kept_actor_put(&keeper->actors, actor, msg);
+        if (rv != 0)
+            return mu_error_set(error, rv, "%s: no memory for an item", keeper->path);
+    }
+    if (rv != 0)
+        return rv;
+    actor->last = body->number;
+    keeper->is_dirty = true;
+    if (!keeper->is_behind && mu__journal_append(keeper->file, msg, error) != 0)
+        keeper->is_behind = true;
+    return 0;
+}
+
+/* One behind a gap follows one that was refused: it comes again. */
+static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__keep_item *body = mu__body(msg);
+    struct keeper_state *keeper = state;
+    struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
+    mu_error error;
+    int rv = check_item_epoch(actor, body, keeper->path, &error);
+
+    if (rv == 0 && body->number > actor->last + 1)
+        return;
+    if (rv == 0 && body->number == actor->last + 1)
+        rv = keep_one(ctx, keeper, actor, msg, &error);
+    if (rv != 0) {
+        answer_kept(ctx, msg->from, body->name, body->epoch, body->number, &error);
+        return;
+    }
+    actor->pid = msg->from;
+    touch(keeper, actor);
+}
+
+/* ---- reading the file ---- */
+
+static int read_fence(struct keeper_state *keeper, const struct mu__keep_fence *body)
+{
+    struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
+    int rv = 0;
+
+    if (actor == NULL)
+        rv = mu__kept_actor_add(&keeper->actors, body->name, &actor);
+    if (rv == 0)
+        mu__kept_actor_fence(&keeper->actors, actor, body);
+    return rv;
+}
+
+static int read_kept_item(struct keeper_state *keeper, struct mu__msg *msg)
+{
+    const struct mu__keep_item *body = mu__body(msg);
+    struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
+
+    if (actor == NULL || body->epoch > actor->epoch)
+        return -MU_EDATALOSS;
+    if (body->epoch == actor->epoch && body->number > actor->last)
+        actor->last = body->number;
+    return mu__kept_actor_put(&keeper->actors, actor, msg);
+}
+
+static int visit_kept(void *owner, struct mu__msg *msg)
+{
+    if (msg->kind == MU__KEEP_FENCE)
+        return read_fence(owner, mu__body(msg));
+    return msg->kind == MU__KEEP_ITEM ? read_kept_item(owner, msg) : -MU_EDATALOSS;
+}
+
+static int init_keeper(struct mu__ctx *ctx, void *state, const void *arg)
+{
+    const struct mu__keeper_config *config = arg;
+    struct keeper_state *keeper = state;
+    uint64_t cut = 0;
+    mu_error error;
+    int rv;
+
+    keeper->path = config->storage->name;
+    keeper->actors.schema = mu__kernel_schema(ctx->kernel);
+    keeper->actors.pool = mu__kernel_pool(ctx->kernel);
+    keeper->actors.by_name.secret = mu__secret(ctx);
+    rv = mu__journal_open(config->storage, keeper->actors.schema, keeper->actors.pool,
+                          visit_kept, keeper, &error, &cut, &keeper->file);
+    if (rv != 0) {
+        mu__kept_actors_done(&keeper->actors);
+        mu__log(ctx, MU__LOG_ERROR, "%s", error.message);
+        if (config->error != NULL)
+            *config->error = error;
+        return rv;
+    }
+    if (cut > 0)
+        mu__log(ctx, MU__LOG_WARN, "%s: %" PRIu64 " torn bytes at its end were cut off",
+                keeper->path, cut);
+    plan_rewrite(keeper);
+    return 0;
+}
+
+static void end_keeper(struct mu__ctx *ctx, void *state)
+{
+    struct keeper_state *keeper = state;
+
+    (void)ctx;
+    mu__journal_close(keeper->file);
+    mu__kept_actors_done(&keeper->actors);
+}
+
+const struct mu__behavior mu__keeper = {
+    .name = "keeper",
+    .state_size = sizeof(struct keeper_state),
+    .mailbox_max = MU__MAILBOX_BY_SENDERS,
+    .handlers = handlers,
+    .handlers_count = sizeof handlers / sizeof handlers[0],
+    .init = init_keeper,
+    .after_batch = flush_keeper,
+    .done = end_keeper,
+};

@@ -1,0 +1,53 @@
+/* The keeper of kept actors: what they have recorded, in a file. Parts of the actor:
+ *
+ *     keeper.c        what offices ask, and what is answered when
+ *     keeper_items.c  what is kept of each actor
+ *
+ * Hears:  KEEP_FENCE and KEEP_ITEM from the offices that own kept actors; its timer
+ * Says:   KEPT once all up to a number is flushed, or why it is not; KEPT_ITEM of all
+ *         that is kept, once a fence is flushed
+ * Owns:   the items of each actor by name: its snapshot, the records since, and for each
+ *         sender of calls the answers that it may ask for again
+ * Fails:  in init, when its file is damaged, of another use or newer: by name and offset
+ *
+ * A life of an actor begins with a fence: its epoch and its process. From then on items
+ * of a lower epoch are refused, so of two lives one can record. The items of a life have
+ * numbers without a gap, and those with `more` count together with the next: a turn is
+ * kept whole or not at all. What came in one batch is flushed together.
+ *
+ * A full disk is said with each item, which its office sends again; nothing behind it is
+ * taken meanwhile. When the file cannot be flushed, answers wait until it can. */
+#ifndef MU_ACTORS_KEEPER_H
+#define MU_ACTORS_KEEPER_H
+
+#include "muster/error.h"
+
+#include <stdint.h>
+
+struct mu__storage;
+
+#ifdef MUSTER_TINY
+enum { MU__KEPT_SENDERS_MAX = 8, MU__KEPT_CALLS_SPAN = 8 };
+#else
+enum {
+    MU__KEPT_SENDERS_MAX = 1 << 14, /* with windows, of one actor */
+    MU__KEPT_CALLS_SPAN = 1024      /* of one sender to one actor, from its oldest call
+                                       that has not ended on */
+};
+#endif
+
+enum {
+    MU__KEPT_ACTORS_MAX = 1 << 20,    /* of one keeper */
+    MU__KEPT_ACTOR_BYTES = 256 << 20, /* kept of one actor */
+    MU__KEEPER_RETRY_MS = 100         /* for what could not be written */
+};
+
+struct mu__keeper_config {
+    struct mu__storage *storage; /* outlives the actor */
+    mu_error *error;             /* why the file cannot be used; NULL: it is logged */
+};
+
+/* Spawned as MU__KEEPER; its argument is a struct mu__keeper_config. */
+extern const struct mu__behavior mu__keeper;
+
+#endif

@@ -1,0 +1,338 @@
+/* Kept actors: what is recorded survives, nothing leaves before, and each call takes
+ * effect once, whoever dies or is cut off. */
+#include "tests/support/test.h"
+#include "tests/support/users/kept_net.h"
+
+static struct net *net_of(const struct kept_net *f)
+{
+    return &f->users->net;
+}
+
+static struct net_process *node_of(const struct kept_net *f, size_t node)
+{
+    return f->users->nodes[node];
+}
+
+/* A call of node 0, until nothing is left to do. */
+static void ask(struct kept_net *f, const char *method, int64_t number, uint64_t token)
+{
+    kept_net_call(f, 0, method, number, token);
+    net_settle(net_of(f));
+}
+
+/* ---- what is kept ---- */
+
+TEST_ON(test_a_kept_actor_answers, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    ask(f, "add", 2, 2);
+    kept_net_expect(f, 1, 5);
+    kept_net_expect(f, 2, 7);
+    assert_int_equal(f->born, 1);
+    assert_int_equal(kept_net_owned(f, 1)->flushed, kept_net_owned(f, 1)->number);
+    assert_null(kept_net_owned(f, 1)->items_first);
+}
+
+TEST_ON(test_its_state_survives_its_node, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2);
+    ask(f, "add", 2, 2);
+    kept_net_expect(f, 2, 7);
+}
+
+TEST_ON(test_its_state_survives_its_keeper, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    net_crash(f->chief);
+    sim_storage_crash(f->storage);
+    ask(f, "add", 2, 2);
+    assert_null(kept_net_answer(f, 2));
+    net_start(f->chief);
+    net_settle(net_of(f));
+    kept_net_expect(f, 2, 7);
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2);
+    ask(f, "get", 0, 3);
+    kept_net_expect(f, 3, 7);
+}
+
+/* More records than there are between two snapshots, and a file that is written anew. */
+TEST_ON(test_a_snapshot_is_in_the_place_of_records, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    const uint64_t count = 2 * MU__KEPT_SNAPSHOT_RECORDS + 10;
+
+    kept_net_own(f, 1);
+    for (uint64_t i = 1; i <= count; i++) {
+        ask(f, "add", 1, i);
+        f->users->notes_count = 0;
+    }
+    assert_true(kept_net_owned(f, 1)->records < MU__KEPT_SNAPSHOT_RECORDS);
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2);
+    ask(f, "get", 0, count + 1);
+    kept_net_expect(f, count + 1, (int64_t)count);
+}
+
+/* ---- nothing leaves before ---- */
+
+TEST_ON(test_nothing_leaves_a_turn_before_it_is_kept, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    sim_storage_fail(f->storage, SIM_STORAGE_FLUSH, 1000, -MU_EUNAVAILABLE);
+    ask(f, "tell", 0, 2);
+    ask(f, "get", 0, 3);
+    ask(f, "add", -1, 4);
+    assert_null(kept_net_answer(f, 2));
+    assert_null(kept_net_answer(f, 3)); /* it has seen what is not kept */
+    assert_null(kept_net_answer(f, 4));
+    assert_int_equal(user_net_count(f->users, MU_NOTICE_ANSWER), 1);
+    sim_storage_fail(f->storage, SIM_STORAGE_FLUSH, 0, 0);
+    net_run_for(net_of(f), 1000);
+    kept_net_expect(f, 3, 6);
+    assert_int_equal(kept_net_answer(f, 4)->error.code, -MU_EINVALID);
+    assert_int_equal(kept_net_answer(f, 4)->error.ran, MU_RAN_YES);
+}
+
+TEST_ON(test_a_failed_turn_is_not_kept, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    kept_net_call(f, 0, "add", 5, 1);
+    kept_net_call(f, 0, "bad", 0, 2);
+    kept_net_call(f, 0, "get", 0, 3);
+    net_settle(net_of(f));
+    net_run_for(net_of(f), 1000);
+    kept_net_expect(f, 1, 5);
+    assert_int_equal(kept_net_answer(f, 2)->error.code, -MU_EABORTED);
+    kept_net_expect(f, 3, 5);
+}
+
+/* ---- two lives ---- */
+
+/* The first life is cut off with a turn that waits, and comes back. */
+TEST_ON(test_a_fenced_life_never_speaks, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    net_cut(node_of(f, 1));
+    kept_net_call(f, 1, "add", 100, 2);
+    net_settle(net_of(f));
+    assert_null(kept_net_answer(f, 2));
+    kept_net_own(f, 2);
+    ask(f, "add", 1, 3);
+    kept_net_expect(f, 3, 6);
+    net_heal(node_of(f, 1));
+    net_settle(net_of(f));
+    net_run_for(net_of(f), 1000);
+    assert_int_equal(f->ended, 1);
+    assert_int_equal(f->why.code, -MU_EPERMISSION);
+    kept_net_expect(f, 2, 106); /* by the second life, once */
+    ask(f, "get", 0, 4);
+    kept_net_expect(f, 4, 106);
+}
+
+/* ---- once ---- */
+
+TEST_ON(test_a_repeat_gets_the_same_answer, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 1, 1);
+    kept_net_call(f, 0, "get", 0, 2);
+    kept_net_call(f, 0, "add", 5, 3);
+    kept_net_call(f, 0, "get", 0, 4);
+    node_of(f, 0)->deaf = true;
+    net_run_to_frame(net_of(f), MU__KEPT); /* they are kept, and answers are lost */
+    net_crash(node_of(f, 1));
+    node_of(f, 0)->deaf = false;
+    net_settle(net_of(f));
+    assert_null(kept_net_answer(f, 3));
+    kept_net_own(f, 2);
+    net_settle(net_of(f));
+    kept_net_expect(f, 2, 1); /* as it was answered before the call behind it */
+    kept_net_expect(f, 3, 6);
+    kept_net_expect(f, 4, 6);
+}
+
+TEST_ON(test_a_broken_link_repeats_nothing, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    for (uint64_t i = 1; i < 6; i++)
+        kept_net_call(f, 0, "add", 1, i);
+    net_run_to_frame(net_of(f), MU__ACTOR_ANSWER);
+    net_link_down(node_of(f, 0), node_of(f, 1));
+    net_settle(net_of(f));
+    net_link_up(node_of(f, 0), node_of(f, 1));
+    net_settle(net_of(f));
+    for (uint64_t i = 1; i < 6; i++)
+        kept_net_expect(f, i, (int64_t)i);
+}
+
+/* Calls that come before their owner knows that it is one. */
+TEST_ON(test_an_early_call_is_sent_again, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_route(f, 0, 1);
+    kept_net_call(f, 0, "add", 5, 1);
+    net_run_to_frame(net_of(f), MU__KEPT_AWAY);
+    kept_net_call(f, 0, "add", 1, 2); /* comes to an owner, the first one did not */
+    kept_net_own(f, 1);
+    net_run_for(net_of(f), 1000);
+    kept_net_expect(f, 1, 5);
+    kept_net_expect(f, 2, 6);
+}
+
+TEST_ON(test_an_answer_that_was_put_off_comes, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "hold", 0, 1);
+    assert_null(kept_net_answer(f, 1));
+    net_link_down(node_of(f, 0), node_of(f, 1));
+    net_settle(net_of(f));
+    net_link_up(node_of(f, 0), node_of(f, 1));
+    net_settle(net_of(f));
+    ask(f, "give", 0, 2);
+    kept_net_expect(f, 1, 1);
+}
+
+TEST_ON(test_an_answer_that_its_life_owed_is_an_error, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "hold", 0, 1);
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2);
+    net_settle(net_of(f));
+    assert_int_equal(kept_net_answer(f, 1)->error.code, -MU_EABORTED);
+    assert_int_equal(kept_net_answer(f, 1)->error.ran, MU_RAN_YES);
+    ask(f, "get", 0, 2);
+    kept_net_expect(f, 2, 1);
+}
+
+TEST_ON(test_the_window_of_a_sender_that_is_gone_is_dropped, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    assert_int_equal(kept_net_owned(f, 1)->windows.count, 1);
+    mu__kept_sender_closed(user_net_office(f->users, 1), node_of(f, 0)->incarnation);
+    assert_int_equal(kept_net_owned(f, 1)->windows.count, 0);
+    net_settle(net_of(f));
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2);
+    net_settle(net_of(f));
+    assert_int_equal(kept_net_owned(f, 2)->windows.count, 0);
+}
+
+/* ---- the disk ---- */
+
+TEST_ON(test_a_full_disk_makes_calls_wait, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    sim_storage_limit(f->storage, f->storage->size + 10);
+    ask(f, "add", 2, 2);
+    net_run_for(net_of(f), 500);
+    assert_null(kept_net_answer(f, 2));
+    sim_storage_limit(f->storage, 0);
+    net_run_for(net_of(f), 500);
+    kept_net_expect(f, 2, 7);
+}
+
+TEST_ON(test_a_lost_disk_is_said, struct kept_net *f, kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    net_crash(f->chief);
+    net_crash(node_of(f, 1));
+    sim_storage_set(f->storage, NULL, 0);
+    net_start(f->chief);
+    kept_net_own(f, 2);
+    net_settle(net_of(f));
+    assert_int_equal(f->why.code, -MU_EDATALOSS);
+    assert_non_null(strstr(f->why.message, "actors.kept"));
+}
+
+/* The keeper's file is that of the second actor alone. */
+TEST_ON(test_the_next_actor_of_a_name_begins_anew, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    mu__kept_disown(user_net_office(f->users, 1), "total");
+    net_settle(net_of(f));
+    f->is_born = false;
+    f->made = f->epoch + 1;
+    kept_net_own(f, 2);
+    ask(f, "add", 2, 2);
+    kept_net_expect(f, 2, 2);
+    net_crash(f->chief);
+    sim_storage_crash(f->storage);
+    net_start(f->chief);
+    f->made = 0;
+    kept_net_own(f, 1);
+    ask(f, "add", 1, 3);
+    kept_net_expect(f, 3, 3);
+}
+
+/* A life that was told that it is over, and is not gone yet, does not keep the next one
+ * from beginning in its process. */
+TEST_ON(test_the_next_life_is_in_the_same_process, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    mu__kept_disown(user_net_office(f->users, 1), "total");
+    kept_net_own(f, 1);
+    ask(f, "add", 2, 2);
+    kept_net_expect(f, 2, 7);
+    assert_int_equal(f->ended, 1);
+}
+
+/* A keeper on a file with one byte that is another. */
+static int open_damaged(struct kept_net *f, size_t at)
+{
+    const struct mu__keeper_config config = {&f->storage->base, &f->error};
+    int rv;
+
+    f->storage->content[at] ^= 0x10;
+    rv = mu__spawn(f->chief->kernel, &mu__keeper, MU__KEEPER, &config, NULL);
+    f->storage->content[at] ^= 0x10;
+    return rv;
+}
+
+TEST_ON(test_each_damaged_byte_is_found, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    size_t whole;
+
+    kept_net_own(f, 1);
+    for (uint64_t i = 1; i < 4; i++)
+        ask(f, "add", 1, i);
+    whole = f->storage->size;
+    ask(f, "add", 1, 5);
+    mu__stop(f->chief->kernel, (mu__pid){MU__NODE_SELF, MU__KEEPER});
+    net_turn(f->chief);
+    for (size_t at = 0; at < whole; at++) {
+        f->error.code = 0;
+        assert_int_equal(open_damaged(f, at), -MU_EDATALOSS);
+        assert_non_null(strstr(f->error.message, "actors.kept"));
+    }
+}
+
+TEST_PROGRAM()
