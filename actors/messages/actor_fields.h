@@ -142,7 +142,8 @@ enum mu__name_end {
     F(S, OPTIONAL, flag, drains, 0)                   \
     F(S, OPTIONAL, flag, begins, 0)
 
-/* Be the owner of a name. */
+/* Be the owner of a name. `made`: lower epochs are of other actors, which had the name
+ * before. */
 #define MU__NAME_START_FIELDS(F, S)                \
     F(S, REQUIRED, str, name, MU__ACTOR_NAME_MAX)  \
     F(S, REQUIRED, u64, epoch, 0)                  \
@@ -150,7 +151,8 @@ enum mu__name_end {
     F(S, OPTIONAL, value, args, MU__NAME_ARGS_MAX) \
     F(S, OPTIONAL, u32, flags, 0)                  \
     F(S, OPTIONAL, u32, mailbox_max, 0)            \
-    F(S, OPTIONAL, u64, mailbox_bytes_max, 0)
+    F(S, OPTIONAL, u64, mailbox_bytes_max, 0)      \
+    F(S, OPTIONAL, u64, made, 0)
 
 /* Of an owner. `end` absent: the actor has started; else enum mu__name_end, and why. */
 #define MU__NAME_STATE_FIELDS(F, S)               \

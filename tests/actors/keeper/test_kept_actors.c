@@ -290,6 +290,34 @@ TEST_ON(test_the_next_actor_of_a_name_begins_anew, struct kept_net *f, kept_net_
     kept_net_expect(f, 3, 3);
 }
 
+/* The first life has kept something, and dies before anybody has heard of it. */
+TEST_ON(test_a_first_life_is_gone_on_with, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    f->made = ++f->epoch;
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    net_crash(node_of(f, 1));
+    f->is_born = false;
+    kept_net_own(f, 2);
+    ask(f, "add", 2, 2);
+    kept_net_expect(f, 2, 7);
+    assert_int_equal(f->starts, 1);
+}
+
+/* A file that is older than the actor. */
+TEST_ON(test_what_is_of_another_actor_is_no_state, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    net_crash(node_of(f, 1));
+    f->made = ++f->epoch;
+    kept_net_own(f, 2); /* it is born, as the service says */
+    net_settle(net_of(f));
+    assert_int_equal(f->why.code, -MU_EDATALOSS);
+}
+
 /* A life that was told that it is over, and is not gone yet, does not keep the next one
  * from beginning in its process. */
 TEST_ON(test_the_next_life_is_in_the_same_process, struct kept_net *f, kept_net_set_up,
