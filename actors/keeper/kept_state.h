@@ -6,7 +6,7 @@
 
 /* ---- The owner's side ---- */
 
-/* An answer that its sender may origin for again. */
+/* An answer that its sender may ask for again. */
 struct kept_answer {
     struct mu__list_node node; /* of the sender's new ones */
     uint64_t number;
@@ -22,6 +22,9 @@ struct kept_window {
     uint64_t base;          /* calls below have ended */
     uint64_t end;           /* no answer from here on */
     uint64_t seen;          /* the last call that came to this life */
+    uint64_t until_ms;      /* the sender's calls have ended by then, and none is still on
+                               its way */
+    bool is_kept;           /* some answer of it is an item */
     struct mu__map answers; /* by number */
     struct mu__list fresh;  /* answers that are no items */
 };
@@ -56,11 +59,13 @@ struct kept {
     struct mu__msg *loaded_last;
     uint64_t loaded;
     uint32_t records; /* since the last snapshot */
+    bool has_windows; /* loaded once: from then on those here are the newer ones */
     bool is_held;     /* no turn begins for now */
     bool is_cut;      /* nothing that waits ever leaves */
     bool is_listed;   /* in the office's map */
     bool is_again;    /* the keeper is told again in a moment */
     struct mu__map windows;
+    uint64_t review_ms; /* of the windows, at the next call */
     char name[];
 };
 
@@ -105,6 +110,7 @@ void mu__kept_windows_done(struct kept *kept);
 /* The window of an item that is loaded. -MU_ENOMEM. */
 int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item);
 struct kept_window *mu__kept_window_get(struct kept *kept, uint64_t sender);
+struct kept_window *mu__kept_window_find(const struct kept *kept, uint64_t sender);
 void mu__kept_window_raise(struct kept_window *window, uint64_t base);
 
 /* Set an answer, which takes `value`; *ret_answer may be a former one. */

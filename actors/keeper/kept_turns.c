@@ -135,10 +135,13 @@ static int add_records(struct turn_items *items, const struct turn *turn)
 static int add_answer(struct turn_items *items, const struct kept_window *window,
                       const struct kept_answer *answer)
 {
-    struct mu__keep_item item = {.kind = MU__KEPT_ANSWER,
-                                 .sender = window->id,
-                                 .call = answer->number,
-                                 .base = window->base};
+    uint64_t now_ms = mu__now_ms(&items->kept->office->ctx);
+    struct mu__keep_item item = {
+        .kind = MU__KEPT_ANSWER,
+        .sender = window->id,
+        .call = answer->number,
+        .base = window->base,
+        .timeout_ms = window->until_ms > now_ms ? window->until_ms - now_ms : 0};
 
     if (answer->error != NULL) {
         item.code = (uint32_t)-answer->error->code;
@@ -166,6 +169,7 @@ static int add_answers(struct turn_items *items, struct kept_window *window)
 
 static void settle_answers(struct kept_window *window)
 {
+    window->is_kept = true;
     while (!mu__list_is_empty(&window->fresh))
         MU__LIST_ENTRY(mu__list_pop(&window->fresh), struct kept_answer, node)->is_new =
             false;
@@ -389,28 +393,50 @@ static int add_given(struct turn_items *items, const struct turn *turn)
          mail != NULL && rv == 0; mail = MU__LIST_NEXT(mail, struct mail, node))
         if (mail->kind == OUT_REPLY && mail->of.reply->origin.sender != 0) {
             const struct kept_origin *origin = &mail->of.reply->origin;
-            struct kept_window *window = mu__kept_window_get(items->kept, origin->sender);
+            struct kept_window *window =
+                mu__kept_window_find(items->kept, origin->sender);
 
-            rv = window == NULL ? -MU_ENOMEM
-                                : mu__kept_answer_set(items->kept, origin,
-                                                      mail->value == NULL
-                                                          ? NULL
-                                                          : mu_value_ref(mail->value),
-                                                      mail->error, true);
+            if (window == NULL)
+                continue; /* nobody waits for it any more */
+            rv = mu__kept_answer_set(items->kept, origin,
+                                     mail->value == NULL ? NULL
+                                                         : mu_value_ref(mail->value),
+                                     mail->error, true);
             if (rv == 0)
                 rv = add_answers(items, window);
-            if (rv == 0)
-                settle_answers(window);
         }
     return rv;
 }
 
+/* The turn was kept, and with it what was answered in it; or it was not, and they are put
+ * off as before. */
+static void settle_given(struct kept *kept, const struct turn *turn, bool is_kept)
+{
+    for (const struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node);
+         mail != NULL; mail = MU__LIST_NEXT(mail, struct mail, node)) {
+        struct kept_window *window =
+            mail->kind == OUT_REPLY
+                ? mu__kept_window_find(kept, mail->of.reply->origin.sender)
+                : NULL;
+
+        if (window != NULL && is_kept)
+            settle_answers(window);
+        else if (window != NULL)
+            (void)mu__kept_answer_set(kept, &mail->of.reply->origin, NULL, NULL, false);
+    }
+}
+
+static struct kept_window *window_of_message(const struct kept *kept,
+                                             const struct turn *turn)
+{
+    return turn->mail == NULL || turn->mail->kept == NULL
+               ? NULL
+               : mu__kept_window_find(kept, turn->mail->kept->sender);
+}
+
 static int add_of_message(struct turn_items *items, const struct turn *turn)
 {
-    struct kept_window *window =
-        turn->mail == NULL || turn->mail->kept == NULL
-            ? NULL
-            : mu__kept_window_get(items->kept, turn->mail->kept->sender);
+    struct kept_window *window = window_of_message(items->kept, turn);
     int rv;
 
     if (window == NULL)
@@ -418,12 +444,9 @@ static int add_of_message(struct turn_items *items, const struct turn *turn)
     rv = mu__kept_answer_set(items->kept, turn->mail->kept,
                              turn->reply == NULL ? NULL : mu_value_ref(turn->reply),
                              turn->failure, turn->later == NULL);
-    if (rv != 0 || (!has_effect(turn) && turn->later == NULL))
-        return rv;
-    rv = add_answers(items, window);
-    if (rv == 0)
-        settle_answers(window);
-    return rv;
+    return rv != 0 || (!has_effect(turn) && turn->later == NULL)
+               ? rv
+               : add_answers(items, window);
 }
 
 static bool needs_whole(const struct kept *kept, const struct turn *turn)
@@ -446,14 +469,24 @@ int mu__kept_commit(struct turn *turn)
         rv = add_given(&items, turn);
     if (rv == 0)
         rv = add_of_message(&items, turn);
+    settle_given(kept, turn, rv == 0);
     if (rv != 0) {
         free_turn_items(&items);
         turn->kept.is_spoilt = true; /* perhaps only in part */
         return rv;
     }
+    if (window_of_message(kept, turn) != NULL &&
+        (has_effect(turn) || turn->later != NULL))
+        settle_answers(window_of_message(kept, turn));
     kept->records = is_whole ? 0 : kept->records + (items.count > 0);
     keep_items(&items);
     return 0;
+}
+
+void mu__kept_note_failure(const struct turn *turn, const mu_error *error)
+{
+    if (turn->mail != NULL && turn->mail->kept != NULL)
+        (void)mu__kept_answer_set(turn->actor->kept, turn->mail->kept, NULL, error, true);
 }
 
 /* What concerns the actor alone is done now. */

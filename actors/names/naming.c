@@ -173,11 +173,11 @@ static int make_kept_call(struct office *office, const struct name_entry *entry,
                           struct pending_call *call, uint32_t waits, mu_error *ret_error,
                           struct mail **ret_mail)
 {
+    const mu_address to = mu__name_entry_address(entry);
+
     if (call == NULL)
-        return mu_error_set(ret_error, -MU_EPRECONDITION,
-                            "\"%s\" is a kept actor, which takes calls alone",
-                            entry->text);
-    call->to = mu__name_entry_address(entry);
+        return mu__kept_send_make(office, &to, method, args, waits, ret_error, ret_mail);
+    call->to = to;
     return mu__kept_call_make(office, entry->text, method, args, call, waits, ret_error,
                               ret_mail);
 }

@@ -112,6 +112,7 @@ struct pending_call {
     struct mail *waiting; /* in a mailbox of this node; NULL: not there, or not there any
                              more */
     struct chain *chain;
+    bool is_send;    /* to a kept actor: of the office's own */
     bool is_begun;   /* it is in the table */
     bool is_sent;    /* to its peer */
     char method[64]; /* or "start"; last, as it is not cleared */

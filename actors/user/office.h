@@ -22,6 +22,7 @@ struct mu__actors_config {
     const char *type; /* "worker"; both outlive the office */
     uint32_t index;
     uint64_t incarnation;
+    uint32_t silence_ms; /* nothing comes over a link that was silent for longer */
 
     /* A link to a task is needed: 0, or why it cannot be made. NULL: there are only those
      * that are there. */

@@ -325,7 +325,7 @@ static void commit_turn(struct office *office, struct turn *turn)
     turn->is_over = true;
     for (struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node); mail != NULL;
          mail = MU__LIST_NEXT(mail, struct mail, node))
-        if (mail->call != NULL)
+        if (mail->call != NULL && !mail->call->is_send)
             set_chain(turn, mail->call);
     if (turn->actor->kept != NULL)
         mu__kept_hold(turn);
@@ -341,7 +341,8 @@ void mu__turn_undo(struct office *office, struct mu__list *out)
         if (effects[mail->kind].undo != NULL)
             effects[mail->kind].undo(office, mail);
         if (mail->call != NULL) {
-            mail->call->owner->calls.count--;
+            if (mail->call->owner != NULL)
+                mail->call->owner->calls.count--;
             mu__call_free(office, mail->call);
         }
         mail->call = NULL;
@@ -431,6 +432,8 @@ static void answer_failed(struct turn *turn, const char *method, int code)
                            mu_err_name(code));
     error.code = code < 0 ? code : -MU_EUNKNOWN;
     mu__answer_error(turn->actor->office, type, method, MU_RAN_YES, &error);
+    if (turn->actor->kept != NULL)
+        mu__kept_note_failure(turn, &error);
     if (turn->dies || turn->mail->kind == MAIL_START)
         mu__actor_end(turn->actor, &error);
     answer_turn(turn, NULL, &error);

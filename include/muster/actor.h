@@ -249,8 +249,10 @@ MU_EXPORT int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *er
  * Nothing leaves a turn before what it has recorded is in that file: no answer, no
  * message. Of two lives one can record, so what anybody has seen is never lost. A call
  * takes effect once, whatever is lost meanwhile; it is sent again by the library until
- * its time is over, and a repeat gets the same answer. It is called by its name; it takes
- * no sends, -MU_EPRECONDITION.
+ * its time is over, and a repeat gets the same answer. So is a send, for an hour, as long
+ * as the process of the sender lives: what cannot be delivered, or fails, is logged
+ * there. Calls and sends of one process are taken in the order in which they were made.
+ * At most 1,024 of one process are under way to one kept actor; then -MU_EAGAIN.
  *
  * In a kept actor methods decide, and `replay` changes the state: C cannot roll a state
  * back. When a turn fails after it has recorded something, the state is loaded anew.
