@@ -582,6 +582,14 @@ void mu__naming_node_down(struct office *office, uint32_t node)
 
 /* ---- time ---- */
 
+static void lose_send(struct office *office, struct name_message *message)
+{
+    mu__log(&office->ctx, MU__LOG_WARN,
+            "what was sent to the actor \"%s\" is lost: %s: it had no owner for %d ms",
+            message->entry->text, message->method, NAME_SEND_MS);
+    free_name_message(message);
+}
+
 static void review_entry(struct office *office, struct name_entry *entry)
 {
     uint64_t now_ms = mu__now_ms(&office->ctx);
@@ -600,7 +608,7 @@ static void review_entry(struct office *office, struct name_entry *entry)
         if (message->call != NULL)
             continue;
         if (message->due_ms <= now_ms)
-            free_name_message(message);
+            lose_send(office, message);
         else
             mu__naming_arm(office, message->due_ms);
     }
