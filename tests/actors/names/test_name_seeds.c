@@ -425,6 +425,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
     story->islander = (unsigned)draw(0, WORKERS);
     cluster = story->cluster = cluster_new(seed, &options);
     sim_settings_draw(cluster->sim);
+    sim_settings(cluster->sim)->refuses = draw(0, 1) != 0;
     cluster_start_all(cluster);
     sim_chaos_spare(chief_of(cluster)->node, SIM_FAULT_CRASH);
     sim_chaos_spare(chief_of(cluster)->node, SIM_FAULT_CRASH_MIDWAY);
