@@ -164,7 +164,8 @@
     M(238, KEPT_ITEM, kept_item, TASK, MU__KEEP_ITEM_FIELDS)                          \
     M(239, KEPT, kept, TASK, MU__KEPT_FIELDS)                                         \
     M(240, KEPT_CALL, kept_call, USE, MU__KEPT_CALL_FIELDS)                           \
-    M(241, KEPT_AWAY, kept_away, TASK, MU__KEPT_AWAY_FIELDS)
+    M(241, KEPT_AWAY, kept_away, TASK, MU__KEPT_AWAY_FIELDS)                          \
+    M(248, ACTOR_RELAY, actor_relay, USE, MU__ACTOR_RELAY_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

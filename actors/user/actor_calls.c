@@ -5,6 +5,7 @@
 
 #include "actors/client/future.h"
 #include "actors/names/naming.h"
+#include "actors/names/relays.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -277,6 +278,8 @@ void mu__call_end(struct office *office, struct pending_call *call, mu_value *va
         free_thread_request(call->request);
     } else if (call->is_send) {
         end_send(office, call, value, error);
+    } else if (call->relay != NULL) {
+        mu__relay_end(office, call->relay, value, error);
     } else {
         complete_thread(call->thread, value, error);
     }

@@ -6,6 +6,7 @@
 
 #include "actors/keep.h"
 #include "actors/names/naming.h"
+#include "actors/names/relays.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,6 +84,7 @@ static void lose_peer(struct office *office, struct peer *peer, int code,
     while (!mu__list_is_empty(&peer->watchers))
         mu__watch_free(office, MU__LIST_ENTRY(peer->watchers.first, struct user_watch,
                                               of_watcher));
+    mu__relays_lose(office, peer);
     mu__ways_free(office, peer);
     free(peer);
 }

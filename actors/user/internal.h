@@ -92,14 +92,24 @@ struct mail {
     mu_address address; /* of the other one */
 };
 
+/* A call that this node makes for another one (actors/names/relays.h). */
+struct relay {
+    struct mu__list_node node; /* of its peer's relays */
+    struct peer *peer;
+    struct answer_to answer;
+    struct pending_call *call;
+    uint32_t bytes;
+};
+
 /* A call that was not answered. */
 struct pending_call {
     struct mu__deadline deadline; /* first */
     uint64_t id;
     struct mu__list_node of_owner;
-    mu_actor *owner; /* NULL: a thread, by one of these: */
+    mu_actor *owner; /* NULL: it is one of these: */
     struct mu__thread_request *request;
     struct mu__actors_call *thread;
+    struct relay *relay;
     uint64_t token;
     int64_t timeout_ms;
     mu_address to;

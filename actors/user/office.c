@@ -3,6 +3,7 @@
 #include "actors/client/future.h"
 #include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
+#include "actors/names/relays.h"
 #include "actors/user/actions.h"
 
 #include <stdlib.h>
@@ -21,6 +22,7 @@ static const struct mu__handler handlers[] = {
     {MU__ACTOR_REQUEST_CANCEL, on_request_cancel},
     {MU__ACTOR_MESSAGE, mu__remote_on_message},
     {MU__ACTOR_ANSWER, mu__remote_on_answer},
+    {MU__ACTOR_RELAY, mu__relay_on_call},
     {MU__ACTOR_CANCEL, mu__remote_on_cancel},
     {MU__ACTOR_ROOM, mu__way_on_room},
     {MU__ACTOR_START, mu__remote_on_start},

@@ -39,6 +39,7 @@ struct peer {
     struct mu__list targets;  /* struct user_watch: of its actors, by ours */
     struct mu__list watchers; /* struct user_watch: of ours, by its */
     uint32_t watchers_count;
+    struct mu__list relays;      /* struct relay: for it */
     struct mu__msg *queue_first; /* until it is up */
     struct mu__msg *queue_last;
 };

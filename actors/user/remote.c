@@ -2,6 +2,7 @@
  * answers are taken from the node that was called alone, and who sends more than it has
  * credit for is refused. */
 #include "actors/keeper/hooks.h"
+#include "actors/names/relays.h"
 #include "actors/user/actions.h"
 
 #include "runtime/message/codec.h"
@@ -165,6 +166,8 @@ void mu__remote_on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         actor == NULL ? NULL : MU__LIST_FIRST(&actor->mail, struct mail, node);
 
     (void)ctx;
+    if (body->actor == MU__ACTORS)
+        mu__relay_cancel(state, msg->from.node, body->call);
     while (mail != NULL &&
            (mail->kind != MAIL_MESSAGE || mail->answer.call != body->call ||
             mail->answer.node != msg->from.node))

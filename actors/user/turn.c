@@ -66,6 +66,16 @@ static void do_message(struct office *office, struct mail *mail)
     mu__message_deliver(office, mail);
 }
 
+static void pack_chain(struct mu__msg *msg, const struct chain *chain)
+{
+    const struct mu__view text = {chain->text, chain->size};
+
+    if (msg->kind == MU__ACTOR_RELAY)
+        ((struct mu__actor_relay *)mu__body(msg))->chain = text;
+    else
+        ((struct mu__actor_message *)mu__body(msg))->chain = text;
+}
+
 static void do_remote(struct office *office, struct mail *mail)
 {
     struct mu__msg *msg = mail->msg;
@@ -75,8 +85,7 @@ static void do_remote(struct office *office, struct mail *mail)
         return;
     mail->msg = NULL;
     if (chain != NULL && !chain->is_closed)
-        ((struct mu__actor_message *)mu__body(msg))->chain =
-            (struct mu__view){chain->text, chain->size};
+        pack_chain(msg, chain);
     if (mail->call != NULL)
         mail->call->is_sent = mail->peer->number != 0;
     mu__peer_send(office, mail->peer, msg);
