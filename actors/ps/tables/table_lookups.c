@@ -36,7 +36,7 @@ void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
 static void look_up_batch(const struct mu__table *table, const void *ids, uint32_t count,
                           unsigned char *rows)
 {
-    size_t bytes = table->form.dim * sizeof(float);
+    size_t bytes = mu__table_numbers_bytes(&table->form);
     uint64_t hashes[BATCH];
 
     hash_batch(table, ids, count, hashes);
@@ -47,16 +47,16 @@ static void look_up_batch(const struct mu__table *table, const void *ids, uint32
         uint32_t row = find_id_row(table, row_id_at(ids, i), hashes[i]);
 
         if (row == NONE)
-            mu__values_unknown(&table->form, row_id_at(ids, i), rows + i * bytes);
+            mu__values_unheld(&table->form, row_id_at(ids, i), rows + i * bytes);
         else
-            mu__values_widen(&table->form, row_at(table, row), rows + i * bytes);
+            memcpy(rows + i * bytes, row_at(table, row) + MU__TABLE_ROW_HEAD, bytes);
     }
 }
 
 void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
                       void *rows)
 {
-    size_t bytes = table->form.dim * sizeof(float);
+    size_t bytes = mu__table_numbers_bytes(&table->form);
 
     for (uint32_t i = 0; i < count; i += BATCH) {
         uint32_t some = count - i < BATCH ? count - i : BATCH;
@@ -66,7 +66,7 @@ void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t c
         if (table->index != NULL)
             look_up_batch(table, at, some, to);
         for (uint32_t k = 0; table->index == NULL && k < some; k++)
-            mu__values_unknown(&table->form, row_id_at(at, k), to + k * bytes);
+            mu__values_unheld(&table->form, row_id_at(at, k), to + k * bytes);
     }
 }
 

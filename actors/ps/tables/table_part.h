@@ -85,7 +85,8 @@ void mu__table_done(struct mu__table *table);
  * -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__table_make_candidates(struct mu__table *table, mu_error *ret_error);
 
-/* Copy the rows of `count` ids to `rows`. */
+/* Copy the numbers of `count` ids' rows to `rows`, in 32 bits or in 16, as they are held,
+ * one behind the other. */
 void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
                       void *rows);
 
@@ -168,7 +169,13 @@ int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
 
 enum { MU__TABLE_ROW_HEAD = 12 }; /* bytes of the id and the count */
 
-/* Bytes behind them of the row itself, padded: then come the slots. */
+/* Bytes of the numbers of a row. */
+static inline uint32_t mu__table_numbers_bytes(const struct mu__table_form *form)
+{
+    return form->dim * (uint32_t)(form->dtype == 0 ? sizeof(float) : sizeof(uint16_t));
+}
+
+/* The same, padded, behind the head: then come the slots. */
 uint32_t mu__table_values_bytes(const struct mu__table_form *form);
 
 uint64_t mu__table_row_id(const unsigned char *row);

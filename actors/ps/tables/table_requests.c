@@ -88,6 +88,10 @@ static int check_span(const struct ps *ps, const struct partition *p,
         *ret_reason = "the table has rows of another size";
         return -MU_EPRECONDITION;
     }
+    if (table->part.form.dtype != a->body->dtype) {
+        *ret_reason = "the table has rows of another dtype";
+        return -MU_EPRECONDITION;
+    }
     return 0;
 }
 
@@ -210,6 +214,14 @@ static bool are_bags_right(const struct mu__table_lookup *body, uint64_t count)
     return true;
 }
 
+/* Of a row in an answer, or of a sum. */
+static uint32_t answer_row_bytes(const struct mu__table_lookup *body)
+{
+    bool is_narrow = body->dtype != 0 && body->bags == 0;
+
+    return body->dim * (uint32_t)(is_narrow ? sizeof(uint16_t) : sizeof(float));
+}
+
 /* The number of ids; -MU_EINVALID: the spans are not those of the ids, or their rows are
  * too many for one answer. */
 static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
@@ -225,7 +237,7 @@ static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
     }
     if (body->spans.size % MU__LOOKUP_SPAN_BYTES != 0 || count == 0 || body->dim == 0 ||
         count * sizeof(uint64_t) != body->ids.size ||
-        (body->bags == 0 ? count : body->bags) * body->dim * sizeof(float) >
+        (body->bags == 0 ? count : body->bags) * answer_row_bytes(body) >
             MU__PIECE_BYTES_MAX ||
         !are_bags_right(body, count))
         return -MU_EINVALID;
@@ -252,7 +264,7 @@ void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *ms
                       "the request's spans are not those of its ids");
         return;
     }
-    a.row_bytes = body->dim * (uint32_t)sizeof(float);
+    a.row_bytes = answer_row_bytes(body);
     a.rows = make_rows(&a, count);
     if (a.rows == NULL) {
         refuse_lookup(ctx, &a, 0, count, -MU_ENOMEM, "the server is out of memory");
