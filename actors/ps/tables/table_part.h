@@ -103,14 +103,18 @@ struct mu__pooled {
 void mu__table_pool(const struct mu__table *table, const struct mu__pooled *pooled,
                     void *sums);
 
-/* Ask for what tells where the rows of ids are, in two steps; then for the rows, with
- * their slots or without. There is an index. */
+/* Ask for what tells where the rows of ids are; then for the rows, with their slots or
+ * without: where they most likely are, NULL: there is none. There is an index. */
 void mu__table_prefetch_index(const struct mu__table *table, const void *ids,
-                              uint32_t count);
-void mu__table_prefetch_slabs(const struct mu__table *table, const void *ids,
-                              uint32_t count);
-void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
-                             uint32_t count, bool with_slots);
+                              uint32_t count, uint64_t *ret_hashes);
+void mu__table_prefetch_rows(const struct mu__table *table, const uint64_t *hashes,
+                             uint32_t count, bool with_slots,
+                             const unsigned char **ret_guessed);
+
+/* mu__table_lookup of ids whose rows were guessed, since when nothing was written. */
+void mu__table_lookup_guessed(const struct mu__table *table, const void *ids,
+                              uint32_t count, const unsigned char *const *guessed,
+                              void *rows);
 
 /* Whether there is memory for the rows that a push of these ids makes, besides those that
  * were reserved since mu__table_unreserve, and make it ready: then mu__table_push cannot
