@@ -2,6 +2,7 @@
  * of the other node, or the end of who waits for it. */
 #include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include "actors/client/future.h"
 #include "actors/names/naming.h"
@@ -261,6 +262,8 @@ void mu__call_end(struct office *office, struct pending_call *call, mu_value *va
     } else if (call->request != NULL) {
         settle_future(office, call->request->future, value, error);
         free_thread_request(call->request);
+    } else if (call->reader != NULL) {
+        mu__reader_answer(office, call->reader, value, error);
     } else {
         complete_thread(call->thread, value, error);
     }
