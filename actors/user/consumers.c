@@ -167,7 +167,7 @@ static void post_item(struct consumer *consumer)
 static void add_consumer_item(struct office *office, struct consumer *consumer,
                               struct mail *mail)
 {
-    mail->of.consumer = consumer->call;
+    mail->of.number = consumer->call;
     mail->token = consumer->token;
     mail->address = consumer->to;
     mail->chain = mu__chain_ref(consumer->chain);
@@ -296,7 +296,7 @@ static void count_handled(struct office *office, struct consumer *consumer,
 struct mail *mu__consumer_take(mu_actor *actor, struct mail *mail, uint64_t *ret_call)
 {
     struct office *office = actor->office;
-    struct consumer *consumer = mu__consumer_find(office, mail->of.consumer);
+    struct consumer *consumer = mu__consumer_find(office, mail->of.number);
 
     *ret_call = 0;
     if (consumer == NULL) {

@@ -43,7 +43,8 @@ enum mail_kind {
     MAIL_START,
     MAIL_MESSAGE,
     MAIL_NOTICE,
-    MAIL_ITEM, /* of a stream, or its end */
+    MAIL_ITEM,   /* of a stream, or its end, to who reads it, */
+    MAIL_STREAM, /* and of one to who gives it */
     MAIL_STOP,
 
     /* What a turn does at its end, besides putting mail into mailboxes. */
@@ -95,7 +96,7 @@ struct mail {
         struct name_message *named;
         struct name_wish *wish;
         mu_stream *stream;
-        uint64_t consumer; /* number of a struct consumer */
+        uint64_t number; /* of a stream at its producer or consumer */
     } of;
     mu_address address; /* of the other one */
 };

@@ -93,10 +93,25 @@ static void notify_producer(struct office *office, const mu_stream *stream, int 
     struct mail *mail =
         mu__mail_notice(office, stream->actor->number, kind, stream->token, NULL);
 
-    if (mail == NULL || why == NULL)
+    if (mail == NULL)
+        return;
+    mail->kind = MAIL_STREAM;
+    mail->of.number = stream->id;
+    if (why == NULL)
         return;
     mail->error = mu__error_copy(why);
     mail->code = why->code;
+}
+
+struct mail *mu__producer_take(struct office *office, struct mail *mail)
+{
+    const mu_stream *stream = mu__map_get(&office->streams.producers, mail->of.number);
+
+    if (stream != NULL && !stream->is_ended &&
+        (mail->notice == MU_NOTICE_STREAM_CLOSED || !stream->is_cancelled))
+        return mail;
+    mu__mail_free(office, mail);
+    return NULL;
 }
 
 void mu__producer_cancel(struct office *office, mu_stream *stream, const mu_error *why)

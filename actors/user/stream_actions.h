@@ -39,6 +39,9 @@ void mu__producer_credit(struct office *office, mu_stream *stream, uint32_t item
 /* Nobody wants more of it; `why` NULL: it was closed. */
 void mu__producer_cancel(struct office *office, mu_stream *stream, const mu_error *why);
 
+/* A MAIL_STREAM, which it takes, is to be handled; NULL: the stream is over. */
+struct mail *mu__producer_take(struct office *office, struct mail *mail);
+
 /* The actor, or what it knows of its streams, is gone: its consumers get an error. */
 void mu__producer_actor_ended(mu_actor *actor);
 

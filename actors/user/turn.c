@@ -570,6 +570,8 @@ void mu__turn_take(mu_actor *actor, struct mail *mail)
 
     if (mail->kind == MAIL_ITEM)
         mail = mu__consumer_take(actor, mail, &stream);
+    else if (mail->kind == MAIL_STREAM)
+        mail = mu__producer_take(office, mail);
     if (mail == NULL)
         return;
     if (mail->kind == MAIL_STOP) {

@@ -277,7 +277,7 @@ MU_EXPORT mu_stream *mu_actor_stream(mu_actor *self, unsigned ahead, uint64_t to
 MU_EXPORT int mu_stream_give(mu_stream *stream, const mu_value *value);
 
 /* No more items, since there are no more, or because of an error. It leaves with the
- * turn, which frees the stream. Also after STREAM_CLOSED. */
+ * turn, which frees the stream; no notice of it follows. Also after STREAM_CLOSED. */
 MU_EXPORT int mu_stream_end(mu_stream *stream, const mu_error *error);
 
 /* How an actor reads the streams that answer its calls with a token. Each item is an ITEM
