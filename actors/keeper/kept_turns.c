@@ -434,6 +434,14 @@ static struct kept_window *window_of_message(const struct kept *kept,
                : mu__kept_window_find(kept, turn->mail->kept->sender);
 }
 
+/* A stream is of one life, and of one link: it is no answer to a repeat of its call. */
+static const mu_error stream_is_over = {
+    .code = -MU_EABORTED,
+    .kind = MU_ERROR_ACTOR,
+    .ran = MU_RAN_YES,
+    .message = "the call was answered by a stream, which was lost",
+};
+
 static int add_of_message(struct turn_items *items, const struct turn *turn)
 {
     struct kept_window *window = window_of_message(items->kept, turn);
@@ -443,7 +451,8 @@ static int add_of_message(struct turn_items *items, const struct turn *turn)
         return 0;
     rv = mu__kept_answer_set(items->kept, turn->mail->kept,
                              turn->reply == NULL ? NULL : mu_value_ref(turn->reply),
-                             turn->failure, turn->later == NULL);
+                             turn->stream == NULL ? turn->failure : &stream_is_over,
+                             turn->later == NULL);
     return rv != 0 || (!has_effect(turn) && turn->later == NULL)
                ? rv
                : add_answers(items, window);

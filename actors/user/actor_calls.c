@@ -2,6 +2,7 @@
  * of the other node, or the end of who waits for it. */
 #include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include "actors/client/future.h"
 #include "actors/names/naming.h"
@@ -280,6 +281,8 @@ void mu__call_end(struct office *office, struct pending_call *call, mu_value *va
         end_send(office, call, value, error);
     } else if (call->relay != NULL) {
         mu__relay_end(office, call->relay, value, error);
+    } else if (call->reader != NULL) {
+        mu__reader_answer(office, call->reader, value, error);
     } else {
         complete_thread(call->thread, value, error);
     }

@@ -3,6 +3,7 @@
  * is credit for them. When it is lost all that was to come from there ends. */
 #include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include "actors/keep.h"
 #include "actors/names/naming.h"
@@ -85,6 +86,7 @@ static void lose_peer(struct office *office, struct peer *peer, int code,
         mu__watch_free(office, MU__LIST_ENTRY(peer->watchers.first, struct user_watch,
                                               of_watcher));
     mu__relays_lose(office, peer);
+    mu__streams_peer_lost(office, peer, &error);
     mu__ways_free(office, peer);
     free(peer);
 }

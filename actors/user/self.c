@@ -126,7 +126,7 @@ mu_reply *mu_actor_reply_later(mu_actor *self)
     mu_reply *reply;
 
     if (turn == NULL || turn->mail == NULL || turn->mail->kind != MAIL_MESSAGE ||
-        turn->later != NULL)
+        turn->later != NULL || turn->stream != NULL)
         return turn == NULL ? NULL : turn->later;
     reply = calloc(1, sizeof *reply);
     if (reply == NULL)

@@ -4,6 +4,7 @@
 #include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -304,6 +305,10 @@ static const struct {
     [OUT_STOP] = {do_stop, NULL},
     [OUT_NAMED] = {do_named, undo_named},
     [OUT_WISH] = {do_wish, undo_wish},
+    [OUT_STREAM] = {mu__producer_do_begin, NULL},
+    [OUT_ITEM] = {mu__producer_do_item, mu__producer_undo_item},
+    [OUT_END] = {mu__producer_do_end, mu__producer_undo_end},
+    [OUT_READ] = {mu__consumer_do_read, NULL},
 };
 
 void mu__turn_do(struct office *office, struct mail *mail)
@@ -454,6 +459,8 @@ static void fail_message(struct turn *turn, const char *method, int code)
 
     abort_turn(office, turn);
     drop_later(turn);
+    if (turn->stream != NULL)
+        mu__producer_drop(turn->stream);
     answer_failed(turn, method, code);
     commit_turn(office, turn);
 }
@@ -461,7 +468,7 @@ static void fail_message(struct turn *turn, const char *method, int code)
 /* What is to be answered at the end of the turn, if not later. */
 static void answer_message(struct turn *turn, const char *method)
 {
-    if (turn->later != NULL)
+    if (turn->later != NULL || turn->stream != NULL)
         return;
     if (turn->failure != NULL) {
         mu__answer_error(turn->actor->office, turn->actor->type, method, MU_RAN_YES,
@@ -568,9 +575,17 @@ static bool is_expired(const mu_actor *actor, const struct mail *mail)
 void mu__turn_take(mu_actor *actor, struct mail *mail)
 {
     struct office *office = actor->office;
+    uint64_t stream = 0;
+    uint32_t bytes = mail->bytes;
     struct turn memory;
     struct turn *turn;
 
+    if (mail->kind == MAIL_ITEM)
+        mail = mu__consumer_take(actor, mail, &stream);
+    else if (mail->kind == MAIL_STREAM)
+        mail = mu__producer_take(office, mail);
+    if (mail == NULL)
+        return;
     if (mail->kind == MAIL_STOP) {
         mu__actor_end(actor, NULL);
         mu__mail_free(office, mail);
@@ -594,6 +609,8 @@ void mu__turn_take(mu_actor *actor, struct mail *mail)
         take_notice(turn);
     end_turn(turn);
     mu__mail_free(office, mail);
+    if (stream != 0)
+        mu__consumer_handled(office, stream, bytes);
 }
 
 void mu__turn_notify(mu_actor *actor, const mu_notice *notice)
@@ -645,6 +662,7 @@ void mu__turn_clear_state(mu_actor *actor)
 
     if (actor->type->stop != NULL)
         actor->type->stop(actor, actor->state, NULL);
+    mu__producer_actor_ended(actor);
     abort_turn(actor->office, turn);
     turn->kept.is_spoilt = false;
     end_turn(turn);
