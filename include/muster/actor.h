@@ -236,7 +236,8 @@ MU_EXPORT int mu_actor_fail(mu_actor *self, int code, const char *format, ...)
 MU_EXPORT mu_reply *mu_actor_reply_later(mu_actor *self);
 
 /* Give it, in a turn of the same actor: a value, of which it takes ownership (NULL: nil),
- * or an error. It leaves with the turn. */
+ * or an error. It leaves with the turn. In the turn of `stop` an error with MU_RAN_NO
+ * says that the call has not begun: one to a name goes to the next owner. */
 MU_EXPORT int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *error);
 
 /* ---- Kept actors ---- */
