@@ -143,7 +143,7 @@ static int add_answer(struct turn_items *items, const struct kept_window *window
     if (answer->error != NULL) {
         item.code = (uint32_t)-answer->error->code;
         item.message = mu__view_str(answer->error->message);
-    } else if (!answer->is_given) {
+    } else if (answer->given == KEPT_OWED) {
         item.code = MU_EABORTED;
         item.message = mu__view_str("the life of the actor that was to answer has ended");
     }
@@ -160,7 +160,8 @@ static int add_answers(struct turn_items *items, struct kept_window *window)
              MU__LIST_FIRST(&window->fresh, struct kept_answer, node);
          answer != NULL && rv == 0;
          answer = MU__LIST_NEXT(answer, struct kept_answer, node))
-        rv = add_answer(items, window, answer);
+        if (answer->given != KEPT_PUT_OFF)
+            rv = add_answer(items, window, answer);
     return rv;
 }
 
@@ -374,35 +375,49 @@ void mu__kept_ready(struct kept *kept)
 
 /* ---- the end of a turn ---- */
 
+/* Answers to calls that were put off are none by themselves: these may have read only. */
 static bool has_effect(const struct turn *turn)
 {
-    return turn->kept.saves || !mu__list_is_empty(&turn->kept.records) ||
-           !mu__list_is_empty(&turn->out);
+    const struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node);
+
+    while (mail != NULL && mail->kind == OUT_REPLY && mail->of.reply->is_put_off)
+        mail = MU__LIST_NEXT(mail, struct mail, node);
+    return mail != NULL || turn->kept.saves || !mu__list_is_empty(&turn->kept.records);
+}
+
+static int add_reply(struct turn_items *items, const struct mail *mail, bool has_read)
+{
+    const struct kept_origin *origin = &mail->of.reply->origin;
+    struct kept_window *window = mu__kept_window_get(items->kept, origin->sender);
+    mu_value *value = mail->value == NULL ? NULL : mu_value_ref(mail->value);
+    int rv = mu__kept_answer_set(items->kept, origin, value, mail->error, KEPT_GIVEN);
+
+    if (rv != 0 || has_read)
+        return rv;
+    rv = add_answers(items, window);
+    if (rv == 0)
+        settle_answers(window);
+    return rv;
 }
 
 /* Answers that were put off, and are given now. */
 static int add_given(struct turn_items *items, const struct turn *turn)
 {
+    bool has_read = !has_effect(turn);
     int rv = 0;
 
     for (const struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node);
          mail != NULL && rv == 0; mail = MU__LIST_NEXT(mail, struct mail, node))
-        if (mail->kind == OUT_REPLY && mail->of.reply->origin.sender != 0) {
-            const struct kept_origin *origin = &mail->of.reply->origin;
-            struct kept_window *window = mu__kept_window_get(items->kept, origin->sender);
-
-            rv = window == NULL ? -MU_ENOMEM
-                                : mu__kept_answer_set(items->kept, origin,
-                                                      mail->value == NULL
-                                                          ? NULL
-                                                          : mu_value_ref(mail->value),
-                                                      mail->error, true);
-            if (rv == 0)
-                rv = add_answers(items, window);
-            if (rv == 0)
-                settle_answers(window);
-        }
+        if (mail->kind == OUT_REPLY && mail->of.reply->origin.sender != 0)
+            rv = add_reply(items, mail, has_read);
     return rv;
+}
+
+static enum kept_given given_in(const struct turn *turn)
+{
+    if (turn->later == NULL)
+        return KEPT_GIVEN;
+    return turn->later->is_put_off ? KEPT_PUT_OFF : KEPT_OWED;
 }
 
 static int add_of_message(struct turn_items *items, const struct turn *turn)
@@ -417,8 +432,9 @@ static int add_of_message(struct turn_items *items, const struct turn *turn)
         return 0;
     rv = mu__kept_answer_set(items->kept, turn->mail->kept,
                              turn->reply == NULL ? NULL : mu_value_ref(turn->reply),
-                             turn->failure, turn->later == NULL);
-    if (rv != 0 || (!has_effect(turn) && turn->later == NULL))
+                             turn->failure, given_in(turn));
+    if (rv != 0 || given_in(turn) == KEPT_PUT_OFF ||
+        (!has_effect(turn) && turn->later == NULL))
         return rv;
     rv = add_answers(items, window);
     if (rv == 0)

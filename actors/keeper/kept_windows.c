@@ -80,7 +80,7 @@ static struct kept_answer *get_answer(struct kept_window *window, uint64_t numbe
 }
 
 int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
-                        mu_value *value, const mu_error *error, bool is_given)
+                        mu_value *value, const mu_error *error, enum kept_given given)
 {
     struct kept_window *window = mu__kept_window_get(kept, origin->sender);
     struct kept_answer *answer;
@@ -98,7 +98,7 @@ int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
     free(answer->error);
     answer->value = error == NULL ? value : NULL;
     answer->error = error == NULL ? NULL : mu__error_copy(error);
-    answer->is_given = is_given;
+    answer->given = given;
     if (error != NULL)
         mu_value_free(value);
     if (!answer->is_new)
@@ -135,7 +135,8 @@ int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item)
     if (item->code != 0)
         read_kept_error(kept, item, &error);
     mu__kept_window_raise(window, item->base);
-    rv = mu__kept_answer_set(kept, &origin, value, item->code == 0 ? NULL : &error, true);
+    rv = mu__kept_answer_set(kept, &origin, value, item->code == 0 ? NULL : &error,
+                             KEPT_GIVEN);
     while (!mu__list_is_empty(&window->fresh))
         MU__LIST_ENTRY(mu__list_pop(&window->fresh), struct kept_answer, node)->is_new =
             false;
@@ -181,7 +182,7 @@ bool mu__kept_is_repeat(mu_actor *actor, const struct mail *mail)
         return true;
     if (answer == NULL)
         return false;
-    if (answer->is_given)
+    if (answer->given == KEPT_GIVEN)
         answer_again(kept, mail, answer);
     else
         redirect_reply(actor, mail);
