@@ -50,6 +50,10 @@ int mu__turn_load(mu_actor *actor, mu_error *ret_error);
 /* Its state is as if it had never begun. */
 void mu__turn_clear_state(mu_actor *actor);
 
+/* Who waits for an answer that was put off hears that there is none; calls to a kept
+ * actor are sent again (user_actor.c). */
+void mu__actor_refuse_replies(mu_actor *actor);
+
 /* ---- The caller's side ---- */
 
 void mu__kept_call_begin(struct office *office, struct pending_call *call);

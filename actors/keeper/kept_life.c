@@ -3,6 +3,7 @@
 #include "actors/keeper/kept_state.h"
 #include "actors/names/naming.h"
 
+#include "runtime/message/arguments.h"
 #include "runtime/message/codec.h"
 
 #include <inttypes.h>
@@ -103,6 +104,13 @@ void mu__kept_again(struct kept *kept)
 bool mu__kept_is_born(const struct kept *kept)
 {
     return kept->own.is_born;
+}
+
+const mu_value *mu_actor_args(const mu_actor *self)
+{
+    MU__REQUIRE_OR(NULL, self);
+
+    return self->kept == NULL ? NULL : self->kept->args;
 }
 
 /* ---- beginning ---- */

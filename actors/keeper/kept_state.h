@@ -6,14 +6,20 @@
 
 /* ---- The owner's side ---- */
 
+enum kept_given {
+    KEPT_GIVEN,
+    KEPT_OWED,   /* by this life: in the next one it is an error */
+    KEPT_PUT_OFF /* the call has not begun: the next life gets it */
+};
+
 /* An answer that its sender may ask for again. */
 struct kept_answer {
     struct mu__list_node node; /* of the sender's new ones */
     uint64_t number;
     mu_value *value;
     mu_error *error;
-    bool is_given; /* false: it is given later */
-    bool is_new;   /* it is no item */
+    enum kept_given given;
+    bool is_new; /* it is no item */
 };
 
 /* One process that calls. */
@@ -115,7 +121,10 @@ void mu__kept_window_raise(struct kept_window *window, uint64_t base);
 
 /* Set an answer, which takes `value`; *ret_answer may be a former one. */
 int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
-                        mu_value *value, const mu_error *error, bool is_given);
+                        mu_value *value, const mu_error *error, enum kept_given given);
+
+/* The state is loaded anew: calls that had not begun are as if they had not come. */
+void mu__kept_drop_put_off(struct kept *kept);
 
 /* ---- kept_calls.c ---- */
 

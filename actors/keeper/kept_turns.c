@@ -146,7 +146,7 @@ static int add_answer(struct turn_items *items, const struct kept_window *window
     if (answer->error != NULL) {
         item.code = (uint32_t)-answer->error->code;
         item.message = mu__view_str(answer->error->message);
-    } else if (!answer->is_given) {
+    } else if (answer->given == KEPT_OWED) {
         item.code = MU_EABORTED;
         item.message = mu__view_str("the life of the actor that was to answer has ended");
     }
@@ -163,7 +163,8 @@ static int add_answers(struct turn_items *items, struct kept_window *window)
              MU__LIST_FIRST(&window->fresh, struct kept_answer, node);
          answer != NULL && rv == 0;
          answer = MU__LIST_NEXT(answer, struct kept_answer, node))
-        rv = add_answer(items, window, answer);
+        if (answer->given != KEPT_PUT_OFF)
+            rv = add_answer(items, window, answer);
     return rv;
 }
 
@@ -367,6 +368,7 @@ void mu__kept_ready(struct kept *kept)
     if (kept->phase == KEPT_SPOILT && kept->flushed >= kept->number &&
         kept->office->turn == NULL) {
         mu__turn_clear_state(actor);
+        mu__kept_drop_put_off(kept);
         mu__kept_load(kept);
     } else if (kept->phase == KEPT_LIVE &&
                kept->number - kept->flushed <= MU__KEPT_UNFLUSHED_MAX / 2 &&
@@ -378,33 +380,40 @@ void mu__kept_ready(struct kept *kept)
 
 /* ---- the end of a turn ---- */
 
+/* Answers to calls that were put off are none by themselves: these may have read only. */
 static bool has_effect(const struct turn *turn)
 {
-    return turn->kept.saves || !mu__list_is_empty(&turn->kept.records) ||
-           !mu__list_is_empty(&turn->out);
+    const struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node);
+
+    while (mail != NULL && mail->kind == OUT_REPLY && mail->of.reply->is_put_off)
+        mail = MU__LIST_NEXT(mail, struct mail, node);
+    return mail != NULL || turn->kept.saves || !mu__list_is_empty(&turn->kept.records);
+}
+
+static int add_reply(struct turn_items *items, const struct mail *mail, bool has_read)
+{
+    const struct kept_origin *origin = &mail->of.reply->origin;
+    struct kept_window *window = mu__kept_window_find(items->kept, origin->sender);
+    int rv;
+
+    if (window == NULL)
+        return 0; /* nobody waits for it any more */
+    rv = mu__kept_answer_set(items->kept, origin,
+                             mail->value == NULL ? NULL : mu_value_ref(mail->value),
+                             mail->error, KEPT_GIVEN);
+    return rv != 0 || has_read ? rv : add_answers(items, window);
 }
 
 /* Answers that were put off, and are given now. */
 static int add_given(struct turn_items *items, const struct turn *turn)
 {
+    bool has_read = !has_effect(turn);
     int rv = 0;
 
     for (const struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node);
          mail != NULL && rv == 0; mail = MU__LIST_NEXT(mail, struct mail, node))
-        if (mail->kind == OUT_REPLY && mail->of.reply->origin.sender != 0) {
-            const struct kept_origin *origin = &mail->of.reply->origin;
-            struct kept_window *window =
-                mu__kept_window_find(items->kept, origin->sender);
-
-            if (window == NULL)
-                continue; /* nobody waits for it any more */
-            rv = mu__kept_answer_set(items->kept, origin,
-                                     mail->value == NULL ? NULL
-                                                         : mu_value_ref(mail->value),
-                                     mail->error, true);
-            if (rv == 0)
-                rv = add_answers(items, window);
-        }
+        if (mail->kind == OUT_REPLY && mail->of.reply->origin.sender != 0)
+            rv = add_reply(items, mail, has_read);
     return rv;
 }
 
@@ -412,6 +421,8 @@ static int add_given(struct turn_items *items, const struct turn *turn)
  * off as before. */
 static void settle_given(struct kept *kept, const struct turn *turn, bool is_kept)
 {
+    bool has_read = !has_effect(turn);
+
     for (const struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node);
          mail != NULL; mail = MU__LIST_NEXT(mail, struct mail, node)) {
         struct kept_window *window =
@@ -419,10 +430,12 @@ static void settle_given(struct kept *kept, const struct turn *turn, bool is_kep
                 ? mu__kept_window_find(kept, mail->of.reply->origin.sender)
                 : NULL;
 
-        if (window != NULL && is_kept)
+        if (window != NULL && !is_kept)
+            (void)mu__kept_answer_set(kept, &mail->of.reply->origin, NULL, NULL,
+                                      mail->of.reply->is_put_off ? KEPT_PUT_OFF
+                                                                 : KEPT_OWED);
+        else if (window != NULL && !has_read)
             settle_answers(window);
-        else if (window != NULL)
-            (void)mu__kept_answer_set(kept, &mail->of.reply->origin, NULL, NULL, false);
     }
 }
 
@@ -442,6 +455,20 @@ static const mu_error stream_is_over = {
     .message = "the call was answered by a stream, which was lost",
 };
 
+static enum kept_given given_in(const struct turn *turn)
+{
+    if (turn->later == NULL)
+        return KEPT_GIVEN;
+    return turn->later->is_put_off ? KEPT_PUT_OFF : KEPT_OWED;
+}
+
+/* Whether what the message is answered is an item. */
+static bool keeps_answer(const struct turn *turn)
+{
+    return given_in(turn) == KEPT_OWED ||
+           (given_in(turn) == KEPT_GIVEN && has_effect(turn));
+}
+
 static int add_of_message(struct turn_items *items, const struct turn *turn)
 {
     struct kept_window *window = window_of_message(items->kept, turn);
@@ -452,10 +479,8 @@ static int add_of_message(struct turn_items *items, const struct turn *turn)
     rv = mu__kept_answer_set(items->kept, turn->mail->kept,
                              turn->reply == NULL ? NULL : mu_value_ref(turn->reply),
                              turn->stream == NULL ? turn->failure : &stream_is_over,
-                             turn->later == NULL);
-    return rv != 0 || (!has_effect(turn) && turn->later == NULL)
-               ? rv
-               : add_answers(items, window);
+                             given_in(turn));
+    return rv != 0 || !keeps_answer(turn) ? rv : add_answers(items, window);
 }
 
 static bool needs_whole(const struct kept *kept, const struct turn *turn)
@@ -484,8 +509,7 @@ int mu__kept_commit(struct turn *turn)
         turn->kept.is_spoilt = true; /* perhaps only in part */
         return rv;
     }
-    if (window_of_message(kept, turn) != NULL &&
-        (has_effect(turn) || turn->later != NULL))
+    if (window_of_message(kept, turn) != NULL && keeps_answer(turn))
         settle_answers(window_of_message(kept, turn));
     kept->records = is_whole ? 0 : kept->records + (items.count > 0);
     keep_items(&items);
@@ -495,7 +519,8 @@ int mu__kept_commit(struct turn *turn)
 void mu__kept_note_failure(const struct turn *turn, const mu_error *error)
 {
     if (turn->mail != NULL && turn->mail->kept != NULL)
-        (void)mu__kept_answer_set(turn->actor->kept, turn->mail->kept, NULL, error, true);
+        (void)mu__kept_answer_set(turn->actor->kept, turn->mail->kept, NULL, error,
+                                  KEPT_GIVEN);
 }
 
 /* What concerns the actor alone is done now. */

@@ -85,7 +85,7 @@ static struct kept_answer *get_answer(struct kept_window *window, uint64_t numbe
 }
 
 int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
-                        mu_value *value, const mu_error *error, bool is_given)
+                        mu_value *value, const mu_error *error, enum kept_given given)
 {
     struct kept_window *window = mu__kept_window_find(kept, origin->sender);
     struct kept_answer *answer;
@@ -103,7 +103,7 @@ int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
     free(answer->error);
     answer->value = error == NULL ? value : NULL;
     answer->error = error == NULL ? NULL : mu__error_copy(error);
-    answer->is_given = is_given;
+    answer->given = given;
     if (error != NULL)
         mu_value_free(value);
     if (!answer->is_new)
@@ -112,6 +112,25 @@ int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
     if (window->end <= origin->number)
         window->end = origin->number + 1;
     return 0;
+}
+
+static void drop_put_off(struct kept_window *window)
+{
+    for (uint64_t number = window->base; number < window->end; number++) {
+        struct kept_answer *answer = mu__map_get(&window->answers, number);
+
+        if (answer == NULL || answer->given != KEPT_PUT_OFF)
+            continue;
+        (void)mu__map_remove(&window->answers, number);
+        free_answer(window, answer);
+    }
+}
+
+void mu__kept_drop_put_off(struct kept *kept)
+{
+    for (size_t i = 0; i < kept->windows.capacity; i++)
+        if (kept->windows.entries[i].key != 0)
+            drop_put_off(kept->windows.entries[i].value);
 }
 
 /* The sender may ask for so long from now on. */
@@ -152,7 +171,8 @@ int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item)
     mu__kept_window_raise(window, item->base);
     raise_until(kept, window, item->timeout_ms);
     window->is_kept = true;
-    rv = mu__kept_answer_set(kept, &origin, value, item->code == 0 ? NULL : &error, true);
+    rv = mu__kept_answer_set(kept, &origin, value, item->code == 0 ? NULL : &error,
+                             KEPT_GIVEN);
     while (!mu__list_is_empty(&window->fresh))
         MU__LIST_ENTRY(mu__list_pop(&window->fresh), struct kept_answer, node)->is_new =
             false;
@@ -198,7 +218,7 @@ bool mu__kept_is_repeat(mu_actor *actor, const struct mail *mail)
         return true;
     if (answer == NULL)
         return false;
-    if (answer->is_given)
+    if (answer->given == KEPT_GIVEN)
         answer_again(kept, mail, answer);
     else
         redirect_reply(actor, mail);

@@ -146,6 +146,7 @@ struct mu_reply {
     struct kept_origin origin; /* sender 0: none */
     struct chain *chain;       /* NULL: no call was made for it */
     bool is_given;             /* in this turn */
+    bool is_put_off;           /* its call has not begun */
 };
 
 struct actor_timer {

@@ -118,10 +118,8 @@ int mu_actor_die(mu_actor *self, const mu_error *error)
     return own.code;
 }
 
-mu_reply *mu_actor_reply_later(mu_actor *self)
+static mu_reply *answer_later(mu_actor *self, bool is_put_off)
 {
-    MU__REQUIRE_OR(NULL, self);
-
     struct turn *turn = mu__turn_of(self);
     mu_reply *reply;
 
@@ -134,11 +132,26 @@ mu_reply *mu_actor_reply_later(mu_actor *self)
     reply->actor = self;
     reply->answer = turn->mail->answer;
     reply->method = turn->mail->method;
+    reply->is_put_off = is_put_off;
     if (turn->mail->kept != NULL)
         reply->origin = *turn->mail->kept;
     mu__list_append(&self->replies, &reply->node);
     turn->later = reply;
     return reply;
+}
+
+mu_reply *mu_actor_reply_later(mu_actor *self)
+{
+    MU__REQUIRE_OR(NULL, self);
+
+    return answer_later(self, false);
+}
+
+mu_reply *mu_actor_put_off(mu_actor *self)
+{
+    MU__REQUIRE_OR(NULL, self);
+
+    return answer_later(self, true);
 }
 
 /* An answer in the turn that it was put off in is none that is given later. */

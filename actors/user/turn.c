@@ -160,12 +160,23 @@ static void do_work(struct office *office, struct mail *mail)
     mu__mail_free(office, mail);
 }
 
+/* An actor that moves, or has failed, says in its last turn which calls have not begun:
+ * like what waits in its mailbox, they go to the next owner of its name. */
+static void pass_on(const mu_actor *actor, mu_error *error)
+{
+    if (actor->ends && error->ran == MU_RAN_NO && actor->owned != NULL &&
+        (actor->owned->is_moved || actor->why != NULL))
+        error->kind = MU__ERROR_NO_ACTOR;
+}
+
 static void do_reply(struct office *office, struct mail *mail)
 {
     mu_reply *reply = mail->of.reply;
     mu_value *value = mail->value;
 
     mail->value = NULL;
+    if (mail->error != NULL)
+        pass_on(reply->actor, mail->error);
     if (reply->chain != NULL)
         reply->chain->is_closed = true;
     mu__answer(office, &reply->answer, value, mail->error);
@@ -666,5 +677,6 @@ void mu__turn_clear_state(mu_actor *actor)
     abort_turn(actor->office, turn);
     turn->kept.is_spoilt = false;
     end_turn(turn);
+    mu__actor_refuse_replies(actor);
     memset(actor->state, 0, actor->type->state_size);
 }

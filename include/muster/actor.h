@@ -247,8 +247,14 @@ MU_EXPORT int mu_actor_fail(mu_actor *self, int code, const char *format, ...)
  * running. */
 MU_EXPORT mu_reply *mu_actor_reply_later(mu_actor *self);
 
+/* The same for a call that has not begun: it waits for a thread, say. What it changes is
+ * recorded in the turn that gives its answer, so in a kept actor it is as if it had not
+ * come when this life ends before: the next one gets the call. NULL as above. */
+MU_EXPORT mu_reply *mu_actor_put_off(mu_actor *self);
+
 /* Give it, in a turn of the same actor: a value, of which it takes ownership (NULL: nil),
- * or an error. It leaves with the turn. */
+ * or an error. It leaves with the turn. In the turn of `stop` an error with MU_RAN_NO
+ * says that the call has not begun: one to a name goes to the next owner. */
 MU_EXPORT int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *error);
 
 /* ---- Streams ---- */
@@ -314,6 +320,10 @@ MU_EXPORT int mu_actor_read_stream(mu_actor *self, uint64_t token, int how);
  * turn ends. -MU_EPRECONDITION: this is no turn of a kept actor, or its type has no
  * `replay`; else what `replay` has returned: then the turn has to fail. */
 MU_EXPORT int mu_actor_record(mu_actor *self, const mu_value *record);
+
+/* The arguments of `start` of a kept actor, also in its later lives; valid while it
+ * lives. NULL: it is not kept, or has none. */
+MU_EXPORT const mu_value *mu_actor_args(const mu_actor *self);
 
 /* ---- Notices ---- */
 

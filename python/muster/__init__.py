@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ._scatter import gather
     from ._scatter import map as map
     from ._scatter import scatter
-    from .actors import Handle, Stream, die
+    from .actors import Handle, Stream, actor, die
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
     from .checkpoint import (Checkpoint, CheckpointManager, TableReader,
@@ -80,6 +80,7 @@ _LAZY = {
     "scatter": "_scatter",
     "wait": "futures",
     "Stream": "actors",
+    "actor": "actors",
     "die": "actors",
     "ClusterSpec": "cluster_spec",
     "CoordinationService": "coordination",
@@ -116,7 +117,7 @@ _MODULES = ("actors", "checkpoint", "clock", "cluster", "cluster_spec", "coordin
 _OF_OTHERS = ("joblib", "torch_store")
 
 __all__ = [
-    "ActorError", "Handle", "Stream", "die",
+    "ActorError", "Handle", "Stream", "actor", "die",
     "Checkpoint", "Clock", "ClusterCoordinator", "IndexedSlices", "InputError",
     "LocalCluster", "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",

@@ -113,9 +113,17 @@ class ClusterCoordinator(_muster.Coordinator):
     def spawn(self, cls: Callable[..., T], args: Iterable[Any] = (),
               kwargs: Optional[Mapping[str, Any]] = None, *, where: str = "thread",
               worker: Optional[int] = None, worker_type: str = "worker",
-              concurrency: int = 1, timeout: Optional[float] = 60.0) -> "Handle[T]":
+              concurrency: int = 1, name: Optional[str] = None,
+              restart: str = "failed", restarts: int = 5, restarts_within: float = 60.0,
+              timeout: Optional[float] = 60.0) -> "Handle[T]":
         """Make an actor: an object cls(*args, **kwargs) on a worker, whose methods the
         handle calls. Waits until its constructor has returned, and raises its exception.
+
+        name: the one actor of this name in the cluster: it is made, or it is there. It is
+        on the worker with the fewest of them, and made anew elsewhere, with the same
+        arguments, when its worker is lost or drained, or it has died; muster.actor(name)
+        finds it. restart: "failed", "never", or "always": also when it has ended by
+        itself; at most `restarts` times within `restarts_within` seconds.
 
         where: "thread": on a thread of the worker, which others use, too, while it has
         nothing to do; "process": in a process of its own.
@@ -126,8 +134,9 @@ class ClusterCoordinator(_muster.Coordinator):
         from . import actors
 
         return actors.spawn(self, cls, args, kwargs, where=where, worker=worker,
-                            worker_type=worker_type, concurrency=concurrency,
-                            timeout=timeout)
+                            worker_type=worker_type, concurrency=concurrency, name=name,
+                            restart=restart, restarts=restarts,
+                            restarts_within=restarts_within, timeout=timeout)
 
     def executor(self, max_workers: Optional[int] = None, **options: Any) -> "Executor":
         """A concurrent.futures.Executor on this coordinator; see muster.Executor."""

@@ -18,8 +18,9 @@ was made with concurrency=n.
 
 from __future__ import annotations
 
-from .handles import Handle, spawn
+from .handles import Handle
 from .hosting import die
+from .making import actor, spawn
 from .streams import Stream
 
-__all__ = ["Handle", "Stream", "die", "spawn"]
+__all__ = ["Handle", "Stream", "actor", "die", "spawn"]

@@ -65,7 +65,7 @@ class _Process:
             self._object = hosting.class_of(data)(*args, **kwargs)
             return "value", None
         if what == "own":
-            result = hosting.call_own(self._streams, name, args)
+            result = hosting.call_own(self._streams, self._object, name, args)
         else:
             result = getattr(self._object, name)(*args, **kwargs)
         if inspect.isgenerator(result) or inspect.isasyncgen(result):

@@ -101,6 +101,8 @@ class Child:
         """Have the process do something, and wait for its answer."""
         packed = _pickled(request)
         with self._lock:
+            if self._process.poll() is not None:
+                raise hosting.LostBefore(how_ended(self._process.returncode))
             try:
                 self._connection.send_bytes(packed)
                 kind, value = pickle.loads(self._connection.recv_bytes())
@@ -114,6 +116,10 @@ class Child:
         if kind == "failed":
             raise _worker.Failed(*value).exception()
         return _ChildStream(self, value) if kind == "stream" else value
+
+    def muster_ask(self, name: str) -> Any:
+        """What the package asks of it."""
+        return self.ask("own", name, (), {})
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):

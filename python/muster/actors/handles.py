@@ -1,73 +1,20 @@
-"""Making actors, and calling them."""
+"""Calling actors."""
 
 from __future__ import annotations
 
-import inspect
-import time
-import types
-import weakref
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Generic, Iterable, List,
-                    Mapping, NamedTuple, Optional, Tuple, TypeVar, cast)
+from typing import (TYPE_CHECKING, Any, Callable, Generic, Iterable, Optional, Tuple,
+                    TypeVar, cast)
 
-from .. import _content, _muster, _pickling, _scope, errors
+from .. import _muster, _scope, errors
 from ..errors import ActorError
+from .about import About, pack_about, read_about
 from .streams import Stream
-
-if TYPE_CHECKING:
-    from ..coordinator import ClusterCoordinator
 
 T = TypeVar("T")
 
 _ONE_WAY = 1        # as in src/hosting/hosting.h
 _STREAM = 2
-_REGISTER_SECONDS = 10.0
-
-
-class _Method(NamedTuple):
-    """What callers know of a method."""
-
-    is_stream: bool
-    doc: str
-    signature: str
-
-
-class _About(NamedTuple):
-    """What callers know of a class."""
-
-    name: str
-    doc: str
-    methods: Dict[str, _Method]
-
-
-_described: "weakref.WeakKeyDictionary[type, _About]" = weakref.WeakKeyDictionary()
-
-
-def _signature_of(function: Any) -> str:
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return "(...)"
-    parts = list(signature.parameters.values())
-    is_bound = bool(parts) and not isinstance(function, (staticmethod, classmethod))
-    return str(signature.replace(parameters=parts[1:] if is_bound else parts))
-
-
-def _describe(cls: type) -> _About:
-    known = _described.get(cls)
-    if known is not None:
-        return known
-    methods: Dict[str, _Method] = {}
-    for name in dir(cls):
-        function = getattr(cls, name, None)
-        if name.startswith("_") or not callable(function):
-            continue
-        is_stream = inspect.isgeneratorfunction(function) or \
-            inspect.isasyncgenfunction(function)
-        methods[name] = _Method(is_stream, inspect.getdoc(function) or "",
-                                _signature_of(function))
-    about = _About(cls.__qualname__, inspect.getdoc(cls) or "", methods)
-    _described[cls] = about
-    return about
+_OF_NAME = "/actor:"
 
 
 # ---- handles ----
@@ -89,13 +36,13 @@ class Handle(Generic[T]):
     """An actor, as its callers have it: handle.method(...) gives a RemoteValue, at once.
 
     It can be pickled: pass it to functions, to other actors, or keep it. The methods of
-    the class are those of the handle; options(), stop() and address are its own.
+    the class are those of the handle; options(), stop(), address and name are its own.
     """
 
-    _about: _About
+    _about: About
     _address: str
 
-    def __init__(self, about: _About, address: str,
+    def __init__(self, about: About, address: str,
                  actor: Optional["_muster.Actor"] = None) -> None:
         self.__dict__.update(_about=about, _address=address, _actor=actor)
 
@@ -103,6 +50,12 @@ class Handle(Generic[T]):
     def address(self) -> str:
         """The actor's address, the same for all handles of it."""
         return self._address
+
+    @property
+    def name(self) -> Optional[str]:
+        """The actor's own name; None: it has none."""
+        has_name = self._address.startswith(_OF_NAME)
+        return self._address[len(_OF_NAME):] if has_name else None
 
     def _reach(self) -> "_muster.Actor":
         actor = self.__dict__["_actor"]
@@ -140,7 +93,7 @@ class Handle(Generic[T]):
             return method
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"the attributes of an actor are its own: call a method of "
+        raise AttributeError("the attributes of an actor are its own: call a method of "
                              f"{self._about.name} that sets {name}")
 
     def options(self, *, timeout: Optional[float] = None,
@@ -155,11 +108,14 @@ class Handle(Generic[T]):
 
     def stop(self, *, now: bool = False, timeout: Optional[float] = 60.0) -> None:
         """End the actor, once it has answered the calls that it has. now: at once;
-        callers of what was not begun get an ActorError."""
+        callers of what was not begun get an ActorError. A name is free then."""
         actor = self._reach()
-        if now:
+        if not now:
+            self._stop_later(actor, timeout)
+        if now or self.name is not None:
             actor.end()
-            return
+
+    def _stop_later(self, actor: "_muster.Actor", timeout: Optional[float]) -> None:
         stop = _muster.ActorMethod(actor, "muster.stop", f"{self._about.name}.stop", None,
                                    timeout, 0)
         try:
@@ -181,13 +137,11 @@ class Handle(Generic[T]):
         return hash(self._address)
 
     def __reduce__(self) -> Any:
-        return (_unpickle_handle, (tuple(self._about), self._address))
+        return (_unpickle_handle, (pack_about(self._about), self._address))
 
 
 def _unpickle_handle(about: Tuple[Any, ...], address: str) -> "Handle[Any]":
-    name, doc, methods = about
-    known = {key: _Method(*value) for key, value in methods.items()}
-    return Handle(_About(name, doc, known), address)
+    return Handle(read_about(about), address)
 
 
 class Options:
@@ -206,96 +160,3 @@ class Options:
 
     def __dir__(self) -> Iterable[str]:
         return sorted(self._how[0]._about.methods)
-
-
-# ---- making them ----
-
-# The pickle of a class, and what it consists of.
-_pickles: "weakref.WeakKeyDictionary[type, Tuple[bytes, Dict[str, Any], List[Any]]]" = \
-    weakref.WeakKeyDictionary()
-
-
-def _parts_of(cls: type) -> Dict[str, Any]:
-    return {f"{base.__module__}.{base.__qualname__}.{name}": part
-            for base in cls.__mro__[:-1] for name, part in vars(base).items()
-            if name not in ("__dict__", "__weakref__")}
-
-
-def _pickle_of(cls: type) -> bytes:
-    """The pickle of a class: that of before, while nothing of it has changed, as with
-    functions."""
-    known = _pickles.get(cls)
-    if known is not None and len(known[1]) == len(parts := _parts_of(cls)) and \
-            all(parts.get(name, known) is part for name, part in known[1].items()) and \
-            all(content.holds() for content in known[2]):
-        return known[0]
-    parts = _parts_of(cls)
-    contents = []
-    for part in parts.values():
-        if isinstance(part, types.FunctionType):
-            contents.append(_content.content_of(part))
-        elif not isinstance(part, (str, int, float, bool, bytes, type(None))):
-            contents.append(None)       # a list, a property: what it has may change
-    data = _pickling.dumps_function(cls)
-    if all(content is not None for content in contents):
-        _pickles[cls] = data, parts, contents
-    return data
-
-
-def _task_for(coordinator: "ClusterCoordinator", worker: Optional[int],
-              worker_type: str) -> int:
-    """The worker for a new actor: one after the other."""
-    count = coordinator.node.task_count(worker_type)
-    if count == 0:
-        raise errors.NotFoundError(f"the cluster has no tasks of type {worker_type!r}")
-    if worker is None:
-        number = coordinator._actors_spawned = coordinator._actors_spawned + 1
-        return number % count
-    if not 0 <= worker < count:
-        raise errors.InvalidArgumentError(
-            f"worker is {worker}, and there are {count} tasks of type {worker_type!r}")
-    return worker
-
-
-def _start(*what: Any) -> str:
-    """Make the actor; its address. A worker that has just started may be linked before it
-    has the type of actors in Python."""
-    until = time.monotonic() + _REGISTER_SECONDS
-    while True:
-        try:
-            return _muster.actor_spawn(*what)
-        except ActorError as error:
-            if error.code != errors.NotFoundError.code or time.monotonic() > until:
-                raise
-        time.sleep(0.01)
-
-
-def spawn(coordinator: "ClusterCoordinator", cls: Callable[..., T],
-          args: Iterable[Any] = (), kwargs: Optional[Mapping[str, Any]] = None, *,
-          where: str = "thread", worker: Optional[int] = None,
-          worker_type: str = "worker", concurrency: int = 1,
-          timeout: Optional[float] = 60.0) -> "Handle[T]":
-    """Make an actor; see ClusterCoordinator.spawn()."""
-    if not isinstance(cls, type):
-        raise TypeError(f"an actor is made of a class, not of {cls!r}")
-    if where not in ("thread", "process"):
-        raise ValueError(f'where is {where!r}, expected "thread" or "process"')
-    if where == "process" and concurrency > 1:
-        raise ValueError("an actor in a process of its own runs one call at a time: make "
-                         "several")
-    if not 1 <= concurrency <= 10000:
-        raise ValueError(f"concurrency is {concurrency}, expected 1 to 10000")
-    about = _describe(cls)
-    node = coordinator.node
-    address = _start(node, worker_type, _task_for(coordinator, worker, worker_type),
-                     _pickle_of(cls), about.name[-63:], where, concurrency,
-                     tuple(args), None if kwargs is None else dict(kwargs), timeout)
-    actor = _muster.Actor(node, coordinator, address)
-    ready = _muster.ActorMethod(actor, "muster.ready", f"{about.name}.__init__", None,
-                                timeout, 0)
-    try:
-        cast(Any, ready()).fetch()
-    except errors.DeadlineExceededError:
-        actor.end()
-        raise
-    return Handle(about, address, actor)

@@ -14,6 +14,7 @@ from typing import (Any, AsyncIterator, Callable, Coroutine, Dict, Iterator, Lis
                     NoReturn, Optional, Tuple)
 
 from .. import _muster, _pickling, errors
+from .about import describe, pack_about
 
 STREAMS_MAX = 1000      # open at a time in one actor
 ITEMS_MAX = 32          # of a stream in one answer; the next ones may be under way
@@ -69,6 +70,12 @@ class Lost(Died):
     """Ends the actor whose process has ended."""
 
     ran = 2     # MU_RAN_MAYBE
+
+
+class LostBefore(Lost):
+    """The same, before it was asked for anything more."""
+
+    ran = 1     # MU_RAN_NO
 
 
 def die(reason: str = "") -> NoReturn:
@@ -307,8 +314,12 @@ def _next(streams: Dict[int, Stream], number: int, most: int) -> Any:
     return items, ended
 
 
-def call_own(streams: Dict[int, Stream], name: str, args: Tuple[Any, ...]) -> Any:
+def call_own(streams: Dict[int, Stream], target: Any, name: str,
+             args: Tuple[Any, ...]) -> Any:
     """What the package asks of an actor by itself."""
+    if name == "muster.about":
+        ask = getattr(target, "muster_ask", None)   # of a process
+        return pack_about(describe(type(target))) if ask is None else ask(name)
     if name == "muster.next":
         return _next(streams, *args)
     if name == "muster.close":

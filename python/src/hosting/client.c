@@ -2,6 +2,7 @@
 #include "hosting/hosting.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
@@ -347,22 +348,26 @@ static PyObject *method_repr(PyObject *object)
 
 /* ---- making and ending actors ---- */
 
+/* What an actor is made with, besides its arguments. */
+struct wanted {
+    mu_actor_options options;
+    char task_type[64];
+    char name[MU_ACTOR_NAME_MAX + 2]; /* a longer one is refused by the library */
+};
+
 static void run_spawn(struct mupy_call *call)
 {
-    mu_actor_options options;
+    struct wanted *wanted = call->other;
     mu_address address;
     mu_value *text = NULL;
 
-    mu_actor_options_init(&options);
-    options.task_type = call->text;
-    options.task_index = (int)call->number;
-    options.flags = MU_ACTOR_DETACHED;
-    call->rv = mu_node_spawn(call->object, MUPY_ACTOR_TYPE, call->data, &options,
+    call->rv = mu_node_spawn(call->object, MUPY_ACTOR_TYPE, call->data, &wanted->options,
                              call->timeout_ms, &call->error, &address);
     if (call->rv == 0)
         text = mu_value_actor(&address);
     call->made = text;
     mu_value_free((mu_value *)(uintptr_t)call->data);
+    free(wanted);
 }
 
 static void drop_spawned(struct mupy_call *call)
@@ -375,6 +380,8 @@ struct start {
     PyObject *name;
     PyObject *where;
     long lanes;
+    unsigned flags; /* enum mu_actor_flag */
+    bool has_name;
 };
 
 static mu_value *start_head(const void *of)
@@ -389,50 +396,89 @@ static mu_value *start_head(const void *of)
                                              (size_t)PyBytes_Size(start->pickle))) == 0 &&
         mu_value_append(list, mu_value_string(name)) == 0 &&
         mu_value_append(list, mu_value_string(where)) == 0 &&
-        mu_value_append(list, mu_value_int(start->lanes)) == 0)
+        mu_value_append(list, mu_value_int(start->lanes)) == 0 &&
+        mu_value_append(list, mu_value_bool(start->has_name)) == 0)
         return list;
     mu_value_free(list);
     return NULL;
 }
 
-/* actor_spawn(node, task type, index, pickle, name, where, concurrency, args, kwargs,
- * timeout) -> address */
+/* (name or None, enum mu_actor_restart, restarts, within so many milliseconds, flags) */
+static struct wanted *read_wanted(const char *type, unsigned index, PyObject *named,
+                                  struct start *start)
+{
+    struct wanted *wanted = calloc(1, sizeof *wanted);
+    mu_actor_options *options = wanted == NULL ? NULL : &wanted->options;
+    const char *name;
+
+    if (wanted == NULL) {
+        (void)PyErr_NoMemory();
+        return NULL;
+    }
+    mu_actor_options_init(options);
+    if (!PyArg_ParseTuple(named, "ziIII:named", &name, &options->restart,
+                          &options->restarts, &options->restarts_within_ms,
+                          &options->flags)) {
+        free(wanted);
+        return NULL;
+    }
+    (void)snprintf(wanted->task_type, sizeof wanted->task_type, "%s", type);
+    options->task_type = wanted->task_type;
+    options->task_index = (int)index;
+    options->flags |= MU_ACTOR_DETACHED;
+    start->flags = options->flags;
+    start->has_name = name != NULL;
+    if (name == NULL)
+        return wanted;
+    (void)snprintf(wanted->name, sizeof wanted->name, "%s", name);
+    options->name = wanted->name;
+    return wanted;
+}
+
+/* actor_spawn(node, task type, index, named, pickle, name, where, concurrency, args,
+ * kwargs, timeout) -> address */
 static PyObject *actor_spawn(PyObject *module, PyObject *args)
 {
-    struct start start;
-    struct mupy_call *call;
+    struct start start = {.flags = 0};
+    struct wanted *wanted = NULL;
+    struct mupy_call *call = NULL;
     PyObject *node;
+    PyObject *named;
     PyObject *positional;
     PyObject *keywords;
     PyObject *timeout;
     const char *type;
     unsigned index;
     int64_t timeout_ms;
-    mu_value *values;
+    mu_value *values = NULL;
     mu_node *handle;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OsISUUlO!OO:actor_spawn", &node, &type, &index,
-                          &start.pickle, &start.name, &start.where, &start.lanes,
-                          &PyTuple_Type, &positional, &keywords, &timeout) ||
+    if (!PyArg_ParseTuple(args, "OsIO!SUUlO!OO:actor_spawn", &node, &type, &index,
+                          &PyTuple_Type, &named, &start.pickle, &start.name, &start.where,
+                          &start.lanes, &PyTuple_Type, &positional, &keywords,
+                          &timeout) ||
         mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
     handle = mupy_node_of(node);
-    values =
-        handle == NULL ? NULL : encode_args(start_head, &start, positional, keywords);
-    call = values == NULL ? NULL : mupy_call_new(run_spawn);
+    if (handle != NULL)
+        wanted = read_wanted(type, index, named, &start);
+    if (wanted != NULL)
+        values = encode_args(start_head, &start, positional, keywords);
+    if (values != NULL)
+        call = mupy_call_new(run_spawn);
     if (call == NULL) {
         mu_value_free(values);
+        free(wanted);
         return NULL;
     }
     call->object = handle;
+    call->other = wanted;
     call->data = values;
-    call->number = index;
     call->drop = drop_spawned;
     call->timeout_ms = timeout_ms < 1 || timeout_ms > MU_ACTOR_TIMEOUT_MAX
                            ? MU_ACTOR_TIMEOUT_MAX
                            : timeout_ms;
-    (void)strncpy(call->text, type, sizeof call->text - 1);
     mupy_call_keep(call, node);
     return mupy_call_value(call);
 }
@@ -478,8 +524,8 @@ int mupy_actor_init(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"actor_spawn", actor_spawn, METH_VARARGS,
-         "actor_spawn(node, type, index, pickle, name, where, concurrency, args, kwargs, "
-         "timeout)\n--\n\nMake an actor; its address."},
+         "actor_spawn(node, type, index, named, pickle, name, where, concurrency, args, "
+         "kwargs, timeout)\n--\n\nMake an actor; its address."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {

@@ -28,6 +28,7 @@ enum {
     MUPY_START_NAME,
     MUPY_START_WHERE,
     MUPY_START_LANES,
+    MUPY_START_NAMED, /* whether the actor has a name of its own */
     MUPY_START_FORM
 };
 enum { MUPY_CALL_METHOD, MUPY_CALL_FLAGS, MUPY_CALL_WITHIN, MUPY_CALL_FORM };
@@ -35,11 +36,12 @@ enum { MUPY_CALL_METHOD, MUPY_CALL_FLAGS, MUPY_CALL_WITHIN, MUPY_CALL_FORM };
 /* A call that a lane has. */
 struct mupy_job {
     struct mupy_job *next;
-    mu_reply *reply; /* the loop thread's alone */
+    mu_reply *reply; /* the loop thread's alone; NULL: nobody asked */
     mu_value *args;
     uint64_t due_ms; /* 0: none */
     mu_value *result;
     mu_error *error; /* instead of the result */
+    bool is_unbegun; /* its actor ends instead: it waits for that, as if queued */
 };
 
 struct mupy_jobs {

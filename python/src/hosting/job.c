@@ -115,7 +115,8 @@ static int ran_of_death(void)
     return (int)ran;
 }
 
-/* muster.die() was called, or its process was lost: the actor ends, and says why. */
+/* muster.die() was called, or its process was lost: the actor ends, and says why. What
+ * was not begun then hears what all that waits hears. */
 static bool ends_by_itself(struct mupy_lane *lane, struct mupy_job *job)
 {
     mu_error why;
@@ -129,7 +130,9 @@ static bool ends_by_itself(struct mupy_lane *lane, struct mupy_job *job)
     PyErr_Clear();
     mupy_lane_error(lane, &why, -MU_EABORTED, ran, "%s has ended: %s", lane->name, words);
     mupy_lane_die(lane, &why);
-    *job_error(job) = why;
+    job->is_unbegun = ran == MU_RAN_NO;
+    if (!job->is_unbegun)
+        *job_error(job) = why;
     return true;
 }
 
@@ -267,7 +270,7 @@ static PyObject *call_own(struct mupy_lane *lane, const char *name, PyObject *ar
     }
     if (mupy_import(&call, "muster.actors.hosting", "call_own") == NULL)
         return NULL;
-    return PyObject_CallFunction(call, "OsO", lane->streams, name, args);
+    return PyObject_CallFunction(call, "OOsO", lane->streams, lane->object, name, args);
 }
 
 static PyObject *call_method(struct mupy_lane *lane, struct mupy_job *job,

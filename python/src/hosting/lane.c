@@ -44,6 +44,16 @@ static void push_job(struct mupy_jobs *jobs, struct mupy_job *job)
     jobs->count++;
 }
 
+/* In front of all others. */
+static void unpop_job(struct mupy_jobs *jobs, struct mupy_job *job)
+{
+    job->next = jobs->first;
+    jobs->first = job;
+    if (jobs->last == NULL)
+        jobs->last = job;
+    jobs->count++;
+}
+
 struct mupy_job *mupy_job_pop(struct mupy_jobs *jobs)
 {
     struct mupy_job *job = jobs->first;
@@ -241,14 +251,20 @@ struct mupy_jobs mupy_lane_take(struct mupy_lane *lane, bool *ret_ends)
 struct mupy_jobs mupy_lane_close(struct mupy_lane *lane)
 {
     struct mupy_jobs queued;
+    struct mupy_jobs done;
+    struct mupy_job *job;
 
     (void)pthread_mutex_lock(&pool_lock);
     queued = lane->queued;
+    done = lane->done;
     lane->queued = (struct mupy_jobs){0};
+    lane->done = (struct mupy_jobs){0};
     lane->is_closed = true;
     if (lane->active > 0 && lane->pid != 0)
         (void)kill(lane->pid, SIGKILL); /* what runs is not wanted any more */
     release_lane(lane);
+    while ((job = mupy_job_pop(&done)) != NULL)
+        mupy_job_free(job);
     return queued;
 }
 
@@ -309,7 +325,10 @@ void mupy_lane_done(struct mupy_lane *lane, struct mupy_job *job)
     if (lane->is_closed) {
         dropped = job;
     } else {
-        push_job(&lane->done, job);
+        if (job->is_unbegun)
+            unpop_job(&lane->queued, job);
+        else
+            push_job(&lane->done, job);
         pokes = !lane->is_poked;
         lane->is_poked = true;
     }

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEATH = 1 }; /* token of the timer after which the actor ends */
+/* Timers: the actor ends; its object is made, if no call has done that. */
+enum { DEATH = 1, MAKING, MAKING_MS = 500 };
 
 /* The state of the library's actor. */
 struct python_actor {
@@ -58,20 +59,27 @@ static mu_node *node_of_task(const mu_address *address)
 
 /* ---- answers ---- */
 
+/* How many there were. */
+static size_t give_done(struct mupy_lane *lane, bool *ret_ends)
+{
+    struct mupy_jobs done = mupy_lane_take(lane, ret_ends);
+    size_t count = done.count;
+    struct mupy_job *job;
+
+    while ((job = mupy_job_pop(&done)) != NULL) {
+        if (job->reply != NULL && mu_reply_give(job->reply, job->result, job->error) == 0)
+            job->result = NULL;
+        mupy_job_free(job);
+    }
+    return count;
+}
+
 /* Death undoes a turn, so answers, and the promise of one, leave with an earlier turn. */
 static void answer_done(mu_actor *self, struct mupy_lane *lane, bool may_die)
 {
     bool ends;
-    struct mupy_jobs done = mupy_lane_take(lane, &ends);
-    struct mupy_job *job;
 
-    may_die = may_die && done.first == NULL;
-
-    while ((job = mupy_job_pop(&done)) != NULL) {
-        if (mu_reply_give(job->reply, job->result, job->error) == 0)
-            job->result = NULL;
-        mupy_job_free(job);
-    }
+    may_die = give_done(lane, &ends) == 0 && may_die;
     if (!ends)
         return;
     if (!lane->is_dying)
@@ -92,7 +100,8 @@ static void refuse_queued(struct mupy_lane *lane, const mu_error *why)
                     "the actor has ended before the call was begun%s%.300s",
                     why == NULL ? "" : ": ", why == NULL ? "" : why->message);
     while ((job = mupy_job_pop(&queued)) != NULL) {
-        (void)mu_reply_give(job->reply, NULL, &error);
+        if (job->reply != NULL)
+            (void)mu_reply_give(job->reply, NULL, &error);
         mupy_job_free(job);
     }
 }
@@ -104,6 +113,7 @@ static int start_python(mu_actor *self, void *state, const mu_value *args)
     struct python_actor *actor = state;
     mu_address address;
     mu_node *node = NULL;
+    int has_name = 0;
 
     if (args == NULL || mu_value_type(args) != MU_VALUE_LIST ||
         mu_value_count(args) < MUPY_START_FORM + 1)
@@ -115,7 +125,10 @@ static int start_python(mu_actor *self, void *state, const mu_value *args)
     if (node == NULL)
         return mu_actor_fail(self, -MU_EPRECONDITION, "the task has no node of Python");
     actor->lane = mupy_lane_new(node, &address, args);
-    return actor->lane == NULL ? -MU_ENOMEM : 0;
+    if (actor->lane == NULL)
+        return -MU_ENOMEM;
+    (void)mu_value_get_bool(mu_value_at(args, MUPY_START_NAMED), &has_name);
+    return has_name ? mu_actor_timer(self, MAKING_MS, MAKING) : 0;
 }
 
 static struct mupy_job *job_of(mu_actor *self, const mu_value *args)
@@ -155,6 +168,26 @@ static int call_python(mu_actor *self, void *state, const mu_value *args)
     return 0;
 }
 
+/* One that was started again is made without being asked, too. */
+static void make_python(struct mupy_lane *lane)
+{
+    struct mupy_job *job = calloc(1, sizeof *job);
+    mu_value *args = mu_value_list();
+
+    if (job == NULL || args == NULL ||
+        mu_value_append(args, mu_value_string("muster.ready")) != 0 ||
+        mu_value_append(args, mu_value_int(MUPY_CALL_ONE_WAY)) != 0 ||
+        mu_value_append(args, mu_value_int(0)) != 0 ||
+        mu_value_append(args, mu_value_int(0)) != 0) {
+        free(job);
+        mu_value_free(args);
+        return;
+    }
+    job->args = args;
+    if (mupy_lane_put(lane, job) != 0)
+        mupy_job_free(job);
+}
+
 static int flush_python(mu_actor *self, void *state, const mu_value *args)
 {
     (void)args;
@@ -164,16 +197,22 @@ static int flush_python(mu_actor *self, void *state, const mu_value *args)
 
 static void on_python_notice(mu_actor *self, void *state, const mu_notice *notice)
 {
-    if (notice->kind == MU_NOTICE_TIMER)
-        answer_done(self, ((struct python_actor *)state)->lane, true);
+    struct mupy_lane *lane = ((struct python_actor *)state)->lane;
+
+    if (notice->kind == MU_NOTICE_TIMER && notice->token == MAKING)
+        make_python(lane);
+    else if (notice->kind == MU_NOTICE_TIMER)
+        answer_done(self, lane, true);
 }
 
 static void stop_python(mu_actor *self, void *state, const mu_error *why)
 {
-    struct python_actor *actor = state;
+    struct mupy_lane *lane = ((struct python_actor *)state)->lane;
+    bool ends;
 
     (void)self;
-    refuse_queued(actor->lane, why);
+    (void)give_done(lane, &ends);
+    refuse_queued(lane, why);
 }
 
 int mupy_actors_register(mu_node *node)

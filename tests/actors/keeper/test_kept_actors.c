@@ -223,6 +223,78 @@ TEST_ON(test_an_answer_that_its_life_owed_is_an_error, struct kept_net *f,
     kept_net_expect(f, 2, 1);
 }
 
+static uint64_t items_of(const struct kept_net *f, size_t node)
+{
+    return kept_net_owned(f, node)->number;
+}
+
+TEST_ON(test_a_call_that_was_put_off_is_that_of_the_next_life, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    uint64_t before;
+
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    before = items_of(f, 1);
+    ask(f, "wait", 0, 2);
+    assert_int_equal(items_of(f, 1), before);
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2);
+    net_settle(net_of(f));
+    assert_null(kept_net_answer(f, 2));
+    kept_net_call(f, 2, "work", 0, 3);
+    net_settle(net_of(f));
+    kept_net_expect(f, 2, 6);
+}
+
+/* What another sender records meanwhile says nothing of it. */
+TEST_ON(test_a_call_that_was_put_off_is_answered_once, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "wait", 0, 1);
+    ask(f, "add", 5, 2);
+    node_of(f, 0)->deaf = true;
+    kept_net_call(f, 2, "work", 0, 3);
+    net_settle(net_of(f));
+    net_crash(node_of(f, 1));
+    node_of(f, 0)->deaf = false;
+    kept_net_own(f, 2);
+    net_settle(net_of(f));
+    kept_net_expect(f, 1, 6);
+    ask(f, "get", 0, 4);
+    kept_net_expect(f, 4, 6);
+}
+
+TEST_ON(test_a_call_that_was_put_off_and_read_is_not_written_down, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    uint64_t before;
+
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    ask(f, "wait", 0, 2);
+    before = items_of(f, 1);
+    ask(f, "give", 0, 3);
+    kept_net_expect(f, 2, 5);
+    assert_int_equal(items_of(f, 1), before);
+}
+
+/* Its state is loaded anew, so nobody in it can answer. */
+TEST_ON(test_a_call_that_was_put_off_comes_again_to_a_state_that_is_loaded,
+        struct kept_net *f, kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    ask(f, "wait", 0, 2);
+    kept_net_call(f, 2, "bad", 0, 3);
+    net_settle(net_of(f));
+    net_run_for(net_of(f), 1000);
+    kept_net_call(f, 2, "work", 0, 4);
+    net_settle(net_of(f));
+    kept_net_expect(f, 2, 6);
+}
+
 /* The call waits twice when it fails the first time: it comes by a new link, too. */
 TEST_ON(test_a_repeat_fails_as_it_has_failed, struct kept_net *f, kept_net_set_up,
         kept_net_tear_down)

@@ -99,6 +99,22 @@ static int counter_give(mu_actor *self, void *state, const mu_value *args)
     return mu_reply_give(own->held, mu_value_int(own->sum), NULL);
 }
 
+static int counter_work(mu_actor *self, void *state, const mu_value *args)
+{
+    int rv = record_number(self, 1);
+
+    return rv == 0 ? counter_give(self, state, args) : rv;
+}
+
+static int counter_wait(mu_actor *self, void *state, const mu_value *args)
+{
+    struct counter *own = state;
+
+    (void)args;
+    own->held = mu_actor_put_off(self);
+    return own->held == NULL ? -MU_ENOMEM : 0;
+}
+
 static int counter_save(void *state, mu_value **ret_saved)
 {
     *ret_saved = mu_value_int(((struct counter *)state)->sum);
@@ -127,7 +143,8 @@ static const mu_actor_method counter_methods[] = {
     {"add", counter_add},   {"get", counter_get},
     {"bad", counter_bad},   {"flip", counter_flip},
     {"tell", counter_tell}, {"hold", counter_hold},
-    {"give", counter_give}, {NULL, NULL}};
+    {"give", counter_give}, {"wait", counter_wait},
+    {"work", counter_work}, {NULL, NULL}};
 
 const mu_actor_type kept_counter = {
     .name = "counter",

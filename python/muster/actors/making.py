@@ -1,0 +1,184 @@
+"""Making actors, and finding them by their names."""
+
+from __future__ import annotations
+
+import time
+import types
+import weakref
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping,
+                    NamedTuple, Optional, Tuple, TypeVar, cast)
+
+from .. import _content, _muster, _pickling, _scope, errors
+from ..errors import ActorError
+from .about import About, describe, read_about
+from .handles import _OF_NAME, Handle
+
+if TYPE_CHECKING:
+    from ..coordinator import ClusterCoordinator
+
+T = TypeVar("T")
+
+_REGISTER_SECONDS = 10.0
+_RESTART = {"failed": 0, "never": 1, "always": 2}   # enum mu_actor_restart
+_KEPT = 8                                           # enum mu_actor_flag
+
+# The pickle of a class, and what it consists of.
+_pickles: "weakref.WeakKeyDictionary[type, Tuple[bytes, Dict[str, Any], List[Any]]]" = \
+    weakref.WeakKeyDictionary()
+
+
+def _parts_of(cls: type) -> Dict[str, Any]:
+    return {f"{base.__module__}.{base.__qualname__}.{name}": part
+            for base in cls.__mro__[:-1] for name, part in vars(base).items()
+            if name not in ("__dict__", "__weakref__")}
+
+
+def _pickle_of(cls: type) -> bytes:
+    """The pickle of a class: that of before, while nothing of it has changed, as with
+    functions."""
+    known = _pickles.get(cls)
+    if known is not None and len(known[1]) == len(parts := _parts_of(cls)) and \
+            all(parts.get(name, known) is part for name, part in known[1].items()) and \
+            all(content.holds() for content in known[2]):
+        return known[0]
+    parts = _parts_of(cls)
+    contents = []
+    for part in parts.values():
+        if isinstance(part, types.FunctionType):
+            contents.append(_content.content_of(part))
+        elif not isinstance(part, (str, int, float, bool, bytes, type(None))):
+            contents.append(None)       # a list, a property: what it has may change
+    data = _pickling.dumps_function(cls)
+    if all(content is not None for content in contents):
+        _pickles[cls] = data, parts, contents
+    return data
+
+
+def _task_for(coordinator: "ClusterCoordinator", worker: Optional[int],
+              worker_type: str) -> int:
+    """The worker for a new actor: one after the other."""
+    count = coordinator.node.task_count(worker_type)
+    if count == 0:
+        raise errors.NotFoundError(f"the cluster has no tasks of type {worker_type!r}")
+    if worker is None:
+        number = coordinator._actors_spawned = coordinator._actors_spawned + 1
+        return number % count
+    if not 0 <= worker < count:
+        raise errors.InvalidArgumentError(
+            f"worker is {worker}, and there are {count} tasks of type {worker_type!r}")
+    return worker
+
+
+def _start(*what: Any) -> str:
+    """Make the actor; its address. A worker that has just started may be linked before it
+    has the type of actors in Python, and a name may not be free yet."""
+    until = time.monotonic() + _REGISTER_SECONDS
+    passing = errors.NotFoundError.code, errors.UnavailableError.code
+    while True:
+        try:
+            return _muster.actor_spawn(*what)
+        except ActorError as error:
+            if error.code not in passing or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
+
+
+class Named(NamedTuple):
+    """How an actor with a name is made, and started again."""
+
+    name: Optional[str]
+    restart: int
+    restarts: int
+    within_ms: int
+    flags: int
+
+
+def _named(name: Optional[str], restart: str, restarts: int, within: float,
+           worker: Optional[int]) -> Named:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name is {name!r}, expected a str")
+    if name is not None and worker is not None:
+        raise ValueError("the cluster places an actor with a name: worker= is for those "
+                         "without")
+    if restart not in _RESTART:
+        raise ValueError(f'restart is {restart!r}, expected "failed", "never" or '
+                         '"always"')
+    if not 0 <= restarts <= 1 << 30 or not 0 <= within <= 1 << 20:
+        raise ValueError(f"restarts is {restarts} within {within} s: too many")
+    return Named(name, _RESTART[restart], restarts, int(within * 1000), 0)
+
+
+def _check_how(cls: Any, where: str, concurrency: int) -> None:
+    if not isinstance(cls, type):
+        raise TypeError(f"an actor is made of a class, not of {cls!r}")
+    if where not in ("thread", "process"):
+        raise ValueError(f'where is {where!r}, expected "thread" or "process"')
+    if where == "process" and concurrency > 1:
+        raise ValueError("an actor in a process of its own runs one call at a time: make "
+                         "several")
+    if not 1 <= concurrency <= 10000:
+        raise ValueError(f"concurrency is {concurrency}, expected 1 to 10000")
+
+
+def _about_of(actor: "_muster.Actor", label: str, timeout: Optional[float]) -> About:
+    """Of an actor, once its constructor has returned."""
+    method = _muster.ActorMethod(actor, "muster.about", label, None, timeout, 0)
+    return read_about(cast(Any, method()).fetch())
+
+
+def _about_of_named(actor: "_muster.Actor", name: str, about: About,
+                    timeout: Optional[float]) -> About:
+    """The same of one that was made or found. One that cannot be made is not tried
+    again."""
+    try:
+        found = _about_of(actor, f"{about.name}.__init__", timeout)
+    except ActorError:
+        raise
+    except Exception:
+        actor.end()
+        raise
+    if found.name.rpartition(".")[2] != about.name.rpartition(".")[2]:
+        raise errors.AlreadyExistsError(f"the actor {name!r} is a {found.name}, not a "
+                                        f"{about.name}")
+    return found
+
+
+def spawn(coordinator: "ClusterCoordinator", cls: Callable[..., T],
+          args: Iterable[Any] = (), kwargs: Optional[Mapping[str, Any]] = None, *,
+          where: str = "thread", worker: Optional[int] = None,
+          worker_type: str = "worker", concurrency: int = 1, name: Optional[str] = None,
+          restart: str = "failed", restarts: int = 5, restarts_within: float = 60.0,
+          timeout: Optional[float] = 60.0) -> "Handle[T]":
+    """Make an actor; see ClusterCoordinator.spawn()."""
+    _check_how(cls, where, concurrency)
+    named = _named(name, restart, restarts, restarts_within, worker)
+    about = describe(cast(type, cls))
+    node = coordinator.node
+    address = _start(node, worker_type, _task_for(coordinator, worker, worker_type),
+                     tuple(named), _pickle_of(cast(type, cls)), about.name[-63:], where,
+                     concurrency, tuple(args), None if kwargs is None else dict(kwargs),
+                     timeout)
+    actor = _muster.Actor(node, coordinator, address)
+    if name is not None:
+        return Handle(_about_of_named(actor, name, about, timeout), address, actor)
+    ready = _muster.ActorMethod(actor, "muster.ready", f"{about.name}.__init__", None,
+                                timeout, 0)
+    try:
+        cast(Any, ready()).fetch()
+    except errors.DeadlineExceededError:
+        actor.end()
+        raise
+    return Handle(about, address, actor)
+
+
+def actor(name: str, *, node: Any = None, timeout: Optional[float] = 60.0
+          ) -> "Handle[Any]":
+    """The actor that has a name, wherever it is. Waits until there is one.
+
+    node: a Node, LocalCluster or coordinator; by default that of this function's or
+    method's run, or of the innermost `with`. timeout: seconds for all of this.
+    """
+    own = _scope.current_node() if node is None else _scope.node_of(node)
+    address = _OF_NAME + name
+    found = _muster.Actor(own, None, address)
+    return Handle(_about_of(found, f"actor {name}", timeout), address, found)
