@@ -56,6 +56,9 @@ void mu__kept_call_begin(struct office *office, struct pending_call *call);
 void mu__kept_call_unmake(struct office *office, struct pending_call *call);
 void mu__kept_call_ended(struct office *office, struct pending_call *call);
 void mu__kept_call_away(struct office *office, struct pending_call *call);
+/* That which an answer is to, of a call to a kept actor; NULL: there is none, or it was
+ * sent to another life since. */
+struct pending_call *mu__kept_call_find(const struct office *office, uint64_t marked);
 bool mu__kept_is_answer_from(const struct office *office, const struct pending_call *call,
                              uint32_t node);
 void mu__kept_on_away(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

@@ -272,8 +272,8 @@ void mu__kept_send_away(struct office *office, const struct answer_to *to)
                             &body, sizeof body);
         return;
     }
-    call = mu__map_get(&office->calls, to->call);
-    if (call != NULL && call->kept.way != NULL)
+    call = mu__kept_call_find(office, to->call);
+    if (call != NULL)
         mu__kept_call_away(office, call);
 }
 

@@ -302,6 +302,23 @@ TEST_ON(test_windows_of_senders_that_are_gone_are_dropped, struct kept_net *f,
     kept_net_expect(f, 6, 10);
 }
 
+/* The process owns the actor again when what its former life has answered comes. */
+TEST_ON(test_a_former_life_answers_too_late, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    kept_net_call(f, 0, "flip", 7, 2);
+    net_run_to_frame(net_of(f), MU__ACTOR_ANSWER); /* that it has failed */
+    mu__kept_disown(user_net_office(f->users, 1), "total");
+    kept_net_own(f, 2);
+    kept_net_own(f, 1);
+    net_run_for(net_of(f), 1000);
+    kept_net_expect(f, 2, 12);
+    ask(f, "get", 0, 3);
+    kept_net_expect(f, 3, 12);
+}
+
 /* ---- sends ---- */
 
 static void send_to_total(struct kept_net *f, const char *method, int64_t number)
