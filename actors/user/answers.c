@@ -85,7 +85,7 @@ static bool may_be_answer(const struct office *office, const mu_value *value,
     return false;
 }
 
-static struct pending_call *find_answered(const struct office *office, uint64_t id)
+static struct pending_call *find_answered_call(const struct office *office, uint64_t id)
 {
     struct pending_call *call = mu__map_get(&office->calls, id);
 
@@ -104,7 +104,7 @@ void mu__answer(struct office *office, const struct answer_to *to, mu_value *val
         error = &refused;
     }
     if (to->call != 0 && to->node == MU__NODE_SELF) {
-        call = find_answered(office, to->call);
+        call = find_answered_call(office, to->call);
         if (call != NULL) {
             mu__call_end(office, call, value, error);
             return;
