@@ -107,6 +107,9 @@ void mu__kept_do_later(struct kept *kept, struct mail *mail);
 
 void mu__kept_windows_done(struct kept *kept);
 
+/* The state that was to answer is dropped. */
+void mu__kept_refuse_put_off(struct kept *kept);
+
 /* The window of an item that is loaded. -MU_ENOMEM. */
 int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item);
 struct kept_window *mu__kept_window_get(struct kept *kept, uint64_t sender);

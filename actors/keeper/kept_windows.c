@@ -236,6 +236,27 @@ static void review_windows(struct kept *kept)
     }
 }
 
+/* ---- answers that nobody can give any more ---- */
+
+void mu__kept_refuse_put_off(struct kept *kept)
+{
+    struct mu__list *replies = &kept->actor->replies;
+
+    while (!mu__list_is_empty(replies)) {
+        mu_reply *reply = MU__LIST_ENTRY(mu__list_pop(replies), mu_reply, node);
+        mu_error error;
+
+        (void)mu_error_set(&error, -MU_EABORTED,
+                           "the actor was loaded anew before it answered");
+        mu__answer_error(kept->office, kept->own.type, reply->method->name, MU_RAN_YES,
+                         &error);
+        (void)mu__kept_answer_set(kept, &reply->origin, NULL, &error, true);
+        mu__answer(kept->office, &reply->answer, NULL, &error);
+        mu__chain_unref(reply->chain);
+        free(reply);
+    }
+}
+
 /* ---- calls that come ---- */
 
 static const mu_actor_method *find_kept_method(const mu_actor_type *type,

@@ -223,6 +223,19 @@ TEST_ON(test_an_answer_that_its_life_owed_is_an_error, struct kept_net *f,
     kept_net_expect(f, 2, 1);
 }
 
+TEST_ON(test_an_answer_that_a_dropped_state_owed_is_an_error, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "hold", 0, 1);
+    ask(f, "bad", 0, 2);
+    net_run_for(net_of(f), 1000);
+    assert_int_equal(kept_net_answer(f, 1)->error.code, -MU_EABORTED);
+    assert_int_equal(kept_net_answer(f, 1)->error.ran, MU_RAN_YES);
+    ask(f, "get", 0, 3);
+    kept_net_expect(f, 3, 1);
+}
+
 /* The call waits twice when it fails the first time: it comes by a new link, too. */
 TEST_ON(test_a_repeat_fails_as_it_has_failed, struct kept_net *f, kept_net_set_up,
         kept_net_tear_down)
