@@ -110,11 +110,11 @@ struct pending_call *mu__remote_find_call(const struct office *office, uint64_t 
 {
     struct pending_call *call = id == 0 ? NULL : mu__map_get(&office->calls, id);
 
-    return call != NULL &&
-                   ((call->peer != NULL && call->peer->number == msg->from.node) ||
-                    mu__kept_is_answer_from(office, call, msg->from.node))
-               ? call
-               : NULL;
+    if (call != NULL && call->peer != NULL && call->peer->number == msg->from.node)
+        return call;
+    call = mu__kept_call_find(office, id);
+    return call != NULL && mu__kept_is_answer_from(office, call, msg->from.node) ? call
+                                                                                 : NULL;
 }
 
 static void read_remote_error(const struct mu__actor_answer *body, mu_error *ret_error)

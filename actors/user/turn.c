@@ -677,6 +677,5 @@ void mu__turn_clear_state(mu_actor *actor)
     abort_turn(actor->office, turn);
     turn->kept.is_spoilt = false;
     end_turn(turn);
-    mu__actor_refuse_replies(actor);
     memset(actor->state, 0, actor->type->state_size);
 }
