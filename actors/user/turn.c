@@ -3,6 +3,7 @@
  * copied for that: a value that is sent is held, and packed bytes are spliced. */
 #include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
+#include "actors/names/owner_marks.h"
 #include "actors/user/actions.h"
 #include "actors/user/stream_actions.h"
 
@@ -349,9 +350,11 @@ static void commit_turn(struct office *office, struct turn *turn)
 {
     turn->is_over = true;
     for (struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node); mail != NULL;
-         mail = MU__LIST_NEXT(mail, struct mail, node))
+         mail = MU__LIST_NEXT(mail, struct mail, node)) {
+        mu__owner_mark(turn->actor, mail);
         if (mail->call != NULL && !mail->call->is_send)
             set_chain(turn, mail->call);
+    }
     if (turn->actor->kept != NULL)
         mu__kept_hold(turn);
     while (!mu__list_is_empty(&turn->out))
