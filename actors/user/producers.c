@@ -23,6 +23,8 @@ static void free_stream(mu_stream *stream)
         mu__list_remove(&stream->peer->streams, &stream->of_peer);
     if (stream->end != NULL)
         mu__msg_free(&office->ctx, stream->end);
+    if (stream->notice != NULL)
+        mu__mail_free(office, stream->notice);
     free(stream);
 }
 
@@ -47,10 +49,11 @@ static mu_stream *stream_new(struct turn *turn, unsigned ahead, uint64_t token)
     }
     mu__list_append(&turn->actor->streams.producers, &stream->node);
     turn->actor->streams.producers_count++;
-    if (stream->answer.node == MU__NODE_SELF)
-        return stream;
-    stream->end = mu__msg_new(&office->ctx, MU__STREAM_END);
-    if (stream->end != NULL)
+    stream->notice = mu__mail_new(office, MAIL_STREAM);
+    if (stream->answer.node != MU__NODE_SELF)
+        stream->end = mu__msg_new(&office->ctx, MU__STREAM_END);
+    if (stream->notice != NULL &&
+        (stream->end != NULL || stream->answer.node == MU__NODE_SELF))
         return stream;
     free_stream(stream);
     return NULL;
@@ -87,20 +90,26 @@ void mu__producer_drop(mu_stream *stream)
 
 /* ---- it begins ---- */
 
-static void notify_producer(struct office *office, const mu_stream *stream, int kind,
+/* A notice is there from before it is needed, so that it is said without memory, too. */
+static void notify_producer(struct office *office, mu_stream *stream, int notice,
                             const mu_error *why)
 {
-    struct mail *mail =
-        mu__mail_notice(office, stream->actor->number, kind, stream->token, NULL);
+    struct mail *mail = stream->notice;
 
     if (mail == NULL)
+        mail = mu__mail_new(office, MAIL_STREAM);
+    stream->notice = NULL;
+    if (mail == NULL)
         return;
-    mail->kind = MAIL_STREAM;
+    mail->notice = notice;
+    mail->token = stream->token;
     mail->of.number = stream->id;
-    if (why == NULL)
-        return;
-    mail->error = mu__error_copy(why);
-    mail->code = why->code;
+    if (why != NULL) {
+        mail->error = mu__error_copy(why);
+        mail->code = why->code;
+    }
+    mu__mail_put(stream->actor, mail);
+    stream->notice = mu__mail_new(office, MAIL_STREAM);
 }
 
 struct mail *mu__producer_take(struct office *office, struct mail *mail)
