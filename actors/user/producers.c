@@ -12,13 +12,20 @@
 
 /* ---- making one ---- */
 
+struct actor_streams *mu__streams_get(mu_actor *actor)
+{
+    if (actor->streams == NULL)
+        actor->streams = calloc(1, sizeof *actor->streams);
+    return actor->streams;
+}
+
 static void free_stream(mu_stream *stream)
 {
     struct office *office = stream->actor->office;
 
     (void)mu__map_remove(&office->streams.producers, stream->id);
-    mu__list_remove(&stream->actor->streams.producers, &stream->node);
-    stream->actor->streams.producers_count--;
+    mu__list_remove(&stream->actor->streams->producers, &stream->node);
+    stream->actor->streams->producers_count--;
     if (stream->peer != NULL)
         mu__list_remove(&stream->peer->streams, &stream->of_peer);
     if (stream->end != NULL)
@@ -47,8 +54,8 @@ static mu_stream *stream_new(struct turn *turn, unsigned ahead, uint64_t token)
         free(stream);
         return NULL;
     }
-    mu__list_append(&turn->actor->streams.producers, &stream->node);
-    turn->actor->streams.producers_count++;
+    mu__list_append(&turn->actor->streams->producers, &stream->node);
+    turn->actor->streams->producers_count++;
     stream->notice = mu__mail_new(office, MAIL_STREAM);
     if (stream->answer.node != MU__NODE_SELF)
         stream->end = mu__msg_new(&office->ctx, MU__STREAM_END);
@@ -68,8 +75,8 @@ mu_stream *mu_actor_stream(mu_actor *self, unsigned ahead, uint64_t token)
     struct mail *mail;
 
     if (turn == NULL || turn->mail == NULL || turn->mail->kind != MAIL_MESSAGE ||
-        turn->later != NULL || turn->stream != NULL ||
-        self->streams.producers_count >= MU__ACTOR_STREAMS_MAX)
+        turn->later != NULL || turn->stream != NULL || mu__streams_get(self) == NULL ||
+        self->streams->producers_count >= MU__ACTOR_STREAMS_MAX)
         return turn == NULL ? NULL : turn->stream;
     stream = stream_new(turn, ahead, token);
     mail = stream == NULL ? NULL : mu__turn_add(turn, OUT_STREAM);
@@ -393,9 +400,9 @@ void mu__producer_actor_ended(mu_actor *actor)
 {
     mu_error error;
 
-    while (!mu__list_is_empty(&actor->streams.producers)) {
+    while (actor->streams != NULL && !mu__list_is_empty(&actor->streams->producers)) {
         mu_stream *stream =
-            MU__LIST_ENTRY(actor->streams.producers.first, mu_stream, node);
+            MU__LIST_ENTRY(actor->streams->producers.first, mu_stream, node);
 
         (void)mu_error_set(&error, -MU_EABORTED,
                            "the actor has ended before its stream did%s%.300s",

@@ -66,7 +66,7 @@ static uint64_t stream_of_giver(const struct user_net *f)
 {
     const mu_actor *actor = mu__actor_find(user_net_office(f, 1), giver.number);
 
-    return MU__LIST_ENTRY(actor->streams.producers.first, mu_stream, node)->id;
+    return MU__LIST_ENTRY(actor->streams->producers.first, mu_stream, node)->id;
 }
 
 /* Its error; and who gives it hears that it is over. */
