@@ -415,6 +415,9 @@ static void answer_turn(struct turn *turn, mu_value *value, const mu_error *erro
 
 static void drop_later(struct turn *turn)
 {
+    if (turn->stream != NULL)
+        mu__producer_drop(turn->stream);
+    turn->stream = NULL;
     if (turn->later == NULL)
         return;
     mu__list_remove(&turn->actor->replies, &turn->later->node);
@@ -447,8 +450,6 @@ static void fail_message(struct turn *turn, const char *method, int code)
 
     abort_turn(office, turn);
     drop_later(turn);
-    if (turn->stream != NULL)
-        mu__producer_drop(turn->stream);
     answer_failed(turn, method, code);
     commit_turn(office, turn);
 }
