@@ -39,7 +39,7 @@ struct chain {
 };
 
 enum mail_kind {
-    /* In mailboxes. */
+    /* In mailboxes; from MAIL_ITEM on what is rare. */
     MAIL_START,
     MAIL_MESSAGE,
     MAIL_NOTICE,

@@ -561,23 +561,47 @@ static bool is_expired(const mu_actor *actor, const struct mail *mail)
     return mail->due_ms != 0 && mail->due_ms <= mu__now_ms(&actor->office->ctx);
 }
 
-void mu__turn_take(mu_actor *actor, struct mail *mail)
+/* A notice of a stream, if it is not over. */
+static void take_of_stream(mu_actor *actor, struct mail *mail)
 {
     struct office *office = actor->office;
-    uint64_t stream = 0;
     uint32_t bytes = mail->bytes;
+    uint64_t consumer = 0;
     struct turn memory;
     struct turn *turn;
 
     if (mail->kind == MAIL_ITEM)
-        mail = mu__consumer_take(actor, mail, &stream);
-    else if (mail->kind == MAIL_STREAM)
+        mail = mu__consumer_take(actor, mail, &consumer);
+    else
         mail = mu__producer_take(office, mail);
     if (mail == NULL)
         return;
-    if (mail->kind == MAIL_STOP) {
-        mu__actor_end(actor, NULL);
-        mu__mail_free(office, mail);
+    turn = begin_turn(actor, mail, &memory);
+    take_notice(turn);
+    end_turn(turn);
+    mu__mail_free(office, mail);
+    if (consumer != 0)
+        mu__consumer_handled(office, consumer, bytes);
+}
+
+static void take_rare(mu_actor *actor, struct mail *mail)
+{
+    if (mail->kind != MAIL_STOP) {
+        take_of_stream(actor, mail);
+        return;
+    }
+    mu__actor_end(actor, NULL);
+    mu__mail_free(actor->office, mail);
+}
+
+void mu__turn_take(mu_actor *actor, struct mail *mail)
+{
+    struct office *office = actor->office;
+    struct turn memory;
+    struct turn *turn;
+
+    if (mail->kind > MAIL_NOTICE) {
+        take_rare(actor, mail);
         return;
     }
     if (mail->kept != NULL && mu__kept_is_repeat(actor, mail)) {
@@ -598,8 +622,6 @@ void mu__turn_take(mu_actor *actor, struct mail *mail)
         take_notice(turn);
     end_turn(turn);
     mu__mail_free(office, mail);
-    if (stream != 0)
-        mu__consumer_handled(office, stream, bytes);
 }
 
 void mu__turn_notify(mu_actor *actor, const mu_notice *notice)
