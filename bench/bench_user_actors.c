@@ -1,6 +1,6 @@
 /* Actors of the program's own: sends and calls on one thread and between two processes,
- * one call at a time from a thread, the memory of an actor that does nothing, and calls
- * to kept actors, beside a bare append to the disk. */
+ * one call at a time from a thread, streams beside them, the memory of an actor that does
+ * nothing, and calls to kept actors, beside a bare append to the disk. */
 #include "bench/bench.h"
 #include "bench/cluster.h"
 
@@ -164,6 +164,89 @@ static const mu_actor_type driver_type = {
     .notice = go_on,
 };
 
+/* ---- streams: who gives one, and who reads it ---- */
+
+struct spring {
+    mu_stream *stream;
+    mu_value *one;
+    int64_t left;
+};
+
+static int give(struct spring *spring)
+{
+    int rv = 0;
+
+    while (rv == 0 && spring->left > 0) {
+        rv = mu_stream_give(spring->stream, spring->one);
+        spring->left -= rv == 0;
+    }
+    if (spring->left > 0)
+        return rv == -MU_EAGAIN ? 0 : rv;
+    mu_value_free(spring->one);
+    return mu_stream_end(spring->stream, NULL);
+}
+
+static int flow(mu_actor *self, void *state, const mu_value *args)
+{
+    struct spring *spring = state;
+
+    if (mu_value_get_int(args, &spring->left) != 0)
+        return mu_actor_fail(self, -MU_EINVALID, "flow expects a number");
+    spring->one = mu_value_int(1);
+    spring->stream = mu_actor_stream(self, 1024, 1);
+    return spring->stream == NULL ? -MU_ENOMEM : give(spring);
+}
+
+static void give_on(mu_actor *self, void *state, const mu_notice *notice)
+{
+    (void)self;
+    if (notice->kind == MU_NOTICE_STREAM_ROOM)
+        (void)give(state);
+}
+
+static const mu_actor_method spring_methods[] = {{"flow", flow}, {NULL, NULL}};
+static const mu_actor_type spring_type = {
+    .name = "spring",
+    .state_size = sizeof(struct spring),
+    .methods = spring_methods,
+    .notice = give_on,
+};
+
+struct reader {
+    mu_reply *reply;
+    int64_t items;
+};
+
+/* [address, number] */
+static int begin_reading(mu_actor *self, void *state, const mu_value *args)
+{
+    struct reader *reader = state;
+    mu_address from;
+
+    if (mu_value_get_actor(mu_value_at(args, 0), &from) != 0)
+        return mu_actor_fail(self, -MU_EINVALID, "read expects [address, number]");
+    reader->reply = mu_actor_reply_later(self);
+    return mu_actor_call(self, &from, "flow", mu_value_at(args, 1), TIMEOUT_MS, 1);
+}
+
+static void read_on(mu_actor *self, void *state, const mu_notice *notice)
+{
+    struct reader *reader = state;
+
+    (void)self;
+    reader->items += notice->kind == MU_NOTICE_ITEM;
+    if (notice->kind == MU_NOTICE_ANSWER)
+        mu_reply_give(reader->reply, mu_value_int(reader->items), notice->error);
+}
+
+static const mu_actor_method reader_methods[] = {{"read", begin_reading}, {NULL, NULL}};
+static const mu_actor_type reader_type = {
+    .name = "reader",
+    .state_size = sizeof(struct reader),
+    .methods = reader_methods,
+    .notice = read_on,
+};
+
 /* ---- nodes ---- */
 
 static void must(int rv, const mu_error *error)
@@ -192,6 +275,8 @@ static mu_node *open_node(const mu_cluster *cluster, const char *type, const cha
     must(mu_node_register_actor(node, &counter_type), &error);
     must(mu_node_register_actor(node, &kept_type), &error);
     must(mu_node_register_actor(node, &driver_type), &error);
+    must(mu_node_register_actor(node, &spring_type), &error);
+    must(mu_node_register_actor(node, &reader_type), &error);
     return node;
 }
 
@@ -246,6 +331,46 @@ static double rate_of(mu_node *node, const mu_address *counter, uint64_t count,
     (void)mu_value_append(args, mu_value_int(window));
     start_ns = bench_now_ns();
     request(node, &driver, "drive", args);
+    mu_value_free(args);
+    return bench_rate(count, start_ns, bench_now_ns());
+}
+
+/* Items a second, of a new spring on a task of this type to an actor here. */
+static double stream_rate_of(mu_node *node, const char *task_type, uint64_t count)
+{
+    mu_address reader = spawn(node, "reader", NULL);
+    mu_address spring = spawn(node, "spring", task_type);
+    mu_value *args = mu_value_list();
+    uint64_t start_ns;
+
+    (void)mu_value_append(args, mu_value_actor(&spring));
+    (void)mu_value_append(args, mu_value_int((int64_t)count));
+    start_ns = bench_now_ns();
+    request(node, &reader, "read", args);
+    mu_value_free(args);
+    return bench_rate(count, start_ns, bench_now_ns());
+}
+
+/* The same to a thread. */
+static double thread_rate_of(mu_node *node, const char *task_type, uint64_t count)
+{
+    mu_address spring = spawn(node, "spring", task_type);
+    mu_value *args = mu_value_int((int64_t)count);
+    uint64_t start_ns = bench_now_ns();
+    mu_stream_reader *reader = NULL;
+    mu_error error = {0};
+    mu_value *item;
+    uint64_t items = 0;
+
+    must(mu_actor_open_stream(node, &spring, "flow", args, TIMEOUT_MS, &error, &reader),
+         &error);
+    while (mu_stream_next(reader, TIMEOUT_MS, &error, &item) == 0) {
+        mu_value_free(item);
+        items++;
+    }
+    if (items != count)
+        must(error.code, &error);
+    mu_stream_close(reader);
     mu_value_free(args);
     return bench_rate(count, start_ns, bench_now_ns());
 }
@@ -351,6 +476,12 @@ static void measure(mu_node *node)
            plain_rate(node, "worker", few, OUTSTANDING), 600e3, false);
     report("one call to another process", "us",
            plain_latency_us(node, "worker", bench_size(50, 10000)), 45, true);
+    report("items of a stream on one thread", "items/s", stream_rate_of(node, NULL, many),
+           0, false);
+    report("items of a stream from another process", "items/s",
+           stream_rate_of(node, "worker", few), 1e6, false);
+    report("items of a stream from another process, to a thread", "items/s",
+           thread_rate_of(node, "worker", few), 0, false);
     report("an idle actor, beside its state of 8 bytes", "bytes",
            idle_bytes(node, bench_size(100, 20000)), 300, true);
 }
