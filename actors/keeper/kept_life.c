@@ -83,6 +83,7 @@ static void drop_loaded(struct kept *kept)
     }
     kept->loaded_last = NULL;
     kept->loaded = 0;
+    kept->loaded_all = 0;
 }
 
 static void report_to_keeper(struct kept *kept)
@@ -358,6 +359,32 @@ static bool is_from_keeper(const struct kept *kept, const struct mu__msg *msg)
            msg->from.actor == MU__KEEPER;
 }
 
+static uint64_t loaded_number(const struct mu__msg *msg)
+{
+    return ((const struct mu__keep_item *)(const void *)msg->body)->number;
+}
+
+/* In the order of their numbers: a large one may come behind those after it. False: it is
+ * there already. */
+static bool add_loaded(struct kept *kept, struct mu__msg *msg)
+{
+    struct mu__msg **at = &kept->loaded_first;
+
+    if (kept->loaded_last != NULL &&
+        loaded_number(kept->loaded_last) < loaded_number(msg))
+        at = &kept->loaded_last->next;
+    while (*at != NULL && loaded_number(*at) < loaded_number(msg))
+        at = &(*at)->next;
+    if (*at != NULL && loaded_number(*at) == loaded_number(msg))
+        return false;
+    msg->next = *at;
+    *at = msg;
+    if (msg->next == NULL)
+        kept->loaded_last = msg;
+    kept->loaded++;
+    return true;
+}
+
 void mu__kept_on_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__keep_item *body = mu__body(msg);
@@ -368,24 +395,17 @@ void mu__kept_on_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         body->epoch != kept->own.epoch || !is_from_keeper(kept, msg))
         return;
     if (body->kind == MU__KEPT_END) {
-        if (body->number == kept->loaded)
-            end_loading(kept);
-        return;
+        kept->loaded_all = body->number + 1;
+    } else {
+        own = mu__claim(ctx);
+        if (mu__msg_keep(mu__kernel_schema(ctx->kernel), own) != 0 ||
+            !add_loaded(kept, own)) {
+            mu__msg_free(ctx, own);
+            return;
+        }
     }
-    if (body->number != kept->loaded + 1)
-        return; /* of a former request, or one that is asked for again */
-    own = mu__claim(ctx);
-    if (mu__msg_keep(mu__kernel_schema(ctx->kernel), own) != 0) {
-        mu__msg_free(ctx, own);
-        return;
-    }
-    own->next = NULL;
-    if (kept->loaded_first == NULL)
-        kept->loaded_first = own;
-    else
-        kept->loaded_last->next = own;
-    kept->loaded_last = own;
-    kept->loaded++;
+    if (kept->loaded_all == kept->loaded + 1)
+        end_loading(kept);
 }
 
 /* ---- what the keeper says ---- */

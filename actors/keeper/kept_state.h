@@ -54,6 +54,7 @@ struct kept {
     enum kept_phase phase;
     uint64_t number;             /* of the last item of this life, */
     uint64_t flushed;            /* and of the last that survives */
+    uint64_t large;              /* one that others would overtake: they wait; 0: none */
     struct mu__msg *items_first; /* in between */
     struct mu__msg *items_last;
     uint64_t items_bytes;
@@ -61,11 +62,12 @@ struct kept {
     struct mu__msg *loaded_first; /* while it is loaded */
     struct mu__msg *loaded_last;
     uint64_t loaded;
-    uint32_t records; /* since the last snapshot */
-    bool is_held;     /* no turn begins for now */
-    bool is_cut;      /* nothing that waits ever leaves */
-    bool is_listed;   /* in the office's map */
-    bool is_again;    /* the keeper is told again in a moment */
+    uint64_t loaded_all; /* one more than there are; 0: not known yet */
+    uint32_t records;    /* since the last snapshot */
+    bool is_held;        /* no turn begins for now */
+    bool is_cut;         /* nothing that waits ever leaves */
+    bool is_listed;      /* in the office's map */
+    bool is_again;       /* the keeper is told again in a moment */
     struct mu__map windows;
     char name[];
 };
