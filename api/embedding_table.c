@@ -44,6 +44,7 @@ struct mu__table_call mu__table_make_call(const mu_table *table, int operation,
         .servers_count = (uint32_t)table->node->ps_count,
         .table = table->id,
         .dim = table->form.dim,
+        .dtype = table->form.dtype,
     };
 }
 

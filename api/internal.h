@@ -59,6 +59,9 @@ int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *
 int mu__measure_args(const mu_value *args, struct mu__packed *ret_sizes,
                      mu_error *ret_error);
 
+/* The timeout of a call to an actor. */
+int mu__check_actor_timeout(int64_t timeout_ms, mu_error *ret_error);
+
 int mu__check_function_name(const char *function, mu_error *ret_error);
 
 /* ---- coordination ---- */

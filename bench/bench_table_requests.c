@@ -4,6 +4,7 @@
  * are threads here.
  *
  *     bench_table_requests [servers=1] [ids=1024] [dim=64] [rows=1000000] [threads=0]
+ *                          [only=lookup|push|bags|single|pipelined] [dtype=f32|f16|bf16]
  *
  * threads=0: with 1, and with 4. Then bags of 20 ids, as many bags as there are ids in
  * the other requests, and look-ups of a single id, one after the other, and pipelined. */
@@ -26,11 +27,13 @@ static struct settings {
     uint64_t dim;
     uint64_t rows;
     uint64_t threads;
-} settings = {1, 1024, 64, 1000000, 0};
+    const char *only; /* NULL: all */
+    int dtype;
+} settings = {1, 1024, 64, 1000000, 0, NULL, MU_F32};
 
 enum request { LOOKUP, PUSH, BAGS, REQUESTS };
 
-static const char *const request_names[REQUESTS] = {"lookup", "push", "bags of 20"};
+static const char *const request_names[REQUESTS] = {"lookup", "push", "bags"};
 
 struct client {
     mu_table *table;
@@ -332,6 +335,24 @@ static void fill_rows(mu_table *table)
     free(zeros);
 }
 
+static bool take_word(const char *argument)
+{
+    static const char *const dtypes[] = {
+        [MU_F32] = "f32", [MU_F16] = "f16", [MU_BF16] = "bf16"};
+
+    if (strncmp(argument, "only=", 5) == 0) {
+        settings.only = argument + 5;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (dtypes[i] != NULL && strncmp(argument, "dtype=", 6) == 0 &&
+            strcmp(argument + 6, dtypes[i]) == 0) {
+            settings.dtype = (int)i;
+            return true;
+        }
+    return false;
+}
+
 static bool take_setting(const char *argument)
 {
     const struct {
@@ -355,10 +376,16 @@ static void take_settings(int argc, char **argv)
 {
     settings.rows = bench_size(4096, settings.rows);
     for (int i = 1; i < argc; i++)
-        if (!take_setting(argv[i]))
-            cluster_die(argv[i], "expected servers=, ids=, dim=, rows= or threads=");
+        if (!take_setting(argv[i]) && !take_word(argv[i]))
+            cluster_die(argv[i], "expected servers=, ids=, dim=, rows=, threads=, only= "
+                                 "or dtype=");
     if (settings.threads > THREADS_MAX || settings.ids == 0 || settings.rows == 0)
         cluster_die("settings", "out of range");
+}
+
+static bool is_wanted(const char *what)
+{
+    return settings.only == NULL || strcmp(settings.only, what) == 0;
 }
 
 static void report_all(const struct cluster *cluster, mu_table *table)
@@ -368,9 +395,9 @@ static void report_all(const struct cluster *cluster, mu_table *table)
     for (int i = 0; i < 2; i++) {
         uint64_t threads = settings.threads == 0 ? usual[i] : settings.threads;
 
-        report_requests(cluster, table, LOOKUP, threads);
-        report_requests(cluster, table, PUSH, threads);
-        report_requests(cluster, table, BAGS, threads);
+        for (enum request request = LOOKUP; request < REQUESTS; request++)
+            if (is_wanted(request_names[request]))
+                report_requests(cluster, table, request, threads);
         if (settings.threads != 0)
             return;
     }
@@ -393,11 +420,14 @@ int main(int argc, char **argv)
     mu_node_options_init(&options);
     node = cluster_begin(&cluster, (int)settings.servers, &options);
     spec.dim = (unsigned)settings.dim;
+    spec.dtype = settings.dtype;
     cluster_check(mu_table_open(node, &spec, 30000, &error, &table), &error);
     fill_rows(table);
     report_all(&cluster, table);
-    report_single(table);
-    report_pipelined(&cluster, table);
+    if (is_wanted("single"))
+        report_single(table);
+    if (is_wanted("pipelined"))
+        report_pipelined(&cluster, table);
     mu_table_close(table);
     cluster_end(&cluster, node);
     return 0;

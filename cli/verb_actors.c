@@ -43,12 +43,16 @@ static void add_actor_row(struct cmd_table *table, const mu_value *actor)
 static void print_actors_table(const struct cmd_client *client, const mu_value *actors)
 {
     struct cmd_table table;
+    const char *type = cmd_text(client->options, CMD_FLAG_ACTOR_TYPE);
     bool any = false;
 
     cmd_table_init(&table, "NAME|TYPE|TASK|STATE|EPOCH|RESTARTS");
     for (size_t i = 0; i < mu_value_count(actors); i++)
         if (is_actor_listed(client, mu_value_at(actors, i)))
             add_actor_row(&table, mu_value_at(actors, i));
+    if (table.rows < 2)
+        (void)printf("no actor%s%s has a name\n", type == NULL ? "" : " of type ",
+                     type == NULL ? "" : type);
     cmd_table_print(&table, "actors");
     cmd_table_done(&table);
     for (size_t i = 0; i < mu_value_count(actors); i++) {

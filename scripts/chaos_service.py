@@ -7,6 +7,8 @@ import time
 from chaos_cluster import END_LIMIT_S, Cluster
 from chaos_relays import HOST
 
+SPARED = 2      # workers that are not killed, with --actors
+
 
 class Trace:
     """What the workers of examples/rounds have noted, line after line of one file: each
@@ -117,8 +119,12 @@ class Service(Cluster):
                  "--suspect-ms", "1500", "--dead-ms", "3000", "--lease-ms", "2000",
                  "--plugin", self.options.build / "examples/rounds.so",
                  "--set", f"rounds={self.options.rounds}", "--set", f"trace={self.trace}",
-                 "--set", f"workers={self.options.workers}"]
+                 "--set", f"workers={self.options.workers}",
+                 "--set", f"tallies={self.options.actors}"]
         return flags + (["--store", self.store] if task in self.hosts else [])
+
+    def kill_worker(self):
+        self.kill_one(self.workers[SPARED if self.options.actors else 0:])
 
     def expected(self, task):
         """A host knows all workers. A worker that comes back does not wait for those who
@@ -180,6 +186,8 @@ class Service(Cluster):
         trace = Trace(self.trace, self.options.workers)
         self.problems += trace.problems(self.options.rounds)
         self.counts["changes"] += sum(len(n) for n in trace.acknowledged.values())
+        self.counts["kept changes"] += sum(len(n) for key, n in trace.acknowledged.items()
+                                           if "tally" in key)
         self.counts["uncertain"] += sum(
             trace.asked[key] - trace.refused[key] - len(trace.acknowledged[key])
             for key in trace.asked)

@@ -14,6 +14,9 @@ int mu__kept_commit(struct turn *turn);
 void mu__kept_hold(struct turn *turn);
 void mu__kept_records_done(struct turn *turn);
 
+/* Its call has failed: a repeat fails as it did. */
+void mu__kept_note_failure(const struct turn *turn, const mu_error *error);
+
 /* The state is not what is kept. */
 void mu__kept_spoil(struct kept *kept);
 

@@ -233,7 +233,7 @@ static int check_fence(const struct kept_actor *actor, const struct mu__keep_fen
 {
     if (body->name.size == 0 || body->epoch == 0 || body->owner == 0)
         return mu_error_set(error, -MU_EINVALID, "a fence has no name, epoch or owner");
-    if (actor == NULL && body->is_born)
+    if (body->is_born && (actor == NULL || actor->epoch < body->number))
         return mu_error_set(error, -MU_EDATALOSS,
                             "%s has nothing of the actor: the file was lost, or this is "
                             "another one",

@@ -18,7 +18,8 @@
  * A caller's office numbers its calls to one name, and sends what is not answered again,
  * in order, when the owner or the link to it changes. The owner keeps the answers of each
  * sender until its calls have ended, and gives the same one to a repeat; those that have
- * an effect, and those before them, are items of the turn. */
+ * an effect, and those before them, are items of the turn. A sender whose calls must all
+ * have ended, by their timeouts, is forgotten. A send is a call of the office's own. */
 #ifndef MU_ACTORS_KEPT_H
 #define MU_ACTORS_KEPT_H
 
@@ -31,7 +32,12 @@ enum {
     MU__KEPT_UNFLUSHED_MAX = 4096,       /* items, or */
     MU__KEPT_UNFLUSHED_BYTES = 16 << 20, /* bytes: no turn begins until it is less */
     MU__KEPT_AGAIN_MS = 50,              /* a call is sent again, or an item */
-    MU__KEPT_WAYS_MAX = 1 << 16          /* names that one process calls */
+    MU__KEPT_SEND_MS = 3600 * 1000,      /* so long a send is tried */
+    MU__KEPT_STRAY_MS = 11000,  /* beside the silence of a link: a call that came waits no
+                                   longer to be read, as no lease of names does */
+    MU__KEPT_REVIEW_MS = 1000,  /* windows are reviewed so often, at most */
+    MU__KEPT_REVIEW_MAX = 256,  /* and so many of them dropped */
+    MU__KEPT_WAYS_MAX = 1 << 16 /* names that one process calls */
 };
 
 /* ---- Names ---- */
@@ -50,7 +56,7 @@ struct mu__kept_own {
     const mu_value *args;            /* of `start`, which the first life runs */
     bool is_born;
     uint64_t made; /* what lives of lower epochs have kept is of another actor, which had
-                      the name before; 0: there was none */
+                      the name before */
     char keeper_type[16]; /* the task that keeps it */
     uint32_t keeper_index;
     void (*news)(void *owner, const char *name, enum mu__kept_news news,
@@ -69,12 +75,14 @@ void mu__kept_route(struct office *office, const char *name, const mu_address *o
 /* There is no such actor any more, or not now: the calls to it end. */
 void mu__kept_way_fail(struct office *office, const char *name, const mu_error *why);
 
-/* That process has ended, and sends nothing again: its windows are dropped. */
-void mu__kept_sender_closed(struct office *office, uint64_t incarnation);
-
 /* A call by name, as mu__message_make. */
 int mu__kept_call_make(struct office *office, const char *name, const char *method,
                        const mu_value *args, struct pending_call *call, uint32_t waits,
                        mu_error *ret_error, struct mail **ret_mail);
+
+/* The same without anybody who waits for the answer. */
+int mu__kept_send_make(struct office *office, const mu_address *to, const char *method,
+                       const mu_value *args, uint32_t waits, mu_error *ret_error,
+                       struct mail **ret_mail);
 
 #endif

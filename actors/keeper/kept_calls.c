@@ -106,6 +106,23 @@ int mu__kept_call_make(struct office *office, const char *name, const char *meth
     return 0;
 }
 
+int mu__kept_send_make(struct office *office, const mu_address *to, const char *method,
+                       const mu_value *args, uint32_t waits, mu_error *ret_error,
+                       struct mail **ret_mail)
+{
+    struct pending_call *call = mu__call_new(office, to, method, MU__KEPT_SEND_MS);
+    int rv;
+
+    if (call == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a message");
+    call->is_send = true;
+    rv = mu__kept_call_make(office, to->name, method, args, call, waits, ret_error,
+                            ret_mail);
+    if (rv != 0)
+        mu__call_free(office, call);
+    return rv;
+}
+
 void mu__kept_call_unmake(struct office *office, struct pending_call *call)
 {
     call->kept.way->making--;
@@ -128,7 +145,7 @@ static struct mu__kept_call kept_body(const struct pending_call *call, uint64_t 
         .before = before == NULL ? 0 : before->kept.number,
         .call = call->id,
         .method = mu__view_str(call->method),
-        .timeout_ms = call->deadline.due_ms > now_ms ? call->deadline.due_ms - now_ms : 1,
+        .timeout_ms = call->deadline.due_ms > now_ms ? call->deadline.due_ms - now_ms : 0,
     };
 }
 
@@ -156,7 +173,7 @@ static void send_one(struct office *office, struct pending_call *call)
     const mu_address *owner = &call->kept.way->owner;
     const struct peer *peer;
 
-    if (owner->incarnation == 0)
+    if (owner->incarnation == 0 || body.timeout_ms == 0)
         return;
     if (owner->incarnation == office->config.incarnation) {
         body.args.head_size = call->kept.bytes;

@@ -120,7 +120,6 @@ void mu__kept_load(struct kept *kept)
 {
     kept->phase = KEPT_LOADING;
     kept->is_held = true;
-    mu__kept_windows_done(kept);
     report_to_keeper(kept);
 }
 
@@ -264,7 +263,7 @@ static int load_one(struct kept *kept, const struct mu__keep_item *item, mu_erro
     int rv;
 
     if (item->kind == MU__KEPT_ANSWER)
-        return mu__kept_window_load(kept, item) == 0
+        return kept->has_windows || mu__kept_window_load(kept, item) == 0
                    ? 0
                    : refuse_loaded(kept, -MU_ENOMEM, why, error);
     if (is_whole ? type->load == NULL : type->replay == NULL)
@@ -340,6 +339,7 @@ static void end_loading(struct kept *kept)
         return;
     }
     drop_loaded(kept);
+    kept->has_windows = true;
     if (is_later) {
         drop_start(actor);
         actor->is_started = true;

@@ -12,7 +12,7 @@ enum kept_given {
     KEPT_PUT_OFF /* the call has not begun: the next life gets it */
 };
 
-/* An answer that its sender may origin for again. */
+/* An answer that its sender may ask for again. */
 struct kept_answer {
     struct mu__list_node node; /* of the sender's new ones */
     uint64_t number;
@@ -28,6 +28,9 @@ struct kept_window {
     uint64_t base;          /* calls below have ended */
     uint64_t end;           /* no answer from here on */
     uint64_t seen;          /* the last call that came to this life */
+    uint64_t until_ms;      /* the sender's calls have ended by then, and none is still on
+                               its way */
+    bool is_kept;           /* some answer of it is an item */
     struct mu__map answers; /* by number */
     struct mu__list fresh;  /* answers that are no items */
 };
@@ -64,11 +67,13 @@ struct kept {
     uint64_t loaded;
     uint64_t loaded_all; /* one more than there are; 0: not known yet */
     uint32_t records;    /* since the last snapshot */
+    bool has_windows;    /* loaded once: from then on those here are the newer ones */
     bool is_held;        /* no turn begins for now */
     bool is_cut;         /* nothing that waits ever leaves */
     bool is_listed;      /* in the office's map */
     bool is_again;       /* the keeper is told again in a moment */
     struct mu__map windows;
+    uint64_t review_ms; /* of the windows, at the next call */
     char name[];
 };
 
@@ -113,11 +118,15 @@ void mu__kept_windows_done(struct kept *kept);
 /* The window of an item that is loaded. -MU_ENOMEM. */
 int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item);
 struct kept_window *mu__kept_window_get(struct kept *kept, uint64_t sender);
+struct kept_window *mu__kept_window_find(const struct kept *kept, uint64_t sender);
 void mu__kept_window_raise(struct kept_window *window, uint64_t base);
 
 /* Set an answer, which takes `value`; *ret_answer may be a former one. */
 int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
                         mu_value *value, const mu_error *error, enum kept_given given);
+
+/* The state is loaded anew: calls that had not begun are as if they had not come. */
+void mu__kept_drop_put_off(struct kept *kept);
 
 /* ---- kept_calls.c ---- */
 

@@ -136,10 +136,13 @@ static int add_records(struct turn_items *items, const struct turn *turn)
 static int add_answer(struct turn_items *items, const struct kept_window *window,
                       const struct kept_answer *answer)
 {
-    struct mu__keep_item item = {.kind = MU__KEPT_ANSWER,
-                                 .sender = window->id,
-                                 .call = answer->number,
-                                 .base = window->base};
+    uint64_t now_ms = mu__now_ms(&items->kept->office->ctx);
+    struct mu__keep_item item = {
+        .kind = MU__KEPT_ANSWER,
+        .sender = window->id,
+        .call = answer->number,
+        .base = window->base,
+        .timeout_ms = window->until_ms > now_ms ? window->until_ms - now_ms : 0};
 
     if (answer->error != NULL) {
         item.code = (uint32_t)-answer->error->code;
@@ -168,6 +171,7 @@ static int add_answers(struct turn_items *items, struct kept_window *window)
 
 static void settle_answers(struct kept_window *window)
 {
+    window->is_kept = true;
     while (!mu__list_is_empty(&window->fresh))
         MU__LIST_ENTRY(mu__list_pop(&window->fresh), struct kept_answer, node)->is_new =
             false;
@@ -378,6 +382,7 @@ void mu__kept_ready(struct kept *kept)
     if (kept->phase == KEPT_SPOILT && kept->flushed >= kept->number &&
         kept->office->turn == NULL) {
         mu__turn_clear_state(actor);
+        mu__kept_drop_put_off(kept);
         mu__kept_load(kept);
     } else if (kept->phase == KEPT_LIVE &&
                kept->number - kept->flushed <= MU__KEPT_UNFLUSHED_MAX / 2 &&
@@ -402,16 +407,15 @@ static bool has_effect(const struct turn *turn)
 static int add_reply(struct turn_items *items, const struct mail *mail, bool has_read)
 {
     const struct kept_origin *origin = &mail->of.reply->origin;
-    struct kept_window *window = mu__kept_window_get(items->kept, origin->sender);
-    mu_value *value = mail->value == NULL ? NULL : mu_value_ref(mail->value);
-    int rv = mu__kept_answer_set(items->kept, origin, value, mail->error, KEPT_GIVEN);
+    struct kept_window *window = mu__kept_window_find(items->kept, origin->sender);
+    int rv;
 
-    if (rv != 0 || has_read)
-        return rv;
-    rv = add_answers(items, window);
-    if (rv == 0)
-        settle_answers(window);
-    return rv;
+    if (window == NULL)
+        return 0; /* nobody waits for it any more */
+    rv = mu__kept_answer_set(items->kept, origin,
+                             mail->value == NULL ? NULL : mu_value_ref(mail->value),
+                             mail->error, KEPT_GIVEN);
+    return rv != 0 || has_read ? rv : add_answers(items, window);
 }
 
 /* Answers that were put off, and are given now. */
@@ -427,6 +431,44 @@ static int add_given(struct turn_items *items, const struct turn *turn)
     return rv;
 }
 
+/* The turn was kept, and with it what was answered in it; or it was not, and they are put
+ * off as before. */
+static void settle_given(struct kept *kept, const struct turn *turn, bool is_kept)
+{
+    bool has_read = !has_effect(turn);
+
+    for (const struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node);
+         mail != NULL; mail = MU__LIST_NEXT(mail, struct mail, node)) {
+        struct kept_window *window =
+            mail->kind == OUT_REPLY
+                ? mu__kept_window_find(kept, mail->of.reply->origin.sender)
+                : NULL;
+
+        if (window != NULL && !is_kept)
+            (void)mu__kept_answer_set(kept, &mail->of.reply->origin, NULL, NULL,
+                                      mail->of.reply->is_put_off ? KEPT_PUT_OFF
+                                                                 : KEPT_OWED);
+        else if (window != NULL && !has_read)
+            settle_answers(window);
+    }
+}
+
+static struct kept_window *window_of_message(const struct kept *kept,
+                                             const struct turn *turn)
+{
+    return turn->mail == NULL || turn->mail->kept == NULL
+               ? NULL
+               : mu__kept_window_find(kept, turn->mail->kept->sender);
+}
+
+/* A stream is of one life, and of one link: it is no answer to a repeat of its call. */
+static const mu_error stream_is_over = {
+    .code = -MU_EABORTED,
+    .kind = MU_ERROR_ACTOR,
+    .ran = MU_RAN_YES,
+    .message = "the call was answered by a stream, which was lost",
+};
+
 static enum kept_given given_in(const struct turn *turn)
 {
     if (turn->later == NULL)
@@ -434,26 +476,25 @@ static enum kept_given given_in(const struct turn *turn)
     return turn->later->is_put_off ? KEPT_PUT_OFF : KEPT_OWED;
 }
 
+/* Whether what the message is answered is an item. */
+static bool keeps_answer(const struct turn *turn)
+{
+    return given_in(turn) == KEPT_OWED ||
+           (given_in(turn) == KEPT_GIVEN && has_effect(turn));
+}
+
 static int add_of_message(struct turn_items *items, const struct turn *turn)
 {
-    struct kept_window *window =
-        turn->mail == NULL || turn->mail->kept == NULL
-            ? NULL
-            : mu__kept_window_get(items->kept, turn->mail->kept->sender);
+    struct kept_window *window = window_of_message(items->kept, turn);
     int rv;
 
     if (window == NULL)
         return 0;
     rv = mu__kept_answer_set(items->kept, turn->mail->kept,
                              turn->reply == NULL ? NULL : mu_value_ref(turn->reply),
-                             turn->failure, given_in(turn));
-    if (rv != 0 || given_in(turn) == KEPT_PUT_OFF ||
-        (!has_effect(turn) && turn->later == NULL))
-        return rv;
-    rv = add_answers(items, window);
-    if (rv == 0)
-        settle_answers(window);
-    return rv;
+                             turn->stream == NULL ? turn->failure : &stream_is_over,
+                             given_in(turn));
+    return rv != 0 || !keeps_answer(turn) ? rv : add_answers(items, window);
 }
 
 static bool needs_whole(const struct kept *kept, const struct turn *turn)
@@ -476,14 +517,24 @@ int mu__kept_commit(struct turn *turn)
         rv = add_given(&items, turn);
     if (rv == 0)
         rv = add_of_message(&items, turn);
+    settle_given(kept, turn, rv == 0);
     if (rv != 0) {
         free_turn_items(&items);
         turn->kept.is_spoilt = true; /* perhaps only in part */
         return rv;
     }
+    if (window_of_message(kept, turn) != NULL && keeps_answer(turn))
+        settle_answers(window_of_message(kept, turn));
     kept->records = is_whole ? 0 : kept->records + (items.count > 0);
     keep_items(&items);
     return 0;
+}
+
+void mu__kept_note_failure(const struct turn *turn, const mu_error *error)
+{
+    if (turn->mail != NULL && turn->mail->kept != NULL)
+        (void)mu__kept_answer_set(turn->actor->kept, turn->mail->kept, NULL, error,
+                                  KEPT_GIVEN);
 }
 
 /* What concerns the actor alone is done now. */

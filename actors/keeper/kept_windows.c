@@ -46,9 +46,14 @@ void mu__kept_windows_done(struct kept *kept)
     mu__map_done(&kept->windows);
 }
 
+struct kept_window *mu__kept_window_find(const struct kept *kept, uint64_t sender)
+{
+    return mu__map_get(&kept->windows, sender);
+}
+
 struct kept_window *mu__kept_window_get(struct kept *kept, uint64_t sender)
 {
-    struct kept_window *window = mu__map_get(&kept->windows, sender);
+    struct kept_window *window = mu__kept_window_find(kept, sender);
 
     if (window != NULL || kept->windows.count >= MU__KEPT_SENDERS_MAX)
         return window;
@@ -82,14 +87,14 @@ static struct kept_answer *get_answer(struct kept_window *window, uint64_t numbe
 int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
                         mu_value *value, const mu_error *error, enum kept_given given)
 {
-    struct kept_window *window = mu__kept_window_get(kept, origin->sender);
+    struct kept_window *window = mu__kept_window_find(kept, origin->sender);
     struct kept_answer *answer;
 
-    if (window != NULL && origin->number < window->base) {
+    if (window == NULL || origin->number < window->base) {
         mu_value_free(value);
         return 0;
     }
-    answer = window == NULL ? NULL : get_answer(window, origin->number);
+    answer = get_answer(window, origin->number);
     if (answer == NULL) {
         mu_value_free(value);
         return -MU_ENOMEM;
@@ -107,6 +112,35 @@ int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
     if (window->end <= origin->number)
         window->end = origin->number + 1;
     return 0;
+}
+
+static void drop_put_off(struct kept_window *window)
+{
+    for (uint64_t number = window->base; number < window->end; number++) {
+        struct kept_answer *answer = mu__map_get(&window->answers, number);
+
+        if (answer == NULL || answer->given != KEPT_PUT_OFF)
+            continue;
+        (void)mu__map_remove(&window->answers, number);
+        free_answer(window, answer);
+    }
+}
+
+void mu__kept_drop_put_off(struct kept *kept)
+{
+    for (size_t i = 0; i < kept->windows.capacity; i++)
+        if (kept->windows.entries[i].key != 0)
+            drop_put_off(kept->windows.entries[i].value);
+}
+
+/* The sender may ask for so long from now on. */
+static void raise_until(const struct kept *kept, struct kept_window *window,
+                        uint64_t for_ms)
+{
+    uint64_t until_ms = mu__now_ms(&kept->office->ctx) + for_ms;
+
+    if (until_ms > window->until_ms)
+        window->until_ms = until_ms;
 }
 
 static void read_kept_error(const struct kept *kept, const struct mu__keep_item *item,
@@ -135,6 +169,8 @@ int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item)
     if (item->code != 0)
         read_kept_error(kept, item, &error);
     mu__kept_window_raise(window, item->base);
+    raise_until(kept, window, item->timeout_ms);
+    window->is_kept = true;
     rv = mu__kept_answer_set(kept, &origin, value, item->code == 0 ? NULL : &error,
                              KEPT_GIVEN);
     while (!mu__list_is_empty(&window->fresh))
@@ -189,6 +225,37 @@ bool mu__kept_is_repeat(mu_actor *actor, const struct mail *mail)
     return true;
 }
 
+/* ---- senders that are gone ---- */
+
+static void forget_window(struct kept *kept, struct kept_window *window)
+{
+    (void)mu__map_remove(&kept->windows, window->id);
+    if (window->is_kept)
+        mu__kept_forget(kept, window->id);
+    free_window(window);
+}
+
+/* A sender that lives and calls again begins a new window: it asks for nothing that the
+ * former one had. One that is passed over while others are removed is seen next time. */
+static void review_windows(struct kept *kept)
+{
+    uint64_t now_ms = mu__now_ms(&kept->office->ctx);
+    unsigned dropped = 0;
+
+    if (now_ms < kept->review_ms || kept->phase != KEPT_LIVE)
+        return;
+    kept->review_ms = now_ms + MU__KEPT_REVIEW_MS;
+    for (size_t i = 0; i < kept->windows.capacity && dropped < MU__KEPT_REVIEW_MAX; i++) {
+        struct kept_window *window =
+            kept->windows.entries[i].key == 0 ? NULL : kept->windows.entries[i].value;
+
+        if (window == NULL || window->until_ms > now_ms)
+            continue;
+        forget_window(kept, window);
+        dropped++;
+    }
+}
+
 /* ---- calls that come ---- */
 
 static const mu_actor_method *find_kept_method(const mu_actor_type *type,
@@ -211,7 +278,8 @@ static bool is_sane(const struct mu__kept_call *call)
 {
     return call->base > 0 && call->number >= call->base &&
            call->number - call->base < MU__KEPT_CALLS_SPAN &&
-           call->before < call->number && call->call != 0;
+           call->before < call->number && call->call != 0 && call->timeout_ms > 0 &&
+           call->timeout_ms <= MU_ACTOR_TIMEOUT_MAX;
 }
 
 void mu__kept_send_away(struct office *office, const struct answer_to *to)
@@ -259,9 +327,57 @@ static struct mail *make_kept_mail(struct kept *kept, const struct mu__kept_call
     mail->value = args;
     mail->bytes = call->args.head_size + call->args.tail_size;
     mail->answer = *to;
-    mail->due_ms =
-        mu__now_ms(&kept->office->ctx) + call->timeout_ms % (UINT64_C(1) << 32);
+    mail->due_ms = mu__now_ms(&kept->office->ctx) + call->timeout_ms;
     return mail;
+}
+
+/* The same call waits already: who asks now gets its answer. */
+static bool is_waiting(const struct kept *kept, const struct kept_window *window,
+                       const struct mu__kept_call *call, const struct answer_to *to)
+{
+    struct mail *mail = call->number > window->seen
+                            ? NULL
+                            : MU__LIST_FIRST(&kept->actor->mail, struct mail, node);
+
+    while (mail != NULL && (mail->kept == NULL || mail->kept->sender != window->id ||
+                            mail->kept->number != call->number))
+        mail = MU__LIST_NEXT(mail, struct mail, node);
+    if (mail != NULL)
+        mail->answer = *to;
+    return mail != NULL;
+}
+
+/* Clocks may differ by an eighth. */
+static void note_call(const struct kept *kept, struct kept_window *window,
+                      const struct mu__kept_call *call)
+{
+    mu__kept_window_raise(window, call->base);
+    raise_until(kept, window,
+                call->timeout_ms + call->timeout_ms / 8 + MU__KEPT_STRAY_MS +
+                    kept->office->config.silence_ms);
+    if (window->seen < call->number)
+        window->seen = call->number;
+}
+
+static void take_kept_call(struct kept *kept, struct kept_window *window,
+                           const struct mu__kept_call *call, const struct answer_to *to,
+                           mu_value *args)
+{
+    uint32_t bytes = call->args.head_size + call->args.tail_size;
+    struct mail *mail = NULL;
+
+    if (mu__mail_has_room(kept->actor, bytes))
+        mail = make_kept_mail(kept, call, window->id, to, args);
+    else
+        mu_value_free(args);
+    if (mail == NULL) {
+        mu__kept_send_away(kept->office, to);
+        return;
+    }
+    note_call(kept, window, call);
+    kept->actor->mail_count++;
+    kept->actor->mail_bytes += mail->bytes;
+    mu__mail_put(kept->actor, mail);
 }
 
 void mu__kept_call_came(struct office *office, const struct mu__kept_call *call,
@@ -269,13 +385,13 @@ void mu__kept_call_came(struct office *office, const struct mu__kept_call *call,
 {
     struct kept *kept = mu__kept_find(office, call->name);
     struct kept_window *window;
-    struct mail *mail;
 
     if (kept == NULL || kept->actor->ends) {
         mu_value_free(args);
         mu__kept_send_away(office, to);
         return;
     }
+    review_windows(kept);
     window = mu__kept_window_get(kept, sender);
     if (window == NULL || !is_sane(call) ||
         find_kept_method(kept->own.type, call->method) == NULL) {
@@ -291,17 +407,12 @@ void mu__kept_call_came(struct office *office, const struct mu__kept_call *call,
         mu__kept_send_away(office, to);
         return;
     }
-    mail = make_kept_mail(kept, call, sender, to, args);
-    if (mail == NULL) {
-        mu__kept_send_away(office, to);
+    if (is_waiting(kept, window, call, to)) {
+        mu_value_free(args);
+        note_call(kept, window, call);
         return;
     }
-    mu__kept_window_raise(window, call->base);
-    if (window->seen < call->number)
-        window->seen = call->number;
-    kept->actor->mail_count++;
-    kept->actor->mail_bytes += mail->bytes;
-    mu__mail_put(kept->actor, mail);
+    take_kept_call(kept, window, call, to, args);
 }
 
 void mu__kept_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -325,28 +436,4 @@ void mu__kept_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     mu__kept_call_came(office, body, peer->incarnation, &to, args);
-}
-
-/* ---- senders that are gone ---- */
-
-static void forget_window(struct kept *kept, uint64_t sender)
-{
-    struct kept_window *window = mu__map_remove(&kept->windows, sender);
-
-    if (window == NULL)
-        return;
-    free_window(window);
-    mu__kept_forget(kept, sender);
-}
-
-void mu__kept_sender_closed(struct office *office, uint64_t incarnation)
-{
-    struct mu__text_node *node = NULL;
-
-    while ((node = mu__text_map_next(&office->kept.owned, node)) != NULL) {
-        struct kept *kept = (struct kept *)node;
-
-        if (!kept->actor->ends)
-            forget_window(kept, incarnation);
-    }
 }

@@ -134,6 +134,17 @@ enum mu__name_end {
     F(S, OPTIONAL, u32, code, 255)                    \
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
+/* To the host of the coordination service, whose office calls the actor of this name for
+ * a node that cannot reach it, and answers with ACTOR_ANSWER. `call` absent: a send.
+ * ACTOR_CANCEL and ACTOR_ROOM of actor 12, the office itself, are about these. */
+#define MU__ACTOR_RELAY_FIELDS(F, S)                 \
+    F(S, REQUIRED, str, name, MU__ACTOR_NAME_MAX)    \
+    F(S, REQUIRED, str, method, MU__ACTOR_NAME_MAX)  \
+    F(S, OPTIONAL, value, args, MU__VALUE_BYTES_MAX) \
+    F(S, OPTIONAL, u64, call, 0)                     \
+    F(S, OPTIONAL, u64, timeout_ms, 0)               \
+    F(S, OPTIONAL, str, chain, MU__ACTOR_CHAIN_MAX)
+
 /* The types of a node's actors, separated by line feeds. `begins`: it is the first of a
  * session, and NAME_STATE of all names that the node has went before it. `drains`: no
  * more names are placed there. */
@@ -142,7 +153,8 @@ enum mu__name_end {
     F(S, OPTIONAL, flag, drains, 0)                   \
     F(S, OPTIONAL, flag, begins, 0)
 
-/* Be the owner of a name. */
+/* Be the owner of a name. `made`: lower epochs are of other actors, which had the name
+ * before. */
 #define MU__NAME_START_FIELDS(F, S)                \
     F(S, REQUIRED, str, name, MU__ACTOR_NAME_MAX)  \
     F(S, REQUIRED, u64, epoch, 0)                  \
@@ -150,7 +162,8 @@ enum mu__name_end {
     F(S, OPTIONAL, value, args, MU__NAME_ARGS_MAX) \
     F(S, OPTIONAL, u32, flags, 0)                  \
     F(S, OPTIONAL, u32, mailbox_max, 0)            \
-    F(S, OPTIONAL, u64, mailbox_bytes_max, 0)
+    F(S, OPTIONAL, u64, mailbox_bytes_max, 0)      \
+    F(S, OPTIONAL, u64, made, 0)
 
 /* Of an owner. `end` absent: the actor has started; else enum mu__name_end, and why. */
 #define MU__NAME_STATE_FIELDS(F, S)               \

@@ -18,8 +18,9 @@ enum mu__kept_kind {
 };
 
 /* A life of an actor begins, in a process: older ones record nothing more. What is kept
- * follows. `is_born`: some life of it has recorded something. `number`: in the file, of
- * the last item of this life. */
+ * follows. `is_born`: some life of it has recorded something. `number`: what lives of
+ * lower epochs have recorded is of another actor, which had the name before; in the file:
+ * of the last item of this life. */
 #define MU__KEEP_FENCE_FIELDS(F, S)              \
     F(S, REQUIRED, str, name, MU__KEPT_NAME_MAX) \
     F(S, REQUIRED, u64, epoch, 0)                \
@@ -28,20 +29,22 @@ enum mu__kept_kind {
     F(S, OPTIONAL, u64, number, 0)
 
 /* One thing to keep. Numbers of a life count from 1 without a gap. `more`: it counts only
- * together with the next one. `code` absent: the value is the answer. */
-#define MU__KEEP_ITEM_FIELDS(F, S)                   \
-    F(S, REQUIRED, str, name, MU__KEPT_NAME_MAX)     \
-    F(S, REQUIRED, u64, epoch, 0)                    \
-    F(S, REQUIRED, u64, number, 0)                   \
-    F(S, REQUIRED, u32, kind, MU__KEPT_KINDS - 1)    \
-    F(S, OPTIONAL, flag, more, 0)                    \
-    F(S, OPTIONAL, u32, version, 0)                  \
-    F(S, OPTIONAL, u64, sender, 0)                   \
-    F(S, OPTIONAL, u64, call, 0)                     \
-    F(S, OPTIONAL, u64, base, 0)                     \
-    F(S, OPTIONAL, u32, code, 255)                   \
-    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX) \
-    F(S, OPTIONAL, value, value, MU__VALUE_BYTES_MAX)
+ * together with the next one. `code` absent: the value is the answer. `timeout_ms`: the
+ * sender may ask for its answers for so long. */
+#define MU__KEEP_ITEM_FIELDS(F, S)                    \
+    F(S, REQUIRED, str, name, MU__KEPT_NAME_MAX)      \
+    F(S, REQUIRED, u64, epoch, 0)                     \
+    F(S, REQUIRED, u64, number, 0)                    \
+    F(S, REQUIRED, u32, kind, MU__KEPT_KINDS - 1)     \
+    F(S, OPTIONAL, flag, more, 0)                     \
+    F(S, OPTIONAL, u32, version, 0)                   \
+    F(S, OPTIONAL, u64, sender, 0)                    \
+    F(S, OPTIONAL, u64, call, 0)                      \
+    F(S, OPTIONAL, u64, base, 0)                      \
+    F(S, OPTIONAL, u32, code, 255)                    \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)  \
+    F(S, OPTIONAL, value, value, MU__VALUE_BYTES_MAX) \
+    F(S, OPTIONAL, u64, timeout_ms, 0)
 
 /* All items up to `number` survive the keeper; or the error of what comes next. */
 #define MU__KEPT_FIELDS(F, S)                    \

@@ -9,7 +9,8 @@
 /* The rows of ids, 8 bytes each in host byte order: those of a partition follow each
  * other, as `spans` says (actors/ps/tables/lookup_spans.h). Several TABLE_ROWS answer,
  * each for some ids: of spans whose partition is not served here in their generation,
- * none. `bags`, not 0: in the place of rows each answer has so many sums of rows, in the
+ * none. Rows are as the table holds them: `dtype` is that of its form, of 16 bits or 0.
+ * `bags`, not 0: in the place of rows each answer has so many sums of rows, in the
  * order of their ids; `bag_of` says for each id which one its row is added to (4 bytes),
  * and `weights` by what it is multiplied before (a 32-bit float; none: by 1), all in host
  * byte order. */
@@ -21,7 +22,8 @@
     F(S, REQUIRED, bytes, spans, MU__PARTITIONS *MU__LOOKUP_SPAN_BYTES) \
     F(S, OPTIONAL, u32, bags, MU__PIECE_BYTES_MAX / 4)                  \
     F(S, OPTIONAL, bytes, bag_of, MU__PIECE_BYTES_MAX / 2)              \
-    F(S, OPTIONAL, bytes, weights, MU__PIECE_BYTES_MAX / 2)
+    F(S, OPTIONAL, bytes, weights, MU__PIECE_BYTES_MAX / 2)             \
+    F(S, OPTIONAL, u32, dtype, 255)
 
 /* Of `count` ids from number `first` on: the rows, or an error. MU_EAGAIN: they may be
  * requested again. */

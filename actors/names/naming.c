@@ -2,6 +2,7 @@
 #include "actors/names/naming.h"
 #include "actors/keeper/kept.h"
 #include "actors/names/name_rules.h"
+#include "actors/names/relays.h"
 #include "actors/packing.h"
 #include "actors/user/actions.h"
 #include "runtime/message/pool.h"
@@ -173,13 +174,29 @@ static int make_kept_call(struct office *office, const struct name_entry *entry,
                           struct pending_call *call, uint32_t waits, mu_error *ret_error,
                           struct mail **ret_mail)
 {
+    const mu_address to = mu__name_entry_address(entry);
+
     if (call == NULL)
-        return mu_error_set(ret_error, -MU_EPRECONDITION,
-                            "\"%s\" is a kept actor, which takes calls alone",
-                            entry->text);
-    call->to = mu__name_entry_address(entry);
+        return mu__kept_send_make(office, &to, method, args, waits, ret_error, ret_mail);
+    call->to = to;
     return mu__kept_call_make(office, entry->text, method, args, call, waits, ret_error,
                               ret_mail);
+}
+
+/* To an owner that runs. */
+static int make_for_owner(struct office *office, struct name_entry *entry,
+                          const char *method, const mu_value *args, uint32_t bytes,
+                          struct pending_call *call, uint32_t waits, mu_error *ret_error,
+                          struct mail **ret_mail)
+{
+    if (mu__relay_is_needed(office, entry))
+        return mu__relay_make(office, entry, method, args, bytes, call, waits, ret_error,
+                              ret_mail);
+    if (entry->is_kept)
+        return make_kept_call(office, entry, method, args, call, waits, ret_error,
+                              ret_mail);
+    return mu__message_make(office, &entry->owner, method, args, call, waits, ret_error,
+                            ret_mail);
 }
 
 /* False: it has to wait. */
@@ -195,10 +212,8 @@ static bool forward_name_message(struct office *office, struct name_message *mes
         call->to = mu__name_entry_address(entry);
         call->epoch = entry->epoch;
     }
-    rv = entry->is_kept ? make_kept_call(office, entry, message->method, message->args,
-                                         call, 0, &error, &mail)
-                        : mu__message_make(office, &entry->owner, message->method,
-                                           message->args, call, 0, &error, &mail);
+    rv = make_for_owner(office, entry, message->method, message->args, message->bytes,
+                        call, 0, &error, &mail);
     if (rv == -MU_EAGAIN) {
         mu__naming_arm(office, mu__now_ms(&office->ctx) + NAME_AGAIN_MS);
         return false;
@@ -328,10 +343,12 @@ int mu__naming_make(struct office *office, const mu_address *to, const char *met
     if (entry->state == MU__NAME_FAILED)
         return mu__refuse_at_sender(office, entry->code, entry->why, call, ret_error,
                                     ret_mail);
-    if (entry->is_kept && entry->waiting_count == 0)
+    if (entry->is_kept && entry->waiting_count == 0 &&
+        !mu__relay_is_needed(office, entry))
         return make_kept_call(office, entry, method, args, call, waits, ret_error,
                               ret_mail);
     if (entry->state != MU__NAME_RUNS || entry->waiting_count > 0 ||
+        (entry->is_relayed && !office->names->has_service) ||
         has_owner_here_ended(office, entry))
         return make_waiting(office, entry, method, args, bytes, call, waits, ret_error,
                             ret_mail);
@@ -340,8 +357,8 @@ int mu__naming_make(struct office *office, const mu_address *to, const char *met
         call->to = mu__name_entry_address(entry);
         call->epoch = entry->epoch;
     }
-    return mu__message_make(office, &entry->owner, method, args, call, waits, ret_error,
-                            ret_mail);
+    return make_for_owner(office, entry, method, args, bytes, call, waits, ret_error,
+                          ret_mail);
 }
 
 /* The owner seems gone. If it is, the service says so; else it is only this node that
@@ -582,6 +599,14 @@ void mu__naming_node_down(struct office *office, uint32_t node)
 
 /* ---- time ---- */
 
+static void lose_send(struct office *office, struct name_message *message)
+{
+    mu__log(&office->ctx, MU__LOG_WARN,
+            "what was sent to the actor \"%s\" is lost: %s: it had no owner for %d ms",
+            message->entry->text, message->method, NAME_SEND_MS);
+    free_name_message(message);
+}
+
 static void review_entry(struct office *office, struct name_entry *entry)
 {
     uint64_t now_ms = mu__now_ms(&office->ctx);
@@ -600,7 +625,7 @@ static void review_entry(struct office *office, struct name_entry *entry)
         if (message->call != NULL)
             continue;
         if (message->due_ms <= now_ms)
-            free_name_message(message);
+            lose_send(office, message);
         else
             mu__naming_arm(office, message->due_ms);
     }

@@ -63,10 +63,12 @@ struct name_entry {
     struct mu__text_node named; /* first */
     enum mu__name_phase state;
     uint64_t epoch;
-    bool is_kept;        /* its owner is called by the name (actors/keeper/kept.h) */
-    bool takes_any;      /* epochs of another service's store may be lower */
-    uint64_t request_ms; /* its owner seems gone: the service is asked again; 0: not */
-    uint64_t last;       /* the highest number that went to the owner of this epoch */
+    bool is_kept;          /* its owner is called by the name (actors/keeper/kept.h) */
+    bool takes_any;        /* epochs of another service's store may be lower */
+    uint64_t request_ms;   /* its owner seems gone: the service is asked again; 0: not */
+    bool is_relayed;       /* calls to it go over the service (relays.h) */
+    uint64_t routed_epoch; /* of the owner to whom a way was looked for */
+    uint64_t last;         /* the highest number that went to the owner of this epoch */
     mu_address owner;
     int code;
     struct mu__list waiting; /* struct name_message */

@@ -2,9 +2,11 @@
  * of the other node, or the end of who waits for it. */
 #include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include "actors/client/future.h"
 #include "actors/names/naming.h"
+#include "actors/names/relays.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -229,6 +231,20 @@ static void complete_thread(struct mu__actors_call *thread, mu_value *value,
     mu__call_complete(&thread->call, rv);
 }
 
+/* What was sent to a kept actor is not lost without a word. */
+static void end_send(struct office *office, const struct pending_call *call,
+                     mu_value *value, const mu_error *error)
+{
+    mu_value_free(value);
+    if (error != NULL)
+        mu__log(&office->ctx, MU__LOG_WARN,
+                "what was sent to the actor \"%s\" %s: %s: %s", call->to.name,
+                error->ran == MU_RAN_YES  ? "has failed"
+                : error->ran == MU_RAN_NO ? "is lost"
+                                          : "is perhaps lost",
+                call->method, error->message);
+}
+
 static void free_thread_request(struct mu__thread_request *request)
 {
     mu_value_free(request->args);
@@ -261,6 +277,12 @@ void mu__call_end(struct office *office, struct pending_call *call, mu_value *va
     } else if (call->request != NULL) {
         settle_future(office, call->request->future, value, error);
         free_thread_request(call->request);
+    } else if (call->is_send) {
+        end_send(office, call, value, error);
+    } else if (call->relay != NULL) {
+        mu__relay_end(office, call->relay, value, error);
+    } else if (call->reader != NULL) {
+        mu__reader_answer(office, call->reader, value, error);
     } else {
         complete_thread(call->thread, value, error);
     }

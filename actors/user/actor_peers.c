@@ -3,9 +3,11 @@
  * is credit for them. When it is lost all that was to come from there ends. */
 #include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include "actors/keep.h"
 #include "actors/names/naming.h"
+#include "actors/names/relays.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,6 +85,8 @@ static void lose_peer(struct office *office, struct peer *peer, int code,
     while (!mu__list_is_empty(&peer->watchers))
         mu__watch_free(office, MU__LIST_ENTRY(peer->watchers.first, struct user_watch,
                                               of_watcher));
+    mu__relays_lose(office, peer);
+    mu__streams_peer_lost(office, peer, &error);
     mu__ways_free(office, peer);
     free(peer);
 }

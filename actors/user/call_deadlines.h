@@ -15,7 +15,12 @@ struct mu__deadline {
 };
 
 /* The tokens of an office's timers. */
-enum { OFFICE_TIMER_DEADLINES, OFFICE_TIMER_NAMES, OFFICE_TIMER_KEPT };
+enum {
+    OFFICE_TIMER_DEADLINES,
+    OFFICE_TIMER_NAMES,
+    OFFICE_TIMER_KEPT,
+    OFFICE_TIMER_READERS
+};
 
 /* Zeroed memory is empty. */
 struct mu__deadlines {

@@ -9,6 +9,7 @@
 #include "actors/user/family.h"
 #include "actors/user/office.h"
 #include "actors/user/other_offices.h"
+#include "actors/user/stream_lists.h"
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/base/text_map.h"
@@ -42,6 +43,8 @@ enum mail_kind {
     MAIL_START,
     MAIL_MESSAGE,
     MAIL_NOTICE,
+    MAIL_ITEM,   /* of a stream, or its end, to who reads it, */
+    MAIL_STREAM, /* and of one to who gives it */
     MAIL_STOP,
 
     /* What a turn does at its end, besides putting mail into mailboxes. */
@@ -56,8 +59,12 @@ enum mail_kind {
     OUT_WORK,
     OUT_REPLY, /* `reply` is over */
     OUT_STOP,
-    OUT_NAMED, /* `of.named`, to a name */
-    OUT_WISH,  /* `of.wish`: an actor with a name */
+    OUT_NAMED,  /* `of.named`, to a name */
+    OUT_WISH,   /* `of.wish`: an actor with a name */
+    OUT_STREAM, /* `of.stream` begins, */
+    OUT_ITEM,   /* gets one more, */
+    OUT_END,    /* or is over */
+    OUT_READ,   /* `actor` reads those of `token` as `code` says */
     MAIL_KINDS
 };
 
@@ -88,8 +95,19 @@ struct mail {
         mu_reply *reply;
         struct name_message *named;
         struct name_wish *wish;
+        mu_stream *stream;
+        uint64_t number; /* of a stream at its producer or consumer */
     } of;
     mu_address address; /* of the other one */
+};
+
+/* A call that this node makes for another one (actors/names/relays.h). */
+struct relay {
+    struct mu__list_node node; /* of its peer's relays */
+    struct peer *peer;
+    struct answer_to answer;
+    struct pending_call *call;
+    uint32_t bytes;
 };
 
 /* A call that was not answered. */
@@ -97,9 +115,11 @@ struct pending_call {
     struct mu__deadline deadline; /* first */
     uint64_t id;
     struct mu__list_node of_owner;
-    mu_actor *owner; /* NULL: a thread, by one of these: */
+    mu_actor *owner; /* NULL: it is one of these: */
     struct mu__thread_request *request;
     struct mu__actors_call *thread;
+    struct relay *relay;
+    mu_stream_reader *reader;
     uint64_t token;
     int64_t timeout_ms;
     mu_address to;
@@ -112,6 +132,7 @@ struct pending_call {
     struct mail *waiting; /* in a mailbox of this node; NULL: not there, or not there any
                              more */
     struct chain *chain;
+    bool is_send;    /* to a kept actor: of the office's own */
     bool is_begun;   /* it is in the table */
     bool is_sent;    /* to its peer */
     char method[64]; /* or "start"; last, as it is not cleared */
@@ -185,6 +206,7 @@ struct mu_actor {
     struct mu__list rooms; /* struct room_wait */
     struct actor_calls calls;
     struct mu__list replies;
+    struct actor_streams streams;
     struct mu__list timers;
     struct mu__list watches;
     struct mu__list watchers;
@@ -201,6 +223,7 @@ struct turn {
     mu_value *reply;
     mu_error *failure; /* of mu_actor_fail; NULL: none */
     mu_reply *later;
+    mu_stream *stream;
     struct chain *chain; /* of the calls that it makes; NULL: none */
     struct kept_turn kept;
     bool dies;
@@ -226,6 +249,7 @@ struct office {
     struct mu__map nodes;     /* peers that are up, by number */
     struct mu__list peers_all;
     struct naming *names; /* actors/names/naming.h */
+    struct office_streams streams;
     struct mail *spare;
     struct pending_call *spare_calls;
     uint64_t late_answers; /* to calls that had ended */

@@ -3,7 +3,9 @@
 #include "actors/client/future.h"
 #include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
+#include "actors/names/relays.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include <stdlib.h>
 
@@ -21,6 +23,7 @@ static const struct mu__handler handlers[] = {
     {MU__ACTOR_REQUEST_CANCEL, on_request_cancel},
     {MU__ACTOR_MESSAGE, mu__remote_on_message},
     {MU__ACTOR_ANSWER, mu__remote_on_answer},
+    {MU__ACTOR_RELAY, mu__relay_on_call},
     {MU__ACTOR_CANCEL, mu__remote_on_cancel},
     {MU__ACTOR_ROOM, mu__way_on_room},
     {MU__ACTOR_START, mu__remote_on_start},
@@ -28,6 +31,11 @@ static const struct mu__handler handlers[] = {
     {MU__ACTOR_WATCH, mu__remote_on_watch},
     {MU__ACTOR_UNWATCH, mu__remote_on_unwatch},
     {MU__ACTOR_DOWN, mu__remote_on_down},
+    {MU__STREAM_BEGIN, mu__streams_on_begin},
+    {MU__STREAM_ITEM, mu__streams_on_item},
+    {MU__STREAM_END, mu__streams_on_end},
+    {MU__STREAM_TAKEN, mu__streams_on_taken},
+    {MU__STREAM_CLOSE, mu__streams_on_close},
     {MU__NAME_NEWS, mu__naming_on_news},
     {MU__NAME_START, mu__naming_on_start},
     {MU__NAME_HOLD, mu__naming_on_hold},
@@ -92,8 +100,10 @@ static void on_office_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg
                           mu__types_add(office, call->type, &call->call.error));
     else if (call->call.operation == MU__ACTORS_SPAWN)
         mu__spawn_for_thread(office, call);
-    else
+    else if (call->call.operation == MU__ACTORS_STOP)
         stop_for_thread(office, call);
+    else
+        mu__reader_on_call(office, call);
 }
 
 /* A full mailbox is an error: a thread has no notice to wait for. */
@@ -156,6 +166,8 @@ static void on_office_timer(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         mu__naming_on_timer(state);
     else if (body->token == OFFICE_TIMER_KEPT)
         mu__kept_on_timer(state);
+    else if (body->token == OFFICE_TIMER_READERS)
+        mu__reader_on_timer(state);
     else
         mu__calls_on_timer(state);
 }
@@ -187,6 +199,7 @@ static void end_actors(struct mu__ctx *ctx, struct office *office)
         mu__call_fail(
             office, MU__LIST_ENTRY(office->requests.first, struct pending_call, of_owner),
             -MU_ECLOSED, "this node is closing");
+    mu__readers_end(office);
 }
 
 /* The node closes. The office stays for the works that threads run; the client ends once
@@ -214,6 +227,8 @@ static void end_office(struct mu__ctx *ctx, void *state)
     mu__kept_ways_done(office);
     mu__peers_end(office);
     mu__calls_done(office);
+    mu__map_done(&office->streams.producers);
+    mu__map_done(&office->streams.consumers);
     mu__map_done(&office->timers);
     mu__map_done(&office->watches);
     mu__types_done(office);

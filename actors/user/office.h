@@ -22,6 +22,7 @@ struct mu__actors_config {
     const char *type; /* "worker"; both outlive the office */
     uint32_t index;
     uint64_t incarnation;
+    uint32_t silence_ms; /* nothing comes over a link that was silent for longer */
 
     /* A link to a task is needed: 0, or why it cannot be made. NULL: there are only those
      * that are there. */
@@ -32,17 +33,21 @@ struct mu__actors_config {
 enum mu__actors_operation {
     MU__ACTORS_REGISTER, /* `type` */
     MU__ACTORS_SPAWN,    /* waits until `start` has returned; the answer is `address` */
-    MU__ACTORS_STOP      /* `address`, `how` */
+    MU__ACTORS_STOP,     /* `address`, `how` */
+    MU__ACTORS_STREAM_OPEN, /* `address`, `name` of the method, `args`, `reader` */
+    MU__ACTORS_STREAM_NEXT,
+    MU__ACTORS_STREAM_CLOSE
 };
 
 /* A call of a thread of the program. What it points to is the caller's. */
 struct mu__actors_call {
     struct mu__call call;
     const mu_actor_type *type;
-    const char *name; /* SPAWN: of the type */
+    const char *name; /* SPAWN: of the type; STREAM_OPEN: of the method */
     const mu_value *args;
     const mu_actor_options *options; /* checked */
     mu_address address;
+    mu_stream_reader *reader;
     int how;
 };
 

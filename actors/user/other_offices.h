@@ -39,6 +39,9 @@ struct peer {
     struct mu__list targets;  /* struct user_watch: of its actors, by ours */
     struct mu__list watchers; /* struct user_watch: of ours, by its */
     uint32_t watchers_count;
+    struct mu__list relays;      /* struct relay: for it */
+    struct mu__list streams;     /* mu_stream: of actors here, to its */
+    struct mu__list consumers;   /* struct consumer: of its actors, to ours */
     struct mu__msg *queue_first; /* until it is up */
     struct mu__msg *queue_last;
 };

@@ -2,7 +2,9 @@
  * answers are taken from the node that was called alone, and who sends more than it has
  * credit for is refused. */
 #include "actors/keeper/hooks.h"
+#include "actors/names/relays.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include "runtime/message/codec.h"
 
@@ -103,9 +105,8 @@ void mu__remote_on_message(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     mu__message_deliver(office, mail);
 }
 
-/* A call that was sent to the node of a message. */
-static struct pending_call *find_call(const struct office *office, uint64_t id,
-                                      const struct mu__msg *msg)
+struct pending_call *mu__remote_find_call(const struct office *office, uint64_t id,
+                                          const struct mu__msg *msg)
 {
     struct pending_call *call = id == 0 ? NULL : mu__map_get(&office->calls, id);
 
@@ -132,7 +133,7 @@ void mu__remote_on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__actor_answer *body = mu__body(msg);
     struct office *office = state;
-    struct pending_call *call = find_call(office, body->call, msg);
+    struct pending_call *call = mu__remote_find_call(office, body->call, msg);
     mu_value *value = NULL;
     mu_error error;
     char why[128] = "out of memory";
@@ -165,6 +166,8 @@ void mu__remote_on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         actor == NULL ? NULL : MU__LIST_FIRST(&actor->mail, struct mail, node);
 
     (void)ctx;
+    if (body->actor == MU__ACTORS)
+        mu__relay_cancel(state, msg->from.node, body->call);
     while (mail != NULL &&
            (mail->kind != MAIL_MESSAGE || mail->answer.call != body->call ||
             mail->answer.node != msg->from.node))

@@ -124,7 +124,7 @@ static mu_reply *answer_later(mu_actor *self, bool is_put_off)
     mu_reply *reply;
 
     if (turn == NULL || turn->mail == NULL || turn->mail->kind != MAIL_MESSAGE ||
-        turn->later != NULL)
+        turn->later != NULL || turn->stream != NULL)
         return turn == NULL ? NULL : turn->later;
     reply = calloc(1, sizeof *reply);
     if (reply == NULL)

@@ -4,6 +4,7 @@
 #include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -66,6 +67,16 @@ static void do_message(struct office *office, struct mail *mail)
     mu__message_deliver(office, mail);
 }
 
+static void pack_chain(struct mu__msg *msg, const struct chain *chain)
+{
+    const struct mu__view text = {chain->text, chain->size};
+
+    if (msg->kind == MU__ACTOR_RELAY)
+        ((struct mu__actor_relay *)mu__body(msg))->chain = text;
+    else
+        ((struct mu__actor_message *)mu__body(msg))->chain = text;
+}
+
 static void do_remote(struct office *office, struct mail *mail)
 {
     struct mu__msg *msg = mail->msg;
@@ -75,8 +86,7 @@ static void do_remote(struct office *office, struct mail *mail)
         return;
     mail->msg = NULL;
     if (chain != NULL && !chain->is_closed)
-        ((struct mu__actor_message *)mu__body(msg))->chain =
-            (struct mu__view){chain->text, chain->size};
+        pack_chain(msg, chain);
     if (mail->call != NULL)
         mail->call->is_sent = mail->peer->number != 0;
     mu__peer_send(office, mail->peer, msg);
@@ -306,6 +316,10 @@ static const struct {
     [OUT_STOP] = {do_stop, NULL},
     [OUT_NAMED] = {do_named, undo_named},
     [OUT_WISH] = {do_wish, undo_wish},
+    [OUT_STREAM] = {mu__producer_do_begin, NULL},
+    [OUT_ITEM] = {mu__producer_do_item, mu__producer_undo_item},
+    [OUT_END] = {mu__producer_do_end, mu__producer_undo_end},
+    [OUT_READ] = {mu__consumer_do_read, NULL},
 };
 
 void mu__turn_do(struct office *office, struct mail *mail)
@@ -336,7 +350,7 @@ static void commit_turn(struct office *office, struct turn *turn)
     turn->is_over = true;
     for (struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node); mail != NULL;
          mail = MU__LIST_NEXT(mail, struct mail, node))
-        if (mail->call != NULL)
+        if (mail->call != NULL && !mail->call->is_send)
             set_chain(turn, mail->call);
     if (turn->actor->kept != NULL)
         mu__kept_hold(turn);
@@ -352,7 +366,8 @@ void mu__turn_undo(struct office *office, struct mu__list *out)
         if (effects[mail->kind].undo != NULL)
             effects[mail->kind].undo(office, mail);
         if (mail->call != NULL) {
-            mail->call->owner->calls.count--;
+            if (mail->call->owner != NULL)
+                mail->call->owner->calls.count--;
             mu__call_free(office, mail->call);
         }
         mail->call = NULL;
@@ -442,6 +457,8 @@ static void answer_failed(struct turn *turn, const char *method, int code)
                            mu_err_name(code));
     error.code = code < 0 ? code : -MU_EUNKNOWN;
     mu__answer_error(turn->actor->office, type, method, MU_RAN_YES, &error);
+    if (turn->actor->kept != NULL)
+        mu__kept_note_failure(turn, &error);
     if (turn->dies || turn->mail->kind == MAIL_START)
         mu__actor_end(turn->actor, &error);
     answer_turn(turn, NULL, &error);
@@ -453,6 +470,8 @@ static void fail_message(struct turn *turn, const char *method, int code)
 
     abort_turn(office, turn);
     drop_later(turn);
+    if (turn->stream != NULL)
+        mu__producer_drop(turn->stream);
     answer_failed(turn, method, code);
     commit_turn(office, turn);
 }
@@ -460,7 +479,7 @@ static void fail_message(struct turn *turn, const char *method, int code)
 /* What is to be answered at the end of the turn, if not later. */
 static void answer_message(struct turn *turn, const char *method)
 {
-    if (turn->later != NULL)
+    if (turn->later != NULL || turn->stream != NULL)
         return;
     if (turn->failure != NULL) {
         mu__answer_error(turn->actor->office, turn->actor->type, method, MU_RAN_YES,
@@ -567,9 +586,17 @@ static bool is_expired(const mu_actor *actor, const struct mail *mail)
 void mu__turn_take(mu_actor *actor, struct mail *mail)
 {
     struct office *office = actor->office;
+    uint64_t stream = 0;
+    uint32_t bytes = mail->bytes;
     struct turn memory;
     struct turn *turn;
 
+    if (mail->kind == MAIL_ITEM)
+        mail = mu__consumer_take(actor, mail, &stream);
+    else if (mail->kind == MAIL_STREAM)
+        mail = mu__producer_take(office, mail);
+    if (mail == NULL)
+        return;
     if (mail->kind == MAIL_STOP) {
         mu__actor_end(actor, NULL);
         mu__mail_free(office, mail);
@@ -593,6 +620,8 @@ void mu__turn_take(mu_actor *actor, struct mail *mail)
         take_notice(turn);
     end_turn(turn);
     mu__mail_free(office, mail);
+    if (stream != 0)
+        mu__consumer_handled(office, stream, bytes);
 }
 
 void mu__turn_notify(mu_actor *actor, const mu_notice *notice)
@@ -644,6 +673,7 @@ void mu__turn_clear_state(mu_actor *actor)
 
     if (actor->type->stop != NULL)
         actor->type->stop(actor, actor->state, NULL);
+    mu__producer_actor_ended(actor);
     abort_turn(actor->office, turn);
     turn->kept.is_spoilt = false;
     end_turn(turn);

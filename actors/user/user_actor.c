@@ -3,6 +3,7 @@
 #include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
 #include "actors/user/actions.h"
+#include "actors/user/stream_actions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -292,6 +293,8 @@ static void end_user_actor(struct mu__ctx *ctx, void *state)
         mu__kept_actor_done(actor);
     refuse_mail(actor);
     mu__actor_refuse_replies(actor);
+    mu__producer_actor_ended(actor);
+    mu__consumer_actor_ended(actor);
     while (!mu__list_is_empty(&actor->calls.list))
         mu__call_forget(office, MU__LIST_ENTRY(actor->calls.list.first,
                                                struct pending_call, of_owner));

@@ -4,6 +4,7 @@
 
 #include "actors/keep.h"
 #include "actors/ps/tables/lookup_spans.h"
+#include "actors/ps/tables/narrow_rows.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,16 +64,23 @@ static struct lookup *first_lookup_after(const struct variables *v, uint64_t id)
     return found;
 }
 
-static uint32_t row_bytes_of(const struct lookup *lookup)
+/* Of a row in an answer, or of a sum. */
+static uint32_t row_bytes_of(const struct mu__table_call *call)
 {
-    return lookup->call->dim * (uint32_t)sizeof(float);
+    bool is_narrow = call->dtype != 0 && call->bags.count == 0;
+
+    return call->dim * (uint32_t)(is_narrow ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* What so many ids weigh in the window. */
+/* What an id weighs in the window, and so many of them. */
+static uint32_t id_weight(const struct mu__table_call *call)
+{
+    return call->bags.count != 0 ? POOLED_ID_BYTES : row_bytes_of(call);
+}
+
 static uint64_t weight_of(const struct lookup *lookup, uint32_t ids)
 {
-    return (uint64_t)ids *
-           (lookup->call->bags.count != 0 ? POOLED_ID_BYTES : row_bytes_of(lookup));
+    return (uint64_t)ids * id_weight(lookup->call);
 }
 
 /* ---- The end ---- */
@@ -192,9 +200,7 @@ void mu__vars_close_lookups(struct mu__ctx *ctx, struct variables *v)
 
 static uint32_t chunk_ids_max(const struct mu__table_call *call)
 {
-    uint32_t each =
-        call->bags.count != 0 ? POOLED_ID_BYTES : call->dim * (uint32_t)sizeof(float);
-    uint32_t count = FRAME_ROWS_BYTES / each;
+    uint32_t count = FRAME_ROWS_BYTES / id_weight(call);
 
     return count == 0 ? 1 : count;
 }
@@ -369,6 +375,7 @@ static int send_lookup(struct mu__ctx *ctx, const struct variables *v,
         .token = lookup->id << FRAME_BITS | ++lookup->requests,
         .table = lookup->call->table,
         .dim = lookup->call->dim,
+        .dtype = lookup->call->dtype,
     };
     uint8_t *memory = malloc((size_t)request->spans_count * MU__LOOKUP_SPAN_BYTES +
                              (size_t)request->ids_count * POOLED_ID_BYTES);
@@ -486,18 +493,26 @@ void mu__vars_recall_lookups(struct variables *v)
 static void scatter_rows(const struct lookup *lookup, const struct lookup_chunk *chunk,
                          const uint8_t *rows)
 {
-    const uint32_t *positions = lookup->call->ids->positions + chunk->first;
-    size_t bytes = row_bytes_of(lookup);
-    uint8_t *to = lookup->call->rows;
+    const struct mu__table_call *call = lookup->call;
+    const uint32_t *positions = call->ids->positions + chunk->first;
+    size_t bytes = row_bytes_of(call);
+    size_t bytes_wide = call->dim * sizeof(float);
+    uint8_t *to = call->rows;
 
-    for (uint32_t i = 0; i < chunk->count; i++)
-        memcpy(to + positions[i] * bytes, rows + i * bytes, bytes);
+    for (uint32_t i = 0; i < chunk->count; i++) {
+        if (call->dtype == 0)
+            memcpy(to + positions[i] * bytes, rows + i * bytes, bytes);
+        else
+            mu__narrow_row_widen(call->dtype, rows + i * bytes, call->dim,
+                                 to + positions[i] * bytes_wide);
+    }
 }
 
 static void take_chunk_rows(struct lookup *lookup, struct lookup_chunk *chunk,
                             const struct mu__table_rows *body)
 {
-    size_t offset = (size_t)(chunk->request_first - body->first) * row_bytes_of(lookup);
+    size_t offset =
+        (size_t)(chunk->request_first - body->first) * row_bytes_of(lookup->call);
 
     if (lookup->call->bags.count == 0)
         scatter_rows(lookup, chunk, (const uint8_t *)body->rows.data + offset);
@@ -560,7 +575,7 @@ static bool is_whole_answer(const struct lookup *lookup,
 
     return body->code != 0 ||
            body->rows.size ==
-               (uint64_t)(bags != 0 ? bags : body->count) * row_bytes_of(lookup);
+               (uint64_t)(bags != 0 ? bags : body->count) * row_bytes_of(lookup->call);
 }
 
 /* False: the look-up has failed. */

@@ -56,6 +56,7 @@ struct mu__table_call {
     struct mu_run run; /* WRITE: its `effects` are applied, each partition's once */
     uint64_t table;    /* LOOKUP: */
     uint32_t dim;
+    uint32_t dtype; /* of rows on the servers: 0, or of 16 bits */
     const struct mu__sorted_ids *ids;
     void *rows; /* in the order before ids were sorted */
     struct mu__lookup_bags bags;

@@ -24,7 +24,7 @@ int mu_node_register_actor(mu_node *node, const mu_actor_type *type)
     return mu__node_call_at_once(node, MU__ACTORS, &call.call);
 }
 
-static int check_actor_timeout(int64_t timeout_ms, mu_error *ret_error)
+int mu__check_actor_timeout(int64_t timeout_ms, mu_error *ret_error)
 {
     if (timeout_ms >= 1 && timeout_ms <= MU_ACTOR_TIMEOUT_MAX)
         return 0;
@@ -46,7 +46,7 @@ int mu_node_spawn(mu_node *node, const char *type, const mu_value *args,
     if (rv == 0)
         rv = mu__actors_read_options(options, ret_error, &own);
     if (rv == 0)
-        rv = check_actor_timeout(timeout_ms, ret_error);
+        rv = mu__check_actor_timeout(timeout_ms, ret_error);
     if (rv == 0)
         rv = mu__measure_args(args, &sizes, ret_error);
     if (rv == 0 && own.name != NULL &&
@@ -154,7 +154,7 @@ int mu_actor_request(mu_node *node, const mu_address *to, const char *method,
 
     *ret_value = NULL;
     if (rv == 0)
-        rv = check_actor_timeout(timeout_ms, ret_error);
+        rv = mu__check_actor_timeout(timeout_ms, ret_error);
     if (rv == 0)
         rv = mu__measure_args(args, &sizes, ret_error);
     if (rv != 0)

@@ -64,7 +64,7 @@ extern const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT];
 
 enum cmd_source { CMD_FROM_DEFAULT, CMD_FROM_VARIABLE, CMD_FROM_LINE };
 
-enum { CMD_ORIGIN_BYTES = 64, CMD_INITIAL_BYTES = 32, CMD_OPERANDS_MAX = 2 };
+enum { CMD_ORIGIN_BYTES = 64, CMD_INITIAL_BYTES = 32, CMD_OPERANDS_MAX = 3 };
 
 struct cmd_value {
     enum cmd_source source;

@@ -227,6 +227,15 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster tasks --tasks worker:0-3 --wait --timeout-ms 60000 --cluster @cluster.json"
      "\n",
      NULL},
+    {"actors call", CMD_ACTORS_CALL, SERVICE(cmd_actors_call),
+     "call a method of an actor that has a name",
+     "Prints what METHOD of the actor NAME answers, as JSON. Its argument is the value\n"
+     "of JSON, without it nil; whole numbers are ints. The call waits for the actor up\n"
+     "to --timeout-ms. An error says who it is from, and whether the method ran: exit\n"
+     "code 1, or 4 when there was no answer in time.\n",
+     "  muster actors call total add 5 --cluster @cluster.json\n"
+     "  muster actors call total rows '{\"from\": 3}' --address tcp://127.0.0.1:4000\n",
+     "NAME METHOD [JSON]"},
     {"actors stop", CMD_ACTORS_STOP, SERVICE(cmd_actors_stop),
      "stop an actor that has a name, and forget the name",
      "The actor handles what waits for it, and ends; it is not started again. This\n"

@@ -1,10 +1,34 @@
 #include "bank_actors.h"
 
+#include <stdio.h>
+
 /* ---- an account ---- */
 
 struct account {
     int64_t balance;
 };
+
+/* A change, now and when a kept account goes on elsewhere. */
+static int replay(void *state, const mu_value *record)
+{
+    int64_t amount = 0;
+    int rv = mu_value_get_int(record, &amount);
+
+    ((struct account *)state)->balance += amount;
+    return rv;
+}
+
+/* A kept account changes by records alone; another one has no need of them. */
+static int change(mu_actor *self, struct account *account, int64_t amount)
+{
+    mu_value *record = mu_value_int(amount);
+    int rv = mu_actor_record(self, record);
+
+    if (rv == -MU_EPRECONDITION)
+        rv = replay(account, record);
+    mu_value_free(record);
+    return rv;
+}
 
 static int open_account(mu_actor *self, void *state, const mu_value *args)
 {
@@ -26,8 +50,7 @@ static int withdraw(mu_actor *self, void *state, const mu_value *args)
     if (amount > account->balance)
         return mu_actor_fail(self, -MU_EPRECONDITION, "there is only %lld",
                              (long long)account->balance);
-    account->balance -= amount;
-    return 0;
+    return change(self, account, -amount);
 }
 
 static int deposit(mu_actor *self, void *state, const mu_value *args)
@@ -37,8 +60,7 @@ static int deposit(mu_actor *self, void *state, const mu_value *args)
 
     if (mu_value_get_int(args, &amount) != 0 || amount < 0)
         return mu_actor_fail(self, -MU_EINVALID, "an amount is a whole number");
-    account->balance += amount;
-    return 0;
+    return change(self, account, amount);
 }
 
 static int show(mu_actor *self, void *state, const mu_value *args)
@@ -50,6 +72,19 @@ static int show(mu_actor *self, void *state, const mu_value *args)
     return 0;
 }
 
+static int save(void *state, mu_value **ret_saved)
+{
+    *ret_saved = mu_value_int(((struct account *)state)->balance);
+    return *ret_saved == NULL ? -MU_ENOMEM : 0;
+}
+
+static int load(mu_actor *self, void *state, const mu_value *saved, unsigned version)
+{
+    (void)self;
+    (void)version;
+    return mu_value_get_int(saved, &((struct account *)state)->balance);
+}
+
 static const mu_actor_method account_methods[] = {
     {"withdraw", withdraw}, {"deposit", deposit}, {"show", show}, {NULL, NULL}};
 
@@ -58,6 +93,10 @@ const mu_actor_type account_type = {
     .state_size = sizeof(struct account),
     .methods = account_methods,
     .start = open_account,
+    .save = save,
+    .load = load,
+    .replay = replay,
+    .version = 1,
 };
 
 /* ---- the bank ---- */
@@ -72,6 +111,7 @@ struct transfer {
 };
 
 struct bank {
+    int64_t timeout_ms; /* of a call to an account */
     mu_address accounts[ACCOUNTS];
     struct transfer transfers[64];
 };
@@ -80,11 +120,24 @@ static int open_bank(mu_actor *self, void *state, const mu_value *args)
 {
     struct bank *bank = state;
     mu_value *first = mu_value_int(FIRST);
+    mu_actor_options options;
+    char name[32];
+    int kept = 0;
     int rv = 0;
 
-    (void)args;
-    for (int i = 0; rv == 0 && i < ACCOUNTS; i++)
-        rv = mu_actor_spawn(self, "account", first, NULL, &bank->accounts[i]);
+    (void)mu_value_get_bool(args, &kept);
+    bank->timeout_ms = kept ? KEPT_TIMEOUT_MS : TIMEOUT_MS;
+    for (int i = 0; rv == 0 && i < ACCOUNTS; i++) {
+        mu_actor_options_init(&options);
+        if (kept) {
+            snprintf(name, sizeof name, "account-%d", i);
+            options.name = name;
+            options.flags = MU_ACTOR_KEPT;
+            options.restarts = 60;
+            options.restarts_within_ms = 1000;
+        }
+        rv = mu_actor_spawn(self, "account", first, &options, &bank->accounts[i]);
+    }
     mu_value_free(first);
     return rv;
 }
@@ -108,7 +161,8 @@ static int transfer(mu_actor *self, void *state, const mu_value *args)
     if (slot == 64)
         return mu_actor_fail(self, -MU_EEXHAUSTED, "too many transfers at a time");
     value = mu_value_int(amount);
-    rv = mu_actor_call(self, &bank->accounts[from], "withdraw", value, TIMEOUT_MS, slot);
+    rv = mu_actor_call(self, &bank->accounts[from], "withdraw", value, bank->timeout_ms,
+                       slot);
     mu_value_free(value);
     if (rv != 0)
         return rv;
@@ -119,11 +173,12 @@ static int transfer(mu_actor *self, void *state, const mu_value *args)
 
 /* The money has left one account: it goes to the other one, however often that is tried.
  */
-static void deposit_money(mu_actor *self, struct transfer *one, uint64_t token)
+static void deposit_money(mu_actor *self, struct bank *bank, uint64_t token)
 {
+    struct transfer *one = &bank->transfers[token];
     mu_value *amount = mu_value_int(one->amount);
 
-    if (mu_actor_call(self, &one->to, "deposit", amount, TIMEOUT_MS, token) != 0)
+    if (mu_actor_call(self, &one->to, "deposit", amount, bank->timeout_ms, token) != 0)
         mu_actor_timer(self, 10, token);
     mu_value_free(amount);
 }
@@ -142,11 +197,11 @@ static void on_notice(mu_actor *self, void *state, const mu_notice *notice)
     struct transfer *one = &bank->transfers[notice->token];
 
     if (notice->kind == MU_NOTICE_TIMER) {
-        deposit_money(self, one, notice->token);
+        deposit_money(self, bank, notice->token);
     } else if (notice->kind == MU_NOTICE_ANSWER && one->step == WITHDRAWS) {
         one->step = DEPOSITS;
         if (notice->error == NULL)
-            deposit_money(self, one, notice->token);
+            deposit_money(self, bank, notice->token);
         else
             end_transfer(one, notice->error);
     } else if (notice->kind == MU_NOTICE_ANSWER) {

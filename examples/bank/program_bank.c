@@ -1,7 +1,8 @@
 /* Accounts and a bank as actors, in one process: transfers that are done or not done, and
- * never half; the money is counted at the end.
+ * never half; the money is counted at the end. With a journal the accounts are kept
+ * actors: the next run finds what this one has left.
  *
- *     bank [TRANSFERS] */
+ *     bank [TRANSFERS [JOURNAL]] */
 #include "bank_actors.h"
 
 #include <stdio.h>
@@ -64,16 +65,20 @@ static int count_money(mu_node *node, const mu_address *bank, mu_error *error,
 }
 
 /* The one bank of the cluster: it is made, or it is there. */
-static int open_bank(mu_node *node, mu_error *error, mu_address *ret_bank)
+static int open_bank(mu_node *node, int kept, mu_error *error, mu_address *ret_bank)
 {
+    mu_value *is_kept = mu_value_bool(kept);
     mu_actor_options options;
+    int rv;
 
     mu_actor_options_init(&options);
     options.name = "bank";
-    return mu_node_spawn(node, "bank", NULL, &options, TIMEOUT_MS, error, ret_bank);
+    rv = mu_node_spawn(node, "bank", is_kept, &options, TIMEOUT_MS, error, ret_bank);
+    mu_value_free(is_kept);
+    return rv;
 }
 
-static int run_bank(mu_node *node, int transfers, mu_error *error)
+static int run_bank(mu_node *node, int transfers, int kept, mu_error *error)
 {
     mu_address bank;
     int64_t sum = 0;
@@ -83,7 +88,7 @@ static int run_bank(mu_node *node, int transfers, mu_error *error)
     if (rv == 0)
         rv = mu_node_register_actor(node, &bank_type);
     if (rv == 0)
-        rv = open_bank(node, error, &bank);
+        rv = open_bank(node, kept, error, &bank);
     for (int i = 0; rv == 0 && i < transfers; i++)
         rv = transfer_one(node, &bank, i, error, &refused);
     if (rv == 0)
@@ -97,6 +102,7 @@ static int run_bank(mu_node *node, int transfers, mu_error *error)
 int main(int argc, char **argv)
 {
     mu_cluster *cluster = mu_cluster_new();
+    char store[512];
     mu_node_options options;
     mu_node *node = NULL;
     mu_error error = {0};
@@ -106,12 +112,16 @@ int main(int argc, char **argv)
     options.cluster = cluster;
     options.task_type = "chief";
     options.log_level = MU_LOG_WARN;
+    if (argc > 2) {
+        snprintf(store, sizeof store, "journal:%s", argv[2]);
+        options.store = store;
+    }
     rv = mu_cluster_add(cluster, "chief", 0, "127.0.0.1:0", &error);
     if (rv == 0)
         rv = mu_node_open(&options, &error, &node);
     mu_cluster_free(cluster);
     if (rv == 0)
-        rv = run_bank(node, argc > 1 ? atoi(argv[1]) : 200, &error);
+        rv = run_bank(node, argc > 1 ? atoi(argv[1]) : 200, argc > 2, &error);
     if (rv != 0)
         fprintf(stderr, "bank: %s: %s\n", mu_strerror(rv), error.message);
     mu_node_close(node, 1000, NULL);

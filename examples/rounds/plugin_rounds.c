@@ -2,7 +2,7 @@
  * barrier at the end of each round. A worker that is killed and restarted continues with
  * its round. With a trace, each request is recorded before it is sent and when it is
  * answered, so that a checker can judge whether the history is possible. */
-#include <muster.h>
+#include "plugin_tally.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +26,7 @@ struct settings {
     uint64_t pause_ms;   /* least length of a round */
     uint64_t barriers;   /* 0: workers do not wait for each other */
     uint64_t workers;    /* 0: as many as the cluster has */
+    uint64_t tallies;    /* counters that are kept actors; each worker has one more */
 };
 
 struct worker {
@@ -121,6 +122,121 @@ static int add_by_compare(struct worker *w, const char *key)
     return 0;
 }
 
+/* ---- Tallies ---- */
+
+/* Those that all call, and behind them the worker's own. As the trace has them; the name
+ * of the actor has no slash. */
+static void name_tally(uint64_t which, uint64_t worker, const struct settings *settings,
+                       char key[32], char name[32])
+{
+    if (which < settings->tallies)
+        (void)snprintf(key, 32, "tally/%" PRIu64, which);
+    else
+        (void)snprintf(key, 32, "own/tally-%" PRIu64, worker);
+    (void)snprintf(name, 32, "%s", key);
+    *strchr(name, '/') = '-';
+}
+
+static int open_tallies(struct worker *w)
+{
+    char key[32];
+    char name[32];
+    int rv = 0;
+
+    for (uint64_t i = 0; w->settings.tallies > 0 && i <= w->settings.tallies && rv == 0;
+         i++) {
+        name_tally(i, w->index, &w->settings, key, name);
+        rv = tally_open(w->node, name, TIMEOUT_MS, &w->error);
+    }
+    return rv;
+}
+
+/* What is known to have changed nothing is noted as that. */
+static void note_refused(const struct worker *w, const char *key)
+{
+    if (w->error.ran == MU_RAN_NO)
+        note(w, "no %s", key);
+}
+
+static int begin_raising(struct worker *w, uint64_t which, mu_remote_value **ret_call)
+{
+    char key[32];
+    char name[32];
+    int rv;
+
+    name_tally(which, w->index, &w->settings, key, name);
+    note(w, "ask %s", key);
+    rv = tally_begin(w->node, name, "add", TIMEOUT_MS, &w->error, ret_call);
+    if (rv != 0)
+        note(w, "no %s", key);
+    return rv;
+}
+
+static int end_raising(struct worker *w, uint64_t which, mu_remote_value *call)
+{
+    char key[32];
+    char name[32];
+    int64_t number = 0;
+    int rv = tally_end(call, &w->error, &number);
+
+    name_tally(which, w->index, &w->settings, key, name);
+    if (rv == 0)
+        note(w, "ack %s %" PRId64, key, number);
+    else
+        note_refused(w, key);
+    return rv;
+}
+
+/* All at once, each as often as the other counters. */
+static int raise_tallies(struct worker *w)
+{
+    const uint64_t kinds = w->settings.tallies + 1;
+    const uint64_t count = w->settings.tallies == 0 ? 0 : kinds * w->settings.increments;
+    mu_remote_value **calls = calloc(count + 1, sizeof(mu_remote_value *));
+    int rv = calls == NULL ? -MU_ENOMEM : 0;
+
+    for (uint64_t i = 0; i < count && rv == 0; i++)
+        rv = begin_raising(w, i % kinds, &calls[i]);
+    for (uint64_t i = 0; calls != NULL && calls[i] != NULL; i++) {
+        int one = end_raising(w, i % kinds, calls[i]);
+
+        rv = rv == 0 ? one : rv;
+    }
+    free(calls);
+    return rv;
+}
+
+static int look_at_tally(struct worker *w, uint64_t which, uint64_t of, const char *words)
+{
+    mu_remote_value *call = NULL;
+    char key[32];
+    char name[32];
+    int64_t number = 0;
+    int rv;
+
+    name_tally(which, of, &w->settings, key, name);
+    note(w, "look %s", key);
+    rv = tally_begin(w->node, name, "get", TIMEOUT_MS, &w->error, &call);
+    if (rv == 0)
+        rv = tally_end(call, &w->error, &number);
+    if (rv == 0)
+        note(w, "saw %s %" PRId64, key, number);
+    if (rv == 0 && words != NULL)
+        note(w, "%s %s %" PRId64, words, key, number);
+    return rv;
+}
+
+static int tell_tallies(struct worker *w, uint64_t workers)
+{
+    int rv = 0;
+
+    for (uint64_t i = 0; i < w->settings.tallies && rv == 0; i++)
+        rv = look_at_tally(w, i, 0, "final");
+    for (uint64_t i = 0; w->settings.tallies > 0 && i < workers && rv == 0; i++)
+        rv = look_at_tally(w, w->settings.tallies, i, "final");
+    return rv;
+}
+
 /* ---- A round ---- */
 
 /* Wait at a barrier, and record its outcome. */
@@ -181,6 +297,10 @@ static int do_round(struct worker *w, uint64_t round)
             rv = increment(w, own);
     }
     if (rv == 0)
+        rv = raise_tallies(w);
+    if (rv == 0 && w->settings.tallies > 0)
+        rv = look_at_tally(w, round % w->settings.tallies, 0, NULL);
+    if (rv == 0)
         rv = look(w, "sum", &sum, &revision);
     if (rv == 0)
         rv = add_by_compare(w, "compared");
@@ -202,6 +322,8 @@ static int do_rounds(struct worker *w)
     int rv = mu_agent_register(w->node, 0, TIMEOUT_MS, &w->error);
 
     (void)snprintf(at, sizeof at, "at/%u", w->index);
+    if (rv == 0)
+        rv = open_tallies(w);
     if (rv == 0)
         rv = look(w, at, &round, &revision);
     for (; rv == 0 && round < w->settings.rounds; round++) {
@@ -239,7 +361,7 @@ static int tell_results(struct worker *w)
         if (rv == 0)
             note(w, "final %s %" PRIu64, own, number);
     }
-    return rv;
+    return rv != 0 ? rv : tell_tallies(w, count);
 }
 
 static int do_all(struct worker *w)
@@ -332,7 +454,11 @@ int mu_plugin_open(mu_node *node)
         read_setting(node, "increments", 1000000, &settings.increments) != 0 ||
         read_setting(node, "pause_ms", 60000, &settings.pause_ms) != 0 ||
         read_setting(node, "barriers", 1, &settings.barriers) != 0 ||
-        read_setting(node, "workers", 4096, &settings.workers) != 0)
+        read_setting(node, "workers", 4096, &settings.workers) != 0 ||
+        read_setting(node, "tallies", 1000, &settings.tallies) != 0)
+        return -MU_EINVALID;
+    if (settings.tallies > 0 && strstr(mu_node_task(node), "worker") != NULL &&
+        mu_node_register_actor(node, &tally_type) != 0)
         return -MU_EINVALID;
     return mu_node_register_program(node, "worker", worker_program, &settings);
 }

@@ -34,6 +34,12 @@ typedef struct mu_actor mu_actor;
 /* An answer that is given later. */
 typedef struct mu_reply mu_reply;
 
+/* An answer of many items, at the actor that gives them; */
+typedef struct mu_stream mu_stream;
+
+/* and at a thread that reads them. */
+typedef struct mu_stream_reader mu_stream_reader;
+
 enum { MU_ACTOR_NAME_MAX = 63 };
 
 /* One actor: of one process (another process of the same task has others), or, if `name`
@@ -54,17 +60,23 @@ enum mu_notice_kind {
     MU_NOTICE_TIMER = 2,
     MU_NOTICE_DOWN = 3, /* an actor that is monitored has ended, or cannot be reached */
     MU_NOTICE_ROOM = 4, /* a send or call that was refused with -MU_EAGAIN fits now */
-    MU_NOTICE_WORK = 5  /* a function of mu_actor_work has returned */
+    MU_NOTICE_WORK = 5, /* a function of mu_actor_work has returned */
+    MU_NOTICE_ITEM = 6, /* an item of a stream that answers a call of this actor */
+    MU_NOTICE_STREAM_ROOM = 7,  /* an item that mu_stream_give refused fits now */
+    MU_NOTICE_STREAM_CLOSED = 8 /* nobody wants more of a stream that this actor gives */
 };
 
 /* Valid during the turn. */
 typedef struct mu_notice {
     int kind;              /* enum mu_notice_kind */
     int code;              /* WORK: what the function returned */
-    uint64_t token;        /* of the call, timer, monitor or work; of ROOM 0 */
-    mu_address address;    /* ANSWER, DOWN, ROOM: of the other one */
-    const mu_value *value; /* ANSWER: the result; NULL when it is an error */
-    const mu_error *error; /* ANSWER, DOWN: what went wrong; NULL: nothing did */
+    uint64_t token;        /* of the call, timer, monitor, work or stream; of ROOM 0 */
+    mu_address address;    /* ANSWER, ITEM, DOWN, ROOM: of the other one */
+    const mu_value *value; /* ANSWER: the result; NULL when it is an error, or the end of
+                              a stream. ITEM: the item; NULL when it is nil */
+    const mu_error
+        *error; /* ANSWER, DOWN: what went wrong; NULL: nothing did.
+                   STREAM_CLOSED: why; NULL: the consumer closed it, or ended */
 } mu_notice;
 
 /* Returns 0, or a negative code: then the message has failed, with the text of
@@ -245,6 +257,47 @@ MU_EXPORT mu_reply *mu_actor_put_off(mu_actor *self);
  * says that the call has not begun: one to a name goes to the next owner. */
 MU_EXPORT int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *error);
 
+/* ---- Streams ---- */
+
+/* A call that is answered by many items: each comes once, in order, and then the end, or
+ * an error, which says after how much: no stream ends without a word. Begun is a stream
+ * within the timeout of its call, and then it may last. It is lost with either actor,
+ * with a node, or with the link between the two; it is of one life of an actor with a
+ * name, and of a kept one, too: it is not sent again. `ran` of its error is
+ * MU_RAN_MAYBE when it was lost, MU_RAN_YES when mu_stream_end gave it.
+ *
+ * Of one stream at most `ahead` items (0: 64; at most 1,024), and 8 MiB of them and one
+ * item, are under way: given, and not handled by the consumer.
+ *
+ * This message is answered by a stream, when the turn ends; from any turn of the same
+ * actor it gets items. `token` is that of its notices. NULL: out of memory, no method is
+ * running, mu_actor_reply_later was called, or the actor gives 1,000 streams already. The
+ * stream is freed by mu_stream_end, or with the actor, or when this turn fails. What is
+ * answered to a send is closed at once. */
+MU_EXPORT mu_stream *mu_actor_stream(mu_actor *self, unsigned ahead, uint64_t token);
+
+/* One more item (NULL: nil), which leaves with the turn; `value` stays the caller's.
+ * -MU_EAGAIN: `ahead` items are under way; a STREAM_ROOM notice follows. -MU_ECANCELLED:
+ * nobody wants it; a STREAM_CLOSED notice has come, or will. -MU_ERANGE, -MU_EINVALID:
+ * the value is too deep or too large, or has references. */
+MU_EXPORT int mu_stream_give(mu_stream *stream, const mu_value *value);
+
+/* No more items, since there are no more, or because of an error. It leaves with the
+ * turn, which frees the stream; no notice of it follows. Also after STREAM_CLOSED. */
+MU_EXPORT int mu_stream_end(mu_stream *stream, const mu_error *error);
+
+/* How an actor reads the streams that answer its calls with a token. Each item is an ITEM
+ * notice, and counts as handled when the turn has ended; the end is the ANSWER. */
+enum mu_read_how {
+    MU_READ_GO_ON = 0,
+    MU_READ_PAUSE = 1, /* no more notices, nor that of the end, until it goes on */
+    MU_READ_CLOSE = 2  /* no more at all; also of calls that were not answered yet, which
+                          are not begun if they have not */
+};
+
+/* When the turn has ended well. */
+MU_EXPORT int mu_actor_read_stream(mu_actor *self, uint64_t token, int how);
+
 /* ---- Kept actors ---- */
 
 /* An actor with a name that is made with MU_ACTOR_KEPT goes on elsewhere with its state,
@@ -255,8 +308,10 @@ MU_EXPORT int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *er
  * Nothing leaves a turn before what it has recorded is in that file: no answer, no
  * message. Of two lives one can record, so what anybody has seen is never lost. A call
  * takes effect once, whatever is lost meanwhile; it is sent again by the library until
- * its time is over, and a repeat gets the same answer. It is called by its name; it takes
- * no sends, -MU_EPRECONDITION.
+ * its time is over, and a repeat gets the same answer. So is a send, for an hour, as long
+ * as the process of the sender lives: what cannot be delivered, or fails, is logged
+ * there. Calls and sends of one process are taken in the order in which they were made.
+ * At most 1,024 of one process are under way to one kept actor; then -MU_EAGAIN.
  *
  * In a kept actor methods decide, and `replay` changes the state: C cannot roll a state
  * back. When a turn fails after it has recorded something, the state is loaded anew.
@@ -323,6 +378,27 @@ MU_EXPORT int mu_value_get_actor(const mu_value *value, mu_address *ret_address)
 MU_EXPORT int mu_actor_request(mu_node *node, const mu_address *to, const char *method,
                                const mu_value *args, int64_t timeout_ms,
                                mu_error *ret_error, mu_remote_value **ret_value);
+
+/* mu_actor_call from a thread, to read the stream that answers it; it does not wait.
+ * `timeout_ms`: until the stream has begun. Errors of the method come with
+ * mu_stream_next. An answer that is no stream is one of one item. The caller closes
+ * *ret_reader. */
+MU_EXPORT int mu_actor_open_stream(mu_node *node, const mu_address *to,
+                                   const char *method, const mu_value *args,
+                                   int64_t timeout_ms, mu_error *ret_error,
+                                   mu_stream_reader **ret_reader);
+
+/* Wait for the next item, which the caller frees. An item counts as handled once as many
+ * others were asked for as one half of those that may be under way, 32 at most.
+ * -MU_ERANGE: the stream has ended; -MU_EDEADLINE: nothing has come within `timeout_ms`
+ * (negative: no timeout; 0: do not wait), call it again; else the error of the stream,
+ * each time. One thread at a time, and none of a loop. */
+MU_EXPORT int mu_stream_next(mu_stream_reader *reader, int64_t timeout_ms,
+                             mu_error *ret_error, mu_value **ret_value);
+
+/* No more is wanted: whoever gives the stream gets a STREAM_CLOSED notice. Never waits,
+ * any thread, also after the node was closed. NULL is fine. */
+MU_EXPORT void mu_stream_close(mu_stream_reader *reader);
 
 #ifdef __cplusplus
 }

@@ -148,13 +148,15 @@ static int dial_for_actor(void *owner, const char *type, uint32_t index,
     return rv == 0 ? 0 : mu__member_cannot_dial(rv, type, index, url, ret_error);
 }
 
-static int spawn_actors_office(struct mu__member *member)
+static int spawn_actors_office(struct mu__member *member,
+                               const struct mu__member_config *config)
 {
     const struct mu__actors_config actors = {
         .task = member->task,
         .type = member->type,
         .index = member->index,
         .incarnation = member->incarnation,
+        .silence_ms = config->options->silence_ms,
         .dial = dial_for_actor,
         .owner = member,
     };
@@ -347,7 +349,7 @@ int mu__member_spawn(struct mu__member *member, const struct mu__member_config *
     if (rv == 0)
         rv = spawn_member_actor(member, &mu__client, MU__CLIENT, &client);
     if (rv == 0)
-        rv = spawn_actors_office(member);
+        rv = spawn_actors_office(member, config);
     if (rv == 0)
         rv = spawn_variables(member, config);
     if (rv == 0)

@@ -107,14 +107,14 @@ static void on_member_turn(void *owner)
     uint32_t node;
     bool is_full;
 
-    if (now_ms >= member->tick_ms)
-        member->tick_ms = mu__links_tick(member->links, now_ms);
+    if (now_ms >= mu__links_due_ms(member->links))
+        (void)mu__links_tick(member->links, now_ms);
     mu__member_take_changes(member);
     mu__kernel_turn(member->kernel);
     while (mu__kernel_next_full(member->kernel, &node, &is_full))
         mu__links_read(member->links, node, !is_full);
     mu__links_flush(member->links);
-    member->world->ops->wake_at(member->world, member->tick_ms);
+    member->world->ops->wake_at(member->world, mu__links_due_ms(member->links));
 }
 
 static void on_member_deliver(void *owner, struct mu__msg *msg)

@@ -98,7 +98,6 @@ struct mu__member {
     struct mu__links *links;
     uint64_t incarnation;       /* random, of this life */
     struct mu__own_run own_run; /* the job's run that it takes part in */
-    uint64_t tick_ms;           /* when the links want their tick */
     char task[64];              /* "/job:worker/task:1" */
     char type[16];
     char chief[320];               /* "/job:chief/task:0 at tcp://..." */

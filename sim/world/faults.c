@@ -116,3 +116,14 @@ void sim_heal(struct sim *sim)
     }
     release(sim);
 }
+
+bool sim_is_refused(const struct sim_node *node, const char *url)
+{
+    const struct sim *sim = node->sim;
+
+    for (uint32_t i = 0; sim->settings.refuses && i < sim->nodes_count; i++)
+        if (!sim->nodes[i]->running && strcmp(sim->nodes[i]->address, url) == 0)
+            return !sim_is_blocked(node, sim->nodes[i]) &&
+                   !sim_is_blocked(sim->nodes[i], node);
+    return false;
+}

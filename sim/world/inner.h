@@ -287,4 +287,7 @@ static inline bool sim_is_blocked(const struct sim_node *from, const struct sim_
     return (from->blocked[to->number / 64] >> (to->number % 64) & 1) != 0;
 }
 
+/* faults.c: whether the system of a process that does not run says so to who dials it. */
+bool sim_is_refused(const struct sim_node *node, const char *url);
+
 #endif

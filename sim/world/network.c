@@ -336,6 +336,8 @@ static void dial_try(void *owner)
     struct sim_conn *conn;
 
     if (to == NULL) {
+        if (sim_is_refused(node, dial->url))
+            dial->refused = "connection refused";
         dial_again(dial);
         return;
     }

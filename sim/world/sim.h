@@ -73,6 +73,8 @@ struct sim_settings {
     struct sim_range late;         /* a turn after its due time */
     struct sim_range redial;       /* first and longest wait before dialling again */
     bool redial_drawn;             /* from half of it to all of it */
+    bool refuses;                  /* the address of a process that has ended refuses
+                                      connections, else nothing answers there */
     struct sim_range clock;        /* what a process's clock shows at time 0 */
     uint64_t burst_us;             /* longest burst of the wire */
     uint64_t connection_bytes_max; /* under way in one connection before EAGAIN */

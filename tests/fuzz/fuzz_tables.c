@@ -484,6 +484,7 @@ static void send_lookup(struct cluster *c, struct input_bytes *in)
         body.bag_of = spoil(in, (uint8_t *)bag_of, count * 4);
         body.weights = spoil(in, (uint8_t *)weights, take_byte(in) % 2U * count * 4);
     }
+    body.dtype = (uint32_t)choose(in, form.dtype);
     say_primary(c, MU__TABLE_LOOKUP, &body);
 }
 

@@ -254,6 +254,16 @@ static inline void cli_folder(char *ret_path, size_t size)
     assert_non_null(mkdtemp(ret_path));
 }
 
+/* The journal of a coordination service, and beside it what kept actors have. */
+static inline void cli_remove_store(const char *path)
+{
+    char kept[512];
+
+    (void)snprintf(kept, sizeof kept, "%s.kept", path);
+    (void)unlink(kept);
+    (void)unlink(path);
+}
+
 static inline void cli_write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");

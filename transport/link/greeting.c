@@ -150,6 +150,7 @@ static void establish_link(struct mu__links *links, struct mu__link *link)
     links->next.node = node;
     link->node = node;
     link->retry.backoff_ms = 0;
+    link->retry.is_lost = false;
     link->missing.taken_since_ms = 0;
     link->left = false;
     mu__link_keep_words(&link->why, "");

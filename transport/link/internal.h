@@ -59,6 +59,7 @@ struct mu__links {
     uint32_t parting_count;
     struct mu__links_numbers next;
     uint64_t tick_ms; /* time of the last tick */
+    uint64_t due_ms;  /* of the next one */
     bool leaving;
     struct mu__links_counters counters;
 };
@@ -146,6 +147,9 @@ void mu__link_disconnect(struct mu__links *links, struct mu__link *link);
 
 /* Rest for the back-off, after which the link is dialled again. */
 void mu__link_rest(struct mu__links *links, struct mu__link *link);
+
+/* ticking.c: the next tick is due then, or earlier. */
+void mu__links_hasten(struct mu__links *links, uint64_t due_ms);
 
 /* End the connection. A retained link will be dialled again, another one is freed. */
 void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char *reason);

@@ -9,6 +9,8 @@
 #include <string.h>
 
 enum {
+    RETRY_LOST_MS = 10,     /* before a link that was up is dialled: a process that has
+                               ended is known by that its address refuses connections */
     RETRY_FIRST_MS = 100,   /* before a link that went down is dialled; doubles */
     STABLE_MS = 1000,       /* a link that was up for so long has come up well */
     EARLY_LOSSES_MAX = 6,   /* that are counted */
@@ -217,14 +219,17 @@ void mu__link_rest(struct mu__links *links, struct mu__link *link)
     spread = (uint32_t)(links->config.world->ops->random(links->config.world) %
                         (link->retry.backoff_ms / 2 + 1));
     link->retry.due_ms = mu__links_now(links) + link->retry.backoff_ms / 2 + spread;
-    if (link->retry.backoff_ms < MU__LINK_RETRY_MAX_MS)
+    mu__links_hasten(links, link->retry.due_ms);
+    if (link->retry.backoff_ms < RETRY_FIRST_MS)
+        link->retry.backoff_ms = RETRY_FIRST_MS;
+    else if (link->retry.backoff_ms < MU__LINK_RETRY_MAX_MS)
         link->retry.backoff_ms *= 2;
     mu__link_move(links, link, MU__LINK_RESTING);
 }
 
 /* ---- going down ---- */
 
-/* Set the back-off after a loss: longer for each early loss in a row. */
+/* Set the back-off after a loss: short, but longer for each early loss in a row. */
 static void note_loss(struct mu__links *links, struct mu__link *link)
 {
     uint32_t most_ms = links->config.silence_ms / 2;
@@ -233,8 +238,12 @@ static void note_loss(struct mu__links *links, struct mu__link *link)
         link->retry.early_losses = 0;
     else if (link->retry.early_losses < EARLY_LOSSES_MAX)
         link->retry.early_losses++;
-    if (link->retry.early_losses < 2)
+    if (link->retry.early_losses < 2) {
+        link->retry.is_lost = !link->left;
+        if (link->retry.is_lost)
+            link->retry.backoff_ms = RETRY_LOST_MS;
         return;
+    }
     link->retry.backoff_ms = (uint32_t)RETRY_FIRST_MS << (link->retry.early_losses - 1);
     if (link->retry.backoff_ms > most_ms)
         link->retry.backoff_ms = most_ms;

@@ -61,6 +61,8 @@ struct mu__link_times {
 struct mu__link_retry {
     uint64_t due_ms;
     uint32_t backoff_ms;
+    bool is_lost;            /* it was up, and is dialled for the first time since: who
+                                needs it wants to know at once whether nobody is there */
     uint32_t early_losses;   /* how often in a row it was lost soon after it came up */
     uint32_t address_number; /* the wire's, of the address that was reached; 0: none */
     unsigned addresses_count;

@@ -171,6 +171,9 @@ void mu__links_flush(struct mu__links *links);
  * next tick is due. */
 uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms);
 
+/* When that is, by now: what happens to a link may bring it forward. */
+uint64_t mu__links_due_ms(const struct mu__links *links);
+
 /* Say goodbye to every peer: no new link is made from now on. mu__links_count_up is 0
  * once all have hung up. */
 void mu__links_leave(struct mu__links *links, const char *reason);

@@ -156,6 +156,7 @@ void mu__link_report_failing(struct mu__links *links, struct mu__link *link)
         strncmp(words, mu__link_words(link->reported_error), MU__LINK_REASON_BYTES - 1) ==
             0)
         return;
+    link->retry.is_lost = false;
     mu__link_keep_words(&link->reported_error, words);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, words);
 }

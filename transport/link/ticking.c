@@ -5,7 +5,21 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { PARTING_MS = 1000 }; /* a PARTING link is closed after this time */
+enum {
+    PARTING_MS = 1000, /* a PARTING link is closed after this time */
+    LOOK_MS = 2        /* after a lost link was dialled: whether it is refused; doubles */
+};
+
+void mu__links_hasten(struct mu__links *links, uint64_t due_ms)
+{
+    if (due_ms < links->due_ms)
+        links->due_ms = due_ms;
+}
+
+uint64_t mu__links_due_ms(const struct mu__links *links)
+{
+    return links->due_ms;
+}
 
 /* All links are checked twice in a heartbeat. A link that has sent nothing for three
  * quarters of a heartbeat pings, so a peer hears from it about once in a heartbeat. */
@@ -22,6 +36,17 @@ static uint64_t next_look_ms(const struct mu__link *link, uint64_t now_ms,
     uint64_t answer_ms = link->times.since_ms + MU__LINK_ANSWER_MS;
 
     return now_ms < answer_ms && answer_ms < next_ms ? answer_ms : next_ms;
+}
+
+/* The same for one whose connection is being made: soon again if the link was lost. */
+static uint64_t dialling_look_ms(struct mu__links *links, struct mu__link *link,
+                                 uint64_t now_ms)
+{
+    uint64_t next_ms = next_look_ms(link, now_ms, now_ms + links->config.heartbeat_ms);
+    uint64_t passed_ms = now_ms - link->times.since_ms;
+    uint64_t soon_ms = now_ms + (passed_ms < LOOK_MS ? LOOK_MS : passed_ms);
+
+    return link->retry.is_lost && soon_ms < next_ms ? soon_ms : next_ms;
 }
 
 /* When a peer showed last that it lives: by what it sent, or, while that is not read, by
@@ -62,7 +87,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
             return link->retry.due_ms;
         if (mu__link_dial(links, link) != 0)
             mu__link_rest(links, link);
-        return now_ms + config->heartbeat_ms;
+        return dialling_look_ms(links, link, now_ms);
     case MU__LINK_GREETING:
         if (now_ms >= link->times.since_ms + config->silence_ms) {
             mu__link_try_elsewhere(links, link, "it does not answer the handshake", 0);
@@ -78,7 +103,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
         return link->times.since_ms + PARTING_MS;
     default:
         mu__link_report_failing(links, link);
-        return next_look_ms(link, now_ms, now_ms + config->heartbeat_ms);
+        return dialling_look_ms(links, link, now_ms);
     }
 }
 
@@ -109,6 +134,7 @@ uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms)
 
     forgive_pause(links, now_ms);
     links->tick_ms = now_ms;
+    links->due_ms = UINT64_MAX;
     for (struct mu__link *link = mu__links_first(links); link != NULL; link = next) {
         uint64_t requested_ms;
 
@@ -117,5 +143,8 @@ uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms)
         if (requested_ms < next_ms)
             next_ms = requested_ms;
     }
-    return next_ms <= now_ms ? now_ms + 1 : next_ms;
+    mu__links_hasten(links, next_ms);
+    if (links->due_ms <= now_ms)
+        links->due_ms = now_ms + 1;
+    return links->due_ms;
 }

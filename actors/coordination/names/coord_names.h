@@ -75,6 +75,8 @@ struct coord_name {
     enum mu__name_phase state;
     struct name_definition definition;
     uint64_t epoch;
+    uint64_t made;           /* the revision: epochs of its owners are higher, and those
+                                of who had the name before lower */
     struct name_host *owner; /* NULL: none */
     uint32_t actor;
     struct mu__list_node of_owner;

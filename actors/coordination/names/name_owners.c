@@ -317,6 +317,7 @@ static void send_name_start(struct mu__ctx *ctx, struct coordination *c,
     body->flags = definition->flags | (name->is_born ? MU__NAME_BORN : 0);
     body->mailbox_max = definition->mailbox_max;
     body->mailbox_bytes_max = definition->mailbox_bytes_max;
+    body->made = name->made;
     body->args = definition->args;
     (void)mu__pack_view(mu__pack_view((uint8_t *)(body + 1), &body->name), &body->type);
     if (definition->backing != NULL)

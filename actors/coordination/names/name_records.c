@@ -121,6 +121,8 @@ static mu_value *make_name_record(const struct coord_name *name, uint64_t epoch)
     if (rv == 0)
         rv = set_record_number(map, "epoch", epoch);
     if (rv == 0)
+        rv = set_record_number(map, "made", name->made);
+    if (rv == 0)
         rv = set_record_number(map, "born", name->is_born);
     if (rv == 0)
         rv = add_record_args(map, &name->definition);
@@ -305,6 +307,7 @@ static int read_name_record(struct mu__ctx *ctx, struct coordination *c,
     if (rv == 0) {
         name->is_made = true;
         name->epoch = read_record_number(map, "epoch", &rv);
+        name->made = read_record_number(map, "made", &rv);
         name->is_born = read_record_number(map, "born", &rv) != 0;
     }
     if (rv == 0)

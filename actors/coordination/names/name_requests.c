@@ -205,6 +205,8 @@ static int make_name(struct mu__ctx *ctx, struct coordination *c, struct coord_n
                                 c->config.task);
     }
     name->state = MU__NAME_WAITS;
+    name->is_born = false;
+    name->made = mu__coord_next_revision(c);
     rv = mu__coord_name_write(ctx, c, name, ret_error, &revision);
     if (rv != 0) {
         mu__buf_unref(name->definition.backing);
@@ -213,7 +215,6 @@ static int make_name(struct mu__ctx *ctx, struct coordination *c, struct coord_n
         return rv;
     }
     name->is_made = true;
-    name->is_born = false;
     name->epoch = revision;
     name->code = 0;
     name->why[0] = '\0';

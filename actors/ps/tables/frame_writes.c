@@ -62,7 +62,7 @@ static void add_pushed_ids(const struct ps *ps, const struct mu__effect_write *w
 
     if (table != NULL &&
         mu__table_push_unpack(write->data, table->part.form.dim, &push, NULL) == 0)
-        mu__ahead_add(ahead, &table->part, push.ids, push.count);
+        (void)mu__ahead_add(ahead, &table->part, push.ids, push.count);
 }
 
 /* Ask for the rows of the next writes; returns the number of those behind. */

@@ -21,7 +21,7 @@ static inline uint64_t row_id_at(const void *ids, uint32_t i)
 
 static inline unsigned char *row_at(const struct mu__table *table, uint32_t row)
 {
-    return table->slabs[row / table->slab_rows] +
+    return table->slabs[row >> __builtin_ctz(table->slab_rows)] +
            (size_t)(row & (table->slab_rows - 1)) * table->row_bytes;
 }
 
@@ -97,19 +97,32 @@ static inline uint32_t guess_row(const struct mu__table *table, uint64_t hash)
     return (uint32_t)table->index[slot] - 1;
 }
 
-/* Its first bytes are asked for. */
-static inline void prefetch_row(const struct mu__table *table, uint64_t hash,
-                                uint32_t bytes)
+/* Where that is, and its first bytes are asked for; NULL: there is none. */
+static inline const unsigned char *prefetch_row(const struct mu__table *table,
+                                                uint64_t hash, uint32_t bytes)
 {
     uint32_t number = guess_row(table, hash);
     const unsigned char *row;
 
     if (number == NONE)
-        return;
+        return NULL;
     row = row_at(table, number);
     for (uint32_t at = 0; at < bytes; at += 64)
         __builtin_prefetch(row + at);
     __builtin_prefetch(row + bytes - 1);
+    return row;
+}
+
+/* The row of an id, where it was guessed to be or elsewhere; NULL: there is none. */
+static inline const unsigned char *row_of_guess(const struct mu__table *table,
+                                                uint64_t id, const unsigned char *guessed)
+{
+    uint32_t row;
+
+    if (guessed == NULL || row_id_at(guessed, 0) == id)
+        return guessed;
+    row = find_id_row(table, id, hash_in(table, id));
+    return row == NONE ? NULL : row_at(table, row);
 }
 
 #endif

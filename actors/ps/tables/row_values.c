@@ -14,6 +14,15 @@ void mu__values_unknown(const struct mu__table_form *form, uint64_t id, void *to
         mu__narrow_row_snap(form->dtype, to, form->dim);
 }
 
+void mu__values_unheld(const struct mu__table_form *form, uint64_t id, void *to)
+{
+    float wide[MU__TABLE_DIM_MAX];
+
+    mu__values_unknown(form, id, form->dtype == 0 ? to : wide);
+    if (form->dtype != 0)
+        mu__narrow_row_round(form->dtype, wide, form->dim, to);
+}
+
 void mu__values_start(const struct mu__table_form *form, uint64_t id, unsigned char *row)
 {
     float wide[MU__TABLE_DIM_MAX];

@@ -8,9 +8,10 @@
 
 #include <string.h>
 
-/* What a look-up gives for an id without a row; and for one with this row. `to` is not
- * aligned. */
+/* What a look-up gives for an id without a row, and the same in as many bits as rows
+ * have; and for one with this row. `to` is not aligned. */
 void mu__values_unknown(const struct mu__table_form *form, uint64_t id, void *to);
+void mu__values_unheld(const struct mu__table_form *form, uint64_t id, void *to);
 
 static inline void mu__values_widen(const struct mu__table_form *form,
                                     const unsigned char *row, void *to)

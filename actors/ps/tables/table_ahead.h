@@ -7,9 +7,11 @@
 
 enum { MU__AHEAD_MAX = 64, MU__AHEAD_IDS = 256 };
 
+enum { MU__AHEAD_IDS_OF_ONE = MU__AHEAD_IDS / 4 };
+
 struct mu__table_some {
     const struct mu__table *table;
-    const uint8_t *ids;
+    uint32_t first;
     uint32_t count;
 };
 
@@ -17,6 +19,8 @@ struct mu__table_ahead {
     uint32_t count;
     uint32_t ids;
     struct mu__table_some items[MU__AHEAD_MAX];
+    uint64_t hashes[MU__AHEAD_IDS + MU__AHEAD_IDS_OF_ONE];
+    const unsigned char *guessed[MU__AHEAD_IDS + MU__AHEAD_IDS_OF_ONE];
 };
 
 /* Whether there is room for more. */
@@ -25,9 +29,11 @@ static inline bool mu__ahead_has_room(const struct mu__table_ahead *ahead)
     return ahead->count < MU__AHEAD_MAX && ahead->ids < MU__AHEAD_IDS;
 }
 
-/* There is room; many ids of one part are left to that part. */
-void mu__ahead_add(struct mu__table_ahead *ahead, const struct mu__table *table,
-                   const uint8_t *ids, uint32_t count);
+/* There is room. Where the rows will be said to be (mu__table_lookup_guessed); NULL: many
+ * ids of one part, or a part without rows, are left to that part. */
+const unsigned char *const *mu__ahead_add(struct mu__table_ahead *ahead,
+                                          const struct mu__table *table,
+                                          const uint8_t *ids, uint32_t count);
 
 /* Ask for all of them, with their slots or without; then there are none. */
 void mu__ahead_fetch(struct mu__table_ahead *ahead, bool with_slots);

@@ -16,8 +16,7 @@ static uint32_t slot_floats(const struct mu__table_form *form)
 
 uint32_t mu__table_values_bytes(const struct mu__table_form *form)
 {
-    return form->dtype == 0 ? form->dim * (uint32_t)sizeof(float)
-                            : (form->dim + 1) / 2 * 2 * (uint32_t)sizeof(uint16_t);
+    return (mu__table_numbers_bytes(form) + 3) / 4 * 4;
 }
 
 uint32_t mu__table_row_bytes(const struct mu__table_form *form)

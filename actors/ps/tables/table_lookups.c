@@ -4,69 +4,58 @@
 #include "actors/ps/tables/row_values.h"
 
 void mu__table_prefetch_index(const struct mu__table *table, const void *ids,
-                              uint32_t count)
+                              uint32_t count, uint64_t *ret_hashes)
 {
-    for (uint32_t i = 0; i < count; i++)
-        __builtin_prefetch(
-            &table->index[slot_of(table, hash_in(table, row_id_at(ids, i)))]);
+    hash_batch(table, ids, count, ret_hashes);
 }
 
-void mu__table_prefetch_slabs(const struct mu__table *table, const void *ids,
-                              uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t row = guess_row(table, hash_in(table, row_id_at(ids, i)));
-
-        if (row != NONE)
-            __builtin_prefetch(&table->slabs[row / table->slab_rows]);
-    }
-}
-
-void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
-                             uint32_t count, bool with_slots)
+void mu__table_prefetch_rows(const struct mu__table *table, const uint64_t *hashes,
+                             uint32_t count, bool with_slots,
+                             const unsigned char **ret_guessed)
 {
     uint32_t bytes = with_slots
                          ? table->row_bytes
                          : MU__TABLE_ROW_HEAD + mu__table_values_bytes(&table->form);
 
     for (uint32_t i = 0; i < count; i++)
-        prefetch_row(table, hash_in(table, row_id_at(ids, i)), bytes);
+        ret_guessed[i] = prefetch_row(table, hashes[i], bytes);
 }
 
-static void look_up_batch(const struct mu__table *table, const void *ids, uint32_t count,
-                          unsigned char *rows)
+void mu__table_lookup_guessed(const struct mu__table *table, const void *ids,
+                              uint32_t count, const unsigned char *const *guessed,
+                              void *rows)
 {
-    size_t bytes = table->form.dim * sizeof(float);
-    uint64_t hashes[BATCH];
+    size_t bytes = mu__table_numbers_bytes(&table->form);
+    unsigned char *to = rows;
 
-    hash_batch(table, ids, count, hashes);
-    for (uint32_t i = 0; i < count; i++)
-        prefetch_row(table, hashes[i],
-                     MU__TABLE_ROW_HEAD + mu__table_values_bytes(&table->form));
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t row = find_id_row(table, row_id_at(ids, i), hashes[i]);
+    for (uint32_t i = 0; i < count; i++, to += bytes) {
+        uint64_t id = row_id_at(ids, i);
+        const unsigned char *row = row_of_guess(table, id, guessed[i]);
 
-        if (row == NONE)
-            mu__values_unknown(&table->form, row_id_at(ids, i), rows + i * bytes);
+        if (row == NULL)
+            mu__values_unheld(&table->form, id, to);
         else
-            mu__values_widen(&table->form, row_at(table, row), rows + i * bytes);
+            memcpy(to, row + MU__TABLE_ROW_HEAD, bytes);
     }
 }
 
 void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
                       void *rows)
 {
-    size_t bytes = table->form.dim * sizeof(float);
+    size_t bytes = mu__table_numbers_bytes(&table->form);
+    const unsigned char *guessed[BATCH] = {NULL};
+    uint64_t hashes[BATCH];
 
     for (uint32_t i = 0; i < count; i += BATCH) {
         uint32_t some = count - i < BATCH ? count - i : BATCH;
         const unsigned char *at = (const unsigned char *)ids + i * sizeof(uint64_t);
-        unsigned char *to = (unsigned char *)rows + i * bytes;
 
-        if (table->index != NULL)
-            look_up_batch(table, at, some, to);
-        for (uint32_t k = 0; table->index == NULL && k < some; k++)
-            mu__values_unknown(&table->form, row_id_at(at, k), to + k * bytes);
+        if (table->index != NULL) {
+            mu__table_prefetch_index(table, at, some, hashes);
+            mu__table_prefetch_rows(table, hashes, some, false, guessed);
+        }
+        mu__table_lookup_guessed(table, at, some, guessed,
+                                 (unsigned char *)rows + i * bytes);
     }
 }
 
@@ -82,34 +71,27 @@ static void guess_rows(const struct mu__table *table, const void *ids, uint32_t 
                        const unsigned char **ret_rows)
 {
     uint64_t hashes[POOLED_TOGETHER];
-    uint32_t rows[POOLED_TOGETHER];
 
     hash_batch(table, ids, count, hashes);
     for (uint32_t i = 0; i < count; i++) {
-        rows[i] = guess_row(table, hashes[i]);
-        if (rows[i] != NONE)
-            __builtin_prefetch(&table->slabs[rows[i] / table->slab_rows]);
+        uint32_t row = guess_row(table, hashes[i]);
+
+        ret_rows[i] = row == NONE ? NULL : row_at(table, row);
     }
-    for (uint32_t i = 0; i < count; i++)
-        ret_rows[i] = rows[i] == NONE ? NULL : row_at(table, rows[i]);
 }
 
 /* The numbers of an id's row, where they are, or else in `room`. */
 static const void *find_numbers(const struct mu__table *table, uint64_t id,
                                 const unsigned char *guessed, void *room)
 {
-    uint32_t row;
+    const unsigned char *row = row_of_guess(table, id, guessed);
 
-    if (guessed != NULL && row_id_at(guessed, 0) != id) {
-        row = find_id_row(table, id, hash_in(table, id));
-        guessed = row == NONE ? NULL : row_at(table, row);
-    }
-    if (guessed == NULL)
+    if (row == NULL)
         mu__values_unknown(&table->form, id, room);
     else if (table->form.dtype == 0)
-        return guessed + MU__TABLE_ROW_HEAD;
+        return row + MU__TABLE_ROW_HEAD;
     else
-        mu__values_widen(&table->form, guessed, room);
+        mu__values_widen(&table->form, row, room);
     return room;
 }
 

@@ -85,7 +85,8 @@ void mu__table_done(struct mu__table *table);
  * -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__table_make_candidates(struct mu__table *table, mu_error *ret_error);
 
-/* Copy the rows of `count` ids to `rows`. */
+/* Copy the numbers of `count` ids' rows to `rows`, in 32 bits or in 16, as they are held,
+ * one behind the other. */
 void mu__table_lookup(const struct mu__table *table, const void *ids, uint32_t count,
                       void *rows);
 
@@ -102,14 +103,18 @@ struct mu__pooled {
 void mu__table_pool(const struct mu__table *table, const struct mu__pooled *pooled,
                     void *sums);
 
-/* Ask for what tells where the rows of ids are, in two steps; then for the rows, with
- * their slots or without. There is an index. */
+/* Ask for what tells where the rows of ids are; then for the rows, with their slots or
+ * without: where they most likely are, NULL: there is none. There is an index. */
 void mu__table_prefetch_index(const struct mu__table *table, const void *ids,
-                              uint32_t count);
-void mu__table_prefetch_slabs(const struct mu__table *table, const void *ids,
-                              uint32_t count);
-void mu__table_prefetch_rows(const struct mu__table *table, const void *ids,
-                             uint32_t count, bool with_slots);
+                              uint32_t count, uint64_t *ret_hashes);
+void mu__table_prefetch_rows(const struct mu__table *table, const uint64_t *hashes,
+                             uint32_t count, bool with_slots,
+                             const unsigned char **ret_guessed);
+
+/* mu__table_lookup of ids whose rows were guessed, since when nothing was written. */
+void mu__table_lookup_guessed(const struct mu__table *table, const void *ids,
+                              uint32_t count, const unsigned char *const *guessed,
+                              void *rows);
 
 /* Whether there is memory for the rows that a push of these ids makes, besides those that
  * were reserved since mu__table_unreserve, and make it ready: then mu__table_push cannot
@@ -168,7 +173,13 @@ int mu__table_put_row(struct mu__table *table, const unsigned char *copy,
 
 enum { MU__TABLE_ROW_HEAD = 12 }; /* bytes of the id and the count */
 
-/* Bytes behind them of the row itself, padded: then come the slots. */
+/* Bytes of the numbers of a row. */
+static inline uint32_t mu__table_numbers_bytes(const struct mu__table_form *form)
+{
+    return form->dim * (uint32_t)(form->dtype == 0 ? sizeof(float) : sizeof(uint16_t));
+}
+
+/* The same, padded, behind the head: then come the slots. */
 uint32_t mu__table_values_bytes(const struct mu__table_form *form);
 
 uint64_t mu__table_row_id(const unsigned char *row);

@@ -17,7 +17,8 @@
 struct answering {
     const struct mu__table_lookup *body;
     mu__pid from;
-    uint8_t *rows; /* of all ids; or sums for all bags */
+    struct mu__buf *memory; /* of rows; NULL: there are sums */
+    uint8_t *rows;          /* of all ids; or sums for all bags */
     uint32_t row_bytes;
     uint32_t first; /* ids whose rows are to be sent together, */
     uint32_t end;   /* up to this one */
@@ -45,12 +46,25 @@ static void begin_answer(struct answering *a)
         memset(a->rows, 0, (size_t)a->body->bags * a->row_bytes);
 }
 
+/* Without a copy; nobody writes to the memory any more. */
+static void send_from_memory(struct mu__ctx *ctx, const struct answering *a,
+                             const struct mu__table_rows *body)
+{
+    int rv = mu__send_backed(ctx, a->from, MU__TABLE_ROWS, body, sizeof *body, a->memory);
+
+    if (rv != 0)
+        mu__log(ctx, mu__ps_lost_level(rv), "rows for node %u were lost: %s",
+                a->from.node, mu_strerror(rv));
+}
+
 static void send_rows_together(struct mu__ctx *ctx, struct answering *a)
 {
     const struct mu__table_rows body = rows_of(a, a->first, a->end - a->first);
 
-    if (a->end > a->first)
+    if (a->end > a->first && a->memory == NULL)
         mu__ps_send(ctx, a->from, MU__TABLE_ROWS, &body, sizeof body);
+    else if (a->end > a->first)
+        send_from_memory(ctx, a, &body);
     begin_answer(a);
 }
 
@@ -68,17 +82,22 @@ static void refuse_lookup(struct mu__ctx *ctx, const struct answering *a, uint32
     mu__ps_send(ctx, a->from, MU__TABLE_ROWS, &body, sizeof body);
 }
 
-/* Why a span cannot be looked up now; 0: it can. */
-static int check_span(const struct ps *ps, const struct partition *p,
-                      const struct answering *a, const struct mu__named_table **ret_table,
-                      const char **ret_reason)
-{
-    const struct mu__named_table *table =
-        mu__tables_find(mu__store_tables(p->store), a->body->table);
+/* What is known of a span before its rows are looked at. */
+struct found_span {
+    uint32_t count;
+    struct partition *partition; /* NULL: it is not served here */
+    const struct mu__named_table *table;
+    const unsigned char *const *guessed; /* NULL: rows were not asked for ahead */
+};
 
-    *ret_table = table;
+/* Why a span cannot be looked up now; 0: it can. */
+static int check_span(const struct ps *ps, const struct found_span *span,
+                      const struct answering *a, const char **ret_reason)
+{
+    const struct mu__named_table *table = span->table;
+
     *ret_reason = "";
-    if (p->ready || mu__ps_is_cut_off(ps, p))
+    if (span->partition->ready || mu__ps_is_cut_off(ps, span->partition))
         return -MU_EAGAIN;
     if (table == NULL) {
         *ret_reason = "the server does not have the table";
@@ -86,6 +105,10 @@ static int check_span(const struct ps *ps, const struct partition *p,
     }
     if (table->part.form.dim != a->body->dim) {
         *ret_reason = "the table has rows of another size";
+        return -MU_EPRECONDITION;
+    }
+    if (table->part.form.dtype != a->body->dtype) {
+        *ret_reason = "the table has rows of another dtype";
         return -MU_EPRECONDITION;
     }
     return 0;
@@ -107,26 +130,31 @@ static void pool_rows(const struct answering *a, const struct mu__table *table,
     mu__table_pool(table, &pooled, a->rows);
 }
 
-static void find_rows(struct answering *a, const struct mu__table *table, uint32_t count)
+static void find_rows(struct answering *a, const struct found_span *span)
 {
+    const struct mu__table *table = &span->table->part;
     const uint8_t *ids = (const uint8_t *)a->body->ids.data + a->end * sizeof(uint64_t);
+    uint8_t *rows = a->rows + (size_t)a->end * a->row_bytes;
 
-    if (a->body->bags == 0)
-        mu__table_lookup(table, ids, count, a->rows + (size_t)a->end * a->row_bytes);
+    if (a->body->bags != 0)
+        pool_rows(a, table, span->count);
+    else if (span->guessed != NULL)
+        mu__table_lookup_guessed(table, ids, span->count, span->guessed, rows);
     else
-        pool_rows(a, table, count);
+        mu__table_lookup(table, ids, span->count, rows);
 }
 
-static void look_up_span(struct mu__ctx *ctx, struct partition *p, struct answering *a,
-                         const struct mu__named_table *table, uint32_t count)
+static void look_up_span(struct mu__ctx *ctx, struct answering *a,
+                         const struct found_span *span)
 {
+    struct partition *p = span->partition;
     bool is_acked = mu__stream_acked(p) >= p->record;
-    struct mu__table_rows alone = rows_of(a, a->end, count);
+    struct mu__table_rows alone = rows_of(a, a->end, span->count);
 
     if (!is_acked)
         send_rows_together(ctx, a);
-    find_rows(a, &table->part, count);
-    a->end += count;
+    find_rows(a, span);
+    a->end += span->count;
     if (is_acked)
         return;
     mu__ps_answer(ctx, p, a->from, MU__TABLE_ROWS, &alone, sizeof alone);
@@ -134,15 +162,13 @@ static void look_up_span(struct mu__ctx *ctx, struct partition *p, struct answer
 }
 
 static void answer_span(struct mu__ctx *ctx, const struct ps *ps, struct answering *a,
-                        const struct mu__lookup_span *span)
+                        const struct found_span *span)
 {
-    struct partition *p = mu__ps_find_serving(ps, span->partition, span->generation);
-    const struct mu__named_table *table = NULL;
     const char *reason;
-    int rv = p == NULL ? 0 : check_span(ps, p, a, &table, &reason);
+    int rv = span->partition == NULL ? 0 : check_span(ps, span, a, &reason);
 
-    if (p != NULL && rv == 0) {
-        look_up_span(ctx, p, a, table, span->count);
+    if (span->partition != NULL && rv == 0) {
+        look_up_span(ctx, a, span);
         return;
     }
     send_rows_together(ctx, a);
@@ -152,42 +178,47 @@ static void answer_span(struct mu__ctx *ctx, const struct ps *ps, struct answeri
     begin_answer(a);
 }
 
-/* Ask for rows of spans from number `i` on, whose first id is `first`. Returns the number
- * of the next one. */
-static uint32_t fetch_span_rows(const struct ps *ps, const struct mu__table_lookup *body,
-                                uint32_t i, uint32_t first)
+/* Find the next spans from number `i` on, and ask for their rows; `ids` are theirs.
+ * Returns how many. */
+static uint32_t find_spans(const struct ps *ps, const struct mu__table_lookup *body,
+                           uint32_t i, const uint8_t *ids, struct mu__table_ahead *ahead,
+                           struct found_span *ret_found)
 {
-    const uint8_t *ids = (const uint8_t *)body->ids.data + (size_t)first * 8;
-    struct mu__table_ahead ahead;
     struct mu__lookup_span span;
+    uint32_t count = 0;
 
-    ahead.count = ahead.ids = 0;
-    for (; mu__ahead_has_room(&ahead) && i < mu__lookup_spans_count(body->spans) &&
-           mu__lookup_spans_at(body->spans, i, &span);
-         i++) {
-        const struct partition *p =
-            mu__ps_find_serving(ps, span.partition, span.generation);
-        const struct mu__named_table *table =
-            p == NULL ? NULL : mu__tables_find(mu__store_tables(p->store), body->table);
+    ahead->count = ahead->ids = 0;
+    for (; count < MU__AHEAD_MAX && mu__ahead_has_room(ahead) &&
+           i + count < mu__lookup_spans_count(body->spans) &&
+           mu__lookup_spans_at(body->spans, i + count, &span);
+         count++) {
+        struct partition *p = mu__ps_find_serving(ps, span.partition, span.generation);
+        struct found_span *found = &ret_found[count];
 
-        if (table != NULL)
-            mu__ahead_add(&ahead, &table->part, ids, span.count);
-        ids += (size_t)span.count * 8;
+        *found = (struct found_span){.count = span.count, .partition = p};
+        if (p != NULL)
+            found->table = mu__tables_find(mu__store_tables(p->store), body->table);
+        if (found->table != NULL)
+            found->guessed = mu__ahead_add(ahead, &found->table->part, ids, span.count);
+        ids += (size_t)span.count * sizeof(uint64_t);
     }
-    mu__ahead_fetch(&ahead, false);
-    return i;
+    mu__ahead_fetch(ahead, false);
+    return count;
 }
 
 static void answer_spans(struct mu__ctx *ctx, const struct ps *ps, struct answering *a)
 {
-    uint32_t fetched = 0;
-    struct mu__lookup_span span;
+    uint32_t spans = mu__lookup_spans_count(a->body->spans);
+    struct found_span found[MU__AHEAD_MAX];
+    struct mu__table_ahead ahead;
+    uint32_t count;
 
-    for (uint32_t i = 0; i < mu__lookup_spans_count(a->body->spans); i++) {
-        if (i == fetched)
-            fetched = fetch_span_rows(ps, a->body, i, a->end);
-        if (mu__lookup_spans_at(a->body->spans, i, &span))
-            answer_span(ctx, ps, a, &span);
+    for (uint32_t i = 0; i < spans; i += count) {
+        count = find_spans(ps, a->body, i,
+                           (const uint8_t *)a->body->ids.data + a->end * sizeof(uint64_t),
+                           &ahead, found);
+        for (uint32_t k = 0; k < count; k++)
+            answer_span(ctx, ps, a, &found[k]);
     }
     send_rows_together(ctx, a);
 }
@@ -210,6 +241,14 @@ static bool are_bags_right(const struct mu__table_lookup *body, uint64_t count)
     return true;
 }
 
+/* Of a row in an answer, or of a sum. */
+static uint32_t answer_row_bytes(const struct mu__table_lookup *body)
+{
+    bool is_narrow = body->dtype != 0 && body->bags == 0;
+
+    return body->dim * (uint32_t)(is_narrow ? sizeof(uint16_t) : sizeof(float));
+}
+
 /* The number of ids; -MU_EINVALID: the spans are not those of the ids, or their rows are
  * too many for one answer. */
 static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
@@ -225,7 +264,7 @@ static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
     }
     if (body->spans.size % MU__LOOKUP_SPAN_BYTES != 0 || count == 0 || body->dim == 0 ||
         count * sizeof(uint64_t) != body->ids.size ||
-        (body->bags == 0 ? count : body->bags) * body->dim * sizeof(float) >
+        (body->bags == 0 ? count : body->bags) * answer_row_bytes(body) >
             MU__PIECE_BYTES_MAX ||
         !are_bags_right(body, count))
         return -MU_EINVALID;
@@ -233,12 +272,27 @@ static int count_ids(const struct mu__table_lookup *body, uint32_t *ret_count)
     return 0;
 }
 
-/* Memory for the rows, or for the sums, which are 0. */
-static uint8_t *make_rows(const struct answering *a, uint32_t count)
+/* Memory for the rows, or for the sums, which are 0. Rows are sent from where they are;
+ * sums begin anew behind each answer. */
+static bool make_rows(struct answering *a, uint32_t count)
 {
-    size_t sums = (size_t)a->body->bags * a->row_bytes;
+    if (a->body->bags != 0) {
+        a->rows = calloc(a->body->bags, a->row_bytes);
+        return a->rows != NULL;
+    }
+    a->memory = mu__buf_new((size_t)count * a->row_bytes);
+    if (a->memory == NULL)
+        return false;
+    a->memory->size = count * a->row_bytes;
+    a->rows = a->memory->data;
+    return true;
+}
 
-    return sums == 0 ? malloc((size_t)count * a->row_bytes) : calloc(1, sums);
+static void free_rows(struct answering *a)
+{
+    if (a->memory == NULL)
+        free(a->rows);
+    mu__buf_unref(a->memory);
 }
 
 void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -252,14 +306,13 @@ void mu__ps_on_table_lookup(struct mu__ctx *ctx, void *state, struct mu__msg *ms
                       "the request's spans are not those of its ids");
         return;
     }
-    a.row_bytes = body->dim * (uint32_t)sizeof(float);
-    a.rows = make_rows(&a, count);
-    if (a.rows == NULL) {
+    a.row_bytes = answer_row_bytes(body);
+    if (!make_rows(&a, count)) {
         refuse_lookup(ctx, &a, 0, count, -MU_ENOMEM, "the server is out of memory");
         return;
     }
     answer_spans(ctx, state, &a);
-    free(a.rows);
+    free_rows(&a);
 }
 
 /* ---- Copies ---- */

@@ -152,6 +152,17 @@ def test_small_steps_add_up_in_narrow_rows(shared_cluster, name, dtype):
     assert abs(float(row.mean()) - 1.0625) < 0.002
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_rows_are_the_same_wherever_they_are_widened(shared_cluster, name, dtype):
+    table = muster.Table(name, dim=5, initializer="uniform", optimizer=1.0, dtype=dtype,
+                         node=shared_cluster)
+    ids = np.arange(300)
+    table.apply_gradients(ids[:200], np.random.default_rng(1).normal(size=(200, 5)))
+    here = table.lookup(ids)
+    at_the_server = table.lookup(ids, offsets=ids, combiner="sum")
+    assert here.any() and np.array_equal(here, at_the_server)
+
+
 @pytest.mark.parametrize("policies, words", [
     ({"dtype": "int8"}, "float32, float16, bfloat16"),
     ({"eviction": "oldest"}, "'lru' or 'lfu'"),

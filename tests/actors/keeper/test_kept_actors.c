@@ -295,19 +295,118 @@ TEST_ON(test_a_call_that_was_put_off_comes_again_to_a_state_that_is_loaded,
     kept_net_expect(f, 2, 6);
 }
 
-TEST_ON(test_the_window_of_a_sender_that_is_gone_is_dropped, struct kept_net *f,
-        kept_net_set_up, kept_net_tear_down)
+/* The call waits twice when it fails the first time: it comes by a new link, too. */
+TEST_ON(test_a_repeat_fails_as_it_has_failed, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
 {
     kept_net_own(f, 1);
     ask(f, "add", 5, 1);
-    assert_int_equal(kept_net_owned(f, 1)->windows.count, 1);
-    mu__kept_sender_closed(user_net_office(f->users, 1), node_of(f, 0)->incarnation);
-    assert_int_equal(kept_net_owned(f, 1)->windows.count, 0);
+    sim_storage_fail(f->storage, SIM_STORAGE_FLUSH, 1000, -MU_EUNAVAILABLE);
+    kept_net_call(f, 1, "add", 1, 2); /* the failure behind it waits to leave */
+    kept_net_call(f, 0, "flip", 7, 3);
     net_settle(net_of(f));
+    assert_int_equal(f->flips, 1);
+    net_link_down(node_of(f, 0), node_of(f, 1));
+    net_settle(net_of(f));
+    net_link_up(node_of(f, 0), node_of(f, 1));
+    net_settle(net_of(f));
+    sim_storage_fail(f->storage, SIM_STORAGE_FLUSH, 0, 0);
+    net_run_for(net_of(f), 1000);
+    assert_int_equal(kept_net_answer(f, 3)->error.code, -MU_EABORTED);
+    ask(f, "get", 0, 4);
+    kept_net_expect(f, 4, 6);
+    assert_int_equal(f->flips, 1);
+}
+
+/* A call that is sent again while it waits is there once. */
+TEST_ON(test_a_call_waits_once, struct kept_net *f, kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    kept_net_owned(f, 1)->is_held = true;
+    kept_net_call(f, 0, "add", 1, 2);
+    for (int i = 0; i < 5; i++) {
+        net_settle(net_of(f));
+        net_link_down(node_of(f, 0), node_of(f, 1));
+        net_settle(net_of(f));
+        net_link_up(node_of(f, 0), node_of(f, 1));
+    }
+    net_settle(net_of(f));
+    assert_int_equal(kept_net_owned(f, 1)->actor->mail_count, 1);
+    mu__kept_ready(kept_net_owned(f, 1));
+    net_settle(net_of(f));
+    kept_net_expect(f, 2, 6);
+}
+
+/* The window of a sender is there as long as it can ask again, in later lives, too. */
+TEST_ON(test_windows_of_senders_that_are_gone_are_dropped, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    const uint64_t asks_ms = 60000 + 60000 / 8 + MU__KEPT_STRAY_MS;
+
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    net_crash(node_of(f, 0));
+    net_run_for(net_of(f), asks_ms - 1000);
+    kept_net_call(f, 2, "add", 1, 2);
+    net_settle(net_of(f));
+    assert_int_equal(kept_net_owned(f, 1)->windows.count, 2);
     net_crash(node_of(f, 1));
     kept_net_own(f, 2);
+    kept_net_call(f, 2, "add", 1, 3);
     net_settle(net_of(f));
-    assert_int_equal(kept_net_owned(f, 2)->windows.count, 0);
+    kept_net_call(f, 2, "add", 1, 4); /* windows are reviewed, and stay */
+    net_settle(net_of(f));
+    kept_net_expect(f, 4, 8);
+    assert_int_equal(kept_net_owned(f, 2)->windows.count, 2);
+    net_run_for(net_of(f), asks_ms + 1000);
+    kept_net_call(f, 2, "add", 1, 5); /* its own begins anew */
+    net_settle(net_of(f));
+    kept_net_expect(f, 5, 9);
+    assert_int_equal(kept_net_owned(f, 2)->windows.count, 1);
+    mu__kept_disown(user_net_office(f->users, 2), "total");
+    net_settle(net_of(f));
+    kept_net_own(f, 2);
+    net_settle(net_of(f));
+    assert_int_equal(kept_net_owned(f, 2)->windows.count, 1); /* at the keeper, too */
+    kept_net_call(f, 2, "add", 1, 6);
+    net_settle(net_of(f));
+    kept_net_expect(f, 6, 10);
+}
+
+/* ---- sends ---- */
+
+static void send_to_total(struct kept_net *f, const char *method, int64_t number)
+{
+    const mu_address total = {.name = "total"};
+    mu_value *args = mu_value_int(number);
+    struct mail *mail;
+
+    assert_int_equal(mu__kept_send_make(user_net_office(f->users, 0), &total, method,
+                                        args, 0, NULL, &mail),
+                     0);
+    mu_value_free(args);
+    mu__turn_do(user_net_office(f->users, 0), mail);
+}
+
+TEST_ON(test_sends_take_effect_once_and_in_order, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    send_to_total(f, "add", 5);
+    kept_net_call(f, 0, "get", 0, 1);
+    send_to_total(f, "bad", 0);
+    send_to_total(f, "add", 2);
+    node_of(f, 0)->deaf = true;
+    net_run_to_frame(net_of(f), MU__KEPT);
+    net_crash(node_of(f, 1));
+    node_of(f, 0)->deaf = false;
+    kept_net_own(f, 2);
+    kept_net_call(f, 0, "get", 0, 2);
+    net_run_for(net_of(f), 1000);
+    kept_net_expect(f, 1, 5);
+    kept_net_expect(f, 2, 7);
+    assert_true(mu__list_is_empty(&user_net_office(f->users, 0)->requests));
 }
 
 /* ---- the disk ---- */
@@ -360,6 +459,34 @@ TEST_ON(test_the_next_actor_of_a_name_begins_anew, struct kept_net *f, kept_net_
     kept_net_own(f, 1);
     ask(f, "add", 1, 3);
     kept_net_expect(f, 3, 3);
+}
+
+/* The first life has kept something, and dies before anybody has heard of it. */
+TEST_ON(test_a_first_life_is_gone_on_with, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    f->made = ++f->epoch;
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    net_crash(node_of(f, 1));
+    f->is_born = false;
+    kept_net_own(f, 2);
+    ask(f, "add", 2, 2);
+    kept_net_expect(f, 2, 7);
+    assert_int_equal(f->starts, 1);
+}
+
+/* A file that is older than the actor. */
+TEST_ON(test_what_is_of_another_actor_is_no_state, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    net_crash(node_of(f, 1));
+    f->made = ++f->epoch;
+    kept_net_own(f, 2); /* it is born, as the service says */
+    net_settle(net_of(f));
+    assert_int_equal(f->why.code, -MU_EDATALOSS);
 }
 
 /* A life that was told that it is over, and is not gone yet, does not keep the next one

@@ -43,13 +43,14 @@ enum reached {
     FAILED,
     STOPPED,
     DRAINED,
+    RELAYED,
     REACHED
 };
 
 static const char *const reached_words[REACHED] = {
     "calls answered",       "calls that ran not", "calls that perhaps ran",
     "owners after another", "owners that died",   "calls of names that failed",
-    "names stopped",        "tasks drained",
+    "names stopped",        "tasks drained",      "relayed calls seen",
 };
 
 struct known_call {
@@ -79,6 +80,7 @@ struct story {
     unsigned calls_count;
     unsigned callers;
     unsigned lives[CLUSTER_TASKS_MAX];
+    unsigned islander; /* this task dials nobody: the chief relays its calls. 0: none */
     bool over;
     uint64_t *reached;
 };
@@ -302,6 +304,14 @@ static struct office *office_of(const struct cluster_task *task)
     return mu__actor_state(task->member.kernel, (mu__pid){MU__NODE_SELF, MU__ACTORS});
 }
 
+static struct cluster_task *chief_of(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        if (strcmp(cluster->tasks[i].type, "chief") == 0)
+            return &cluster->tasks[i];
+    return NULL;
+}
+
 static mu_address spawn_caller(struct office *office)
 {
     mu_actor_options options;
@@ -316,6 +326,13 @@ static mu_address spawn_caller(struct office *office)
     return mu__actor_address(office, start->actor);
 }
 
+static void note_relays(const struct office *office)
+{
+    for (const struct peer *peer = MU__LIST_FIRST(&office->peers_all, struct peer, node);
+         peer != NULL; peer = MU__LIST_NEXT(peer, struct peer, node))
+        story->reached[RELAYED] += !mu__list_is_empty(&peer->relays);
+}
+
 /* New processes get their types, and a caller. */
 static void look(struct sim *sim, void *arg)
 {
@@ -326,24 +343,21 @@ static void look(struct sim *sim, void *arg)
     for (unsigned i = 0; i < cluster->tasks_count; i++) {
         struct cluster_task *task = &cluster->tasks[i];
 
-        if (!task->runs || !sim_alive(task->node) || office_of(task) == NULL ||
-            story->lives[i] == sim_lives(task->node))
+        if (!task->runs || !sim_alive(task->node) || office_of(task) == NULL)
+            continue;
+        if (task == chief_of(cluster))
+            note_relays(office_of(task));
+        if (story->lives[i] == sim_lives(task->node))
             continue;
         story->lives[i] = sim_lives(task->node);
+        if (i != 0 && i == story->islander)
+            office_of(task)->config.dial = NULL;
         assert_int_equal(mu__types_add(office_of(task), &caller_type, NULL), 0);
         if (strcmp(task->type, "worker") == 0)
             assert_int_equal(mu__types_add(office_of(task), &owner_type, NULL), 0);
         if (!story->over && story->callers < CALLERS_MAX)
             (void)spawn_caller(office_of(task));
     }
-}
-
-static struct cluster_task *chief_of(struct cluster *cluster)
-{
-    for (unsigned i = 0; i < cluster->tasks_count; i++)
-        if (strcmp(cluster->tasks[i].type, "chief") == 0)
-            return &cluster->tasks[i];
-    return NULL;
 }
 
 /* ---- the end ---- */
@@ -408,8 +422,10 @@ static void run_one(uint64_t seed, bool show, void *sum,
     story->random = sim_stream(seed, 113);
     for (unsigned i = 0; i < NAMES; i++)
         (void)snprintf(story->names[i].text, sizeof story->names[i].text, "name-%u", i);
+    story->islander = (unsigned)draw(0, WORKERS);
     cluster = story->cluster = cluster_new(seed, &options);
     sim_settings_draw(cluster->sim);
+    sim_settings(cluster->sim)->refuses = draw(0, 1) != 0;
     cluster_start_all(cluster);
     sim_chaos_spare(chief_of(cluster)->node, SIM_FAULT_CRASH);
     sim_chaos_spare(chief_of(cluster)->node, SIM_FAULT_CRASH_MIDWAY);

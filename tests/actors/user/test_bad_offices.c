@@ -1,5 +1,6 @@
 /* A node that does not hold to what offices agree on: it gets its errors, and has no more
  * in a mailbox than it has credit for. */
+#include "actors/keep.h"
 #include "actors/packing.h"
 #include "tests/support/test.h"
 #include "tests/support/users/user_net.h"
@@ -70,6 +71,77 @@ TEST_ON(test_no_more_messages_than_credit, struct user_net *f, set_up, user_net_
 TEST_ON(test_no_more_bytes_than_credit, struct user_net *f, set_up, user_net_tear_down)
 {
     check_credit(f, MU__ACTOR_WINDOW_BYTES - 1, 1);
+}
+
+/* ---- calls that node 0 is to make for node 1 ---- */
+
+static void ask_to_relay(struct user_net *f, uint64_t call)
+{
+    struct office *office = user_net_office(f, 1);
+    const struct peer *peer = mu__map_get(&office->peers, target.incarnation);
+    struct mu__msg *msg = mu__msg_new(&office->ctx, MU__ACTOR_RELAY);
+    struct mu__actor_relay *body = mu__body(msg);
+
+    body->name = mu__view_str("nobody");
+    body->method = mu__view_str("add");
+    body->call = call;
+    body->timeout_ms = 1000;
+    assert_int_equal(mu__send(&office->ctx, (mu__pid){peer->number, MU__ACTORS}, msg), 0);
+    net_settle(&f->net);
+}
+
+static size_t count_relays(const struct user_net *f)
+{
+    const struct office *office = user_net_office(f, 0);
+    size_t count = 0;
+
+    for (const struct mu__list_node *node = office->requests.first; node != NULL;
+         node = node->next)
+        count++;
+    return count;
+}
+
+static void ask_for_all(struct user_net *f)
+{
+    for (uint64_t i = 1; i <= MU__ACTOR_WINDOW; i++)
+        ask_to_relay(f, i);
+    assert_int_equal(count_relays(f), MU__ACTOR_WINDOW);
+}
+
+/* Answers to calls that are not node 1's count as late there. */
+TEST_ON(test_no_more_relays_than_credit, struct user_net *f, set_up, user_net_tear_down)
+{
+    ask_for_all(f);
+    assert_int_equal(user_net_office(f, 1)->late_answers, 0);
+    ask_to_relay(f, MU__ACTOR_WINDOW + 1);
+    assert_int_equal(count_relays(f), MU__ACTOR_WINDOW);
+    assert_int_equal(user_net_office(f, 1)->late_answers, 1);
+    net_run_for(&f->net, 2000);
+    assert_int_equal(count_relays(f), 0);
+    assert_int_equal(user_net_office(f, 1)->late_answers, MU__ACTOR_WINDOW + 1);
+    ask_for_all(f);
+}
+
+TEST_ON(test_relays_that_nobody_waits_for, struct user_net *f, set_up, user_net_tear_down)
+{
+    struct office *office = user_net_office(f, 1);
+    const struct peer *peer = mu__map_get(&office->peers, target.incarnation);
+    const struct mu__actor_cancel cancel = {.actor = MU__ACTORS, .call = 2};
+
+    for (uint64_t i = 1; i <= 3; i++)
+        ask_to_relay(f, i);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mu__send_body(&office->ctx, (mu__pid){peer->number, MU__ACTORS},
+                                       MU__ACTOR_CANCEL, &cancel, sizeof cancel),
+                         0);
+        net_settle(&f->net);
+        assert_int_equal(count_relays(f), 2);
+    }
+    net_link_down(f->nodes[0], f->nodes[1]);
+    net_settle(&f->net);
+    assert_int_equal(count_relays(f), 0);
+    net_run_for(&f->net, 2000);
+    assert_int_equal(office->late_answers, 0);
 }
 
 TEST_PROGRAM()

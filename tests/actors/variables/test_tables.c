@@ -18,6 +18,7 @@ struct fixture {
     struct net_process *servers[SERVERS];
     struct net_process *program;
     struct net_process *chief;
+    struct mu__table_form form;
 };
 
 static int tables_set_up(void **state, bool backups)
@@ -26,6 +27,7 @@ static int tables_set_up(void **state, bool backups)
 
     if (f == NULL)
         return -1;
+    f->form = emb;
     net_init(&f->net, 1);
     for (uint32_t i = 0; i < SERVERS; i++)
         f->servers[i] = net_add(&f->net, "ps", i, var_spawn_server);
@@ -102,7 +104,7 @@ static int open_parts(struct fixture *f, enum mu__table_open_mode mode, uint32_t
                       uint32_t end)
 {
     const struct mu__table_open open = {
-        .mode = mode, .form = emb, .name = mu__view_str("emb")};
+        .mode = mode, .form = f->form, .name = mu__view_str("emb")};
     struct table_request r = {.done = false};
 
     assert_int_equal(mu__effects_add_table_open(&r.call.run.effects, &open, first, end),
@@ -166,6 +168,7 @@ static void begin_lookup(struct fixture *f, struct rows *rows, int64_t timeout_m
     rows->request =
         (struct table_request){.call = {.table = mu__table_id(mu__view_str("emb")),
                                         .dim = DIM,
+                                        .dtype = f->form.dtype,
                                         .ids = &rows->sorted,
                                         .rows = rows->rows}};
     begin_request(f, &rows->request, MU__TABLE_LOOKUP_CALL, timeout_ms);
@@ -221,6 +224,21 @@ TEST_ON(test_rows_of_all_servers, struct fixture *f, set_up_alone, tables_tear_d
     assert_int_equal(f->net.counts[MU__OWN_WRITES], SERVERS + 3 + 2 * SERVERS);
     assert_int_equal(f->net.counts[MU__EFFECTS_WRITTEN], SERVERS + 2 * SERVERS);
     assert_int_equal(f->net.counts[MU__OWN_WRITE], 0);
+}
+
+/* They come as they are held, and are widened here. */
+TEST_ON(test_rows_of_16_bits, struct fixture *f, set_up_copies, tables_tear_down)
+{
+    struct rows rows;
+
+    f->form.dtype = MU_BF16;
+    open_all(f);
+    assert_int_equal(push(f, 600, 2), 0);
+    look_up(f, 600, 8);
+    f->form.dtype = MU_F16;
+    begin_lookup(f, &rows, VAR_NEVER);
+    assert_int_equal(end_lookup(f, &rows), -MU_EPRECONDITION);
+    assert_non_null(strstr(rows.request.call.call.error.message, "another dtype"));
 }
 
 TEST_ON(test_a_table_that_was_not_made, struct fixture *f, set_up_alone, tables_tear_down)

@@ -1,17 +1,9 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 /* A kept actor on real processes: its owner is killed again and again, and so is the
  * process that keeps it. Each call takes effect once. */
-#include "tests/real/nodes.h"
+#include "tests/real/fleet.h"
 
-#include <inttypes.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/types.h>
-#include <sys/wait.h>
-
-enum { WORKERS = 2, TASKS, ROUNDS = 9, CALLS = 20, LONG_MS = 120000 };
+enum { ROUNDS = 9, CALLS = 20, LONG_MS = 120000 };
 
 /* ---- the type ---- */
 
@@ -89,95 +81,7 @@ static const mu_actor_type counter_type = {
 
 static const mu_actor_type plain_type = {.name = "plain", .state_size = 1};
 
-/* ---- processes ---- */
-
-struct fleet {
-    struct nodes nodes;
-    mu_node *node; /* that calls */
-    char folder[64];
-    char store[96];
-    pid_t nurses[TASKS];
-    volatile pid_t *pids; /* of the tasks: the workers, then the chief */
-};
-
-static void run_task(struct fleet *f, int task)
-{
-    mu_node_options options;
-    mu_node *node;
-
-    nodes_options(&f->nodes, task == WORKERS ? "chief" : "worker",
-                  task == WORKERS ? 0 : task, &options);
-    options.store = f->store;
-    node = nodes_open_with(&f->nodes, &options);
-    if (task < WORKERS) {
-        assert_int_equal(mu_node_register_actor(node, &counter_type), 0);
-        assert_int_equal(mu_node_register_actor(node, &plain_type), 0);
-        assert_int_equal(mu_node_serve(node), 0);
-    }
-    for (;;)
-        (void)pause();
-}
-
-/* A process without a node, which starts a task anew when it has ended. */
-static void nurse_task(struct fleet *f, int task)
-{
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (;;) {
-        pid_t pid = fork();
-
-        if (pid == 0) {
-            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-            f->pids[task] = getpid();
-            run_task(f, task);
-        }
-        (void)waitpid(pid, NULL, 0);
-    }
-}
-
-static void begin_fleet(struct fleet *f)
-{
-    void *shared = mmap(NULL, TASKS * sizeof *f->pids, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    assert_true(shared != MAP_FAILED);
-    f->pids = shared;
-    nodes_init(&f->nodes, WORKERS + 1, 0);
-    (void)snprintf(f->folder, sizeof f->folder, "/tmp/muster-kept-XXXXXX");
-    assert_non_null(mkdtemp(f->folder));
-    (void)snprintf(f->store, sizeof f->store, "journal:%s/store", f->folder);
-    for (int i = 0; i < TASKS; i++) {
-        f->nurses[i] = fork();
-        assert_true(f->nurses[i] >= 0);
-        if (f->nurses[i] == 0)
-            nurse_task(f, i);
-    }
-    f->node = nodes_open(&f->nodes, "worker", WORKERS);
-    assert_int_equal(mu_node_serve(f->node), 0);
-}
-
-static void remove_file(const struct fleet *f, const char *name)
-{
-    char path[128];
-
-    (void)snprintf(path, sizeof path, "%s/%s", f->folder, name);
-    (void)unlink(path);
-}
-
-static void end_fleet(struct fleet *f)
-{
-    nodes_done(&f->nodes);
-    for (int i = 0; i < TASKS; i++) {
-        (void)kill(f->nurses[i], SIGKILL);
-        assert_int_equal(waitpid(f->nurses[i], NULL, 0), f->nurses[i]);
-    }
-    for (int i = 0; i < TASKS; i++)
-        if (f->pids[i] > 0)
-            (void)kill(f->pids[i], SIGKILL);
-    remove_file(f, "store");
-    remove_file(f, "store.kept");
-    (void)rmdir(f->folder);
-    (void)munmap((void *)f->pids, TASKS * sizeof *f->pids);
-}
+static const mu_actor_type *const types[] = {&counter_type, &plain_type, NULL};
 
 /* ---- calls ---- */
 
@@ -236,7 +140,7 @@ static void kill_amid_calls(struct fleet *f, int round)
 
     assert_true(victim == f->pids[0] || victim == f->pids[1]);
     if (round % 3 == 2)
-        victim = f->pids[WORKERS];
+        victim = f->pids[FLEET_WORKERS];
     for (int i = 0; i < CALLS; i++) {
         values[i] = begin_ask(f, "add", 1);
         if (i == CALLS / 2)
@@ -251,12 +155,12 @@ TEST(test_a_kept_counter_is_exact)
     struct fleet f;
     mu_error error = {0};
 
-    begin_fleet(&f);
+    fleet_begin(&f, types, NULL);
     check(spawn_total(&f, "counter", 100, &error), &error);
     for (int round = 0; round < ROUNDS; round++)
         kill_amid_calls(&f, round);
     assert_int_equal(end_ask(begin_ask(&f, "get", 0)), 100 + ROUNDS * CALLS);
-    end_fleet(&f);
+    fleet_end(&f);
 }
 
 /* One that was stopped for good leaves nothing to the next of its name. */
@@ -266,7 +170,7 @@ TEST(test_a_name_is_made_anew)
     mu_address total;
     mu_error error = {0};
 
-    begin_fleet(&f);
+    fleet_begin(&f, types, NULL);
     check(spawn_total(&f, "counter", 100, &error), &error);
     assert_int_equal(end_ask(begin_ask(&f, "add", 5)), 105);
     assert_int_equal(mu_actor_find(f.node, "total", &total), 0);
@@ -274,7 +178,7 @@ TEST(test_a_name_is_made_anew)
     while (spawn_total(&f, "counter", 7, &error) != 0)
         nodes_pause();
     assert_int_equal(end_ask(begin_ask(&f, "get", 0)), 7);
-    end_fleet(&f);
+    fleet_end(&f);
 }
 
 TEST(test_what_cannot_be_kept)
@@ -284,7 +188,7 @@ TEST(test_what_cannot_be_kept)
     mu_address address;
     mu_error error = {0};
 
-    begin_fleet(&f);
+    fleet_begin(&f, types, NULL);
     mu_actor_options_init(&options);
     options.flags = MU_ACTOR_KEPT;
     assert_int_equal(mu_node_spawn(f.node, "counter", NULL, &options, SOON_MS, &error,
@@ -296,7 +200,7 @@ TEST(test_what_cannot_be_kept)
                                    &address),
                      -MU_EPRECONDITION);
     assert_non_null(strstr(error.message, "no `save` and `load`"));
-    end_fleet(&f);
+    fleet_end(&f);
 }
 
 /* The service of this test's chief has its state in memory. */

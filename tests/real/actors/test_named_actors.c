@@ -304,6 +304,39 @@ static struct cli command;
 
 #define MUSTER(...) cli_start(&command, NULL, __VA_ARGS__, NULL)
 
+#define CALL(w, ...) MUSTER("actors", "call", __VA_ARGS__, "--cluster", (w)->nodes.json)
+
+static void expect_said(int code, const char *words)
+{
+    cli_expect_code(&command, code);
+    if (strstr(command.text, words) == NULL)
+        cli_show(&command);
+    assert_non_null(strstr(command.text, words));
+}
+
+/* The owner is a worker, which clients have no link to. */
+static void call_by_binary(struct workers *w)
+{
+    CALL(w, "sum", "add", "7");
+    cli_expect_code(&command, 0);
+    assert_string_equal(command.text, "107\n");
+    CALL(w, "sum", "add", "{\"a\":[1,true,null,\"b\",1.5]}");
+    expect_said(1, "add expects a whole number (it ran)");
+    assert_non_null(strstr(command.text, "on /job:worker/task:"));
+    CALL(w, "sum", "subtract", "7");
+    expect_said(1, "the actor has no such method (it did not run)");
+    CALL(w, "nobody", "add", "7", "--timeout-ms", "300");
+    expect_said(4, "nobody has made it (it did not run)");
+    CALL(w, "sum", "add", "{");
+    expect_said(2, "is no JSON");
+    CALL(w, "sum", "add", "9007199254740993");
+    expect_said(2, "does not hold exactly");
+    CALL(w, "a/b", "add");
+    expect_said(2, "is no name of an actor");
+    CALL(w, "sum", "a#b");
+    cli_expect_code(&command, 2);
+}
+
 TEST(test_the_binary)
 {
     struct workers w;
@@ -318,6 +351,8 @@ TEST(test_the_binary)
     MUSTER("actors", "--cluster", w.nodes.json);
     cli_expect_code(&command, 0);
     assert_non_null(strstr(command.text, "/job:worker/task:"));
+
+    call_by_binary(&w);
 
     assert_int_equal(ask(&w, "break", 0, SOON_MS, &error, NULL), -MU_EDATALOSS);
     assert_int_equal(must_ask(&w, "add", 1), 101);
@@ -334,12 +369,23 @@ TEST(test_the_binary)
     list = cli_json(command.text);
     assert_int_equal(cJSON_GetArraySize(list), 0);
     cJSON_Delete(list);
+    MUSTER("actors", "--type", "other", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 0);
+    assert_non_null(strstr(command.text, "no actor of type other has a name"));
 
     MUSTER("actors", "stop", "sum", "--cluster", w.nodes.json);
     cli_expect_code(&command, 0);
     MUSTER("actors", "stop", "sum", "--cluster", w.nodes.json);
     cli_expect_code(&command, 1);
     assert_non_null(strstr(command.text, "no actor has the name"));
+    MUSTER("actors", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 0);
+    assert_non_null(strstr(command.text, "no actor has a name"));
+    MUSTER("actors", "-o", "json", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 0);
+    list = cli_json(command.text);
+    assert_int_equal(cJSON_GetArraySize(list), 0);
+    cJSON_Delete(list);
     end_workers(&w);
 }
 

@@ -123,7 +123,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    return unlink(store + strlen("journal:")) + rmdir(folder);
+    cli_remove_store(store + strlen("journal:"));
+    return rmdir(folder);
 }
 
 int main(void)

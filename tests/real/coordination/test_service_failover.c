@@ -23,7 +23,7 @@ static int tear_down(void **state)
 
     service_close(s);
     (void)snprintf(path, sizeof path, "%s/store", s->folder);
-    (void)unlink(path);
+    cli_remove_store(path);
     return rmdir(s->folder);
 }
 

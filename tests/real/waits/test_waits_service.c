@@ -18,7 +18,7 @@ static void end(struct waits_scene *scene)
     char path[96];
 
     (void)snprintf(path, sizeof path, "%s/store", (char *)scene->own);
-    (void)unlink(path);
+    cli_remove_store(path);
     assert_int_equal(rmdir(scene->own), 0);
 }
 

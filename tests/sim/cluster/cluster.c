@@ -59,6 +59,8 @@ static void set_coordination(struct cluster_task *task, struct mu__member_config
     config->hosts = options->hosts;
     config->coordination = options->coordination;
     config->coordination.storage = task->store.storage;
+    if (task->store.storage == NULL)
+        config->coordination.kept = NULL; /* beside the store */
     if (task->cluster->etcd == NULL)
         return;
     task->door = sim_etcd_door(task->cluster->etcd, task->node);

@@ -1,7 +1,8 @@
 /* What the rows of two tables must be that are written together: each push of an id puts
- * the same gradient to its row in both. One table is plain descent by whole numbers, the
- * other one has slots and a step of its own for each row (Adam). All rows begin alike, so
- * a row is a function of how often its id was pushed; it says that number.
+ * the same gradient to its row in both. One table is plain descent by whole numbers,
+ * which rows of 16 bits hold, the other one has slots and a step of its own for each row
+ * (Adam). All rows begin alike, so a row is a function of how often its id was pushed; it
+ * says that number.
  *
  * A shared id is pushed by everybody and never deleted. An own one is pushed and deleted
  * by one program, until it does not know what came of a write; from then on it is left

@@ -42,6 +42,7 @@ static struct mu__table_call make_call(const struct cluster_table_program *p,
         .servers_count = p->tables->cluster->options.servers,
         .table = model->ids[p->table],
         .dim = model->forms[p->table].dim,
+        .dtype = model->forms[p->table].dtype,
     };
 }
 

@@ -20,6 +20,16 @@ static int record_number(mu_actor *self, int64_t number)
     return rv;
 }
 
+static int counter_start(mu_actor *self, void *state, const mu_value *args)
+{
+    (void)self;
+    (void)state;
+    (void)args;
+    if (net_of_turns != NULL)
+        net_of_turns->starts++;
+    return 0;
+}
+
 static int counter_add(mu_actor *self, void *state, const mu_value *args)
 {
     struct counter *own = state;
@@ -49,6 +59,13 @@ static int counter_bad(mu_actor *self, void *state, const mu_value *args)
     (void)args;
     assert_int_equal(record_number(self, 100), 0);
     return mu_actor_fail(self, -MU_EABORTED, "it has changed its mind");
+}
+
+/* As "bad" the first time, and as "add" from then on. */
+static int counter_flip(mu_actor *self, void *state, const mu_value *args)
+{
+    return net_of_turns->flips++ == 0 ? counter_bad(self, state, args)
+                                      : counter_add(self, state, args);
 }
 
 static int counter_tell(mu_actor *self, void *state, const mu_value *args)
@@ -123,14 +140,17 @@ static int counter_replay(void *state, const mu_value *record)
 }
 
 static const mu_actor_method counter_methods[] = {
-    {"add", counter_add},   {"get", counter_get},   {"bad", counter_bad},
-    {"tell", counter_tell}, {"hold", counter_hold}, {"give", counter_give},
-    {"wait", counter_wait}, {"work", counter_work}, {NULL, NULL}};
+    {"add", counter_add},   {"get", counter_get},
+    {"bad", counter_bad},   {"flip", counter_flip},
+    {"tell", counter_tell}, {"hold", counter_hold},
+    {"give", counter_give}, {"wait", counter_wait},
+    {"work", counter_work}, {NULL, NULL}};
 
 const mu_actor_type kept_counter = {
     .name = "counter",
     .state_size = sizeof(struct counter),
     .methods = counter_methods,
+    .start = counter_start,
     .save = counter_save,
     .load = counter_load,
     .replay = counter_replay,

@@ -16,6 +16,8 @@ struct kept_net {
     uint64_t epoch;                    /* the last that was given out */
     uint64_t made;                     /* see struct mu__kept_own */
     bool is_born;
+    unsigned starts; /* of the counter's `start` */
+    unsigned flips;
     unsigned born; /* news */
     unsigned ended;
     mu_error why; /* of the last end */
@@ -25,9 +27,10 @@ struct kept_net {
 int kept_net_set_up(void **state);
 int kept_net_tear_down(void **state);
 
-/* The counter's methods: "add" a number, "get"; "bad" records 100 and fails; "tell"
- * records 1, and sends that to `told`; "hold" records 1 and answers later, "give" answers
- * it; "wait" puts a call off, "work" records 1 and answers it. */
+/* The counter's methods: "add" a number, "get"; "bad" records 100 and fails; "flip" does
+ * so the first time, and is "add" afterwards; "tell" records 1, and sends that to `told`;
+ * "hold" records 1 and answers later, "give" answers it;
+ * "wait" puts a call off, "work" records 1 and answers it. */
 extern const mu_actor_type kept_counter;
 
 /* The next life begins on this node; all are told. */

@@ -21,7 +21,6 @@ struct us {
     struct mu__links *links;
     struct mu__world *world;
     struct mu__pool pool;
-    uint64_t tick_ms;
     uint32_t delivered; /* messages */
 };
 
@@ -152,10 +151,10 @@ static inline void us_turn(void *owner)
     struct us *us = owner;
     uint64_t now_ms = us->world->ops->now_ms(us->world);
 
-    if (now_ms >= us->tick_ms)
-        us->tick_ms = mu__links_tick(us->links, now_ms);
+    if (now_ms >= mu__links_due_ms(us->links))
+        (void)mu__links_tick(us->links, now_ms);
     mu__links_flush(us->links);
-    us->world->ops->wake_at(us->world, us->tick_ms);
+    us->world->ops->wake_at(us->world, mu__links_due_ms(us->links));
 }
 
 static inline void us_up(void *owner, uint32_t connection)
@@ -213,7 +212,6 @@ static inline int us_start(void *arg, struct sim_node *node, struct mu__world *w
         prove(wire);
     us->node = node;
     us->world = world;
-    us->tick_ms = 0;
     mu__pool_init(&us->pool);
     sim_attach(node, &hooks, &us_events, us);
     world->ops->wake_at(world, 0);

@@ -209,10 +209,10 @@ TEST_ON(test_half_a_message, struct fixture *f, setup, teardown)
     say_piece(f, 0, record->size, record->data, MU__LINK_PIECE_BYTES);
     run_for(f, 20);
     f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
-    run_for(f, 40);
-    dial_us(f);
+    run_for(f, 100);
+    speak_to_dialler(f);
     say_hello_words(f, &good);
-    run_for(f, 400);
+    run_for(f, 40);
     assert_int_equal(mu__links_count_up(f->us.links), 1);
     (void)sim_trace(f->sim);
     say_piece(f, MU__LINK_PIECE_BYTES, record->size, record->data + MU__LINK_PIECE_BYTES,

@@ -68,8 +68,24 @@ TEST_ON(test_dial_what_is_up, struct fixture *f, setup_up, teardown)
         f, "[  170] us links: /job:chief/task:0 is lost: its connection broke: closed by "
            "the peer\n"
            "[  170] sim note: node 1 down: its connection broke: closed by the peer\n"
-           "[ 3268] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
+           "[ 3178] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
            "(dialling; its connection broke: closed by the peer)\n");
+}
+
+/* A process that has ended is known by that soon, however rare the heartbeats are. */
+TEST_ON(test_refused_after_a_loss, struct fixture *f, setup_up, teardown)
+{
+    sim_settings(f->sim)->refuses = true;
+    assert_int_equal(mu__links_adopt(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    run_for(f, 100);
+    expect_trace(f, "");
+    sim_crash(f->peer.node);
+    run_for(f, 100);
+    expect_trace(
+        f, "[  170] us links: /job:chief/task:0 is lost: its connection broke: closed by "
+           "the peer\n"
+           "[  170] sim note: node 1 down: its connection broke: closed by the peer\n"
+           "[  210] sim note: trouble: chief 0: connection refused\n");
 }
 
 /* The former process is told where the task is, and is refused; the new one may come. */

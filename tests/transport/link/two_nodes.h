@@ -19,7 +19,6 @@ struct node {
     uint64_t incarnation;
     struct mu__world *world;
     struct mu__pool pool;
-    uint64_t tick_ms;
 };
 
 struct two_nodes {
@@ -71,10 +70,10 @@ static inline void on_turn(void *owner)
     struct node *node = owner;
     uint64_t now_ms = node->world->ops->now_ms(node->world);
 
-    if (now_ms >= node->tick_ms)
-        node->tick_ms = mu__links_tick(node->links, now_ms);
+    if (now_ms >= mu__links_due_ms(node->links))
+        (void)mu__links_tick(node->links, now_ms);
     mu__links_flush(node->links);
-    node->world->ops->wake_at(node->world, node->tick_ms);
+    node->world->ops->wake_at(node->world, mu__links_due_ms(node->links));
 }
 
 static inline void on_up(void *owner, uint32_t connection)
@@ -127,7 +126,6 @@ static inline int start(void *arg, struct sim_node *place, struct mu__world *wor
     };
 
     node->world = world;
-    node->tick_ms = 0;
     mu__pool_init(&node->pool);
     sim_attach(place, &hooks, &events, node);
     world->ops->wake_at(world, 0);

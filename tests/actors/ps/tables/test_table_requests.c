@@ -277,15 +277,18 @@ TEST_ON(test_lookups_that_are_refused, struct fixture *f, set_up, tear_down)
         uint32_t partition;
         uint32_t count;
         uint32_t ids;
+        uint32_t dtype;
         uint32_t code;
     } rows[] = {
-        {DIM, PARTITION, 2, 2, 0},
-        {0, PARTITION, 2, 2, MU_EINVALID},
-        {DIM, PARTITION, 0, 0, MU_EINVALID},
-        {DIM, PARTITION, 3, 2, MU_EINVALID},
-        {DIM, PARTITION, 1, 2, MU_EINVALID},
-        {DIM, MU__PARTITIONS, 2, 2, MU_EINVALID},
-        {DIM + 1, PARTITION, 2, 2, MU_EPRECONDITION},
+        {DIM, PARTITION, 2, 2, 0, 0},
+        {0, PARTITION, 2, 2, 0, MU_EINVALID},
+        {DIM, PARTITION, 0, 0, 0, MU_EINVALID},
+        {DIM, PARTITION, 3, 2, 0, MU_EINVALID},
+        {DIM, PARTITION, 1, 2, 0, MU_EINVALID},
+        {DIM, MU__PARTITIONS, 2, 2, 0, MU_EINVALID},
+        {DIM + 1, PARTITION, 2, 2, 0, MU_EPRECONDITION},
+        {DIM, PARTITION, 2, 2, MU_F16, MU_EPRECONDITION},
+        {DIM, PARTITION, 2, 2, 255, MU_EPRECONDITION},
     };
 
     begin_table(f);
@@ -295,6 +298,7 @@ TEST_ON(test_lookups_that_are_refused, struct fixture *f, set_up, tear_down)
             .token = ++f->token,
             .table = emb_id(),
             .dim = rows[i].dim,
+            .dtype = rows[i].dtype,
             .ids = {(const uint8_t *)ids, rows[i].ids * 8},
             .spans = {spans, sizeof spans}};
 
@@ -305,6 +309,42 @@ TEST_ON(test_lookups_that_are_refused, struct fixture *f, set_up, tear_down)
         net_settle(&f->net);
         assert_int_equal(need_answer(f, body.token)->code, rows[i].code);
     }
+}
+
+/* Rows of 16 bits are answered as they are held. */
+static void check_narrow_rows(struct fixture *f, uint32_t dtype, uint16_t ten)
+{
+    const uint64_t id = 7;
+    const uint16_t expected[DIM] = {ten, ten};
+    uint8_t spans[MU__LOOKUP_SPAN_BYTES];
+    struct mu__table_form narrow = emb;
+    struct mu__table_lookup body = {.token = ++f->token,
+                                    .table = emb_id(),
+                                    .dim = DIM,
+                                    .ids = {(const uint8_t *)&id, sizeof id},
+                                    .spans = {spans, sizeof spans},
+                                    .dtype = dtype};
+
+    narrow.dtype = dtype;
+    change_view(f, f->servers[0], f->servers[1], NULL);
+    assert_int_equal(open_table(f, f->servers[0], MU__TABLE_CREATE, &narrow), 0);
+    (void)mu__lookup_spans_put(spans,
+                               &(struct mu__lookup_span){PARTITION, 1, f->generation});
+    say(f->client, MU__VARIABLES, f->servers[0], MU__TABLE_LOOKUP, &body);
+    net_settle(&f->net);
+    assert_int_equal(need_answer(f, body.token)->code, 0);
+    assert_int_equal(need_answer(f, body.token)->size, sizeof expected);
+    assert_memory_equal(need_answer(f, body.token)->data, expected, sizeof expected);
+}
+
+TEST_ON(test_rows_of_halves, struct fixture *f, set_up, tear_down)
+{
+    check_narrow_rows(f, MU_F16, 0x4900);
+}
+
+TEST_ON(test_rows_of_bfloats, struct fixture *f, set_up, tear_down)
+{
+    check_narrow_rows(f, MU_BF16, 0x4120);
 }
 
 /* Two ids, whose rows are added. */
