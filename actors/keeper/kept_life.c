@@ -75,15 +75,15 @@ static void report_fence(struct kept *kept)
 
 static void drop_loaded(struct kept *kept)
 {
-    while (kept->loaded_first != NULL) {
-        struct mu__msg *msg = kept->loaded_first;
+    while (kept->loaded.first != NULL) {
+        struct mu__msg *msg = kept->loaded.first;
 
-        kept->loaded_first = msg->next;
+        kept->loaded.first = msg->next;
         mu__msg_free(&kept->office->ctx, msg);
     }
-    kept->loaded_last = NULL;
-    kept->loaded = 0;
-    kept->loaded_all = 0;
+    kept->loaded.last = NULL;
+    kept->loaded.count = 0;
+    kept->loaded.all = 0;
 }
 
 static void report_to_keeper(struct kept *kept)
@@ -286,7 +286,7 @@ static int load_one(struct kept *kept, const struct mu__keep_item *item, mu_erro
 
 static bool has_state(const struct kept *kept)
 {
-    const struct mu__msg *msg = kept->loaded_first;
+    const struct mu__msg *msg = kept->loaded.first;
 
     while (msg != NULL && ((const struct mu__keep_item *)(const void *)msg->body)->kind ==
                               MU__KEPT_ANSWER)
@@ -307,11 +307,11 @@ int mu__kept_take_loaded(struct kept *kept, mu_error *error)
     int rv = 0;
 
     kept->records = 0;
-    if (has_state(kept) && !is_snapshot(kept->loaded_first) && type->load != NULL)
+    if (has_state(kept) && !is_snapshot(kept->loaded.first) && type->load != NULL)
         rv = type->load(kept->actor, kept->actor->state, NULL, type->version);
     if (rv != 0)
         return refuse_loaded(kept, rv, "its type's `load` failed", error);
-    for (struct mu__msg *msg = kept->loaded_first; msg != NULL && rv == 0;
+    for (struct mu__msg *msg = kept->loaded.first; msg != NULL && rv == 0;
          msg = msg->next)
         rv = load_one(kept, mu__body(msg), error);
     return rv;
@@ -368,11 +368,11 @@ static uint64_t loaded_number(const struct mu__msg *msg)
  * there already. */
 static bool add_loaded(struct kept *kept, struct mu__msg *msg)
 {
-    struct mu__msg **at = &kept->loaded_first;
+    struct mu__msg **at = &kept->loaded.first;
 
-    if (kept->loaded_last != NULL &&
-        loaded_number(kept->loaded_last) < loaded_number(msg))
-        at = &kept->loaded_last->next;
+    if (kept->loaded.last != NULL &&
+        loaded_number(kept->loaded.last) < loaded_number(msg))
+        at = &kept->loaded.last->next;
     while (*at != NULL && loaded_number(*at) < loaded_number(msg))
         at = &(*at)->next;
     if (*at != NULL && loaded_number(*at) == loaded_number(msg))
@@ -380,8 +380,8 @@ static bool add_loaded(struct kept *kept, struct mu__msg *msg)
     msg->next = *at;
     *at = msg;
     if (msg->next == NULL)
-        kept->loaded_last = msg;
-    kept->loaded++;
+        kept->loaded.last = msg;
+    kept->loaded.count++;
     return true;
 }
 
@@ -395,7 +395,7 @@ void mu__kept_on_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         body->epoch != kept->own.epoch || !is_from_keeper(kept, msg))
         return;
     if (body->kind == MU__KEPT_END) {
-        kept->loaded_all = body->number + 1;
+        kept->loaded.all = body->number + 1;
     } else {
         own = mu__claim(ctx);
         if (mu__msg_keep(mu__kernel_schema(ctx->kernel), own) != 0 ||
@@ -404,7 +404,7 @@ void mu__kept_on_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             return;
         }
     }
-    if (kept->loaded_all == kept->loaded + 1)
+    if (kept->loaded.all == kept->loaded.count + 1)
         end_loading(kept);
 }
 

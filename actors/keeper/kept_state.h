@@ -48,6 +48,14 @@ enum kept_phase {
     KEPT_SPOILT /* live, and it is loaded anew once nothing waits */
 };
 
+/* Items that have come, by their numbers, until all have. */
+struct kept_loaded {
+    struct mu__msg *first;
+    struct mu__msg *last;
+    uint64_t count;
+    uint64_t all; /* one more than there are; 0: not known yet */
+};
+
 struct kept {
     struct mu__text_node named; /* first */
     struct office *office;
@@ -62,16 +70,13 @@ struct kept {
     struct mu__msg *items_last;
     uint64_t items_bytes;
     struct mu__list held;
-    struct mu__msg *loaded_first; /* while it is loaded */
-    struct mu__msg *loaded_last;
-    uint64_t loaded;
-    uint64_t loaded_all; /* one more than there are; 0: not known yet */
-    uint32_t records;    /* since the last snapshot */
-    bool has_windows;    /* loaded once: from then on those here are the newer ones */
-    bool is_held;        /* no turn begins for now */
-    bool is_cut;         /* nothing that waits ever leaves */
-    bool is_listed;      /* in the office's map */
-    bool is_again;       /* the keeper is told again in a moment */
+    struct kept_loaded loaded;
+    uint32_t records; /* since the last snapshot */
+    bool has_windows; /* loaded once: from then on those here are the newer ones */
+    bool is_held;     /* no turn begins for now */
+    bool is_cut;      /* nothing that waits ever leaves */
+    bool is_listed;   /* in the office's map */
+    bool is_again;    /* the keeper is told again in a moment */
     struct mu__map windows;
     uint64_t review_ms; /* of the windows, at the next call */
     char name[];

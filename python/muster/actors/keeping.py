@@ -201,7 +201,8 @@ def _warn_if_large(cls: type, size: int) -> None:
     logging.getLogger("muster").warning(
         "%s is a kept actor, and its pickled state has %d KiB, which are recorded by "
         "each call that changes it: with a method replay(self, record), and "
-        "muster.record() in its methods, the changes alone are", cls.__qualname__, size >> 10)
+        "muster.record() in its methods, the changes alone are",
+        cls.__qualname__, size >> 10)
 
 
 def record(value: Any) -> None:

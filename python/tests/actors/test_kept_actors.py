@@ -20,7 +20,8 @@ def keeping(tmp_path_factory):
     """The coordinator of a cluster with a keeper."""
     lines = []
     store = tmp_path_factory.mktemp("keeper") / "keys"
-    with muster.LocalCluster(workers=2, heartbeat=0.2, store=f"journal:{store}",
+    with muster.LocalCluster(workers=2, heartbeat=0.2, reconnect=5.0, restarts_max=1000,
+                             store=f"journal:{store}",
                              on_line=lambda *line: lines.append(line[2])) as cluster:
         coordinator = muster.ClusterCoordinator(cluster)
         coordinator.lines = lines
@@ -29,14 +30,15 @@ def keeping(tmp_path_factory):
 
 @pytest.fixture
 def purse(keeping):
-    purse = keeping.spawn(classes.Purse, (5,), name="purse", kept=True)
+    purse = keeping.spawn(classes.Purse, (5,), name="purse", kept=True,
+                          restarts=1000)
     yield purse
     purse.stop()
 
 
 @pytest.fixture
 def log(keeping):
-    log = keeping.spawn(classes.Log, name="log", kept=True)
+    log = keeping.spawn(classes.Log, name="log", kept=True, restarts=1000)
     yield log
     log.stop()
 
@@ -193,7 +195,7 @@ def test_record_is_for_methods_of_kept_actors(purse, coordinator):
 @pytest.mark.parametrize("cls, change", [(classes.Purse, "add"), (classes.Log, "write")])
 def test_each_call_takes_effect_once_while_workers_are_killed(keeping, cls, change):
     actor = keeping.spawn(cls, (0,) if cls is classes.Purse else (), name="once",
-                          kept=True)
+                          kept=True, restarts=1000)
     is_over = threading.Event()
 
     def kill():
