@@ -90,8 +90,8 @@ def main():
         done, killed = asyncio.run(run(accounts, chance))
         total = sum(account.show().fetch()[0] for account in accounts)
     print(f"{sum(done)} transfers done, {len(done) - sum(done)} refused, {killed} times "
-          f"a worker was killed, in {time.monotonic() - began:.1f} s: there is {total} in "
-          "the bank")
+          f"a worker was killed, in {time.monotonic() - began:.1f} s: there is {total} "
+          "in the bank")
     return 0 if total == ACCOUNTS * FIRST and len(done) >= TRANSFERS else 1
 
 

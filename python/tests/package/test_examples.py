@@ -48,6 +48,14 @@ def test_a_bank_has_all_its_money_although_workers_are_killed():
     assert "there is 16000 in the bank" in output
 
 
+def test_model_servers_answer_although_workers_are_killed():
+    output = run_example("model_servers.py")
+    count, processes, wrong = re.search(r"(\d+) predictions by 4 servers in (\d+) "
+                                        r"processes, (\d+) of them wrong", output).groups()
+    assert (int(count), int(wrong)) == (2000, 0)
+    assert int(processes) >= 3      # of the first ones and of those that came after
+
+
 def test_clicks_are_predicted_although_a_worker_and_a_server_are_killed():
     output = run_example("ctr.py")
     assert "killed worker/1" in output and "killed ps/1" in output
