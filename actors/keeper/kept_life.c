@@ -75,14 +75,15 @@ static void report_fence(struct kept *kept)
 
 static void drop_loaded(struct kept *kept)
 {
-    while (kept->loaded_first != NULL) {
-        struct mu__msg *msg = kept->loaded_first;
+    while (kept->loaded.first != NULL) {
+        struct mu__msg *msg = kept->loaded.first;
 
-        kept->loaded_first = msg->next;
+        kept->loaded.first = msg->next;
         mu__msg_free(&kept->office->ctx, msg);
     }
-    kept->loaded_last = NULL;
-    kept->loaded = 0;
+    kept->loaded.last = NULL;
+    kept->loaded.count = 0;
+    kept->loaded.all = 0;
 }
 
 static void report_to_keeper(struct kept *kept)
@@ -285,7 +286,7 @@ static int load_one(struct kept *kept, const struct mu__keep_item *item, mu_erro
 
 static bool has_state(const struct kept *kept)
 {
-    const struct mu__msg *msg = kept->loaded_first;
+    const struct mu__msg *msg = kept->loaded.first;
 
     while (msg != NULL && ((const struct mu__keep_item *)(const void *)msg->body)->kind ==
                               MU__KEPT_ANSWER)
@@ -306,11 +307,11 @@ int mu__kept_take_loaded(struct kept *kept, mu_error *error)
     int rv = 0;
 
     kept->records = 0;
-    if (has_state(kept) && !is_snapshot(kept->loaded_first) && type->load != NULL)
+    if (has_state(kept) && !is_snapshot(kept->loaded.first) && type->load != NULL)
         rv = type->load(kept->actor, kept->actor->state, NULL, type->version);
     if (rv != 0)
         return refuse_loaded(kept, rv, "its type's `load` failed", error);
-    for (struct mu__msg *msg = kept->loaded_first; msg != NULL && rv == 0;
+    for (struct mu__msg *msg = kept->loaded.first; msg != NULL && rv == 0;
          msg = msg->next)
         rv = load_one(kept, mu__body(msg), error);
     return rv;
@@ -358,6 +359,32 @@ static bool is_from_keeper(const struct kept *kept, const struct mu__msg *msg)
            msg->from.actor == MU__KEEPER;
 }
 
+static uint64_t loaded_number(const struct mu__msg *msg)
+{
+    return ((const struct mu__keep_item *)(const void *)msg->body)->number;
+}
+
+/* In the order of their numbers: a large one may come behind those after it. False: it is
+ * there already. */
+static bool add_loaded(struct kept *kept, struct mu__msg *msg)
+{
+    struct mu__msg **at = &kept->loaded.first;
+
+    if (kept->loaded.last != NULL &&
+        loaded_number(kept->loaded.last) < loaded_number(msg))
+        at = &kept->loaded.last->next;
+    while (*at != NULL && loaded_number(*at) < loaded_number(msg))
+        at = &(*at)->next;
+    if (*at != NULL && loaded_number(*at) == loaded_number(msg))
+        return false;
+    msg->next = *at;
+    *at = msg;
+    if (msg->next == NULL)
+        kept->loaded.last = msg;
+    kept->loaded.count++;
+    return true;
+}
+
 void mu__kept_on_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__keep_item *body = mu__body(msg);
@@ -368,24 +395,17 @@ void mu__kept_on_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         body->epoch != kept->own.epoch || !is_from_keeper(kept, msg))
         return;
     if (body->kind == MU__KEPT_END) {
-        if (body->number == kept->loaded)
-            end_loading(kept);
-        return;
+        kept->loaded.all = body->number + 1;
+    } else {
+        own = mu__claim(ctx);
+        if (mu__msg_keep(mu__kernel_schema(ctx->kernel), own) != 0 ||
+            !add_loaded(kept, own)) {
+            mu__msg_free(ctx, own);
+            return;
+        }
     }
-    if (body->number != kept->loaded + 1)
-        return; /* of a former request, or one that is asked for again */
-    own = mu__claim(ctx);
-    if (mu__msg_keep(mu__kernel_schema(ctx->kernel), own) != 0) {
-        mu__msg_free(ctx, own);
-        return;
-    }
-    own->next = NULL;
-    if (kept->loaded_first == NULL)
-        kept->loaded_first = own;
-    else
-        kept->loaded_last->next = own;
-    kept->loaded_last = own;
-    kept->loaded++;
+    if (kept->loaded.all == kept->loaded.count + 1)
+        end_loading(kept);
 }
 
 /* ---- what the keeper says ---- */

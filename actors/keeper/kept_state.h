@@ -48,6 +48,14 @@ enum kept_phase {
     KEPT_SPOILT /* live, and it is loaded anew once nothing waits */
 };
 
+/* Items that have come, by their numbers, until all have. */
+struct kept_loaded {
+    struct mu__msg *first;
+    struct mu__msg *last;
+    uint64_t count;
+    uint64_t all; /* one more than there are; 0: not known yet */
+};
+
 struct kept {
     struct mu__text_node named; /* first */
     struct office *office;
@@ -57,13 +65,12 @@ struct kept {
     enum kept_phase phase;
     uint64_t number;             /* of the last item of this life, */
     uint64_t flushed;            /* and of the last that survives */
+    uint64_t large;              /* one that others would overtake: they wait; 0: none */
     struct mu__msg *items_first; /* in between */
     struct mu__msg *items_last;
     uint64_t items_bytes;
     struct mu__list held;
-    struct mu__msg *loaded_first; /* while it is loaded */
-    struct mu__msg *loaded_last;
-    uint64_t loaded;
+    struct kept_loaded loaded;
     uint32_t records; /* since the last snapshot */
     bool has_windows; /* loaded once: from then on those here are the newer ones */
     bool is_held;     /* no turn begins for now */

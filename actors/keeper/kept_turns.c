@@ -4,6 +4,7 @@
 #include "actors/names/naming.h"
 
 #include "actors/packing.h"
+#include "runtime/message/codec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -194,9 +195,17 @@ static struct mu__msg *copy_message(struct kept *kept, const struct mu__msg *msg
     return copy;
 }
 
+/* A link sends what is too large for a frame in pieces, between other messages. */
+static bool is_large(const struct mu__keep_item *item)
+{
+    return (uint64_t)item->value.head_size + item->value.tail_size >
+           MU__ENCODED_BYTES_MAX / 2;
+}
+
 static void report_from(struct kept *kept, const struct mu__msg *msg)
 {
-    for (; msg != NULL; msg = msg->next) {
+    for (; msg != NULL && kept->large == 0; msg = msg->next) {
+        const struct mu__keep_item *body = (const void *)msg->body;
         struct mu__msg *copy = copy_message(kept, msg);
 
         if (copy == NULL) {
@@ -204,11 +213,14 @@ static void report_from(struct kept *kept, const struct mu__msg *msg)
             return;
         }
         mu__kept_report(kept, copy);
+        if (is_large(body))
+            kept->large = body->number;
     }
 }
 
 void mu__kept_report_items(struct kept *kept)
 {
+    kept->large = 0;
     report_from(kept, kept->items_first);
 }
 
@@ -320,6 +332,8 @@ void mu__kept_flushed(struct kept *kept, uint64_t number)
     if (number > kept->flushed)
         kept->flushed = number;
     drop_flushed(kept, kept->flushed);
+    if (kept->large != 0 && kept->large <= kept->flushed)
+        mu__kept_report_items(kept);
     while (!mu__list_is_empty(&kept->held)) {
         struct held_turn *held = MU__LIST_ENTRY(kept->held.first, struct held_turn, node);
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ._scatter import gather
     from ._scatter import map as map
     from ._scatter import scatter
-    from .actors import Handle, Stream, actor, die
+    from .actors import Handle, Stream, actor, die, record
     from .cluster import LocalCluster
     from .cluster_spec import ClusterSpec
     from .checkpoint import (Checkpoint, CheckpointManager, TableReader,
@@ -82,6 +82,7 @@ _LAZY = {
     "Stream": "actors",
     "actor": "actors",
     "die": "actors",
+    "record": "actors",
     "ClusterSpec": "cluster_spec",
     "CoordinationService": "coordination",
     "Checkpoint": "checkpoint",
@@ -117,7 +118,7 @@ _MODULES = ("actors", "checkpoint", "clock", "cluster", "cluster_spec", "coordin
 _OF_OTHERS = ("joblib", "torch_store")
 
 __all__ = [
-    "ActorError", "Handle", "Stream", "actor", "die",
+    "ActorError", "Handle", "Stream", "actor", "die", "record",
     "Checkpoint", "Clock", "ClusterCoordinator", "IndexedSlices", "InputError",
     "LocalCluster", "MusterError",
     "Node", "PerWorkerValues", "RemoteTraceback", "RemoteValue", "Run", "Shard",

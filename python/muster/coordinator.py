@@ -114,7 +114,8 @@ class ClusterCoordinator(_muster.Coordinator):
               kwargs: Optional[Mapping[str, Any]] = None, *, where: str = "thread",
               worker: Optional[int] = None, worker_type: str = "worker",
               concurrency: int = 1, name: Optional[str] = None,
-              restart: str = "failed", restarts: int = 5, restarts_within: float = 60.0,
+              kept: bool = False, restart: str = "failed", restarts: int = 5,
+              restarts_within: float = 60.0,
               timeout: Optional[float] = 60.0) -> "Handle[T]":
         """Make an actor: an object cls(*args, **kwargs) on a worker, whose methods the
         handle calls. Waits until its constructor has returned, and raises its exception.
@@ -124,6 +125,8 @@ class ClusterCoordinator(_muster.Coordinator):
         arguments, when its worker is lost or drained, or it has died; muster.actor(name)
         finds it. restart: "failed", "never", or "always": also when it has ended by
         itself; at most `restarts` times within `restarts_within` seconds.
+        kept: its state survives its worker, and each call takes effect once; the cluster
+        has a store: LocalCluster(store="journal:PATH").
 
         where: "thread": on a thread of the worker, which others use, too, while it has
         nothing to do; "process": in a process of its own.
@@ -135,7 +138,7 @@ class ClusterCoordinator(_muster.Coordinator):
 
         return actors.spawn(self, cls, args, kwargs, where=where, worker=worker,
                             worker_type=worker_type, concurrency=concurrency, name=name,
-                            restart=restart, restarts=restarts,
+                            kept=kept, restart=restart, restarts=restarts,
                             restarts_within=restarts_within, timeout=timeout)
 
     def executor(self, max_workers: Optional[int] = None, **options: Any) -> "Executor":

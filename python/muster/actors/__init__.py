@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from .handles import Handle
 from .hosting import die
+from .keeping import record
 from .making import actor, spawn
 from .streams import Stream
 
-__all__ = ["Handle", "Stream", "actor", "die", "spawn"]
+__all__ = ["Handle", "Stream", "actor", "die", "record", "spawn"]

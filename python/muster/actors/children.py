@@ -117,9 +117,9 @@ class Child:
             raise _worker.Failed(*value).exception()
         return _ChildStream(self, value) if kind == "stream" else value
 
-    def muster_ask(self, name: str) -> Any:
-        """What the package asks of it."""
-        return self.ask("own", name, (), {})
+    def muster_about(self) -> Any:
+        """What callers know of the class."""
+        return self.ask("own", "muster.about", (), {})
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):

@@ -58,6 +58,15 @@ def make(data: bytes, where: str, args: Tuple[Any, ...],
     return class_of(data)(*args, **(kwargs or {}))
 
 
+def make_kept(data: bytes, saved: Optional[List[Any]], args: Tuple[Any, ...],
+              kwargs: Optional[Dict[str, Any]]) -> Any:
+    """That of a kept actor; saved: what is recorded of it."""
+    from .keeping import Kept
+
+    cls = class_of(data)
+    return Kept(lambda: cls(*args, **(kwargs or {})), cls, saved)
+
+
 # ---- ends ----
 
 class Died(BaseException):
@@ -318,8 +327,8 @@ def call_own(streams: Dict[int, Stream], target: Any, name: str,
              args: Tuple[Any, ...]) -> Any:
     """What the package asks of an actor by itself."""
     if name == "muster.about":
-        ask = getattr(target, "muster_ask", None)   # of a process
-        return pack_about(describe(type(target))) if ask is None else ask(name)
+        ask = getattr(target, "muster_about", None)     # of a stand-in
+        return pack_about(describe(type(target))) if ask is None else ask()
     if name == "muster.next":
         return _next(streams, *args)
     if name == "muster.close":

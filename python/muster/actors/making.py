@@ -93,7 +93,7 @@ class Named(NamedTuple):
     flags: int
 
 
-def _named(name: Optional[str], restart: str, restarts: int, within: float,
+def _named(name: Optional[str], restart: str, restarts: int, within: float, kept: bool,
            worker: Optional[int]) -> Named:
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name is {name!r}, expected a str")
@@ -105,14 +105,20 @@ def _named(name: Optional[str], restart: str, restarts: int, within: float,
                          '"always"')
     if not 0 <= restarts <= 1 << 30 or not 0 <= within <= 1 << 20:
         raise ValueError(f"restarts is {restarts} within {within} s: too many")
-    return Named(name, _RESTART[restart], restarts, int(within * 1000), 0)
+    if kept and name is None:
+        raise ValueError("a kept actor has a name: name=")
+    return Named(name, _RESTART[restart], restarts, int(within * 1000),
+                 _KEPT if kept else 0)
 
 
-def _check_how(cls: Any, where: str, concurrency: int) -> None:
+def _check_how(cls: Any, where: str, concurrency: int, kept: bool) -> None:
     if not isinstance(cls, type):
         raise TypeError(f"an actor is made of a class, not of {cls!r}")
     if where not in ("thread", "process"):
         raise ValueError(f'where is {where!r}, expected "thread" or "process"')
+    if kept and (where == "process" or concurrency > 1):
+        raise ValueError("a kept actor runs one call at a time, on a thread of its "
+                         "worker")
     if where == "process" and concurrency > 1:
         raise ValueError("an actor in a process of its own runs one call at a time: make "
                          "several")
@@ -147,11 +153,12 @@ def spawn(coordinator: "ClusterCoordinator", cls: Callable[..., T],
           args: Iterable[Any] = (), kwargs: Optional[Mapping[str, Any]] = None, *,
           where: str = "thread", worker: Optional[int] = None,
           worker_type: str = "worker", concurrency: int = 1, name: Optional[str] = None,
-          restart: str = "failed", restarts: int = 5, restarts_within: float = 60.0,
+          kept: bool = False, restart: str = "failed", restarts: int = 5,
+          restarts_within: float = 60.0,
           timeout: Optional[float] = 60.0) -> "Handle[T]":
     """Make an actor; see ClusterCoordinator.spawn()."""
-    _check_how(cls, where, concurrency)
-    named = _named(name, restart, restarts, restarts_within, worker)
+    _check_how(cls, where, concurrency, kept)
+    named = _named(name, restart, restarts, restarts_within, kept, worker)
     about = describe(cast(type, cls))
     node = coordinator.node
     address = _start(node, worker_type, _task_for(coordinator, worker, worker_type),

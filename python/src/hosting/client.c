@@ -380,8 +380,7 @@ struct start {
     PyObject *name;
     PyObject *where;
     long lanes;
-    unsigned flags; /* enum mu_actor_flag */
-    bool has_name;
+    int grade; /* enum mupy_grade */
 };
 
 static mu_value *start_head(const void *of)
@@ -397,7 +396,7 @@ static mu_value *start_head(const void *of)
         mu_value_append(list, mu_value_string(name)) == 0 &&
         mu_value_append(list, mu_value_string(where)) == 0 &&
         mu_value_append(list, mu_value_int(start->lanes)) == 0 &&
-        mu_value_append(list, mu_value_bool(start->has_name)) == 0)
+        mu_value_append(list, mu_value_int(start->grade)) == 0)
         return list;
     mu_value_free(list);
     return NULL;
@@ -426,8 +425,9 @@ static struct wanted *read_wanted(const char *type, unsigned index, PyObject *na
     options->task_type = wanted->task_type;
     options->task_index = (int)index;
     options->flags |= MU_ACTOR_DETACHED;
-    start->flags = options->flags;
-    start->has_name = name != NULL;
+    start->grade = name == NULL                            ? MUPY_GRADE_PLAIN
+                   : (options->flags & MU_ACTOR_KEPT) != 0 ? MUPY_GRADE_KEPT
+                                                           : MUPY_GRADE_NAMED;
     if (name == NULL)
         return wanted;
     (void)snprintf(wanted->name, sizeof wanted->name, "%s", name);
@@ -439,7 +439,7 @@ static struct wanted *read_wanted(const char *type, unsigned index, PyObject *na
  * kwargs, timeout) -> address */
 static PyObject *actor_spawn(PyObject *module, PyObject *args)
 {
-    struct start start = {.flags = 0};
+    struct start start = {.grade = MUPY_GRADE_PLAIN};
     struct wanted *wanted = NULL;
     struct mupy_call *call = NULL;
     PyObject *node;

@@ -1,10 +1,10 @@
 /* Actors in Python: classes whose objects live on a worker.
  *
  * All of them are actors of one registered type, "python.actor". The arguments of its
- * start are [pickle of the class, its name, where, concurrency, form, ...]: the object is
- * made by the first call. A call has the arguments [method, flags, milliseconds until it
- * is not begun any more (0: none), form, ...]; forms are those of "python.call". The
- * loop's thread only queues it: the actor's lane (lane.c) runs it on a thread of the
+ * start are [pickle of the class, its name, where, concurrency, grade, form, ...]: the
+ * object is made by the first call. A call has the arguments [method, flags, milliseconds
+ * until it is not begun any more (0: none), form, ...]; forms are those of "python.call".
+ * The loop's thread only queues it: the actor's lane (lane.c) runs it on a thread of the
  * pool, and the answer is given by a later turn. */
 #ifndef MUSTER_PYTHON_HOSTING_H
 #define MUSTER_PYTHON_HOSTING_H
@@ -22,13 +22,15 @@ enum {
     MUPY_CALL_STREAM = 2   /* what it returns is iterated over: the answer is a number */
 };
 
+enum mupy_grade { MUPY_GRADE_PLAIN, MUPY_GRADE_NAMED, MUPY_GRADE_KEPT };
+
 /* The places in the arguments. */
 enum {
     MUPY_START_CLASS,
     MUPY_START_NAME,
     MUPY_START_WHERE,
     MUPY_START_LANES,
-    MUPY_START_NAMED, /* whether the actor has a name of its own */
+    MUPY_START_GRADE,
     MUPY_START_FORM
 };
 enum { MUPY_CALL_METHOD, MUPY_CALL_FLAGS, MUPY_CALL_WITHIN, MUPY_CALL_FORM };
@@ -40,8 +42,9 @@ struct mupy_job {
     mu_value *args;
     uint64_t due_ms; /* 0: none */
     mu_value *result;
-    mu_error *error; /* instead of the result */
-    bool is_unbegun; /* its actor ends instead: it waits for that, as if queued */
+    mu_error *error;   /* instead of the result */
+    mu_value *changes; /* of a kept actor's state: [the whole one or nil, record, ...] */
+    bool is_unbegun;   /* its actor ends instead: it waits for that, as if queued */
 };
 
 struct mupy_jobs {
@@ -69,6 +72,8 @@ struct mupy_lane {
     mu_node *node;        /* held */
     mu_address address;
     mu_value *start;
+    mu_value *saved; /* of a kept actor's earlier life, as changes; NULL: none */
+    bool is_kept;
     PyObject *object;  /* the actor's own; NULL until it is made */
     PyObject *streams; /* dict: its open iterators, by number; NULL like the object */
     char name[64];     /* of the class */

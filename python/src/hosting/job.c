@@ -161,9 +161,29 @@ static void fail_job(struct mupy_lane *lane, struct mupy_job *job)
     mupy_lane_error(lane, job_error(job), -MU_EUNKNOWN, MU_RAN_YES, "%s", words);
 }
 
+/* What a call has changed of a kept actor's state. An exception stays set. */
+static void take_changes(const struct mupy_lane *lane, struct mupy_job *job)
+{
+    PyObject *type;
+    PyObject *exception;
+    PyObject *traceback;
+    PyObject *changes;
+
+    if (!lane->is_kept || lane->object == NULL)
+        return;
+    PyErr_Fetch(&type, &exception, &traceback);
+    changes = PyObject_CallMethod(lane->object, "muster_changes", NULL);
+    if (changes != NULL && changes != Py_None)
+        job->changes = mupy_to_value(changes, MUPY_PLAIN);
+    Py_XDECREF(changes);
+    PyErr_Clear();
+    PyErr_Restore(type, exception, traceback);
+}
+
 /* Takes the object; NULL: with an exception. */
 static void finish_job(struct mupy_lane *lane, struct mupy_job *job, PyObject *object)
 {
+    take_changes(lane, job);
     if (object != NULL)
         job->result = is_one_way(job) ? mu_value_nil() : mupy_encode_result(object);
     Py_XDECREF(object);
@@ -174,23 +194,35 @@ static void finish_job(struct mupy_lane *lane, struct mupy_job *job, PyObject *o
 
 /* ---- the object ---- */
 
+static PyObject *saved_of(const struct mupy_lane *lane)
+{
+    if (lane->saved != NULL)
+        return mupy_from_value(lane->saved, false);
+    Py_RETURN_NONE;
+}
+
 static PyObject *make_object(const struct mupy_lane *lane)
 {
     static PyObject *make;
+    static PyObject *make_kept;
     const mu_value *start = lane->start;
+    PyObject *maker = lane->is_kept
+                          ? mupy_import(&make_kept, "muster.actors.hosting", "make_kept")
+                          : mupy_import(&make, "muster.actors.hosting", "make");
     PyObject *pickle = mupy_from_value(mu_value_at(start, MUPY_START_CLASS), false);
-    PyObject *where = mupy_from_value(mu_value_at(start, MUPY_START_WHERE), false);
+    PyObject *how = lane->is_kept
+                        ? saved_of(lane)
+                        : mupy_from_value(mu_value_at(start, MUPY_START_WHERE), false);
     PyObject *args = NULL;
     PyObject *kwargs = NULL;
     PyObject *object = NULL;
 
-    if (pickle != NULL && where != NULL &&
-        mupy_import(&make, "muster.actors.hosting", "make") != NULL &&
+    if (maker != NULL && pickle != NULL && how != NULL &&
         mupy_decode_call(start, MUPY_START_FORM, NULL, &args, &kwargs) == 0)
-        object = PyObject_CallFunctionObjArgs(make, pickle, where, args,
+        object = PyObject_CallFunctionObjArgs(maker, pickle, how, args,
                                               kwargs == NULL ? Py_None : kwargs, NULL);
     Py_XDECREF(pickle);
-    Py_XDECREF(where);
+    Py_XDECREF(how);
     Py_XDECREF(args);
     Py_XDECREF(kwargs);
     return object;
@@ -230,6 +262,8 @@ static int ensure_object(struct mupy_lane *lane)
         lane->pid = process_of(lane->object, lane);
         mu_value_free(lane->start);
         lane->start = NULL;
+        mu_value_free(lane->saved);
+        lane->saved = NULL;
         mupy_lane_made(lane);
         return 0;
     }

@@ -71,6 +71,7 @@ void mupy_job_free(struct mupy_job *job)
 {
     mu_value_free(job->args);
     mu_value_free(job->result);
+    mu_value_free(job->changes);
     free(job->error);
     free(job);
 }
@@ -192,6 +193,7 @@ static void release_lane(struct mupy_lane *lane)
     if (lane->object != NULL)
         mupy_drop_later(lane->object);
     mu_value_free(lane->start);
+    mu_value_free(lane->saved);
     mu_node_unref(lane->node);
     free(lane);
 }
@@ -201,6 +203,7 @@ struct mupy_lane *mupy_lane_new(mu_node *node, const mu_address *address,
 {
     struct mupy_lane *lane = calloc(1, sizeof *lane);
     int64_t concurrency = 1;
+    int64_t grade = MUPY_GRADE_PLAIN;
     const char *name = "";
     size_t size = 0;
 
@@ -208,10 +211,12 @@ struct mupy_lane *mupy_lane_new(mu_node *node, const mu_address *address,
     if (lane == NULL)
         return NULL;
     (void)mu_value_get_int(mu_value_at(start, MUPY_START_LANES), &concurrency);
+    (void)mu_value_get_int(mu_value_at(start, MUPY_START_GRADE), &grade);
     (void)mu_value_get_string(mu_value_at(start, MUPY_START_NAME), &name, &size);
     (void)snprintf(lane->name, sizeof lane->name, "%.*s", (int)(size < 63 ? size : 63),
                    name);
     lane->holders = 1;
+    lane->is_kept = grade == MUPY_GRADE_KEPT;
     lane->concurrency = concurrency < 1 ? 1 : (unsigned)concurrency;
     lane->node = mu_node_ref(node);
     lane->address = *address;

@@ -10,9 +10,14 @@
 /* Timers: the actor ends; its object is made, if no call has done that. */
 enum { DEATH = 1, MAKING, MAKING_MS = 500 };
 
+enum { KEPT_VERSION = 1 }; /* of what is saved */
+
 /* The state of the library's actor. */
 struct python_actor {
     struct mupy_lane *lane; /* NULL: it did not start */
+    mu_value *whole; /* of a kept actor, what is recorded: [state or nil, record, ...];
+                        NULL for others */
+    bool is_loading; /* what is replayed is of an earlier life */
 };
 
 /* ---- nodes ---- */
@@ -57,16 +62,88 @@ static mu_node *node_of_task(const mu_address *address)
     return at == NULL ? NULL : at->node;
 }
 
+/* ---- what is kept ---- */
+
+/* The items are shared. */
+static mu_value *copy_list(const mu_value *list)
+{
+    mu_value *copy = mu_value_list();
+
+    for (size_t i = 0; copy != NULL && i < mu_value_count(list); i++)
+        if (mu_value_append(copy, mu_value_ref(mu_value_at(list, i))) != 0) {
+            mu_value_free(copy);
+            copy = NULL;
+        }
+    return copy;
+}
+
+/* The object was not made yet. */
+static mu_value *whole_of_none(void)
+{
+    mu_value *whole = mu_value_list();
+
+    if (whole != NULL && mu_value_append(whole, mu_value_nil()) == 0)
+        return whole;
+    mu_value_free(whole);
+    return NULL;
+}
+
+/* What a call has changed is recorded with this turn. */
+static int record_changes(mu_actor *self, struct python_actor *actor,
+                          const mu_value *changes)
+{
+    int rv = 0;
+
+    if (mu_value_type(mu_value_at(changes, 0)) != MU_VALUE_NIL) {
+        mu_value_free(actor->whole);
+        actor->whole = copy_list(changes);
+        return actor->whole == NULL ? -MU_ENOMEM : mu_actor_record(self, NULL);
+    }
+    for (size_t i = 1; i < mu_value_count(changes) && rv == 0; i++) {
+        const mu_value *record = mu_value_at(changes, i);
+
+        rv = mu_value_append(actor->whole, mu_value_ref(record));
+        if (rv == 0)
+            rv = mu_actor_record(self, record);
+    }
+    return rv;
+}
+
+static int save_python(void *state, mu_value **ret_saved)
+{
+    const struct python_actor *actor = state;
+
+    *ret_saved = actor->whole == NULL ? NULL : copy_list(actor->whole);
+    return *ret_saved == NULL ? -MU_ENOMEM : 0;
+}
+
+/* In this life the object has done that. */
+static int replay_python(void *state, const mu_value *record)
+{
+    struct python_actor *actor = state;
+    int rv;
+
+    if (!actor->is_loading)
+        return 0;
+    rv = mu_value_append(actor->whole, mu_value_ref(record));
+    return rv == 0 ? mu_value_append(actor->lane->saved, mu_value_ref(record)) : rv;
+}
+
 /* ---- answers ---- */
 
-/* How many there were. */
-static size_t give_done(struct mupy_lane *lane, bool *ret_ends)
+/* How many there were; or a negative code. */
+static long give_done(mu_actor *self, struct python_actor *actor, bool *ret_ends)
 {
-    struct mupy_jobs done = mupy_lane_take(lane, ret_ends);
-    size_t count = done.count;
+    struct mupy_jobs done = mupy_lane_take(actor->lane, ret_ends);
+    long count = (long)done.count;
     struct mupy_job *job;
 
+    actor->is_loading = false;
     while ((job = mupy_job_pop(&done)) != NULL) {
+        int rv = job->changes == NULL ? 0 : record_changes(self, actor, job->changes);
+
+        if (rv != 0)
+            count = rv;
         if (job->reply != NULL && mu_reply_give(job->reply, job->result, job->error) == 0)
             job->result = NULL;
         mupy_job_free(job);
@@ -75,23 +152,28 @@ static size_t give_done(struct mupy_lane *lane, bool *ret_ends)
 }
 
 /* Death undoes a turn, so answers, and the promise of one, leave with an earlier turn. */
-static void answer_done(mu_actor *self, struct mupy_lane *lane, bool may_die)
+static int answer_done(mu_actor *self, struct python_actor *actor, bool may_die)
 {
+    struct mupy_lane *lane = actor->lane;
     bool ends;
+    long count = give_done(self, actor, &ends);
 
-    may_die = give_done(lane, &ends) == 0 && may_die;
+    if (count < 0)
+        return (int)count;
     if (!ends)
-        return;
+        return 0;
     if (!lane->is_dying)
         (void)mu_actor_stop(self, &lane->address, MU_STOP_NOW);
-    else if (may_die)
+    else if (may_die && count == 0)
         (void)mu_actor_die(self, &lane->why);
     else
         (void)mu_actor_timer(self, 0, DEATH);
+    return 0;
 }
 
 static void refuse_queued(struct mupy_lane *lane, const mu_error *why)
 {
+    bool is_kept = lane->is_kept; /* then the library sends again what was put off */
     struct mupy_jobs queued = mupy_lane_close(lane);
     struct mupy_job *job;
     mu_error error;
@@ -100,7 +182,7 @@ static void refuse_queued(struct mupy_lane *lane, const mu_error *why)
                     "the actor has ended before the call was begun%s%.300s",
                     why == NULL ? "" : ": ", why == NULL ? "" : why->message);
     while ((job = mupy_job_pop(&queued)) != NULL) {
-        if (job->reply != NULL)
+        if (job->reply != NULL && !is_kept)
             (void)mu_reply_give(job->reply, NULL, &error);
         mupy_job_free(job);
     }
@@ -108,12 +190,11 @@ static void refuse_queued(struct mupy_lane *lane, const mu_error *why)
 
 /* ---- turns ---- */
 
-static int start_python(mu_actor *self, void *state, const mu_value *args)
+static int begin_lane(mu_actor *self, struct python_actor *actor, const mu_value *args)
 {
-    struct python_actor *actor = state;
     mu_address address;
     mu_node *node = NULL;
-    int has_name = 0;
+    int64_t grade = MUPY_GRADE_PLAIN;
 
     if (args == NULL || mu_value_type(args) != MU_VALUE_LIST ||
         mu_value_count(args) < MUPY_START_FORM + 1)
@@ -127,8 +208,39 @@ static int start_python(mu_actor *self, void *state, const mu_value *args)
     actor->lane = mupy_lane_new(node, &address, args);
     if (actor->lane == NULL)
         return -MU_ENOMEM;
-    (void)mu_value_get_bool(mu_value_at(args, MUPY_START_NAMED), &has_name);
-    return has_name ? mu_actor_timer(self, MAKING_MS, MAKING) : 0;
+    (void)mu_value_get_int(mu_value_at(args, MUPY_START_GRADE), &grade);
+    return grade == MUPY_GRADE_PLAIN ? 0 : mu_actor_timer(self, MAKING_MS, MAKING);
+}
+
+static int start_python(mu_actor *self, void *state, const mu_value *args)
+{
+    struct python_actor *actor = state;
+    int rv = begin_lane(self, actor, args);
+
+    if (rv != 0 || !actor->lane->is_kept)
+        return rv;
+    actor->whole = whole_of_none();
+    return actor->whole == NULL ? -MU_ENOMEM : 0;
+}
+
+/* A later life of a kept actor. */
+static int load_python(mu_actor *self, void *state, const mu_value *saved,
+                       unsigned version)
+{
+    struct python_actor *actor = state;
+    int rv;
+
+    if (version != KEPT_VERSION ||
+        (saved != NULL &&
+         (mu_value_type(saved) != MU_VALUE_LIST || mu_value_count(saved) == 0)))
+        return -MU_EDATALOSS;
+    rv = begin_lane(self, actor, mu_actor_args(self));
+    if (rv != 0)
+        return rv;
+    actor->whole = saved == NULL ? whole_of_none() : copy_list(saved);
+    actor->lane->saved = actor->whole == NULL ? NULL : copy_list(actor->whole);
+    actor->is_loading = true;
+    return actor->lane->saved == NULL ? -MU_ENOMEM : 0;
 }
 
 static struct mupy_job *job_of(mu_actor *self, const mu_value *args)
@@ -141,7 +253,7 @@ static struct mupy_job *job_of(mu_actor *self, const mu_value *args)
     (void)mu_value_get_int(mu_value_at(args, MUPY_CALL_WITHIN), &within_ms);
     job->args = mu_value_ref(args);
     job->due_ms = within_ms <= 0 ? 0 : mupy_now_ms() + (uint64_t)within_ms;
-    job->reply = mu_actor_reply_later(self);
+    job->reply = mu_actor_put_off(self);
     if (job->reply != NULL)
         return job;
     mupy_job_free(job);
@@ -164,8 +276,7 @@ static int call_python(mu_actor *self, void *state, const mu_value *args)
         mupy_job_free(job);
         return mu_actor_fail(self, -MU_EEXHAUSTED, "too many calls wait for the actor");
     }
-    answer_done(self, actor->lane, false);
-    return 0;
+    return answer_done(self, actor, false);
 }
 
 /* One that was started again is made without being asked, too. */
@@ -191,28 +302,35 @@ static void make_python(struct mupy_lane *lane)
 static int flush_python(mu_actor *self, void *state, const mu_value *args)
 {
     (void)args;
-    answer_done(self, ((struct python_actor *)state)->lane, true);
-    return 0;
+    return answer_done(self, state, true);
 }
 
 static void on_python_notice(mu_actor *self, void *state, const mu_notice *notice)
 {
-    struct mupy_lane *lane = ((struct python_actor *)state)->lane;
+    struct python_actor *actor = state;
+    mu_error error;
+    int rv = 0;
 
     if (notice->kind == MU_NOTICE_TIMER && notice->token == MAKING)
-        make_python(lane);
+        make_python(actor->lane);
     else if (notice->kind == MU_NOTICE_TIMER)
-        answer_done(self, lane, true);
+        rv = answer_done(self, actor, true);
+    if (rv == 0)
+        return;
+    mupy_lane_error(actor->lane, &error, rv, MU_RAN_MAYBE,
+                    "its state cannot be recorded");
+    (void)mu_actor_die(self, &error);
 }
 
 static void stop_python(mu_actor *self, void *state, const mu_error *why)
 {
-    struct mupy_lane *lane = ((struct python_actor *)state)->lane;
+    struct python_actor *actor = state;
     bool ends;
 
-    (void)self;
-    (void)give_done(lane, &ends);
-    refuse_queued(lane, why);
+    if (!actor->lane->is_kept)
+        (void)give_done(self, actor, &ends);
+    refuse_queued(actor->lane, why);
+    mu_value_free(actor->whole);
 }
 
 int mupy_actors_register(mu_node *node)
@@ -229,6 +347,10 @@ int mupy_actors_register(mu_node *node)
         .start = start_python,
         .notice = on_python_notice,
         .stop = stop_python,
+        .save = save_python,
+        .load = load_python,
+        .replay = replay_python,
+        .version = KEPT_VERSION,
     };
     struct served *served = calloc(1, sizeof *served);
 

@@ -42,8 +42,18 @@ def test_the_counter_is_exact_although_a_worker_is_killed():
     assert "the counter is at 2000" in run_example("once.py")
 
 
-def test_a_bank_of_actors_has_all_its_money():
-    assert "there is 16000 in the bank" in run_example("bank.py")
+def test_a_bank_has_all_its_money_although_workers_are_killed():
+    output = run_example("bank.py")
+    assert "6 times a worker was killed" in output
+    assert "there is 16000 in the bank" in output
+
+
+def test_model_servers_answer_although_workers_are_killed():
+    output = run_example("model_servers.py")
+    count, processes, wrong = re.search(r"(\d+) predictions by 4 servers in (\d+) "
+                                        r"processes, (\d+) of them wrong", output).groups()
+    assert (int(count), int(wrong)) == (2000, 0)
+    assert int(processes) >= 3      # of the first ones and of those that came after
 
 
 def test_clicks_are_predicted_although_a_worker_and_a_server_are_killed():

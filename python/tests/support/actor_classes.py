@@ -210,3 +210,87 @@ class Link:
 
     def add(self, number):
         return self.next_one.add(number).fetch(30)
+
+
+class Purse:
+    """For kept actors: what it has changes in its methods."""
+
+    def __init__(self, amount, things=()):
+        if amount < 0:
+            raise ValueError("amount is below 0")
+        self.amount = amount
+        self.things = list(things)
+
+    def add(self, number):
+        self.amount += number
+        if self.amount < 0:
+            raise ValueError(f"there is only {self.amount - number}")
+        return self.amount
+
+    async def add_async(self, number):
+        self.amount += number
+        await asyncio.sleep(0.001)
+        if self.amount < 0:
+            raise ValueError(f"there is only {self.amount - number}")
+        return self.amount
+
+    def show(self):
+        return self.amount
+
+    def fill(self, size):
+        self.things = [os.urandom(size)]
+
+    def hold(self, thing):
+        self.things.append(thing)
+        return len(self.things)
+
+    def lock(self):
+        self.amount = 99
+        self.things.append(threading.Lock())
+
+    def rows(self):
+        yield self.amount
+
+    def sneak(self):
+        return iter([self.amount])
+
+    def record(self):
+        muster.record(1)
+
+    def end(self, reason):
+        self.amount = 77
+        muster.die(reason)
+
+    def pid(self):
+        return os.getpid()
+
+
+class Log:
+    """For kept actors: what it has changes in replay() alone."""
+
+    def __init__(self):
+        self.lines = []
+
+    def write(self, line, fails=False):
+        muster.record(line)
+        if fails:
+            raise ValueError("it has changed its mind")
+        return len(self.lines)
+
+    async def write_async(self, line, fails=False):
+        await asyncio.sleep(0.001)
+        return self.write(line, fails)
+
+    def replay(self, line):
+        if line is None:
+            raise TypeError("no line")
+        self.lines.append(line)
+
+    def count(self):
+        return len(self.lines)
+
+    def read(self, first=0):
+        return self.lines[first:]
+
+    def pid(self):
+        return os.getpid()
