@@ -118,7 +118,7 @@ TEST(test_watch_goes_on)
     expect_failed(next(worker, of, 100), -MU_EDEADLINE,
                   "what is watched as \"d\" did not change within 100 ms: "
                   "/job:chief/task:0, which hosts the service, is connected, and was "
-                  "heard 120 ms ago");
+                  "heard 73 ms ago");
     close_watch(worker, of);
     end(cluster);
 }

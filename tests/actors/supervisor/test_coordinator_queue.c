@@ -80,7 +80,7 @@ TEST(test_put_back_when_full)
     assert_int_equal(status_number(client, "closures", "in_flight"), 4);
     for (int i = 0; i < 2; i++)
         assert_int_equal(sim_restart(cluster->workers[i]->node), 0);
-    run_until(cluster, 600);
+    run_until(cluster, 540);
     assert_int_equal(status_number(client, "closures", "queued"), 8);
     assert_int_equal(join(client), 0);
     expect_squares(closures, 8);
@@ -159,12 +159,12 @@ TEST(test_again)
     run_until(cluster, 200);
     (void)cluster_schedule_with(cluster->chief, "square", ASK(.priority = 1));
     assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
-    run_until(cluster, 400);
+    run_until(cluster, 300);
     (void)sim_trace(cluster->sim);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster, "[  434] sim note: worker/0 runs square 2\n"
-                          "[  554] sim note: worker/0 runs square 0\n"
-                          "[  674] sim note: worker/0 runs square 1\n");
+    expect_trace(cluster, "[  368] sim note: worker/0 runs square 2\n"
+                          "[  488] sim note: worker/0 runs square 0\n"
+                          "[  608] sim note: worker/0 runs square 1\n");
     end(cluster);
 }
 

@@ -82,11 +82,11 @@ TEST(test_to_the_front)
     run_until(cluster, 450);
     (void)sim_trace(cluster->sim);
     assert_int_equal(join(cluster->chief), 0);
-    expect_trace(cluster, "[  634] sim note: worker/0 runs square 0\n"
-                          "[  834] sim note: worker/0 runs square 1\n"
-                          "[ 1034] sim note: worker/0 runs square 2\n"
-                          "[ 1234] sim note: worker/0 runs square 3\n"
-                          "[ 1434] sim note: worker/0 runs square 4\n");
+    expect_trace(cluster, "[  568] sim note: worker/0 runs square 0\n"
+                          "[  768] sim note: worker/0 runs square 1\n"
+                          "[  968] sim note: worker/0 runs square 2\n"
+                          "[ 1168] sim note: worker/0 runs square 3\n"
+                          "[ 1368] sim note: worker/0 runs square 4\n");
     assert_int_equal(retried(cluster->chief), 2);
     end(cluster);
 }
