@@ -535,7 +535,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
 }
 
 static const struct seeds seeds = {
-    .replay = "build/dev/tests/test_kept_name_seeds",
+    .replay = "scripts/soak --of kept_name --seed",
     .count = SEEDS,
     .repeat_every = 20,
     .seconds_max = 60,
