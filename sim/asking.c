@@ -2,20 +2,41 @@
 #include "sim/internal.h"
 
 #include "actors/client/future.h"
+#include "actors/names/naming.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Actors ---- */
 
-static int make_actor(struct office *office, const char *type, const mu_value *args,
-                      const mu_actor_options *options, mu_error *ret_error,
-                      mu_address *ret_address)
+static int make_named_actor(struct office *office, const char *type, const mu_value *args,
+                            const mu_actor_options *options, mu_error *ret_error,
+                            mu_address *ret_address)
+{
+    struct name_wish *wish = mu__wish_new(type, args, options);
+
+    if (wish == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for an actor");
+    *ret_address = (mu_address){.number = 0};
+    mu__view_copy(mu__view_str(options->name), ret_address->name,
+                  sizeof ret_address->name);
+    return mu__naming_wish(office, wish, ret_error);
+}
+
+static int make_actor(const mu_sim *sim, struct office *office, const char *type,
+                      const mu_value *args, const mu_actor_options *options,
+                      mu_error *ret_error, mu_address *ret_address)
 {
     mu_actor_options own;
     struct mail *start;
     int rv = mu__actors_read_options(options, ret_error, &own);
 
+    if (rv == 0 && own.name != NULL && sim->service.task == NULL)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "an actor with a name needs mu_sim_service");
+    if (rv == 0 && own.name != NULL)
+        return make_named_actor(office, type, args, &own, ret_error, ret_address);
     if (rv == 0)
         rv = mu__spawn_user(office, mu__view_str(type), NULL,
                             args == NULL ? NULL : mu_value_ref(args), &own, ret_error,
@@ -45,7 +66,7 @@ int mu_sim_spawn(mu_sim *sim, const char *task, const char *type, const mu_value
     office = sim_office(where);
     if (office == NULL)
         return -MU_EUNAVAILABLE;
-    if (make_actor(office, type, args, options, &error, ret_address) != 0)
+    if (make_actor(sim, office, type, args, options, &error, ret_address) != 0)
         mu_sim_fail(sim, "mu_sim_spawn: %s", error.message);
     return sim_verdict(sim);
 }
@@ -61,12 +82,48 @@ static const struct office *office_of(const mu_sim *sim, const mu_address *actor
     return NULL;
 }
 
+/* The last one: an actor of a former epoch may not have ended yet. */
+static const mu_actor *find_owner_in(const struct office *office, const char *name)
+{
+    const mu_actor *found = NULL;
+
+    for (const struct name_owned *owned =
+             MU__LIST_FIRST(&office->names->owned, struct name_owned, node);
+         owned != NULL; owned = MU__LIST_NEXT(owned, struct name_owned, node))
+        if (strcmp(owned->text, name) == 0 && !owned->actor->ends)
+            found = owned->actor;
+    return found;
+}
+
+/* Of the highest epoch: a former owner may not know yet that it is one. */
+static const mu_actor *find_owner(const mu_sim *sim, const char *name)
+{
+    const mu_actor *best = NULL;
+
+    for (size_t i = 0; i < sim->tasks_count; i++) {
+        const struct office *office = sim_office(sim->tasks[i]);
+        const mu_actor *owner = office == NULL ? NULL : find_owner_in(office, name);
+
+        if (owner != NULL && (best == NULL || owner->owned->epoch > best->owned->epoch))
+            best = owner;
+    }
+    return best;
+}
+
+static const mu_actor *find_actor(const mu_sim *sim, const mu_address *address)
+{
+    const struct office *office;
+
+    if (address->name[0] != '\0')
+        return find_owner(sim, address->name);
+    office = office_of(sim, address);
+    return office == NULL ? NULL : mu__actor_find(office, address->number);
+}
+
 const void *mu_sim_state(mu_sim *sim, const mu_address *address)
 {
-    const struct office *office =
-        sim == NULL || address == NULL ? NULL : office_of(sim, address);
     const mu_actor *actor =
-        office == NULL ? NULL : mu__actor_find(office, address->number);
+        sim == NULL || address == NULL ? NULL : find_actor(sim, address);
 
     return actor == NULL || !actor->is_started ? NULL : actor->state;
 }

@@ -7,6 +7,7 @@
 #include "sim/world/chaos.h"
 #include "sim/world/events.h"
 #include "sim/world/random.h"
+#include "sim/world/storage.h"
 
 #include <muster/sim.h>
 
@@ -80,8 +81,16 @@ struct sim_story_fault {
     struct sim_fault_told fault;
 };
 
+/* Of the task that hosts the coordination service. */
+struct sim_service {
+    const struct sim_task *task; /* NULL: there is none */
+    struct sim_storage *store;
+    struct sim_storage *kept; /* what actors have kept */
+};
+
 struct mu_sim {
     uint64_t seed;
+    struct sim_service service;
     struct sim *world;
     mu_cluster *cluster;
     struct sim_plan plan;
@@ -122,6 +131,14 @@ void sim_begin_all(mu_sim *sim);
 
 /* 0, or -MU_EABORTED: the story has failed. */
 int sim_verdict(const mu_sim *sim);
+
+/* ---- service.c ---- */
+
+/* What the process of a task has of the service. Its process is gone: what its disk had
+ * not written is lost. */
+void sim_service_join(const struct sim_task *task, struct mu__member_config *config);
+void sim_service_crash(const struct sim_task *task);
+void sim_service_done(struct sim_service *service);
 
 /* ---- turns.c ---- */
 

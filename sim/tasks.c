@@ -66,12 +66,14 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
         .heartbeat_ms = HEARTBEAT_MS,
         .silence_ms = SILENCE_MS,
     };
-    const struct mu__member_config config = {
+    struct mu__member_config config = {
         .options = &options, .address = task->address, .serves_at_once = true};
     struct mu__world_hooks hooks;
     mu_error error = {0};
-    int rv = mu__member_start(&task->member, &config, world, wire, &error);
+    int rv;
 
+    sim_service_join(task, &config);
+    rv = mu__member_start(&task->member, &config, world, wire, &error);
     if (rv != 0) {
         mu_sim_fail(task->sim, "%s does not start: %s", task->name, error.message);
         return rv;
@@ -91,6 +93,7 @@ static void stop_process(void *arg)
     task->runs = false;
     mu__actors_forget_works(office);
     mu__member_stop(&task->member);
+    sim_service_crash(task);
 }
 
 static const struct sim_program program = {start_process, stop_process};
@@ -286,6 +289,7 @@ void mu_sim_free(mu_sim *sim)
         free(sim->tasks[i]);
     }
     mu_cluster_free(sim->cluster);
+    sim_service_done(&sim->service);
     while (sim->story_faults != NULL) {
         struct sim_story_fault *next = sim->story_faults->next;
 

@@ -630,7 +630,10 @@ void mu__turn_take(mu_actor *actor, struct mail *mail)
         take_rare(actor, mail);
         return;
     }
-    if (mail->kept != NULL && mu__kept_is_repeat(actor, mail)) {
+    /* What a sender of a kept actor waits for no longer may still be on its way a second
+     * time: that it did not run is not for this process to say. */
+    if (mail->kept != NULL &&
+        (is_expired(actor, mail) || mu__kept_is_repeat(actor, mail))) {
         mu__mail_free(office, mail);
         return;
     }

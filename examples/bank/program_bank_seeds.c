@@ -1,6 +1,7 @@
 /* The bank on a chief, and tellers on workers that have it move money, while workers die,
  * stand still and lose it: what a teller is told has happened has, what it is told has
- * not has not, and no money is made or lost. In the simulator, by seeds:
+ * not has not, and no money is made or lost. In half of the stories the accounts are kept
+ * actors on the workers. In the simulator, by seeds:
  *
  *     bank_seeds [FIRST [COUNT]] */
 #include "bank_actors.h"
@@ -17,6 +18,7 @@ enum outcome { DONE, REFUSED, NOT_RUN, PERHAPS, OUTCOMES };
 /* Of the story that is told now; and of all. */
 static struct {
     mu_address bank;
+    int is_kept;
     int is_over;
 } town;
 static long outcomes[OUTCOMES];
@@ -65,14 +67,19 @@ static const mu_actor_type teller_type = {
 };
 
 static const mu_actor_type *const bank_types[] = {&account_type, &bank_type, NULL};
+static const mu_actor_type *const head_types[] = {&bank_type, NULL};
 static const mu_actor_type *const teller_types[] = {&teller_type, NULL};
+static const mu_actor_type *const branch_types[] = {&teller_type, &account_type, NULL};
 
 /* ---- The story ---- */
 
 static void open_bank_on(mu_sim *sim, const char *task, void *user)
 {
+    mu_value *is_kept = mu_value_bool(town.is_kept);
+
     (void)user;
-    mu_sim_spawn(sim, task, "bank", NULL, NULL, &town.bank);
+    mu_sim_spawn(sim, task, "bank", is_kept, NULL, &town.bank);
+    mu_value_free(is_kept);
 }
 
 static void open_teller_on(mu_sim *sim, const char *task, void *user)
@@ -119,8 +126,13 @@ static int tell_story(mu_sim *sim, void *user)
 
     (void)user;
     memset(&town, 0, sizeof town);
-    mu_sim_add(sim, "chief:0", bank_types, open_bank_on, NULL);
-    mu_sim_add(sim, "worker:0-2", teller_types, open_teller_on, NULL);
+    town.is_kept = (int)mu_sim_random(sim, 0, 1);
+    mu_sim_add(sim, "chief:0", town.is_kept ? head_types : bank_types, open_bank_on,
+               NULL);
+    mu_sim_add(sim, "worker:0-2", town.is_kept ? branch_types : teller_types,
+               open_teller_on, NULL);
+    if (town.is_kept)
+        mu_sim_service(sim, "chief:0");
     mu_sim_run_until(sim, BREAK_MS);
     mu_sim_spare(sim, "chief:0", MU_SIM_CRASH | MU_SIM_CRASH_MIDWAY);
     mu_sim_chaos(sim, 0, 0, 0, CALM_MS);

@@ -4,7 +4,7 @@
 #include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
 #include "sim/world/random.h"
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/test.h"
 
 enum { FILE_BYTES = 64 << 10, RECORDS_MAX = 64, SEEDS = 400 };

@@ -9,8 +9,8 @@
 #include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
 #include "runtime/base/crc32c.h"
+#include "sim/world/storage.h"
 #include "tests/fuzz/must.h"
-#include "tests/sim/storage.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
 #include "actors/coordination/keys/txn.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "sim/world/storage.h"
 #include "tests/fuzz/must.h"
-#include "tests/sim/storage.h"
 #include "tests/support/bare_world.h"
 
 #include <stdint.h>

@@ -6,8 +6,8 @@
 #define MU_TESTS_SIM_MENDING_H
 
 #include "sim/world/random.h"
+#include "sim/world/storage.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/storage.h"
 
 struct cluster_mending {
     /* The test's, before it begins. It outlives the simulator's run. */

@@ -1,5 +1,5 @@
 /* The contract of storages, over the simulated one, and the faults that it can have. */
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/test.h"
 
 #include <limits.h>

@@ -435,6 +435,7 @@ TEST(test_null_is_refused_everywhere)
     assert_string_equal(mu_sim_trace(NULL), "");
     assert_int_equal(mu_sim_add(NULL, "worker:0", types, NULL, NULL), -MU_EINVALID);
     assert_int_equal(mu_sim_calm(NULL), -MU_EINVALID);
+    assert_int_equal(mu_sim_service(NULL, "a:0"), -MU_EINVALID);
     assert_int_equal(mu_sim_spawn(NULL, "a:0", "b", NULL, NULL, &address), -MU_EINVALID);
     assert_int_equal(mu_sim_request(NULL, "a:0", &address, "b", NULL, 1, NULL, NULL),
                      -MU_EINVALID);

@@ -6,7 +6,7 @@
 #include "actors/messages.h"
 #include "runtime/base/crc32c.h"
 #include "sim/world/sim.h"
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/test.h"
 
 enum { HEADER_BYTES = 12, IDS_MAX = 4096, BLOB_BYTES = 1 << 20 };

@@ -2,7 +2,7 @@
 #ifndef MU_TESTS_JOURNAL_STORY_H
 #define MU_TESTS_JOURNAL_STORY_H
 
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/story.h"
 
 static inline void is_gone(struct mu__storage *base)

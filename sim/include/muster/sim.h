@@ -83,13 +83,18 @@ MU_EXPORT int mu_sim_add(mu_sim *sim, const char *tasks,
                          const mu_actor_type *const *types, mu_sim_begin_fn begin,
                          void *user);
 
+/* The task hosts the coordination service, on a disk of its own that outlives its
+ * process: from then on actors may have names, and be kept. Before time passes, once. */
+MU_EXPORT int mu_sim_service(mu_sim *sim, const char *task);
+
 /* The network is plain, whatever the seed: a message takes 10 ms, a work 10 ms, and
  * nothing is lost without a fault. Before time passes. */
 MU_EXPORT int mu_sim_calm(mu_sim *sim);
 
 /* Make an actor on a task; its `start` runs when time passes. `args` (NULL: nil) stays
- * the caller's, `options` NULL: the defaults. -MU_EUNAVAILABLE: the task does not run
- * now, which does not fail the story. */
+ * the caller's, `options` NULL: the defaults. With options->name the task asks for it, as
+ * in mu_actor_spawn, and it may be anywhere. -MU_EUNAVAILABLE: the task does not run now,
+ * which does not fail the story. */
 MU_EXPORT int mu_sim_spawn(mu_sim *sim, const char *task, const char *type,
                            const mu_value *args, const mu_actor_options *options,
                            mu_address *ret_address);
@@ -102,7 +107,7 @@ MU_EXPORT int mu_sim_request(mu_sim *sim, const char *task, const mu_address *to
                              mu_error *ret_error, mu_value **ret_value);
 
 /* What an actor has, to be looked at: valid until time passes. NULL: it has not started,
- * or has ended. */
+ * or has ended; of a name, nobody has it now. */
 MU_EXPORT const void *mu_sim_state(mu_sim *sim, const mu_address *actor);
 
 /* ---- Time ---- */

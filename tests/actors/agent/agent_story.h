@@ -7,7 +7,7 @@
 #define TESTS_AGENT_STORY_H
 
 #include "actors/agent/internal.h"
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/story.h"
 
 #define CALL(...) (&(struct mu__agent_call){__VA_ARGS__})

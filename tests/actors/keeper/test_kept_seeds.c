@@ -8,8 +8,8 @@
 #include "actors/keeper/kept_state.h"
 #include "sim/world/chaos.h"
 #include "sim/world/inner.h"
+#include "sim/world/storage.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/storage.h"
 #include "tests/support/linear/linear.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
@@ -393,7 +393,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
 }
 
 static const struct seeds seeds = {
-    .replay = "build/dev/tests/test_kept_seeds",
+    .replay = "scripts/soak --of kept --seed",
     .count = SEEDS,
     .repeat_every = 20,
     .seconds_max = 60,

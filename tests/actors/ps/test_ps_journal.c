@@ -1,6 +1,6 @@
 /* A server with a journal, over its restarts: what was answered is there, once. */
 #include "actors/ps/server.h"
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/replicas.h"
 
 /* Server 0 has a journal, and is the primary. */

@@ -1,6 +1,6 @@
 /* Tasks of types of one's own run closures: who gets what, and what happens when there is
  * nobody of a type. */
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/story.h"
 
 static struct cluster_closure *of_type(struct cluster_task *task, const char *type)

@@ -18,6 +18,7 @@
 #include "actors/views/view_table.h"
 #include "sim/world/chaos.h"
 #include "sim/world/random.h"
+#include "sim/world/storage.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/cluster/copies.h"
 #include "tests/sim/cluster/lasting.h"
@@ -25,7 +26,6 @@
 #include "tests/sim/cluster/resizing.h"
 #include "tests/sim/cluster/snapshots.h"
 #include "tests/sim/cluster/tables.h"
-#include "tests/sim/storage.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 

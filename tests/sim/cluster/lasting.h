@@ -4,9 +4,9 @@
 #define MU_TESTS_LASTING_H
 
 #include "sim/world/random.h"
+#include "sim/world/storage.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
-#include "tests/sim/storage.h"
 
 struct lasting {
     struct cluster *cluster;

@@ -4,11 +4,11 @@
 #define MU_TESTS_SIM_CLUSTER_PROGRAMS_H
 
 #include "sim/world/random.h"
+#include "sim/world/storage.h"
 #include "tests/sim/changing.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/cluster/losses.h"
 #include "tests/sim/mending.h"
-#include "tests/sim/storage.h"
 #include "tests/sim/twins.h"
 
 enum {

@@ -23,11 +23,11 @@
 #include "actors/coordination/keys/lock_queue.h"
 #include "actors/coordination/keys/txn.h"
 #include "sim/world/inner.h"
+#include "sim/world/storage.h"
 #include "tests/sim/changing.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
 #include "tests/sim/mending.h"
-#include "tests/sim/storage.h"
 #include "tests/sim/twins.h"
 #include "tests/support/linear/linear.h"
 

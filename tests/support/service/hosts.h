@@ -10,7 +10,7 @@
 #include "runtime/base/map.h"
 #include "runtime/message/codec.h"
 #include "sim/world/sim.h"
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/test.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #define MU_TESTS_KEPT_NET_H
 
 #include "actors/keeper/kept_state.h"
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/users/user_net.h"
 
 struct kept_net {

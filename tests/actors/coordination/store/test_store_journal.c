@@ -2,7 +2,7 @@
  * file that is torn, damaged, full, or of somebody else. */
 #include "actors/coordination/store/journal.h"
 #include "actors/coordination/store/store.h"
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/test.h"
 
 #include "tests/support/contract/store.h"

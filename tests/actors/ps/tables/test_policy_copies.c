@@ -3,7 +3,7 @@
  * bit: rows, candidates, and what was counted. */
 #include "actors/ps/server.h"
 #include "actors/ps/tables/table_writes.h"
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/replicas.h"
 
 enum { DIM = 32, PUSHED = 8 };

@@ -2,7 +2,7 @@
  * be it in records or in what was written anew. */
 #include "actors/ps/server.h"
 #include "actors/ps/tables/table_writes.h"
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 #include "tests/support/replicas.h"
 
 enum { DIM = 4, IDS = 200 };

@@ -1,5 +1,5 @@
 /* A storage in memory, with faults. */
-#include "tests/sim/storage.h"
+#include "sim/world/storage.h"
 
 #include <assert.h>
 #include <stdlib.h>

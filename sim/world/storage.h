@@ -5,8 +5,8 @@
  * sim_storage_crash. Then what was flushed is there, and of what was appended since any
  * first part, drawn from the seed. A test may let operations fail, or the process die in
  * the middle of one. */
-#ifndef MU_TESTS_SIM_STORAGE_H
-#define MU_TESTS_SIM_STORAGE_H
+#ifndef MU_SIM_WORLD_STORAGE_H
+#define MU_SIM_WORLD_STORAGE_H
 
 #include "runtime/kernel/storage.h"
 #include "sim/world/random.h"
