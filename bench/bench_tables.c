@@ -2,9 +2,12 @@
  * plain array of the same rows, and a gather and scatter of rows of twice the bytes, both
  * with prefetching and without a hash. Ids are drawn at random from rows that are there.
  *
- *     bench_tables [rows=1000000] */
+ *     bench_tables [rows=1000000]
+ *
+ * Before that, the memory of ten times as many rows of 16 numbers in 256 parts. */
 #include "bench/bench.h"
 
+#include "actors/partitions.h"
 #include "actors/ps/tables/table_part.h"
 
 enum { DIM = 64, BATCH = 1024, AHEAD = 16, BAG_IDS = 20 };
@@ -184,6 +187,69 @@ static void report(uint64_t rows, const struct mu__table *table, double gather,
         bench_report(&lines[i]);
 }
 
+/* ---- Memory ---- */
+
+/* Rows of few numbers, which have the most besides. */
+enum { SMALL_DIM = 16, SMALL_BYTES = SMALL_DIM * 8 + 28 };
+
+static double resident_bytes(const char *field)
+{
+    char line[256];
+    double kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, field, strlen(field)) == 0)
+            kib = strtod(line + strlen(field), NULL);
+    if (file != NULL)
+        (void)fclose(file);
+    return kib * 1024;
+}
+
+static void report_memory(const char *metric, double bytes, uint64_t rows, double factor)
+{
+    const struct bench_line line = {.bench = "tables",
+                                    .metric = metric,
+                                    .value = bytes / (double)rows,
+                                    .unit = "bytes/row",
+                                    .limit = SMALL_BYTES,
+                                    .target = factor * SMALL_BYTES,
+                                    .less_is_more = true};
+
+    bench_report(&line);
+}
+
+/* In 256 parts, as on a server. */
+static void measure_memory(uint64_t rows)
+{
+    static struct mu__table parts[MU__PARTITIONS];
+    const struct mu__table_form form = {.dim = SMALL_DIM,
+                                        .rule = mu__rule_defaults(MU__RULE_ADAGRAD)};
+    const float gradient[SMALL_DIM] = {0};
+    struct mu__block_pages pages = {{NULL, NULL}};
+    double before = resident_bytes("VmRSS:");
+    uint64_t used = 0;
+
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        mu__table_init(&parts[i], &form,
+                       &(struct mu__table_memory){UINT64_C(1) << 36, &used, &pages}, 1);
+    for (uint64_t id = 0; id < rows; id++) {
+        struct mu__table *part = &parts[mu__partition_of_id(id)];
+
+        mu__table_unreserve(part);
+        if (mu__table_reserve(part, &id, 1, NULL) != 0)
+            exit(1);
+        (void)mu__table_push(part, &id, gradient, 1, &form.rule);
+    }
+    report_memory("memory of 16 numbers, counted", (double)used, rows, 1.15);
+    report_memory("memory of 16 numbers, resident", resident_bytes("VmRSS:") - before,
+                  rows, 1.15);
+    report_memory("memory of 16 numbers, peak", resident_bytes("VmHWM:") - before, rows,
+                  1.5);
+    for (uint32_t i = 0; i < MU__PARTITIONS; i++)
+        mu__table_done(&parts[i]);
+}
+
 /* What an argument says, or the usual number. */
 static uint64_t count_rows(int argc, char **argv)
 {
@@ -213,6 +279,7 @@ int main(int argc, char **argv)
     double pooled;
     double scatter;
 
+    measure_memory(bench_size(4096, 10 * rows));
     if (array == NULL || out == NULL)
         return 1;
     for (uint64_t i = 0; i < rows * 2 * DIM; i++)

@@ -23,8 +23,8 @@ _Static_assert(ACTIVE_MAX *MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
 
 /* ---- The list ---- */
 
-int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
-                    const void *data)
+int mu__effects_append(struct mu__effects *effects, const struct mu__effect *write,
+                       unsigned char **ret_data)
 {
     uint64_t bytes =
         write->size < MU__EFFECT_BYTES_MIN ? MU__EFFECT_BYTES_MIN : write->size;
@@ -40,7 +40,6 @@ int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
     effect->next = NULL;
     if (effect->opened != NULL)
         (void)mu__opened_variable_ref(effect->opened);
-    memcpy(effect->data, data, (size_t)write->size);
     effect->rule.data = effect->data + write->size;
     if (write->rule.size > 0)
         memcpy(effect->data + write->size, write->rule.data, write->rule.size);
@@ -50,7 +49,19 @@ int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
         effects->last->next = effect;
     effects->last = effect;
     effects->bytes += bytes;
+    *ret_data = effect->data;
     return 0;
+}
+
+int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
+                    const void *data)
+{
+    unsigned char *to;
+    int rv = mu__effects_append(effects, write, &to);
+
+    if (rv == 0)
+        memcpy(to, data, (size_t)write->size);
+    return rv;
 }
 
 void mu__effects_cut(struct mu__effects *effects, struct mu__effect *last, uint64_t bytes)

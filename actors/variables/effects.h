@@ -41,6 +41,11 @@ enum {
     MU__EFFECT_BYTES_MIN = 64 /* what a smaller write counts as */
 };
 
+/* Append a write with `write->size` bytes of data, at least 1, which the caller puts to
+ * *ret_data. -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__effects_append(struct mu__effects *effects, const struct mu__effect *write,
+                       unsigned char **ret_data);
+
 /* Append a copy of a write with `write->size` bytes of data, at least 1. -MU_EEXHAUSTED,
  * -MU_ENOMEM. */
 int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,

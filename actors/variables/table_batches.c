@@ -52,66 +52,59 @@ int mu__ids_sort(const uint64_t *ids, uint32_t count, struct mu__sorted_ids *ret
 
 /* ---- Pushes ---- */
 
-/* What is gathered for the write of one partition. */
+/* What writes are made of. */
 struct table_gather {
     const struct mu__table_batch *batch;
     struct mu__effects *effects;
-    uint64_t *ids;
-    uint8_t *gradients;
-    uint8_t *summed_ids;
-    uint8_t *summed;
-    uint8_t *packed;
+    uint8_t head[MU__TABLE_PUSH_HEAD_MAX + 4];
 };
 
-/* Append some ids, which one message holds. */
-static int add_push_piece(const struct table_gather *g, uint32_t partition,
-                          uint32_t first, uint32_t count)
+/* Append a write of the first `count` different ids, which one message holds, and go on
+ * behind them. */
+static int add_push_piece(struct table_gather *g, uint32_t partition,
+                          struct mu__pushed_ids *left, uint32_t count)
 {
-    size_t row_bytes = g->batch->dim * sizeof(float);
-    struct mu__effect write = {.partition = partition,
-                               .operation = g->batch->dim == 0 ? MU__WRITE_TABLE_DELETE
-                                                               : MU__WRITE_TABLE_PUSH,
-                               .variable = g->batch->table};
-    uint8_t *at = g->packed + mu__table_push_pack_head_at(g->batch->rule, g->batch->time,
-                                                          count, g->packed);
+    const struct mu__table_batch *batch = g->batch;
+    uint32_t head = mu__table_push_pack_head_at(batch->rule, batch->time, count, g->head);
+    const struct mu__effect write = {
+        .partition = partition,
+        .operation = batch->dim == 0 ? MU__WRITE_TABLE_DELETE : MU__WRITE_TABLE_PUSH,
+        .variable = batch->table,
+        .size = head + count * (sizeof(uint64_t) + batch->dim * sizeof(float))};
+    unsigned char *data;
+    uint32_t put;
+    int rv = mu__effects_append(g->effects, &write, &data);
 
-    memcpy(at, g->summed_ids + first * sizeof(uint64_t), count * sizeof(uint64_t));
-    at += count * sizeof(uint64_t);
-    memcpy(at, g->summed + first * row_bytes, count * row_bytes);
-    write.size = (uint64_t)(at - g->packed) + count * row_bytes;
-    return mu__effects_add(g->effects, &write, g->packed);
+    if (rv != 0)
+        return rv;
+    memcpy(data, g->head, head);
+    put = mu__pushed_sum(left, count, batch->gradients, batch->dim, data + head);
+    left->items += put;
+    left->count -= put;
+    return 0;
 }
 
-static int add_partition(const struct table_gather *g, uint32_t partition, uint32_t count)
+static int add_partition(struct table_gather *g, const struct mu__sorted_ids *sorted,
+                         uint32_t partition, struct mu__pushed_id *memory)
 {
     size_t each = sizeof(uint64_t) + g->batch->dim * sizeof(float);
     uint32_t most =
         (uint32_t)((MU__PIECE_BYTES_MAX - MU__TABLE_PUSH_HEAD_MAX - 4) / each);
-    uint32_t summed;
-    int rv = mu__table_sum_duplicates(g->ids, g->gradients, count, g->batch->dim,
-                                      g->summed_ids, g->summed, &summed);
-
-    for (uint32_t first = 0; rv == 0 && first < summed; first += most)
-        rv = add_push_piece(g, partition, first,
-                            summed - first < most ? summed - first : most);
-    return rv;
-}
-
-/* The ids of a partition, and their gradients, one behind the other. */
-static void gather_partition(const struct table_gather *g,
-                             const struct mu__sorted_ids *sorted, uint32_t partition)
-{
-    size_t row_bytes = g->batch->dim * sizeof(float);
     uint32_t first = sorted->ends[partition];
+    struct mu__pushed_ids left = {memory, sorted->ends[partition + 1] - first};
+    int rv = 0;
 
-    for (uint32_t i = first; i < sorted->ends[partition + 1]; i++) {
-        g->ids[i - first] = sorted->ids[i];
-        if (row_bytes > 0)
-            memcpy(g->gradients + (i - first) * row_bytes,
-                   (const uint8_t *)g->batch->gradients +
-                       sorted->positions[i] * row_bytes,
-                   row_bytes);
+    for (uint32_t i = 0; i < left.count; i++)
+        memory[i] =
+            (struct mu__pushed_id){sorted->ids[first + i], sorted->positions[first + i]};
+    for (uint32_t different = mu__pushed_sort(memory, left.count);
+         rv == 0 && different > 0;) {
+        uint32_t some = different < most ? different : most;
+
+        rv = add_push_piece(g, partition, &left, some);
+        different -= some;
     }
+    return rv;
 }
 
 static uint32_t largest_partition(const struct mu__sorted_ids *sorted)
@@ -126,23 +119,12 @@ static uint32_t largest_partition(const struct mu__sorted_ids *sorted)
 
 static int add_sorted(struct table_gather *g, const struct mu__sorted_ids *sorted)
 {
-    size_t most = largest_partition(sorted);
-    size_t row_bytes = g->batch->dim * sizeof(float);
-    size_t bytes = most * (sizeof(uint64_t) + row_bytes);
-    uint8_t *memory = malloc(3 * bytes + MU__TABLE_PUSH_HEAD_MAX + 4);
+    struct mu__pushed_id *memory =
+        malloc(((size_t)largest_partition(sorted) + 1) * sizeof *memory);
     int rv = memory == NULL ? -MU_ENOMEM : 0;
 
-    g->ids = (uint64_t *)(void *)memory;
-    g->summed_ids = memory + most * sizeof(uint64_t);
-    g->gradients = g->summed_ids + most * sizeof(uint64_t);
-    g->summed = g->gradients + most * row_bytes;
-    g->packed = g->summed + most * row_bytes;
-    for (uint32_t p = 0; p < MU__PARTITIONS && rv == 0; p++) {
-        if (sorted->ends[p] == sorted->ends[p + 1])
-            continue;
-        gather_partition(g, sorted, p);
-        rv = add_partition(g, p, sorted->ends[p + 1] - sorted->ends[p]);
-    }
+    for (uint32_t p = 0; p < MU__PARTITIONS && rv == 0; p++)
+        rv = add_partition(g, sorted, p, memory);
     free(memory);
     return rv;
 }

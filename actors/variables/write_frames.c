@@ -81,25 +81,27 @@ static int send_packed(struct mu__ctx *ctx, struct variables *v, uint32_t index,
     const struct write_batch *first = frame->batches[0];
     const struct mu__effects *effects = &first->op->run->effects;
     uint32_t heads_bytes = frame->writes * MU__FRAME_HEAD_BYTES;
-    uint8_t *memory = malloc(heads_bytes + (size_t)frame->bytes);
-    const struct mu__effect_writes body = {
-        .heads = {memory, heads_bytes},
-        .data = {memory + heads_bytes, (uint32_t)frame->bytes},
+    struct mu__buf *memory = mu__buf_new(heads_bytes + (size_t)frame->bytes);
+    struct mu__effect_writes body = {
         .own = effects->effect == 0,
         .origin = effects->effect == 0 ? mu__vars_need_origin(ctx, v) : effects->origin,
     };
-    struct frame_packer packer = {memory, memory + heads_bytes};
+    struct frame_packer packer;
     int rv;
 
     if (memory == NULL)
         return -MU_ENOMEM;
+    memory->size = memory->capacity;
+    packer = (struct frame_packer){memory->data, memory->data + heads_bytes};
+    body.heads = (struct mu__view){packer.heads, heads_bytes};
+    body.data = (struct mu__view){packer.data, (uint32_t)frame->bytes};
     for (uint32_t i = 0; i < frame->count; i++)
         pack_batch(ctx, v, frame->batches[i], &packer);
-    rv = mu__send_body(ctx, pid_of(v, index),
-                       first->op->writer.table != NULL ? MU__OWN_WRITES
-                                                       : MU__EFFECT_WRITES,
-                       &body, sizeof body);
-    free(memory);
+    rv = mu__send_backed(ctx, pid_of(v, index),
+                         first->op->writer.table != NULL ? MU__OWN_WRITES
+                                                         : MU__EFFECT_WRITES,
+                         &body, sizeof body, memory);
+    mu__buf_unref(memory);
     return rv;
 }
 

@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct pushed {
-    uint64_t id;
-    uint32_t position;
-};
+enum { INSERTED_MAX = 32 }; /* so few are sorted by insertion */
 
 static uint64_t pushed_id(const void *ids, uint32_t i)
 {
@@ -27,12 +24,34 @@ bool mu__table_is_sorted(const void *ids, uint32_t count)
 
 static int compare_pushed(const void *a_, const void *b_)
 {
-    const struct pushed *a = a_;
-    const struct pushed *b = b_;
+    const struct mu__pushed_id *a = a_;
+    const struct mu__pushed_id *b = b_;
 
     if (a->id != b->id)
         return a->id < b->id ? -1 : 1;
     return a->position < b->position ? -1 : a->position > b->position;
+}
+
+static void insert_pushed(struct mu__pushed_id *pushed, uint32_t i)
+{
+    struct mu__pushed_id last = pushed[i];
+
+    for (; i > 0 && compare_pushed(&pushed[i - 1], &last) > 0; i--)
+        pushed[i] = pushed[i - 1];
+    pushed[i] = last;
+}
+
+uint32_t mu__pushed_sort(struct mu__pushed_id *pushed, uint32_t count)
+{
+    uint32_t different = count > 0;
+
+    if (count > INSERTED_MAX)
+        qsort(pushed, count, sizeof *pushed, compare_pushed);
+    for (uint32_t i = 1; i < count && count <= INSERTED_MAX; i++)
+        insert_pushed(pushed, i);
+    for (uint32_t i = 1; i < count; i++)
+        different += pushed[i].id != pushed[i - 1].id;
+    return different;
 }
 
 static void add_gradient(unsigned char *sum, const unsigned char *gradient, uint32_t dim)
@@ -48,34 +67,25 @@ static void add_gradient(unsigned char *sum, const unsigned char *gradient, uint
     }
 }
 
-int mu__table_sum_duplicates(const void *ids, const void *gradients, uint32_t count,
-                             uint32_t dim, void *ret_ids, void *ret_gradients,
-                             uint32_t *ret_count)
+uint32_t mu__pushed_sum(const struct mu__pushed_ids *some, uint32_t different,
+                        const void *gradients, uint32_t dim, void *ret_sums)
 {
+    const struct mu__pushed_id *pushed = some->items;
     size_t bytes = dim * sizeof(float);
-    struct pushed *sorted = malloc(((size_t)count + 1) * sizeof *sorted);
-    unsigned char *to_ids = ret_ids;
-    unsigned char *to = ret_gradients;
-    uint32_t found = 0;
+    unsigned char *ids = ret_sums;
+    unsigned char *sums = ids + different * sizeof(uint64_t);
+    uint32_t at = 0;
 
-    if (sorted == NULL)
-        return -MU_ENOMEM;
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = (struct pushed){pushed_id(ids, i), i};
-    qsort(sorted, count, sizeof *sorted, compare_pushed);
-    for (uint32_t i = 0; i < count; i++) {
-        const unsigned char *gradient =
-            (const unsigned char *)gradients + sorted[i].position * bytes;
+    for (uint32_t i = 0; i < different; i++, sums += bytes) {
+        uint64_t id = pushed[at].id;
+        const unsigned char *all = gradients;
 
-        if (i > 0 && sorted[i].id == sorted[i - 1].id) {
-            add_gradient(to + (found - 1) * bytes, gradient, dim);
-            continue;
-        }
-        memcpy(to_ids + found * sizeof sorted[i].id, &sorted[i].id, sizeof sorted[i].id);
-        memcpy(to + found * bytes, gradient, bytes);
-        found++;
+        memcpy(ids + i * sizeof id, &id, sizeof id);
+        if (bytes > 0)
+            memcpy(sums, all + pushed[at].position * bytes, bytes);
+        for (at++; at < some->count && pushed[at].id == id; at++)
+            if (bytes > 0)
+                add_gradient(sums, all + pushed[at].position * bytes, dim);
     }
-    free(sorted);
-    *ret_count = found;
-    return 0;
+    return at;
 }

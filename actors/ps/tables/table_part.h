@@ -128,7 +128,7 @@ void mu__table_unreserve(struct mu__table *table);
 /* The same for one row that is set, whatever the policy says of pushes. */
 int mu__table_reserve_row(struct mu__table *table, uint64_t id, mu_error *ret_error);
 
-/* Apply gradients of ids that are in rising order, each once (mu__table_sum_duplicates);
+/* Apply gradients of ids that are in rising order, each once (mu__pushed_sum);
  * they were reserved. The rule is of the kind of the table's; if it has no step, that of
  * a row is the number of its pushes, this one included. A push at time 0 is one later
  * than the latest. Returns a sum of what came of it. */
@@ -146,11 +146,25 @@ static inline uint64_t mu__table_push(struct mu__table *table, const void *ids,
 /* Whether ids are in rising order, each once. */
 bool mu__table_is_sorted(const void *ids, uint32_t count);
 
-/* Sort `count` ids, and sum the gradients of those that are there several times, in the
- * order in which they are. The results are the caller's memory. -MU_ENOMEM. */
-int mu__table_sum_duplicates(const void *ids, const void *gradients, uint32_t count,
-                             uint32_t dim, void *ret_ids, void *ret_gradients,
-                             uint32_t *ret_count);
+/* Ids of a push, and where their gradients are in a list. */
+struct mu__pushed_id {
+    uint64_t id;
+    uint32_t position;
+};
+
+struct mu__pushed_ids {
+    struct mu__pushed_id *items;
+    uint32_t count;
+};
+
+/* Sort them by ids, those that are alike by positions; returns how many differ. */
+uint32_t mu__pushed_sort(struct mu__pushed_id *pushed, uint32_t count);
+
+/* Put the first `different` ids of some that are sorted, each once, and behind them their
+ * gradients: of an id that is there several times the sum, in the order of positions. Of
+ * a delete (`dim` is 0) there are none. Returns how many items that were. */
+uint32_t mu__pushed_sum(const struct mu__pushed_ids *some, uint32_t different,
+                        const void *gradients, uint32_t dim, void *ret_sums);
 
 /* Delete a row; false: there is none. The last row takes its number. */
 bool mu__table_delete(struct mu__table *table, uint64_t id);

@@ -11,7 +11,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 enum { DIM = 5, IDS = 3000 };
 
@@ -485,6 +487,87 @@ TEST(test_a_server_is_lost_while_it_is_read)
     free(found);
     stop();
     forget();
+}
+
+/* ---- A saver that is killed ---- */
+
+/* Rows begin with zeros, and each step takes 1 from each number. */
+static void start_counted(int servers)
+{
+    const mu_optimizer optimizer = mu_optimizer_make(MU_OPTIMIZER_SGD, 1);
+    const mu_table_spec spec = {.name = "emb", .dim = DIM, .optimizer = &optimizer};
+
+    nodes_init(&f.nodes, 0, servers);
+    f.chief = nodes_open(&f.nodes, "chief", 0);
+    for (int i = 0; i < servers; i++)
+        (void)nodes_open(&f.nodes, "ps", i);
+    check(mu_table_open(f.chief, &spec, SOON_MS, NULL, &f.table),
+          &(mu_error){.message = "opened"});
+}
+
+static void push_and_save_for_ever(void)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    start_counted(2);
+    for (uint32_t i = 0; i < IDS; i++)
+        f.ids[i] = i;
+    for (uint32_t i = 0; i < IDS * DIM; i++)
+        f.gradients[i] = 1;
+    for (uint64_t step = 1;; step++)
+        if (mu_table_apply(f.table, f.ids, f.gradients, IDS, NULL, SOON_MS, NULL) != 0 ||
+            save_step(step, &(mu_error){.code = 0}) != 0)
+            _exit(1);
+}
+
+/* Waits for the first one. */
+static uint64_t await_latest(void)
+{
+    uint64_t step = 0;
+    mu_error error;
+
+    free(f.path);
+    f.path = NULL;
+    for (int i = 0; i < SOON_MS && f.path == NULL; i++) {
+        int rv = mu_checkpoint_latest(f.folder, NULL, &error, &f.path, &step);
+
+        if (rv != -MU_ENOTFOUND)
+            check(rv, &error);
+        nodes_pause();
+    }
+    assert_non_null(f.path);
+    return step;
+}
+
+/* At any moment: what is left has all rows of one step, and is restored. */
+TEST(test_a_saver_is_killed)
+{
+    static float rows[IDS * DIM];
+
+    for (int round = 0; round < 6; round++) {
+        uint64_t step;
+        pid_t pid;
+
+        make_folder();
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+            push_and_save_for_ever();
+        (void)await_latest();
+        for (int i = 0; i < round * 7; i++)
+            nodes_pause();
+        (void)kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        step = await_latest();
+        start_counted(1);
+        restore();
+        for (uint32_t i = 0; i < IDS; i++)
+            f.ids[i] = i;
+        assert_int_equal(mu_table_lookup(f.table, f.ids, IDS, rows, SOON_MS, NULL), 0);
+        for (uint32_t i = 0; i < IDS * DIM; i++)
+            assert_int_equal((int64_t)rows[i], -(int64_t)step);
+        stop();
+        forget();
+    }
 }
 
 TEST_PROGRAM()
