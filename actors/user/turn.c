@@ -561,14 +561,27 @@ static bool is_expired(const mu_actor *actor, const struct mail *mail)
     return mail->due_ms != 0 && mail->due_ms <= mu__now_ms(&actor->office->ctx);
 }
 
+static void take_turn(mu_actor *actor, struct mail *mail)
+{
+    struct turn memory;
+    struct turn *turn = begin_turn(actor, mail, &memory);
+
+    if (mail->kind == MAIL_MESSAGE)
+        take_message(turn);
+    else if (mail->kind == MAIL_START)
+        take_start(turn);
+    else
+        take_notice(turn);
+    end_turn(turn);
+    mu__mail_free(actor->office, mail);
+}
+
 /* A notice of a stream, if it is not over. */
 static void take_of_stream(mu_actor *actor, struct mail *mail)
 {
     struct office *office = actor->office;
     uint32_t bytes = mail->bytes;
     uint64_t consumer = 0;
-    struct turn memory;
-    struct turn *turn;
 
     if (mail->kind == MAIL_ITEM)
         mail = mu__consumer_take(actor, mail, &consumer);
@@ -576,10 +589,7 @@ static void take_of_stream(mu_actor *actor, struct mail *mail)
         mail = mu__producer_take(office, mail);
     if (mail == NULL)
         return;
-    turn = begin_turn(actor, mail, &memory);
-    take_notice(turn);
-    end_turn(turn);
-    mu__mail_free(office, mail);
+    take_turn(actor, mail);
     if (consumer != 0)
         mu__consumer_handled(office, consumer, bytes);
 }
@@ -597,8 +607,6 @@ static void take_rare(mu_actor *actor, struct mail *mail)
 void mu__turn_take(mu_actor *actor, struct mail *mail)
 {
     struct office *office = actor->office;
-    struct turn memory;
-    struct turn *turn;
 
     if (mail->kind > MAIL_NOTICE) {
         take_rare(actor, mail);
@@ -613,15 +621,7 @@ void mu__turn_take(mu_actor *actor, struct mail *mail)
                            "its time was over before it began");
         return;
     }
-    turn = begin_turn(actor, mail, &memory);
-    if (mail->kind == MAIL_MESSAGE)
-        take_message(turn);
-    else if (mail->kind == MAIL_START)
-        take_start(turn);
-    else
-        take_notice(turn);
-    end_turn(turn);
-    mu__mail_free(office, mail);
+    take_turn(actor, mail);
 }
 
 void mu__turn_notify(mu_actor *actor, const mu_notice *notice)
