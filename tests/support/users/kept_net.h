@@ -27,7 +27,7 @@ int kept_net_tear_down(void **state);
 
 /* The counter's methods: "add" a number, "get"; "bad" records 100 and fails; "tell"
  * records 1, and sends that to `told`; "hold" records 1 and answers later, "give" answers
- * it. */
+ * it; "flow" records 1, and begins a stream with what it has. */
 extern const mu_actor_type kept_counter;
 
 /* The next life begins on this node; all are told. */
