@@ -405,7 +405,8 @@ void mu__producer_actor_ended(mu_actor *actor)
             MU__LIST_ENTRY(actor->streams->producers.first, mu_stream, node);
 
         (void)mu_error_set(&error, -MU_EABORTED,
-                           "the actor has ended before its stream did%s%.300s",
+                           "the actor has ended, or its state was loaded anew, before "
+                           "its stream had ended%s%.300s",
                            actor->why == NULL ? "" : ": ",
                            actor->why == NULL ? "" : actor->why->message);
         mu__answer_error(actor->office, actor->type, stream->method->name, MU_RAN_MAYBE,

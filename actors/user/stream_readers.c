@@ -109,6 +109,15 @@ void mu__reader_on_timer(struct office *office)
 
 /* ---- OPEN and CLOSE ---- */
 
+/* A full mailbox is an error: a thread has no notice to wait for. */
+static void refuse_stream_open(struct office *office, struct mu__actors_call *call,
+                               int code)
+{
+    call->call.error.code = code == -MU_EAGAIN ? -MU_EEXHAUSTED : code;
+    mu__answer_error(office, NULL, call->name, MU_RAN_NO, &call->call.error);
+    mu__call_complete(&call->call, call->call.error.code);
+}
+
 static void open_stream_reader(struct office *office, struct mu__actors_call *call)
 {
     mu_stream_reader *reader = call->reader;
@@ -123,7 +132,7 @@ static void open_stream_reader(struct office *office, struct mu__actors_call *ca
     if (rv != 0) {
         if (pending != NULL)
             mu__call_free(office, pending);
-        mu__call_complete(&call->call, rv == -MU_EAGAIN ? -MU_EEXHAUSTED : rv);
+        refuse_stream_open(office, call, rv);
         return;
     }
     pending->reader = reader;

@@ -587,49 +587,37 @@ static bool is_expired(const mu_actor *actor, const struct mail *mail)
     return mail->due_ms != 0 && mail->due_ms <= mu__now_ms(&actor->office->ctx);
 }
 
-/* A notice of a stream, if it is not over. */
-static void take_of_stream(mu_actor *actor, struct mail *mail)
-{
-    struct office *office = actor->office;
-    uint32_t bytes = mail->bytes;
-    uint64_t consumer = 0;
-    struct turn memory;
-    struct turn *turn;
+/* What is left of a stream's item once its turn is over. */
+struct handled {
+    uint64_t consumer; /* 0: it was none */
+    uint32_t bytes;
+};
 
-    if (mail->kind == MAIL_ITEM)
-        mail = mu__consumer_take(actor, mail, &consumer);
-    else
-        mail = mu__producer_take(office, mail);
-    if (mail == NULL)
-        return;
-    turn = begin_turn(actor, mail, &memory);
-    take_notice(turn);
-    end_turn(turn);
-    mu__mail_free(office, mail);
-    if (consumer != 0)
-        mu__consumer_handled(office, consumer, bytes);
-}
-
-static void take_rare(mu_actor *actor, struct mail *mail)
+/* NULL: it takes no turn, and the mail is taken. */
+static struct mail *take_rare(mu_actor *actor, struct mail *mail, struct handled *handled)
 {
-    if (mail->kind != MAIL_STOP) {
-        take_of_stream(actor, mail);
-        return;
+    if (mail->kind == MAIL_STREAM)
+        return mu__producer_take(actor->office, mail);
+    if (mail->kind == MAIL_ITEM) {
+        handled->bytes = mail->bytes;
+        return mu__consumer_take(actor, mail, &handled->consumer);
     }
     mu__actor_end(actor, NULL);
     mu__mail_free(actor->office, mail);
+    return NULL;
 }
 
 void mu__turn_take(mu_actor *actor, struct mail *mail)
 {
     struct office *office = actor->office;
+    struct handled handled = {0, 0};
     struct turn memory;
     struct turn *turn;
 
-    if (mail->kind > MAIL_NOTICE) {
-        take_rare(actor, mail);
+    if (mail->kind > MAIL_NOTICE)
+        mail = take_rare(actor, mail, &handled);
+    if (mail == NULL)
         return;
-    }
     /* What a sender of a kept actor waits for no longer may still be on its way a second
      * time: that it did not run is not for this process to say. */
     if (mail->kept != NULL &&
@@ -651,6 +639,8 @@ void mu__turn_take(mu_actor *actor, struct mail *mail)
         take_notice(turn);
     end_turn(turn);
     mu__mail_free(office, mail);
+    if (handled.consumer != 0)
+        mu__consumer_handled(office, handled.consumer, handled.bytes);
 }
 
 void mu__turn_notify(mu_actor *actor, const mu_notice *notice)

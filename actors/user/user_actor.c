@@ -291,10 +291,10 @@ static void end_user_actor(struct mu__ctx *ctx, void *state)
     actor->ends = true;
     if (actor->kept != NULL)
         mu__kept_actor_done(actor);
+    mu__producer_actor_ended(actor); /* it may read its own stream: that is mail */
+    mu__consumer_actor_ended(actor);
     refuse_mail(actor);
     refuse_replies(actor);
-    mu__producer_actor_ended(actor);
-    mu__consumer_actor_ended(actor);
     while (!mu__list_is_empty(&actor->calls.list))
         mu__call_forget(office, MU__LIST_ENTRY(actor->calls.list.first,
                                                struct pending_call, of_owner));

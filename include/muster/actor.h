@@ -259,12 +259,12 @@ MU_EXPORT int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *er
 
 /* ---- Streams ---- */
 
-/* A call that is answered by many items: each comes once, in order, and then the end, or
- * an error, which says after how much: no stream ends without a word. Begun is a stream
- * within the timeout of its call, and then it may last. It is lost with either actor,
- * with a node, or with the link between the two; it is of one life of an actor with a
- * name, and of a kept one, too: it is not sent again. `ran` of its error is
- * MU_RAN_MAYBE when it was lost, MU_RAN_YES when mu_stream_end gave it.
+/* A call may be answered by a stream of items: each comes once, in order, and behind all
+ * of them the end, or an error. No stream ends without a word: one that is lost, with the
+ * actor that gives it, its node or the link to it, ends with an error, of which `ran` is
+ * MU_RAN_MAYBE; MU_RAN_YES is that of mu_stream_end. It is not sent again, and does not
+ * go on with the next owner of a name, nor the next life of a kept actor. The timeout of
+ * the call counts until the stream has begun; then it may last.
  *
  * Of one stream at most `ahead` items (0: 64; at most 1,024), and 8 MiB of them and one
  * item, are under way: given, and not handled by the consumer.
@@ -272,8 +272,8 @@ MU_EXPORT int mu_reply_give(mu_reply *reply, mu_value *value, const mu_error *er
  * This message is answered by a stream, when the turn ends; from any turn of the same
  * actor it gets items. `token` is that of its notices. NULL: out of memory, no method is
  * running, mu_actor_reply_later was called, or the actor gives 1,000 streams already. The
- * stream is freed by mu_stream_end, or with the actor, or when this turn fails. What is
- * answered to a send is closed at once. */
+ * stream is freed by mu_stream_end, with the actor, when this turn fails, and when the
+ * state of a kept actor is loaded anew. What is answered to a send is closed at once. */
 MU_EXPORT mu_stream *mu_actor_stream(mu_actor *self, unsigned ahead, uint64_t token);
 
 /* One more item (NULL: nil), which leaves with the turn; `value` stays the caller's.
@@ -390,11 +390,11 @@ MU_EXPORT int mu_actor_open_stream(mu_node *node, const mu_address *to,
                                    int64_t timeout_ms, mu_error *ret_error,
                                    mu_stream_reader **ret_reader);
 
-/* Wait for the next item, which the caller frees. An item counts as handled once as many
- * others were asked for as one half of those that may be under way, 32 at most.
- * -MU_ERANGE: the stream has ended; -MU_EDEADLINE: nothing has come within `timeout_ms`
- * (negative: no timeout; 0: do not wait), call it again; else the error of the stream,
- * each time. One thread at a time, and none of a loop. */
+/* Wait for the next item, which the caller frees. A thread gets items in batches, of one
+ * half of those that may be under way, 32 at most; a batch counts as handled when the
+ * next one is asked for. -MU_ERANGE: the stream has ended; -MU_EDEADLINE: nothing has
+ * come within `timeout_ms` (negative: no timeout; 0: do not wait), call it again; else
+ * the error of the stream, each time. One thread at a time, and none of a loop. */
 MU_EXPORT int mu_stream_next(mu_stream_reader *reader, int64_t timeout_ms,
                              mu_error *ret_error, mu_value **ret_value);
 

@@ -86,6 +86,8 @@ struct waits_env {
     mu_session *session;
     mu_server *server;
     uint64_t version;
+    mu_address address;
+    mu_stream_reader *reader;
 };
 
 typedef int (*waits_call_fn)(struct waits_env *env, int64_t timeout_ms, mu_error *error);
@@ -479,6 +481,7 @@ static inline void waits_free(struct waits_env *env)
 {
     mu_remote_value_free(env->value);
     mu_value_free(env->structure);
+    mu_stream_close(env->reader);
     mu_per_worker_close(env->per_worker);
     mu_dataset_close(env->dataset);
     mu_clock_close(env->clock);

@@ -223,6 +223,73 @@ TEST_ON(test_an_answer_that_its_life_owed_is_an_error, struct kept_net *f,
     kept_net_expect(f, 2, 1);
 }
 
+/* ---- streams ---- */
+
+TEST_ON(test_what_is_given_leaves_when_its_turn_is_kept, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    sim_storage_fail(f->storage, SIM_STORAGE_FLUSH, 1000, -MU_EUNAVAILABLE);
+    ask(f, "flow", 0, 1);
+    assert_int_equal(user_net_count(f->users, MU_NOTICE_ITEM), 0);
+    sim_storage_fail(f->storage, SIM_STORAGE_FLUSH, 0, 0);
+    net_run_for(net_of(f), 1000);
+    assert_int_equal(user_net_count(f->users, MU_NOTICE_ITEM), 1);
+    assert_int_equal(user_net_last(f->users, MU_NOTICE_ITEM)->value, 1);
+    assert_null(kept_net_answer(f, 1));
+}
+
+TEST_ON(test_a_stream_is_of_one_life, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "flow", 0, 1);
+    assert_int_equal(user_net_count(f->users, MU_NOTICE_ITEM), 1);
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2);
+    net_settle(net_of(f));
+    assert_int_equal(kept_net_answer(f, 1)->error.code, -MU_EUNAVAILABLE);
+    assert_int_equal(kept_net_answer(f, 1)->error.ran, MU_RAN_MAYBE);
+    ask(f, "get", 0, 2);
+    kept_net_expect(f, 2, 1);
+    assert_int_equal(user_net_count(f->users, MU_NOTICE_ITEM), 1);
+}
+
+/* Its actor knows nothing of it any more. */
+TEST_ON(test_a_state_that_is_loaded_anew_has_no_streams, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "flow", 0, 1);
+    assert_null(kept_net_answer(f, 1));
+    ask(f, "bad", 0, 2);
+    assert_int_equal(kept_net_answer(f, 1)->error.code, -MU_EABORTED);
+    assert_int_equal(kept_net_answer(f, 1)->error.ran, MU_RAN_MAYBE);
+    ask(f, "get", 0, 3);
+    kept_net_expect(f, 3, 1);
+}
+
+/* Nothing of it has come before the cut: its call is sent again. */
+TEST_ON(test_a_repeat_gets_no_second_stream, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    kept_net_call(f, 0, "flow", 0, 1);
+    net_run_to_frame(net_of(f), MU__KEPT);
+    node_of(f, 0)->deaf = true;
+    net_run_to_frame(net_of(f), MU__STREAM_BEGIN);
+    net_link_down(node_of(f, 0), node_of(f, 1));
+    node_of(f, 0)->deaf = false;
+    net_settle(net_of(f));
+    net_link_up(node_of(f, 0), node_of(f, 1));
+    net_run_for(net_of(f), 1000);
+    assert_int_equal(user_net_count(f->users, MU_NOTICE_ITEM), 0);
+    assert_int_equal(kept_net_answer(f, 1)->error.code, -MU_EABORTED);
+    assert_int_equal(kept_net_answer(f, 1)->error.ran, MU_RAN_YES);
+    ask(f, "get", 0, 2);
+    kept_net_expect(f, 2, 1);
+}
+
 static uint64_t items_of(const struct kept_net *f, size_t node)
 {
     return kept_net_owned(f, node)->number;

@@ -244,7 +244,7 @@ static void giver_stops(struct user_net *f, size_t node)
     giver_give(f, &giver, 1, 3);
     giver_tell(f, &giver, "stop", NULL);
     expect_items(f, 3);
-    expect_end(f, -MU_EABORTED, MU_RAN_MAYBE, "ended before its stream did");
+    expect_end(f, -MU_EABORTED, MU_RAN_MAYBE, "before its stream had ended");
 }
 
 TEST_ON(test_a_giver_that_ends_is_said, struct user_net *f, set_up, user_net_tear_down)

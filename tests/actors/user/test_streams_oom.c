@@ -47,6 +47,22 @@ static void pass(uint64_t ms)
         mu__kernel_turn(w.kernel);
 }
 
+static struct office *office(void)
+{
+    return mu__actor_state(w.kernel, (mu__pid){MU__NODE_SELF, MU__ACTORS});
+}
+
+/* Mail is allocated each time. */
+static void drop_spares(void)
+{
+    while (office()->spare != NULL) {
+        struct mail *spare = office()->spare;
+
+        office()->spare = (struct mail *)(void *)spare->node.next;
+        free(spare);
+    }
+}
+
 /* The memory of the message is no part of this: what is lost is lost with its link. */
 static void say(uint16_t kind, const void *body)
 {
@@ -57,6 +73,7 @@ static void say(uint16_t kind, const void *body)
     memcpy(msg->body, body, mu__messages.rows[kind].body_size);
     msg->from = (mu__pid){PEER, MU__ACTORS};
     msg->to.actor = MU__ACTORS;
+    drop_spares();
     (void)mu__kernel_deliver(w.kernel, msg);
     pass(1);
 }
@@ -153,11 +170,6 @@ static const mu_actor_type type = {
     .name = "one", .state_size = sizeof(struct one), .methods = methods, .notice = hear};
 
 /* ---- the course of it ---- */
-
-static struct office *office(void)
-{
-    return mu__actor_state(w.kernel, (mu__pid){MU__NODE_SELF, MU__ACTORS});
-}
 
 static uint32_t begin(void)
 {

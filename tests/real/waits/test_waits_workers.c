@@ -13,7 +13,14 @@ static const char plugin_text[] =
     "    (void)user;\n"
     "    return 0;\n"
     "}\n"
-    "static const mu_actor_type napper = {.name = \"napper\"};\n"
+    "static int drip(mu_actor *self, void *state, const mu_value *args)\n"
+    "{\n"
+    "    (void)state;\n"
+    "    (void)args;\n"
+    "    return mu_actor_stream(self, 0, 0) == NULL ? -1 : 0;\n"
+    "}\n"
+    "static const mu_actor_method methods[] = {{\"drip\", drip}, {NULL, NULL}};\n"
+    "static const mu_actor_type napper = {.name = \"napper\", .methods = methods};\n"
     "int mu_plugin_open(mu_node *node);\n"
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
@@ -188,15 +195,45 @@ static int stop_worker(struct waits_env *env, int64_t timeout_ms, mu_error *erro
     return mu_server_stop_remote(env->node, "worker:2", "a test", timeout_ms, error);
 }
 
-static int spawn_there(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+static int spawn_on_worker(struct waits_env *env, int64_t timeout_ms, mu_error *error,
+                           mu_address *ret_address)
 {
     mu_actor_options options;
-    mu_address address;
 
     mu_actor_options_init(&options);
     options.task_type = "worker";
     return mu_node_spawn(env->node, "napper", NULL, &options, timeout_ms, error,
-                         &address);
+                         ret_address);
+}
+
+static int spawn_there(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    mu_address address;
+
+    return spawn_on_worker(env, timeout_ms, error, &address);
+}
+
+/* A stream of which nothing comes has begun. */
+static int open_stream(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    int rv = run_one(env, timeout_ms, error);
+    mu_value *item = NULL;
+
+    if (rv == 0)
+        rv = spawn_on_worker(env, timeout_ms, error, &env->address);
+    if (rv == 0)
+        rv = mu_actor_open_stream(env->node, &env->address, "drip", NULL, SOON_MS, error,
+                                  &env->reader);
+    if (rv == 0)
+        rv = mu_stream_next(env->reader, 10, error, &item);
+    return rv == -MU_EDEADLINE ? 0 : rv;
+}
+
+static int read_stream(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    mu_value *item = NULL;
+
+    return mu_stream_next(env->reader, timeout_ms, error, &item);
 }
 
 /* ---- The table ---- */
@@ -214,6 +251,9 @@ static int spawn_there(struct waits_env *env, int64_t timeout_ms, mu_error *erro
 
 /* An actor cannot be waited for without a limit. */
 #define UNCONNECTED WAITS_LATE("/job:worker/task:0 was not connected")
+
+#define LOST WAITS_SELF(-MU_EUNAVAILABLE, "/job:worker/task:0 was lost")
+#define LOST_SOON WAITS_SOON(-MU_EUNAVAILABLE, "/job:worker/task:0 was lost")
 
 #define STOP(words) WAITS_LATE("/job:worker/task:2 was not stopped|" words)
 #define UNREACHED STOP("is not connected to the chief")
@@ -235,6 +275,12 @@ static const struct waits_row rows[] = {
      {NOBODY, NOBODY, WAITS_SELF(0, ""), DRAINED},
      0},
     {"mu_node_spawn", spawn_there, run_one, WAITS_ALL(UNCONNECTED), WAITS_ALL(WAITS_NONE),
+     0},
+    {"mu_stream_next",
+     read_stream,
+     open_stream,
+     {WAITS_NONE, LOST_SOON, WAITS_LATE("no item of drip of /job:worker/task:0#"), LOST},
+     {WAITS_NONE, LOST_SOON, LOST, LOST},
      0},
     {"mu_server_stop_remote",
      stop_worker,

@@ -9,6 +9,7 @@ static struct kept_net *net_of_turns;
 struct counter {
     int64_t sum;
     mu_reply *held;
+    mu_stream *stream;
 };
 
 static int record_number(mu_actor *self, int64_t number)
@@ -115,6 +116,22 @@ static int counter_wait(mu_actor *self, void *state, const mu_value *args)
     return own->held == NULL ? -MU_ENOMEM : 0;
 }
 
+static int counter_flow(mu_actor *self, void *state, const mu_value *args)
+{
+    struct counter *own = state;
+    mu_value *sum;
+    int rv;
+
+    (void)args;
+    own->stream = mu_actor_stream(self, 0, 0);
+    rv = record_number(self, 1);
+    sum = mu_value_int(own->sum);
+    if (rv == 0)
+        rv = mu_stream_give(own->stream, sum);
+    mu_value_free(sum);
+    return rv;
+}
+
 static int counter_save(void *state, mu_value **ret_saved)
 {
     *ret_saved = mu_value_int(((struct counter *)state)->sum);
@@ -139,12 +156,17 @@ static int counter_replay(void *state, const mu_value *record)
     return rv;
 }
 
-static const mu_actor_method counter_methods[] = {
-    {"add", counter_add},   {"get", counter_get},
-    {"bad", counter_bad},   {"flip", counter_flip},
-    {"tell", counter_tell}, {"hold", counter_hold},
-    {"give", counter_give}, {"wait", counter_wait},
-    {"work", counter_work}, {NULL, NULL}};
+static const mu_actor_method counter_methods[] = {{"add", counter_add},
+                                                  {"get", counter_get},
+                                                  {"bad", counter_bad},
+                                                  {"flip", counter_flip},
+                                                  {"tell", counter_tell},
+                                                  {"hold", counter_hold},
+                                                  {"give", counter_give},
+                                                  {"wait", counter_wait},
+                                                  {"work", counter_work},
+                                                  {"flow", counter_flow},
+                                                  {NULL, NULL}};
 
 const mu_actor_type kept_counter = {
     .name = "counter",

@@ -30,7 +30,8 @@ int kept_net_tear_down(void **state);
 /* The counter's methods: "add" a number, "get"; "bad" records 100 and fails; "flip" does
  * so the first time, and is "add" afterwards; "tell" records 1, and sends that to `told`;
  * "hold" records 1 and answers later, "give" answers it;
- * "wait" puts a call off, "work" records 1 and answers it. */
+ * "wait" puts a call off, "work" records 1 and answers it; "flow" records 1, and begins
+ * a stream with what it has. */
 extern const mu_actor_type kept_counter;
 
 /* The next life begins on this node; all are told. */

@@ -190,6 +190,32 @@ static void close_flow(mu_actor *self, struct flow *flow, uint64_t token)
     taps->reached[CLOSED]++;
 }
 
+static void pause_flow(mu_actor *self, uint64_t number)
+{
+    struct flow *flow = &taps->flows[number];
+
+    if (mu_actor_timer(self, draw(0, 300), token_of(OF_RESUME, number)) != 0)
+        return;
+    assert_int_equal(mu_actor_read_stream(self, token_of(OF_FLOW, number), MU_READ_PAUSE),
+                     0);
+    flow->paused = true;
+    taps->reached[PAUSES]++;
+}
+
+/* One that has items in the mailbox, perhaps. */
+static void pause_any(mu_actor *self, const struct tap *tap)
+{
+    for (unsigned i = taps->flows_count; i > 0 && i + 40 > taps->flows_count; i--) {
+        const struct flow *flow = &taps->flows[i];
+
+        if (flow->to == tap->number + 1 && flow->seen > 0 && !flow->over &&
+            !flow->paused) {
+            pause_flow(self, i);
+            return;
+        }
+    }
+}
+
 static void read_item(mu_actor *self, const mu_notice *notice, uint64_t number)
 {
     struct flow *flow = &taps->flows[number];
@@ -210,11 +236,8 @@ static void read_item(mu_actor *self, const mu_notice *notice, uint64_t number)
     taps->reached[ITEMS]++;
     if ((flow->lasts && flow->seen == flow->total) || draw(0, 99) == 0) {
         close_flow(self, flow, notice->token);
-    } else if (draw(0, 19) == 0 &&
-               mu_actor_timer(self, draw(0, 300), token_of(OF_RESUME, number)) == 0) {
-        assert_int_equal(mu_actor_read_stream(self, notice->token, MU_READ_PAUSE), 0);
-        flow->paused = true;
-        taps->reached[PAUSES]++;
+    } else if (draw(0, 19) == 0) {
+        pause_flow(self, number);
     }
 }
 
@@ -261,7 +284,9 @@ static void act(mu_actor *self, struct tap *tap)
         (void)mu_actor_stop(self, &tap->address, (int)draw(0, 1));
     else
         begin_reading(self, tap);
-    (void)mu_actor_timer(self, draw(1, 400), token_of(OF_ACT, 0));
+    if (draw(0, 1) == 0)
+        pause_any(self, tap);
+    (void)mu_actor_timer(self, draw(1, 200), token_of(OF_ACT, 0));
 }
 
 static void on_tap_notice(mu_actor *self, void *state, const mu_notice *notice)
