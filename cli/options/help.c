@@ -254,7 +254,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster actors stop total --address tcp://127.0.0.1:4000\n", "NAME"},
     {"actors", CMD_ACTORS, SERVICE(cmd_actors), "list the actors that have names",
      "Prints the name, type, task, state, epoch, restarts and mailbox of each actor\n"
-     "that has a name, and under the table the last error of each. --type lists one type.\n",
+     "that has a name, and under the table the last error of each. --type lists one\n"
+     "type.\n",
      "  muster actors --address tcp://127.0.0.1:4000\n"
      "  muster actors --type counter --cluster @cluster.json -o json\n",
      NULL},
