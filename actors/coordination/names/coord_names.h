@@ -15,6 +15,7 @@
 
 #include "actors/coordination/internal.h"
 #include "actors/names/name_rules.h"
+#include "runtime/base/crc32c.h"
 #include "runtime/base/text_map.h"
 
 #ifdef MUSTER_TINY
@@ -102,6 +103,7 @@ struct coord_names {
     uint64_t placing_ms; /* when to look at `waiting`; UINT64_MAX: it is not known */
     uint64_t lease_ms;   /* no lease is over before */
     bool is_read;        /* the records of a former host */
+    struct mu__crc32c crc;
 };
 
 int mu__coord_names_init(struct mu__ctx *ctx, struct coordination *c);
