@@ -525,11 +525,10 @@ static void help_overview(void)
                  "  muster VERB [flags]\n\nverbs:\n");
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
         (void)printf("  %-16s%s\n", verb->name, verb->summary);
-    (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
-                 "  muster help examples      examples of all verbs\n"
-                 "  muster help exit-codes    how muster's processes end\n"
-                 "  muster help flags         all flags and variables, as a table\n"
-                 "  muster help resolvers     the resolvers and their settings\n");
+    (void)printf(
+        "\n  muster VERB --help        flags and examples of a verb\n"
+        "  muster help examples      examples of all verbs\n"
+        "  muster help TOPIC         flags (all, as a table), exit-codes, resolvers\n");
 }
 
 static void help_examples(void)
