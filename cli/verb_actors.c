@@ -38,6 +38,11 @@ static void add_actor_row(struct cmd_table *table, const mu_value *actor)
         cmd_table_cell(table, 3, "%s", cmd_map_text(actor, "state"));
     cmd_table_cell(table, 4, "%" PRId64, cmd_map_number(actor, "epoch"));
     cmd_table_cell(table, 5, "%" PRId64, cmd_map_number(actor, "restarts"));
+    cmd_table_cell(table, 6, "%" PRId64, cmd_map_number(actor, "mailbox"));
+    if (cmd_map_number(actor, "mailbox") > 0)
+        cmd_table_cell(table, 7, "%s",
+                       cmd_duration(cmd_map_number(actor, "oldest_ms"), duration,
+                                    sizeof duration));
 }
 
 static void print_actors_table(const struct cmd_client *client, const mu_value *actors)
@@ -46,7 +51,7 @@ static void print_actors_table(const struct cmd_client *client, const mu_value *
     const char *type = cmd_text(client->options, CMD_FLAG_ACTOR_TYPE);
     bool any = false;
 
-    cmd_table_init(&table, "NAME|TYPE|TASK|STATE|EPOCH|RESTARTS");
+    cmd_table_init(&table, "NAME|TYPE|TASK|STATE|EPOCH|RESTARTS|MAILBOX|OLDEST");
     for (size_t i = 0; i < mu_value_count(actors); i++)
         if (is_actor_listed(client, mu_value_at(actors, i)))
             add_actor_row(&table, mu_value_at(actors, i));

@@ -70,6 +70,7 @@ enum cmd_verb_bit {
 #define CMD_ACTORS (UINT64_C(1) << 34)
 #define CMD_ACTORS_STOP (UINT64_C(1) << 35)
 #define CMD_ACTORS_CALL (UINT64_C(1) << 36)
+#define CMD_ACTORS_LOOK (UINT64_C(1) << 37) /* state, explain */
 
 /* Sends the verb's requests and prints the responses. Returns the exit code; unless that
  * is CMD_FINE, `error` has a message to print, or "". */
@@ -98,6 +99,8 @@ int cmd_vars_dump(struct cmd_client *client, mu_error *error);
 int cmd_vars_export(struct cmd_client *client, mu_error *error);
 int cmd_actors(struct cmd_client *client, mu_error *error);
 int cmd_actors_call(struct cmd_client *client, mu_error *error);
+int cmd_actors_explain(struct cmd_client *client, mu_error *error);
+int cmd_actors_state(struct cmd_client *client, mu_error *error);
 int cmd_actors_stop(struct cmd_client *client, mu_error *error);
 int cmd_drain(struct cmd_client *client, mu_error *error);
 int cmd_version(struct cmd_options *options);

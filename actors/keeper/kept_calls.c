@@ -5,6 +5,7 @@
 #include "actors/keeper/kept_state.h"
 
 #include "actors/packing.h"
+#include "actors/user/looking.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ int mu__kept_call_make(struct office *office, const char *name, const char *meth
     int rv = args == NULL ? 0 : mu__mail_measure(args, &bytes);
 
     if (rv == 0)
-        rv = mu__actors_check_name("method", method, ret_error);
+        rv = mu__actors_check_called(method, ret_error);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "the method or its arguments cannot be sent");
     if (way == NULL)

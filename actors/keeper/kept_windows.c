@@ -281,15 +281,6 @@ void mu__kept_refuse_put_off(struct kept *kept)
 
 /* ---- calls that come ---- */
 
-static const mu_actor_method *find_kept_method(const mu_actor_type *type,
-                                               struct mu__view name)
-{
-    for (const mu_actor_method *m = type->methods; m != NULL && m->name != NULL; m++)
-        if (mu__view_is(name, m->name))
-            return m;
-    return NULL;
-}
-
 /* Whether it is the next of its sender, as far as that is known, or a repeat. */
 static bool is_in_order(const struct kept_window *window,
                         const struct mu__kept_call *call)
@@ -346,7 +337,7 @@ static struct mail *make_kept_mail(struct kept *kept, const struct mu__kept_call
     }
     *mail->kept = (struct kept_origin){sender, call->number};
     mail->actor = kept->actor->number;
-    mail->method = find_kept_method(kept->own.type, call->method);
+    mail->method = mu__method_find(kept->own.type, call->method);
     mail->value = args;
     mail->bytes = call->args.head_size + call->args.tail_size;
     mail->answer = *to;
@@ -417,7 +408,7 @@ void mu__kept_call_came(struct office *office, const struct mu__kept_call *call,
     review_windows(kept);
     window = mu__kept_window_get(kept, sender);
     if (window == NULL || !is_sane(call) ||
-        find_kept_method(kept->own.type, call->method) == NULL) {
+        mu__method_find(kept->own.type, call->method) == NULL) {
         mu_value_free(args);
         refuse_kept(kept, to, window == NULL ? -MU_EEXHAUSTED : -MU_ENOTFOUND,
                     window == NULL

@@ -12,7 +12,8 @@ enum {
     MU__ACTOR_CHAIN_MAX = 4096,  /* see actors/user/chain.h */
     MU__NAME_ARGS_MAX = 1 << 19, /* arguments of an actor with a name, packed */
     MU__NAME_TYPE_MAX = 15,      /* of a task */
-    MU__NAME_OFFERS_MAX = 1 << 14
+    MU__NAME_OFFERS_MAX = 1 << 14,
+    MU__NAME_LOADS_MAX = 1 << 13
 };
 
 /* Whether a name has an actor. */
@@ -178,10 +179,12 @@ enum mu__name_end {
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
 
 /* Renews the lease of all names of a node, and is sent back with the lease, which counts
- * from `sent_ms` of the node's own clock. */
-#define MU__NAME_HOLD_FIELDS(F, S)  \
-    F(S, REQUIRED, u64, sent_ms, 0) \
-    F(S, OPTIONAL, u32, lease_ms, 0)
+ * from `sent_ms` of the node's own clock. `loads`: of actors for which messages wait, a
+ * line for each: how many, for how many milliseconds the oldest, and the name. */
+#define MU__NAME_HOLD_FIELDS(F, S)   \
+    F(S, REQUIRED, u64, sent_ms, 0)  \
+    F(S, OPTIONAL, u32, lease_ms, 0) \
+    F(S, OPTIONAL, bytes, loads, MU__NAME_LOADS_MAX)
 
 /* Forget a name. The answer is NAME_NEWS with the token. To the owner, without a token:
  * the actor of this epoch is stopped. */

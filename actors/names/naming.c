@@ -6,6 +6,7 @@
 #include "actors/names/relays.h"
 #include "actors/packing.h"
 #include "actors/user/actions.h"
+#include "actors/user/looking.h"
 #include "runtime/message/pool.h"
 
 #include <inttypes.h>
@@ -335,7 +336,7 @@ int mu__naming_make(struct office *office, const mu_address *to, const char *met
     int rv = mu__name_check(mu__view_str(to->name), ret_error);
 
     if (rv == 0)
-        rv = mu__actors_check_name("method", method, ret_error);
+        rv = mu__actors_check_called(method, ret_error);
     if (rv != 0)
         return rv;
     entry = mu__name_entry_get(office, to->name);

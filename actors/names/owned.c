@@ -7,7 +7,9 @@
 #include "actors/names/owner_marks.h"
 #include "actors/packing.h"
 #include "actors/user/actions.h"
+#include "actors/user/looking.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,18 +59,47 @@ static void end_owned(struct office *office)
         mu__actor_end(owned->actor, &error);
 }
 
+/* Those that there is no room for are left out. */
+static uint32_t list_loads(const struct office *office, char out[MU__NAME_LOADS_MAX])
+{
+    size_t used = 0;
+
+    for (const struct name_owned *owned =
+             MU__LIST_FIRST(&office->names->owned, struct name_owned, node);
+         owned != NULL; owned = MU__LIST_NEXT(owned, struct name_owned, node)) {
+        const mu_actor *actor = owned->actor;
+        int size;
+
+        if (actor->mail_count == 0)
+            continue;
+        size = snprintf(out + used, MU__NAME_LOADS_MAX - used,
+                        "%" PRIu32 " %" PRIu64 " %s\n", actor->mail_count,
+                        mu__oldest_mail_ms(actor), owned->text);
+        if (size < 0 || (size_t)size >= MU__NAME_LOADS_MAX - used)
+            break;
+        used += (size_t)size;
+    }
+    return (uint32_t)used;
+}
+
 static void send_hold(struct office *office)
 {
     struct naming *names = office->names;
     uint64_t now_ms = mu__now_ms(&office->ctx);
+    char loads[MU__NAME_LOADS_MAX];
+    uint32_t size = list_loads(office, loads);
     struct mu__msg *msg =
-        mu__naming_msg(office, MU__NAME_HOLD, sizeof(struct mu__name_hold), 0);
+        mu__naming_msg(office, MU__NAME_HOLD, sizeof(struct mu__name_hold), size);
+    struct mu__name_hold *body;
 
     names->hold_due_ms = now_ms + (names->lease_ms == 0 ? 100 : names->lease_ms / 4);
     mu__naming_arm(office, names->hold_due_ms);
     if (msg == NULL)
         return;
-    ((struct mu__name_hold *)mu__body(msg))->sent_ms = now_ms;
+    body = mu__body(msg);
+    body->sent_ms = now_ms;
+    body->loads = (struct mu__view){loads, size};
+    (void)mu__pack_view((uint8_t *)(body + 1), &body->loads);
     mu__naming_post(office, msg);
 }
 

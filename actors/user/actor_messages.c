@@ -1,6 +1,7 @@
 /* Messages to actors, of this node and of others. */
 #include "actors/names/naming.h"
 #include "actors/user/actions.h"
+#include "actors/user/looking.h"
 
 #include "actors/packing.h"
 #include "runtime/message/pool.h"
@@ -13,7 +14,7 @@ const mu_actor_method *mu__method_find(const mu_actor_type *type, struct mu__vie
     for (const mu_actor_method *m = type->methods; m != NULL && m->name != NULL; m++)
         if (m->name == name.data || mu__view_is(name, m->name))
             return m;
-    return NULL;
+    return mu__method_built_in(name);
 }
 
 /* ---- to this node ---- */
@@ -89,10 +90,13 @@ static int make_local(struct office *office, const mu_address *to, const char *n
     return 0;
 }
 
+/* It does not stay in the mailbox. */
 static void take_room(mu_actor *actor, const struct mail *mail)
 {
     actor->mail_count--;
     actor->mail_bytes -= mail->bytes;
+    if (mail->from_node != MU__NODE_SELF)
+        mu__way_taken(actor->office, mail);
 }
 
 /* Whether the actor waits for the answer of a call that the message belongs to. */
@@ -118,6 +122,16 @@ static void refuse_delivery(struct office *office, struct mail *mail, mu_actor *
     mu__answer_refused(office, mail, actor == NULL ? NULL : actor->type, code, words);
 }
 
+static void answer_look(struct office *office, struct mail *mail, mu_actor *actor)
+{
+    if (mail->call != NULL)
+        mail->call->waiting = NULL;
+    mail->call = NULL;
+    take_room(actor, mail);
+    mu__answer(office, &mail->answer, mu__explain_actor(actor), NULL);
+    mu__mail_free(office, mail);
+}
+
 void mu__message_deliver(struct office *office, struct mail *mail)
 {
     mu_actor *actor = mu__actor_find(office, mail->actor);
@@ -132,7 +146,10 @@ void mu__message_deliver(struct office *office, struct mail *mail)
                         "the calls wait for each other");
         return;
     }
-    mu__mail_put(actor, mail);
+    if (mu__is_look(mail))
+        answer_look(office, mail, actor);
+    else
+        mu__mail_put(actor, mail);
 }
 
 /* ---- to other nodes ---- */
@@ -180,7 +197,7 @@ static int make_remote(struct office *office, const mu_address *to, const char *
     mu_error error;
     struct peer *peer = mu__peer_reach(office, to, &error);
     struct mail *mail;
-    int rv = mu__actors_check_name("method", method, ret_error);
+    int rv = mu__actors_check_called(method, ret_error);
 
     if (rv != 0)
         return rv;

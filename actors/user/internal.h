@@ -82,6 +82,7 @@ struct mail {
     mu_error *error;
     uint64_t token;
     uint64_t due_ms; /* not begun from then on */
+    uint64_t came_ms;
     struct answer_to answer;
     struct pending_call *call; /* while it has not begun */
     struct chain *chain;

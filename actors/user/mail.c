@@ -42,6 +42,7 @@ void mu__mail_free(struct office *office, struct mail *mail)
 
 void mu__mail_put(mu_actor *actor, struct mail *mail)
 {
+    mail->came_ms = mu__now_ms(&actor->office->ctx);
     mu__list_append(&actor->mail, &mail->node);
     mu__actor_poke(actor);
 }

@@ -1,6 +1,7 @@
 /* Actors, from threads. */
 #include "actors/messages.h"
 #include "actors/names/name_rules.h"
+#include "actors/user/looking.h"
 #include "actors/user/office.h"
 #include "api/internal.h"
 #include "runtime/message/arguments.h"
@@ -141,20 +142,17 @@ static int post_request(mu_node *node, struct mu__thread_request *request,
     return rv;
 }
 
-int mu_actor_request(mu_node *node, const mu_address *to, const char *method,
-                     const mu_value *args, int64_t timeout_ms, mu_error *ret_error,
-                     mu_remote_value **ret_value)
+/* `method` is checked. */
+static int request_method(mu_node *node, const mu_address *to, const char *method,
+                          const mu_value *args, int64_t timeout_ms, mu_error *ret_error,
+                          mu_remote_value **ret_value)
 {
-    MU__REQUIRE(ret_error, node, to, method, ret_value);
-
     struct mu__packed sizes;
     struct mu__thread_request *request;
     mu_remote_value *future;
-    int rv = mu__actors_check_name("method", method, ret_error);
+    int rv = mu__check_actor_timeout(timeout_ms, ret_error);
 
     *ret_value = NULL;
-    if (rv == 0)
-        rv = mu__check_actor_timeout(timeout_ms, ret_error);
     if (rv == 0)
         rv = mu__measure_args(args, &sizes, ret_error);
     if (rv != 0)
@@ -167,4 +165,34 @@ int mu_actor_request(mu_node *node, const mu_address *to, const char *method,
     if (rv == 0)
         *ret_value = future;
     return rv;
+}
+
+int mu_actor_request(mu_node *node, const mu_address *to, const char *method,
+                     const mu_value *args, int64_t timeout_ms, mu_error *ret_error,
+                     mu_remote_value **ret_value)
+{
+    MU__REQUIRE(ret_error, node, to, method, ret_value);
+
+    int rv = mu__actors_check_name("method", method, ret_error);
+
+    *ret_value = NULL;
+    return rv != 0
+               ? rv
+               : request_method(node, to, method, args, timeout_ms, ret_error, ret_value);
+}
+
+int mu_actor_request_state(mu_node *node, const mu_address *to, int64_t timeout_ms,
+                           mu_error *ret_error, mu_remote_value **ret_value)
+{
+    MU__REQUIRE(ret_error, node, to, ret_value);
+    return request_method(node, to, MU__METHOD_STATE, NULL, timeout_ms, ret_error,
+                          ret_value);
+}
+
+int mu_actor_request_explain(mu_node *node, const mu_address *to, int64_t timeout_ms,
+                             mu_error *ret_error, mu_remote_value **ret_value)
+{
+    MU__REQUIRE(ret_error, node, to, ret_value);
+    return request_method(node, to, MU__METHOD_EXPLAIN, NULL, timeout_ms, ret_error,
+                          ret_value);
 }

@@ -236,14 +236,26 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster actors call total add 5 --cluster @cluster.json\n"
      "  muster actors call total rows '{\"from\": 3}' --address tcp://127.0.0.1:4000\n",
      "NAME METHOD [JSON]"},
+    {"actors explain", CMD_ACTORS_LOOK, SERVICE(cmd_actors_explain),
+     "show what an actor waits for, and who for it",
+     "Prints how many messages wait for the actor NAME, which answers it has put off,\n"
+     "the calls that it waits for, and the same of the actor that the oldest of these\n"
+     "is to, and so on: who waits for whom, as a chain.\n",
+     "  muster actors explain total --cluster @cluster.json\n", "NAME"},
+    {"actors state", CMD_ACTORS_LOOK, SERVICE(cmd_actors_state),
+     "show the state of an actor",
+     "Prints what `save` of the actor NAME gives, as JSON, once it has handled what\n"
+     "waits for it. Exit code 1: its type has no `save`.\n",
+     "  muster actors state total --cluster @cluster.json\n", "NAME"},
     {"actors stop", CMD_ACTORS_STOP, SERVICE(cmd_actors_stop),
      "stop an actor that has a name, and forget the name",
      "The actor handles what waits for it, and ends; it is not started again. This\n"
      "waits for that, up to --timeout-ms.\n",
      "  muster actors stop total --address tcp://127.0.0.1:4000\n", "NAME"},
     {"actors", CMD_ACTORS, SERVICE(cmd_actors), "list the actors that have names",
-     "Prints the name, type, task, state, epoch and restarts of each actor that has a\n"
-     "name, and under the table the last error of each. --type lists one type.\n",
+     "Prints the name, type, task, state, epoch, restarts and mailbox of each actor\n"
+     "that has a name, and under the table the last error of each. --type lists one\n"
+     "type.\n",
      "  muster actors --address tcp://127.0.0.1:4000\n"
      "  muster actors --type counter --cluster @cluster.json -o json\n",
      NULL},
@@ -513,11 +525,10 @@ static void help_overview(void)
                  "  muster VERB [flags]\n\nverbs:\n");
     for (const struct cmd_verb *verb = cmd_verbs; verb->name != NULL; verb++)
         (void)printf("  %-16s%s\n", verb->name, verb->summary);
-    (void)printf("\n  muster VERB --help        flags and examples of a verb\n"
-                 "  muster help examples      examples of all verbs\n"
-                 "  muster help exit-codes    how muster's processes end\n"
-                 "  muster help flags         all flags and variables, as a table\n"
-                 "  muster help resolvers     the resolvers and their settings\n");
+    (void)printf(
+        "\n  muster VERB --help        flags and examples of a verb\n"
+        "  muster help examples      examples of all verbs\n"
+        "  muster help TOPIC         flags (all, as a table), exit-codes, resolvers\n");
 }
 
 static void help_examples(void)

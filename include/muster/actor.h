@@ -192,8 +192,9 @@ MU_EXPORT int mu_actor_find(mu_node *node, const char *name, mu_address *ret_add
 
 /* The actors that have names, as a list of maps: name, type, task ("": it has none now),
  * state ("starting", "running", "waiting", "stopping", "failed"), due_ms (until it is
- * started, while it waits), epoch, restarts, error (the last, or why it waits; ""). The
- * caller frees *ret_actors. */
+ * started, while it waits), epoch, restarts, error (the last, or why it waits; ""),
+ * mailbox (how many messages wait for it) and oldest_ms (for how long the oldest), as its
+ * process said some hundred milliseconds ago. The caller frees *ret_actors. */
 MU_EXPORT int mu_actors_list(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                              mu_value **ret_actors);
 
@@ -380,6 +381,22 @@ MU_EXPORT int mu_value_get_actor(const mu_value *value, mu_address *ret_address)
 MU_EXPORT int mu_actor_request(mu_node *node, const mu_address *to, const char *method,
                                const mu_value *args, int64_t timeout_ms,
                                mu_error *ret_error, mu_remote_value **ret_value);
+
+/* What an actor's `save` gives, after what waits for it now. It is a call as others are;
+ * -MU_EPRECONDITION: its type has no `save`. */
+MU_EXPORT int mu_actor_request_state(mu_node *node, const mu_address *to,
+                                     int64_t timeout_ms, mu_error *ret_error,
+                                     mu_remote_value **ret_value);
+
+/* What an actor waits for, and who waits for it, now: a map with name, actor (its
+ * address), type, task, mailbox (how many messages), mailbox_bytes, oldest_ms (how long
+ * the oldest has waited), calls (how many it waits for), and lists of the first 16:
+ * waits_for (maps with to, method, for_ms, left_ms), owes (answers that it has put off:
+ * method, chain) and queue (messages: method, chain, for_ms). `chain` has the calls that
+ * wait for that one. A kept actor answers behind what waits for it. */
+MU_EXPORT int mu_actor_request_explain(mu_node *node, const mu_address *to,
+                                       int64_t timeout_ms, mu_error *ret_error,
+                                       mu_remote_value **ret_value);
 
 /* mu_actor_call from a thread, to read the stream that answers it; it does not wait.
  * `timeout_ms`: until the stream has begun. Errors of the method come with

@@ -1,8 +1,9 @@
 /* Any bytes as what two other nodes say to the office of a node's actors: numbers that
  * there are not, answers that nobody waits for, more messages and items of streams than
- * there is credit for. What is asked is answered once at most, a call of an actor here
- * ends once, nothing of its stream comes behind, and when all is quiet every call has
- * ended, and every stream when its node is lost.
+ * there is credit for, names and their owners, calls that are to be relayed. What is
+ * asked is answered once at most, a call of an actor here ends once, nothing of its
+ * stream comes behind, and when all is quiet every call has ended, and every stream when
+ * its node is lost.
  *
  * An operation is six bytes: what, which node, which actor, a number, more, and how many
  * bytes of a value follow. */
@@ -65,16 +66,21 @@ static void take_turns(void)
         mu__kernel_turn(w.kernel);
 }
 
-static void say(uint32_t peer, uint16_t kind, const void *body)
+static void say_from(mu__pid from, uint16_t kind, const void *body)
 {
     struct mu__msg *msg = mu__msg_heap(kind, mu__messages.rows[kind].body_size);
 
     must(msg != NULL, "memory");
     memcpy(msg->body, body, mu__messages.rows[kind].body_size);
-    msg->from = (mu__pid){w.nodes[peer], MU__ACTORS};
+    msg->from = from;
     msg->to = w.pid;
     must(mu__kernel_deliver(w.kernel, msg) == 0, "delivered");
     take_turns();
+}
+
+static void say(uint32_t peer, uint16_t kind, const void *body)
+{
+    say_from((mu__pid){w.nodes[peer], MU__ACTORS}, kind, body);
 }
 
 /* ---- Actors ---- */
@@ -242,7 +248,7 @@ static bool take(const uint8_t **at, size_t *left, struct operation *ret)
         return false;
     size = OPERATION_BYTES + (head[5] & 31);
     *ret = (struct operation){
-        .what = head[0] % 17,
+        .what = head[0] % 23,
         .peer = head[1] % PEERS,
         .actor = head[2] < 200 ? w.actors[head[2] % ACTORS] : head[2] - 200U,
         .number = head[3] % NUMBERS,
@@ -337,16 +343,96 @@ static void say_of_stream(const struct operation *o)
     const struct mu__stream_taken taken = {o->number, o->more & 7, o->more};
     const struct mu__stream_close close = {o->number};
 
-    if (o->what == 12)
+    if (o->what == 18)
         say(o->peer, MU__STREAM_BEGIN, &begin);
-    else if (o->what == 13)
+    else if (o->what == 19)
         say(o->peer, MU__STREAM_ITEM, &item);
-    else if (o->what == 14)
+    else if (o->what == 20)
         say(o->peer, MU__STREAM_END, &end);
-    else if (o->what == 15)
+    else if (o->what == 21)
         say(o->peer, MU__STREAM_TAKEN, &taken);
     else
         say(o->peer, MU__STREAM_CLOSE, &close);
+}
+
+/* ---- Names ---- */
+
+static struct mu__view name_of(const struct operation *o)
+{
+    static const char *const names[] = {"a", "b", "c", "", "no/name", "no#name"};
+
+    return (o->more & 64) != 0 ? (struct mu__view){o->value.head, o->value.head_size}
+                               : mu__view_str(names[o->number % 6]);
+}
+
+/* The peer has the coordination service, from now on. */
+static void begin_session(uint32_t peer)
+{
+    struct mu__msg *msg = mu__msg_new(&office()->ctx, MU__SERVICE_SESSION);
+
+    must(msg != NULL, "a message");
+    ((struct mu__service_session *)mu__body(msg))->node = w.nodes[peer];
+    must(mu__send(&office()->ctx, w.pid, msg) == 0, "a session");
+    take_turns();
+}
+
+static void say_from_service(uint32_t peer, uint16_t kind, const void *body)
+{
+    say_from((mu__pid){w.nodes[peer], MU__COORDINATION}, kind, body);
+}
+
+static void say_news(const struct operation *o)
+{
+    const struct mu__name_news news = {
+        .name = name_of(o),
+        .token = (o->more & 32) != 0 ? o->number : 0,
+        .state = o->more % MU__NAME_STATES,
+        .epoch = o->number,
+        .task_type = mu__view_str((o->more & 4) != 0 ? "worker" : "client"),
+        .index = 1 + o->peer,
+        .incarnation = (o->more & 8) != 0 ? w.incarnations[o->peer] : o->number,
+        .actor = o->actor,
+        .code = o->more & 16,
+        .message = {o->value.head, o->value.head_size},
+    };
+
+    say_from_service(o->peer, MU__NAME_NEWS, &news);
+}
+
+static void say_of_owner(const struct operation *o)
+{
+    const struct mu__name_start start = {
+        .name = name_of(o),
+        .epoch = o->number,
+        .type = mu__view_str((o->more & 1) != 0 ? "one" : "none"),
+        .args = o->value,
+        .mailbox_max = o->more & 7,
+    };
+    const struct mu__name_stop stop = {
+        .name = name_of(o), .token = 0, .epoch = o->number, .how = o->more & 1};
+    const struct mu__name_hold hold = {.sent_ms = w.bare.now_ms - (o->more & 3),
+                                       .lease_ms = o->more * 10U};
+
+    if (o->what == 13)
+        say_from_service(o->peer, MU__NAME_START, &start);
+    else if (o->what == 14)
+        say_from_service(o->peer, MU__NAME_STOP, &stop);
+    else
+        say_from_service(o->peer, MU__NAME_HOLD, &hold);
+}
+
+static void say_relay(const struct operation *o)
+{
+    const struct mu__actor_relay relay = {
+        .name = name_of(o),
+        .method = mu__view_str((o->more & 1) != 0 ? "echo" : "none"),
+        .args = o->value,
+        .call = o->more < 128 ? o->number : 0,
+        .timeout_ms = o->more & 62,
+    };
+
+    w.asked += relay.call != 0;
+    say(o->peer, MU__ACTOR_RELAY, &relay);
 }
 
 static void pass(uint64_t ms)
@@ -376,7 +462,15 @@ static void do_one(const struct operation *o)
         say_number(o);
     else if (o->what == 9)
         lose_node(o->peer);
-    else if (o->what < 12)
+    else if (o->what == 11)
+        begin_session(o->peer);
+    else if (o->what == 12)
+        say_news(o);
+    else if (o->what < 16 && o->what > 12)
+        say_of_owner(o);
+    else if (o->what == 16)
+        say_relay(o);
+    else if (o->what < 18)
         pass(o->more);
     else
         say_of_stream(o);

@@ -3,6 +3,7 @@
  *     name_requests.c   messages of offices
  *     name_owners.c     placing, starting again, leases
  *     name_records.c    the names in the store
+ *     name_loads.c      how many messages wait for them
  *     name_listing.c    names as values, for those who look
  *
  * A name that was made has a record among the service's own keys. When it is given to a
@@ -14,6 +15,7 @@
 
 #include "actors/coordination/internal.h"
 #include "actors/names/name_rules.h"
+#include "runtime/base/crc32c.h"
 #include "runtime/base/text_map.h"
 
 #ifdef MUSTER_TINY
@@ -36,7 +38,8 @@ struct name_host {
     uint32_t node; /* valid while it is up */
     bool is_up;    /* it has offered its types over a link that is up */
     bool drains;
-    bool holds; /* its lease is not over */
+    bool holds;     /* its lease is not over */
+    bool has_loads; /* some of its names have a mailbox that is not empty */
     struct mu__view types;
     uint64_t renewed_ms;
     struct mu__list names; /* struct coord_name */
@@ -84,7 +87,9 @@ struct coord_name {
     uint64_t due_ms; /* not started before */
     struct mu__name_history history;
     uint32_t restarts; /* of all */
-    int code;          /* of the last end */
+    uint32_t mailbox;  /* messages that wait for it, as its owner has said last */
+    uint64_t oldest_ms;
+    int code; /* of the last end */
     char why[COORD_NAME_WORDS];
     uint32_t stopper; /* who has asked for its end, and the token; 0: nobody */
     uint64_t stopper_token;
@@ -100,6 +105,7 @@ struct coord_names {
     uint64_t placing_ms; /* when to look at `waiting`; UINT64_MAX: it is not known */
     uint64_t lease_ms;   /* no lease is over before */
     bool is_read;        /* the records of a former host */
+    struct mu__crc32c crc;
 };
 
 int mu__coord_names_init(struct mu__ctx *ctx, struct coordination *c);
@@ -167,6 +173,10 @@ void mu__coord_name_unmake(struct mu__ctx *ctx, struct coordination *c,
                            struct coord_name *name);
 
 void mu__coord_name_started(struct coord_name *name);
+
+/* name_loads.c: what a process says of its mailboxes; of other names it is not heard. */
+void mu__coord_names_loads(struct coordination *c, struct name_host *host,
+                           struct mu__view loads);
 
 /* Tell all followers; answer one request. */
 void mu__coord_name_news(struct mu__ctx *ctx, struct coordination *c,

@@ -1,10 +1,10 @@
 /* The names in the store: a record for each, among the service's own keys, below the
- * directory of the job's run. It is a value, a map, whose head and tail follow their
- * sizes. */
+ * directory of the job's run. */
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/names/coord_names.h"
+#include "actors/coordination/names/record_bytes.h"
 #include "actors/packing.h"
 
 #include "muster/value.h"
@@ -90,29 +90,6 @@ static int add_record_owner(mu_value *map, const struct coord_name *name)
     return rv;
 }
 
-/* The caller frees *ret_bytes. */
-static int pack_name_record(const mu_value *map, uint8_t **ret_bytes, size_t *ret_size)
-{
-    uint32_t head;
-    uint32_t tail;
-    int rv = mu__value_measure(map, &head, &tail);
-    size_t padded = ((size_t)8 + head + 15) / 16 * 16;
-    uint8_t *bytes;
-
-    if (rv != 0)
-        return rv;
-    bytes = aligned_alloc(16, (padded + tail + 15) / 16 * 16);
-    if (bytes == NULL)
-        return -MU_ENOMEM;
-    memset(bytes, 0, padded);
-    memcpy(bytes, &head, 4);
-    memcpy(bytes + 4, &tail, 4);
-    mu__value_pack(map, bytes + 8, head, bytes + padded, tail);
-    *ret_bytes = bytes;
-    *ret_size = padded + tail;
-    return 0;
-}
-
 static mu_value *make_name_record(const struct coord_name *name, uint64_t epoch)
 {
     mu_value *map = mu_value_map();
@@ -142,7 +119,9 @@ static int put_name_record(struct mu__ctx *ctx, struct coordination *c,
     char key[MU__RUN_KEY_MAX];
     uint8_t *bytes = NULL;
     size_t size = 0;
-    int rv = map == NULL ? -MU_ENOMEM : pack_name_record(map, &bytes, &size);
+    int rv = map == NULL ? -MU_ENOMEM
+                         : mu__name_record_pack(&c->names->crc, map,
+                                                mu__view_str(name->text), &bytes, &size);
 
     mu_value_free(map);
     make_name_key(c, name->text, key);
@@ -265,32 +244,6 @@ static int read_record_owner(struct mu__ctx *ctx, struct coordination *c,
     return 0;
 }
 
-static int unpack_name_record(struct mu__view record, mu_value **ret_map)
-{
-    struct mu__packed packed = {0};
-    size_t padded;
-    char why[128];
-    uint8_t *copy;
-    int rv;
-
-    if (record.size < 8)
-        return -MU_EDATALOSS;
-    memcpy(&packed.head_size, record.data, 4);
-    memcpy(&packed.tail_size, (const uint8_t *)record.data + 4, 4);
-    padded = ((size_t)8 + packed.head_size + 15) / 16 * 16;
-    if (padded > record.size || packed.tail_size != record.size - padded)
-        return -MU_EDATALOSS;
-    copy = aligned_alloc(16, ((size_t)record.size + 15) / 16 * 16);
-    if (copy == NULL)
-        return -MU_ENOMEM;
-    memcpy(copy, record.data, record.size);
-    packed.head = copy + 8;
-    packed.tail = copy + padded;
-    rv = mu__value_unpack(&packed, why, sizeof why, ret_map);
-    free(copy);
-    return rv;
-}
-
 static int read_name_record(struct mu__ctx *ctx, struct coordination *c,
                             struct mu__view text, const struct mu__key_value *entry)
 {
@@ -299,7 +252,7 @@ static int read_name_record(struct mu__ctx *ctx, struct coordination *c,
     int rv = mu__name_check(text, NULL);
 
     if (rv == 0)
-        rv = unpack_name_record(entry->value, &map);
+        rv = mu__name_record_unpack(&c->names->crc, entry->value, text, &map);
     if (rv != 0)
         return rv;
     name = mu__coord_name_get(c, text);
@@ -348,6 +301,7 @@ int mu__coord_names_init(struct mu__ctx *ctx, struct coordination *c)
     c->names = calloc(1, sizeof *c->names);
     if (c->names == NULL)
         return -MU_ENOMEM;
+    mu__crc32c_init(&c->names->crc);
     c->names->names.secret = mu__random(ctx);
     mu__map_seed(&c->names->hosts, mu__secret(ctx));
     c->names->lease_ms = c->names->placing_ms = UINT64_MAX;

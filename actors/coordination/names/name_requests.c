@@ -437,12 +437,14 @@ static void on_name_state(struct mu__ctx *ctx, struct coordination *c,
 static void on_name_hold(struct mu__ctx *ctx, struct coordination *c,
                          struct name_host *host, const struct mu__msg *msg)
 {
+    const struct mu__name_hold *hold = (const void *)msg->body;
     const struct mu__name_hold body = {
-        .sent_ms = ((const struct mu__name_hold *)(const void *)msg->body)->sent_ms,
+        .sent_ms = hold->sent_ms,
         .lease_ms = (uint32_t)mu__coord_names_lease(c),
     };
 
     host->renewed_ms = mu__coord_clock(ctx, c);
+    mu__coord_names_loads(c, host, hold->loads);
     if (!host->holds) {
         host->holds = true;
         c->names->lease_ms =

@@ -7,6 +7,8 @@
  *   - a call runs once at most, and not at all when its error says so, also later; it
  * ends by its limit;
  *   - what one actor sends to a name arrives in order at each owner;
+ *   - a name that has had an owner, and was not stopped, is known to the end, though the
+ *     service's host crashes and its store is a journal, or etcd, which two hosts share;
  *   - in the end every name that was made has an owner that answers, or an error that
  *     says why it has none. */
 #include "actors/coordination/names/coord_names.h"
@@ -14,7 +16,7 @@
 #include "actors/user/actions.h"
 #include "sim/world/chaos.h"
 #include "sim/world/random.h"
-#include "tests/sim/cluster.h"
+#include "tests/sim/cluster/lasting.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
@@ -46,6 +48,7 @@ enum reached {
     DRAINED,
     RELAYED,
     DROPPED,
+    HOSTS,
     REACHED
 };
 
@@ -55,6 +58,7 @@ static const char *const reached_words[REACHED] = {
     "owners that died",       "calls of names that failed",
     "names stopped",          "tasks drained",
     "relayed calls seen",     "messages of former owners",
+    "hosts after another",
 };
 
 struct known_call {
@@ -84,6 +88,9 @@ struct story {
     unsigned calls_count;
     unsigned callers;
     unsigned lives[CLUSTER_TASKS_MAX];
+    unsigned lasting;  /* 0: the store keeps nothing, so the chief lives; 1: a journal; 2:
+                          an etcd that two hosts share */
+    uint64_t leader;   /* the process whose service led last */
     unsigned islander; /* this task dials nobody: the chief relays its calls. 0: none */
     bool over;
     uint64_t *reached;
@@ -374,6 +381,19 @@ static void note_relays(const struct office *office)
         story->reached[RELAYED] += !mu__list_is_empty(&peer->relays);
 }
 
+/* Another process leads. */
+static void note_leader(const struct cluster_task *task, unsigned number)
+{
+    const struct coordination *c =
+        mu__actor_state(task->member.kernel, (mu__pid){MU__NODE_SELF, MU__COORDINATION});
+    uint64_t life = (uint64_t)sim_lives(task->node) << 8 | (number + 1);
+
+    if (c == NULL || !c->leads || story->leader == life)
+        return;
+    story->reached[HOSTS] += story->leader != 0;
+    story->leader = life;
+}
+
 /* New processes get their types, and a caller. */
 static void look(struct sim *sim, void *arg)
 {
@@ -388,6 +408,7 @@ static void look(struct sim *sim, void *arg)
             continue;
         if (task == chief_of(cluster))
             note_relays(office_of(task));
+        note_leader(task, i);
         if (story->lives[i] == sim_lives(task->node))
             continue;
         story->lives[i] = sim_lives(task->node);
@@ -414,14 +435,37 @@ static void call_last(struct office *office, const mu_address *caller, unsigned 
     mu__turn_do(office, mail);
 }
 
+static struct coordination *leading_service(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->tasks_count; i++) {
+        const struct cluster_task *task = &cluster->tasks[i];
+        struct coordination *c =
+            task->runs && sim_alive(task->node)
+                ? mu__actor_state(task->member.kernel,
+                                  (mu__pid){MU__NODE_SELF, MU__COORDINATION})
+                : NULL;
+
+        if (c != NULL && c->leads)
+            return c;
+    }
+    return NULL;
+}
+
+/* Only the last name is ever stopped. */
+static bool is_to_be_known(unsigned name)
+{
+    return name + 1 < NAMES && story->names[name].epoch != 0;
+}
+
 static void check_end(struct cluster *cluster)
 {
-    struct cluster_task *chief = chief_of(cluster);
-    struct office *office = office_of(chief);
-    struct coordination *c =
-        mu__actor_state(chief->member.kernel, (mu__pid){MU__NODE_SELF, MU__COORDINATION});
-    mu_address caller = spawn_caller(office);
+    struct coordination *c = leading_service(cluster);
+    mu_address caller = spawn_caller(office_of(chief_of(cluster)));
 
+    if (c == NULL) {
+        cluster_break(cluster, "no host leads in the end");
+        return;
+    }
     for (unsigned i = 0; i < cluster->tasks_count; i++)
         if (sim_alive(cluster->tasks[i].node) && office_of(&cluster->tasks[i]) != NULL)
             story->reached[DROPPED] += office_of(&cluster->tasks[i])->names->dropped;
@@ -430,7 +474,9 @@ static void check_end(struct cluster *cluster)
             mu__coord_name_find(c, mu__view_str(story->names[i].text));
 
         if (name != NULL && name->is_made)
-            call_last(office, &caller, i);
+            call_last(office_of(chief_of(cluster)), &caller, i);
+        else if (is_to_be_known(i))
+            cluster_break(cluster, "%s was forgotten", story->names[i].text);
     }
     sim_run_until(cluster->sim, sim_now_ms(cluster->sim) + LAST_MS + SLACK_MS);
     for (unsigned i = 1; i <= story->calls_count; i++)
@@ -452,12 +498,20 @@ static void drain_one(struct cluster *cluster)
     mu__naming_on_drain(&office_of(task)->ctx, office_of(task), NULL);
 }
 
+static struct lasting make_cluster(uint64_t seed)
+{
+    const struct cluster_options options = {.workers = WORKERS, .hosts = "chief:0"};
+
+    return story->lasting == 0 ? (struct lasting){.cluster = cluster_new(seed, &options)}
+                               : lasting_new(seed, WORKERS, story->lasting == 2);
+}
+
 static void run_one(uint64_t seed, bool show, void *sum,
                     struct seeds_verdict *ret_verdict)
 {
     uint64_t again[REACHED] = {0};
-    const struct cluster_options options = {.workers = WORKERS, .hosts = "chief:0"};
     struct sim_chaos chaos;
+    struct lasting lasting;
     struct cluster *cluster;
 
     story = calloc(1, sizeof *story);
@@ -467,12 +521,16 @@ static void run_one(uint64_t seed, bool show, void *sum,
     for (unsigned i = 0; i < NAMES; i++)
         (void)snprintf(story->names[i].text, sizeof story->names[i].text, "name-%u", i);
     story->islander = (unsigned)draw(0, WORKERS);
-    cluster = story->cluster = cluster_new(seed, &options);
+    story->lasting = (unsigned)draw(0, 2);
+    lasting = make_cluster(seed);
+    cluster = story->cluster = lasting.cluster;
     sim_settings_draw(cluster->sim);
     sim_settings(cluster->sim)->refuses = draw(0, 1) != 0;
     cluster_start_all(cluster);
-    sim_chaos_spare(chief_of(cluster)->node, SIM_FAULT_CRASH);
-    sim_chaos_spare(chief_of(cluster)->node, SIM_FAULT_CRASH_MIDWAY);
+    if (story->lasting == 0) {
+        sim_chaos_spare(chief_of(cluster)->node, SIM_FAULT_CRASH);
+        sim_chaos_spare(chief_of(cluster)->node, SIM_FAULT_CRASH_MIDWAY);
+    }
     sim_run_until(cluster->sim, BEGIN_MS);
     sim_set_check(cluster->sim, look, NULL);
     sim_chaos_draw(cluster->sim, &chaos);
@@ -488,7 +546,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
                    cluster->broken);
     if (show)
         (void)fputs(sim_trace(cluster->sim), stdout);
-    cluster_free(cluster);
+    lasting_free(&lasting);
     free(story);
     story = NULL;
 }

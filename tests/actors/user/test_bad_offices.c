@@ -76,6 +76,28 @@ TEST_ON(test_no_more_bytes_than_credit, struct user_net *f, set_up, user_net_tea
     check_credit(f, MU__ACTOR_WINDOW_BYTES - 1, 1);
 }
 
+/* What is refused as it comes back to its caller takes no credit for ever. */
+TEST_ON(test_credit_of_what_comes_back, struct user_net *f, set_up, user_net_tear_down)
+{
+    struct office *office = user_net_office(f, 1);
+    const struct peer *peer = mu__map_get(&office->peers, target.incarnation);
+    const struct peer *back =
+        mu__map_get(&user_net_office(f, 0)->peers, office->config.incarnation);
+    struct mu__msg *msg = mu__msg_new(&office->ctx, MU__ACTOR_MESSAGE);
+    struct mu__actor_message *body = mu__body(msg);
+    char hop[MU__ADDRESS_TEXT_MAX];
+
+    mu__address_write(&target, hop);
+    body->actor = target.number;
+    body->method = mu__view_str("add");
+    body->call = 77;
+    body->chain = mu__view_str(hop);
+    assert_int_equal(mu__send(&office->ctx, (mu__pid){peer->number, MU__ACTORS}, msg), 0);
+    net_settle(&f->net);
+    assert_int_equal(office->late_answers, 1);
+    assert_int_equal(((struct way *)mu__map_get(&back->in, target.number))->messages, 0);
+}
+
 /* ---- owners ---- */
 
 /* "add 1", as the owner of a name; returns the sum of the target then. */

@@ -57,14 +57,42 @@ static int breaks(mu_actor *self, void *state, const mu_value *args)
     return mu_actor_die(self, &error);
 }
 
-static const mu_actor_method methods[] = {
-    {"add", add}, {"where", where}, {"break", breaks}, {NULL, NULL}};
+/* Its answer never comes. */
+static int wait_for_ever(mu_actor *self, void *state, const mu_value *args)
+{
+    (void)state;
+    (void)args;
+    return mu_actor_reply_later(self) == NULL ? -MU_ENOMEM : 0;
+}
+
+/* It waits for the actor of a name, which waits. */
+static int pass_on(mu_actor *self, void *state, const mu_value *args)
+{
+    mu_address to;
+    int rv = mu_value_get_actor(args, &to);
+
+    (void)state;
+    if (rv == 0 && mu_actor_reply_later(self) == NULL)
+        rv = -MU_ENOMEM;
+    return rv != 0 ? rv : mu_actor_call(self, &to, "wait", NULL, SOON_MS, 1);
+}
+
+static int save_total(void *state, mu_value **ret_saved)
+{
+    *ret_saved = mu_value_int(((struct total *)state)->sum);
+    return *ret_saved == NULL ? -MU_ENOMEM : 0;
+}
+
+static const mu_actor_method methods[] = {{"add", add},      {"where", where},
+                                          {"break", breaks}, {"wait", wait_for_ever},
+                                          {"pass", pass_on}, {NULL, NULL}};
 
 static const mu_actor_type total_type = {
     .name = "total",
     .state_size = sizeof(struct total),
     .methods = methods,
     .start = start,
+    .save = save_total,
 };
 
 static const mu_actor_type other_type = {.name = "other", .state_size = 1};
@@ -386,6 +414,83 @@ TEST(test_the_binary)
     list = cli_json(command.text);
     assert_int_equal(cJSON_GetArraySize(list), 0);
     cJSON_Delete(list);
+    end_workers(&w);
+}
+
+static mu_address spawn_named(struct workers *w, const char *name)
+{
+    mu_actor_options options;
+    mu_address address;
+    mu_error error = {0};
+
+    mu_actor_options_init(&options);
+    options.name = name;
+    check(mu_node_spawn(w->chief, "total", NULL, &options, SOON_MS, &error, &address),
+          &error);
+    return address;
+}
+
+static mu_remote_value *begin(struct workers *w, const mu_address *to, const char *method,
+                              const mu_value *args)
+{
+    mu_remote_value *value = NULL;
+    mu_error error = {0};
+
+    check(mu_actor_request(w->chief, to, method, args, SOON_MS, &error, &value), &error);
+    return value;
+}
+
+/* front waits for back, which does not answer. */
+TEST(test_who_waits_for_whom)
+{
+    struct workers w;
+    mu_address front;
+    mu_address back;
+    mu_value *args;
+    mu_remote_value *value;
+    cJSON *chain;
+
+    begin_workers(&w);
+    front = spawn_named(&w, "front");
+    back = spawn_named(&w, "back");
+    args = mu_value_actor(&back);
+    value = begin(&w, &front, "pass", args);
+    do {
+        MUSTER("actors", "explain", "front", "--cluster", w.nodes.json);
+        cli_expect_code(&command, 0);
+    } while (strstr(command.text, "back (total)") == NULL ||
+             strstr(command.text, "wait is not answered yet") == NULL);
+    assert_non_null(strstr(command.text, "front (total) on /job:worker/task:"));
+    assert_non_null(strstr(command.text, "pass is not answered yet: /job:worker/task:"));
+    assert_non_null(strstr(command.text, "it waits for wait of /actor:back"));
+    assert_non_null(strstr(command.text, "total.pass\n"));
+    MUSTER("actors", "explain", "front", "-o", "json", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 0);
+    chain = cli_json(command.text);
+    assert_int_equal(cJSON_GetArraySize(chain), 2);
+    assert_string_equal(cli_text(cJSON_GetArrayItem(chain, 1), "name"), "back");
+    cJSON_Delete(chain);
+    MUSTER("actors", "explain", "nobody", "--timeout-ms", "300", "--cluster",
+           w.nodes.json);
+    expect_said(4, "nobody has made it");
+    mu_value_free(args);
+    mu_remote_value_free(value);
+    end_workers(&w);
+}
+
+TEST(test_states)
+{
+    struct workers w;
+
+    begin_workers(&w);
+    (void)spawn_named(&w, "counted");
+    CALL(&w, "counted", "add", "-3");
+    cli_expect_code(&command, 0);
+    MUSTER("actors", "state", "counted", "--cluster", w.nodes.json);
+    cli_expect_code(&command, 0);
+    assert_string_equal(command.text, "-3\n");
+    MUSTER("actors", "state", "a/b", "--cluster", w.nodes.json);
+    expect_said(2, "is no name of an actor");
     end_workers(&w);
 }
 
