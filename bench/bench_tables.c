@@ -201,7 +201,8 @@ int main(int argc, char **argv)
     uint64_t rows = count_rows(argc, argv);
     uint64_t batches = bench_size(4, 4000);
     uint64_t used = 0;
-    const struct mu__table_memory memory = {UINT64_C(1) << 34, &used};
+    struct mu__block_pages pages = {{NULL, NULL}};
+    const struct mu__table_memory memory = {UINT64_C(1) << 34, &used, &pages};
     const struct mu__table_form form = {.dim = DIM,
                                         .rule = mu__rule_defaults(MU__RULE_ADAGRAD)};
     float *array = calloc(rows * 2 * DIM, sizeof *array);

@@ -1,15 +1,22 @@
 /* Actors of the program's own: sends and calls on one thread and between two processes,
- * one call at a time from a thread, and the memory of an actor that does nothing. */
+ * one call at a time from a thread, streams beside them, the memory of an actor that does
+ * nothing, and calls to kept actors, beside a bare append to the disk. */
 #include "bench/bench.h"
 #include "bench/cluster.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <muster.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-enum { OUTSTANDING = 64, TIMEOUT_MS = 60000 };
+enum {
+    OUTSTANDING = 64,
+    KEPT_OUTSTANDING = 1000,
+    TIMEOUT_MS = 60000,
+    RECORD_BYTES = 128
+};
 
 /* ---- what is called ---- */
 
@@ -38,7 +45,53 @@ static const mu_actor_type counter_type = {
     .methods = counter_methods,
 };
 
-/* ---- who calls: [address, number, 1 for calls or 0 for sends] ---- */
+/* ---- the same, kept ---- */
+
+static int add_record(void *state, const mu_value *record)
+{
+    int64_t number = 0;
+    int rv = mu_value_get_int(record, &number);
+
+    *(int64_t *)state += number;
+    return rv;
+}
+
+static int count_kept(mu_actor *self, void *state, const mu_value *args)
+{
+    mu_value *one = args == NULL ? mu_value_int(1) : mu_value_ref((mu_value *)args);
+    int rv = mu_actor_record(self, one);
+
+    (void)state;
+    mu_value_free(one);
+    return rv;
+}
+
+static int save_count(void *state, mu_value **ret_saved)
+{
+    *ret_saved = mu_value_int(*(int64_t *)state);
+    return *ret_saved == NULL ? -MU_ENOMEM : 0;
+}
+
+static int load_count(mu_actor *self, void *state, const mu_value *saved,
+                      unsigned version)
+{
+    (void)self;
+    (void)version;
+    return mu_value_get_int(saved, state);
+}
+
+static const mu_actor_method kept_methods[] = {
+    {"count", count_kept}, {"show", show_count}, {NULL, NULL}};
+static const mu_actor_type kept_type = {
+    .name = "kept",
+    .state_size = sizeof(int64_t),
+    .methods = kept_methods,
+    .save = save_count,
+    .load = load_count,
+    .replay = add_record,
+};
+
+/* ---- who calls: [address, number, how many calls may be outstanding; 0: sends] ---- */
 
 struct driver {
     mu_address to;
@@ -46,7 +99,7 @@ struct driver {
     mu_value *one;
     int64_t left;       /* to be sent */
     int64_t unanswered; /* calls */
-    bool calls;
+    int64_t window;     /* 0: they are sends */
 };
 
 static int drive(mu_actor *self, struct driver *driver)
@@ -54,13 +107,13 @@ static int drive(mu_actor *self, struct driver *driver)
     int rv = 0;
 
     while (rv == 0 && driver->left > 0 &&
-           (!driver->calls || driver->unanswered < OUTSTANDING)) {
-        rv = driver->calls
+           (driver->window == 0 || driver->unanswered < driver->window)) {
+        rv = driver->window > 0
                  ? mu_actor_call(self, &driver->to, "count", driver->one, TIMEOUT_MS, 1)
                  : mu_actor_send(self, &driver->to, "count", driver->one);
         if (rv == 0)
             driver->left--;
-        if (rv == 0 && driver->calls)
+        if (rv == 0 && driver->window > 0)
             driver->unanswered++;
     }
     if (rv != 0 && rv != -MU_EAGAIN)
@@ -78,14 +131,12 @@ static int drive(mu_actor *self, struct driver *driver)
 static int begin_driving(mu_actor *self, void *state, const mu_value *args)
 {
     struct driver *driver = state;
-    int64_t calls = 0;
 
     if (mu_value_get_actor(mu_value_at(args, 0), &driver->to) != 0 ||
         mu_value_get_int(mu_value_at(args, 1), &driver->left) != 0 ||
-        mu_value_get_int(mu_value_at(args, 2), &calls) != 0)
+        mu_value_get_int(mu_value_at(args, 2), &driver->window) != 0)
         return mu_actor_fail(self, -MU_EINVALID,
-                             "drive expects [address, number, calls]");
-    driver->calls = calls != 0;
+                             "drive expects [address, number, window]");
     driver->one = mu_value_int(1);
     driver->reply = mu_actor_reply_later(self);
     return drive(self, driver);
@@ -113,6 +164,89 @@ static const mu_actor_type driver_type = {
     .notice = go_on,
 };
 
+/* ---- streams: who gives one, and who reads it ---- */
+
+struct spring {
+    mu_stream *stream;
+    mu_value *one;
+    int64_t left;
+};
+
+static int give(struct spring *spring)
+{
+    int rv = 0;
+
+    while (rv == 0 && spring->left > 0) {
+        rv = mu_stream_give(spring->stream, spring->one);
+        spring->left -= rv == 0;
+    }
+    if (spring->left > 0)
+        return rv == -MU_EAGAIN ? 0 : rv;
+    mu_value_free(spring->one);
+    return mu_stream_end(spring->stream, NULL);
+}
+
+static int flow(mu_actor *self, void *state, const mu_value *args)
+{
+    struct spring *spring = state;
+
+    if (mu_value_get_int(args, &spring->left) != 0)
+        return mu_actor_fail(self, -MU_EINVALID, "flow expects a number");
+    spring->one = mu_value_int(1);
+    spring->stream = mu_actor_stream(self, 1024, 1);
+    return spring->stream == NULL ? -MU_ENOMEM : give(spring);
+}
+
+static void give_on(mu_actor *self, void *state, const mu_notice *notice)
+{
+    (void)self;
+    if (notice->kind == MU_NOTICE_STREAM_ROOM)
+        (void)give(state);
+}
+
+static const mu_actor_method spring_methods[] = {{"flow", flow}, {NULL, NULL}};
+static const mu_actor_type spring_type = {
+    .name = "spring",
+    .state_size = sizeof(struct spring),
+    .methods = spring_methods,
+    .notice = give_on,
+};
+
+struct reader {
+    mu_reply *reply;
+    int64_t items;
+};
+
+/* [address, number] */
+static int begin_reading(mu_actor *self, void *state, const mu_value *args)
+{
+    struct reader *reader = state;
+    mu_address from;
+
+    if (mu_value_get_actor(mu_value_at(args, 0), &from) != 0)
+        return mu_actor_fail(self, -MU_EINVALID, "read expects [address, number]");
+    reader->reply = mu_actor_reply_later(self);
+    return mu_actor_call(self, &from, "flow", mu_value_at(args, 1), TIMEOUT_MS, 1);
+}
+
+static void read_on(mu_actor *self, void *state, const mu_notice *notice)
+{
+    struct reader *reader = state;
+
+    (void)self;
+    reader->items += notice->kind == MU_NOTICE_ITEM;
+    if (notice->kind == MU_NOTICE_ANSWER)
+        mu_reply_give(reader->reply, mu_value_int(reader->items), notice->error);
+}
+
+static const mu_actor_method reader_methods[] = {{"read", begin_reading}, {NULL, NULL}};
+static const mu_actor_type reader_type = {
+    .name = "reader",
+    .state_size = sizeof(struct reader),
+    .methods = reader_methods,
+    .notice = read_on,
+};
+
 /* ---- nodes ---- */
 
 static void must(int rv, const mu_error *error)
@@ -123,7 +257,9 @@ static void must(int rv, const mu_error *error)
     exit(1);
 }
 
-static mu_node *open_node(const mu_cluster *cluster, const char *type)
+/* `store` NULL: nothing is kept. */
+static mu_node *open_node(const mu_cluster *cluster, const char *type, const char *store,
+                          unsigned sync)
 {
     mu_node_options options;
     mu_error error = {0};
@@ -133,9 +269,14 @@ static mu_node *open_node(const mu_cluster *cluster, const char *type)
     options.cluster = cluster;
     options.task_type = type;
     options.log_level = MU_LOG_ERROR;
+    options.store = store;
+    options.store_sync = sync;
     must(mu_node_open(&options, &error, &node), &error);
     must(mu_node_register_actor(node, &counter_type), &error);
+    must(mu_node_register_actor(node, &kept_type), &error);
     must(mu_node_register_actor(node, &driver_type), &error);
+    must(mu_node_register_actor(node, &spring_type), &error);
+    must(mu_node_register_actor(node, &reader_type), &error);
     return node;
 }
 
@@ -162,36 +303,132 @@ static void request(mu_node *node, const mu_address *to, const char *method,
     mu_remote_value_free(value);
 }
 
-/* Messages a second, from a new driver to a new counter on a task of this type. */
-static double rate_of(mu_node *node, const char *task_type, uint64_t count, bool calls)
+static mu_address spawn_kept(mu_node *node, const char *name, const char *task_type)
+{
+    mu_actor_options options;
+    mu_error error = {0};
+    mu_address address;
+
+    mu_actor_options_init(&options);
+    options.name = name;
+    options.task_type = task_type;
+    options.flags = MU_ACTOR_KEPT;
+    must(mu_node_spawn(node, "kept", NULL, &options, TIMEOUT_MS, &error, &address),
+         &error);
+    return address;
+}
+
+/* Messages a second, from a new driver. */
+static double rate_of(mu_node *node, const mu_address *counter, uint64_t count,
+                      int64_t window)
 {
     mu_address driver = spawn(node, "driver", NULL);
-    mu_address counter = spawn(node, "counter", task_type);
     mu_value *args = mu_value_list();
     uint64_t start_ns;
 
-    (void)mu_value_append(args, mu_value_actor(&counter));
+    (void)mu_value_append(args, mu_value_actor(counter));
     (void)mu_value_append(args, mu_value_int((int64_t)count));
-    (void)mu_value_append(args, mu_value_int(calls));
+    (void)mu_value_append(args, mu_value_int(window));
     start_ns = bench_now_ns();
     request(node, &driver, "drive", args);
     mu_value_free(args);
     return bench_rate(count, start_ns, bench_now_ns());
 }
 
-static double latency_us(mu_node *node, const char *task_type, size_t count)
+/* Items a second, of a new spring on a task of this type to an actor here. */
+static double stream_rate_of(mu_node *node, const char *task_type, uint64_t count)
+{
+    mu_address reader = spawn(node, "reader", NULL);
+    mu_address spring = spawn(node, "spring", task_type);
+    mu_value *args = mu_value_list();
+    uint64_t start_ns;
+
+    (void)mu_value_append(args, mu_value_actor(&spring));
+    (void)mu_value_append(args, mu_value_int((int64_t)count));
+    start_ns = bench_now_ns();
+    request(node, &reader, "read", args);
+    mu_value_free(args);
+    return bench_rate(count, start_ns, bench_now_ns());
+}
+
+/* The same to a thread. */
+static double thread_rate_of(mu_node *node, const char *task_type, uint64_t count)
+{
+    mu_address spring = spawn(node, "spring", task_type);
+    mu_value *args = mu_value_int((int64_t)count);
+    uint64_t start_ns = bench_now_ns();
+    mu_stream_reader *reader = NULL;
+    mu_error error = {0};
+    mu_value *item;
+    uint64_t items = 0;
+
+    must(mu_actor_open_stream(node, &spring, "flow", args, TIMEOUT_MS, &error, &reader),
+         &error);
+    while (mu_stream_next(reader, TIMEOUT_MS, &error, &item) == 0) {
+        mu_value_free(item);
+        items++;
+    }
+    if (items != count)
+        must(error.code, &error);
+    mu_stream_close(reader);
+    mu_value_free(args);
+    return bench_rate(count, start_ns, bench_now_ns());
+}
+
+/* To a new counter on a task of this type. */
+static double plain_rate(mu_node *node, const char *task_type, uint64_t count,
+                         int64_t window)
 {
     mu_address counter = spawn(node, "counter", task_type);
+
+    return rate_of(node, &counter, count, window);
+}
+
+static double latency_us(mu_node *node, const mu_address *counter, size_t count)
+{
     uint64_t *samples = calloc(count, sizeof *samples);
     double median;
 
     for (size_t i = 0; samples != NULL && i < count; i++) {
         uint64_t start_ns = bench_now_ns();
 
-        request(node, &counter, "count", NULL);
+        request(node, counter, "count", NULL);
         samples[i] = bench_now_ns() - start_ns;
     }
     median = samples == NULL ? 0 : (double)bench_median(samples, count) / 1000;
+    free(samples);
+    return median;
+}
+
+static double plain_latency_us(mu_node *node, const char *task_type, size_t count)
+{
+    mu_address counter = spawn(node, "counter", task_type);
+
+    return latency_us(node, &counter, count);
+}
+
+/* A record that is appended, and waited for until the disk has it. */
+static double append_us(const char *path, size_t count)
+{
+    static const char record[RECORD_BYTES];
+    uint64_t *samples = calloc(count, sizeof *samples);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    double median;
+
+    if (samples == NULL || fd < 0) {
+        (void)fprintf(stderr, "bench_user_actors: %s cannot be made\n", path);
+        exit(1);
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t start_ns = bench_now_ns();
+
+        if (write(fd, record, sizeof record) != sizeof record || fdatasync(fd) != 0)
+            exit(1);
+        samples[i] = bench_now_ns() - start_ns;
+    }
+    median = (double)bench_median(samples, count) / 1000;
+    (void)close(fd);
+    (void)unlink(path);
     free(samples);
     return median;
 }
@@ -227,20 +464,55 @@ static void measure(mu_node *node)
     uint64_t many = bench_size(2000, 4000000);
     uint64_t few = bench_size(2000, 1000000);
 
-    report("sends on one thread", "messages/s", rate_of(node, NULL, many, false), 20e6,
+    report("sends on one thread", "messages/s", plain_rate(node, NULL, many, 0), 20e6,
            false);
     report("calls on one thread, 64 outstanding", "calls/s",
-           rate_of(node, NULL, few, true), 8e6, false);
-    report("one call from a thread", "us", latency_us(node, NULL, bench_size(50, 20000)),
-           0, true);
-    report("sends to another process", "messages/s", rate_of(node, "worker", few, false),
+           plain_rate(node, NULL, few, OUTSTANDING), 8e6, false);
+    report("one call from a thread", "us",
+           plain_latency_us(node, NULL, bench_size(50, 20000)), 0, true);
+    report("sends to another process", "messages/s", plain_rate(node, "worker", few, 0),
            1e6, false);
     report("calls to another process, 64 outstanding", "calls/s",
-           rate_of(node, "worker", few, true), 600e3, false);
+           plain_rate(node, "worker", few, OUTSTANDING), 600e3, false);
     report("one call to another process", "us",
-           latency_us(node, "worker", bench_size(50, 10000)), 45, true);
+           plain_latency_us(node, "worker", bench_size(50, 10000)), 45, true);
+    report("items of a stream on one thread", "items/s", stream_rate_of(node, NULL, many),
+           0, false);
+    report("items of a stream from another process", "items/s",
+           stream_rate_of(node, "worker", few), 1e6, false);
+    report("items of a stream from another process, to a thread", "items/s",
+           thread_rate_of(node, "worker", few), 0, false);
     report("an idle actor, beside its state of 8 bytes", "bytes",
            idle_bytes(node, bench_size(100, 20000)), 300, true);
+}
+
+static void measure_kept(mu_node *node)
+{
+    mu_address here = spawn_kept(node, "here", "chief");
+    mu_address there = spawn_kept(node, "there", "worker");
+    uint64_t count = bench_size(2000, 300000);
+
+    report("calls to a kept actor beside its keeper, not synced, pipelined", "calls/s",
+           rate_of(node, &here, count, KEPT_OUTSTANDING), 100e3, false);
+    report("calls to a kept actor of another process, not synced, pipelined", "calls/s",
+           rate_of(node, &there, count, KEPT_OUTSTANDING), 100e3, false);
+}
+
+static void measure_synced(mu_node *node, const char *folder)
+{
+    size_t count = bench_size(50, 2000);
+    mu_address here = spawn_kept(node, "here", "chief");
+    mu_address there = spawn_kept(node, "there", "worker");
+    char path[128];
+    double bare_us;
+
+    (void)snprintf(path, sizeof path, "%s/bare", folder);
+    bare_us = append_us(path, count);
+    report("a bare append that is synced", "us", bare_us, 0, true);
+    report("one call to a kept actor beside its keeper, synced", "us",
+           latency_us(node, &here, count), 2 * bare_us, true);
+    report("one call to a kept actor of another process, synced", "us",
+           latency_us(node, &there, count), 2 * bare_us, true);
 }
 
 static void add_task(mu_cluster *cluster, const char *type)
@@ -254,10 +526,12 @@ static void add_task(mu_cluster *cluster, const char *type)
     (void)close(held);
 }
 
-int main(void)
+/* A chief, which is this process, with its service's journal, and a worker. */
+static void run_cluster(const char *folder, unsigned sync)
 {
     mu_cluster *cluster = mu_cluster_new();
     mu_error error = {0};
+    char store[128];
     mu_node *node;
     pid_t worker;
 
@@ -266,14 +540,34 @@ int main(void)
     worker = fork();
     if (worker == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        (void)open_node(cluster, "worker");
+        must(mu_node_serve(open_node(cluster, "worker", NULL, 0)), &error);
         for (;;)
             (void)pause();
     }
-    node = open_node(cluster, "chief");
-    measure(node);
+    (void)snprintf(store, sizeof store, "journal:%s/store-%u", folder, sync);
+    node = open_node(cluster, "chief", store, sync);
+    if (sync) {
+        measure_synced(node, folder);
+    } else {
+        measure(node);
+        measure_kept(node);
+    }
     must(mu_node_close(node, 5000, &error), &error);
     mu_cluster_free(cluster);
     (void)kill(worker, SIGKILL);
-    return waitpid(worker, NULL, 0) == worker ? 0 : 1;
+    if (waitpid(worker, NULL, 0) != worker)
+        exit(1);
+}
+
+int main(void)
+{
+    char folder[] = "./bench-actors-XXXXXX";
+    char command[64];
+
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    run_cluster(folder, 0);
+    run_cluster(folder, 1);
+    (void)snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
 }

@@ -21,7 +21,8 @@ HANDLES = {
     "struct mu_node": "node", "mu_per_worker": "per_worker",
     "mu_remote_value": "remote", "mu_reply": "reply",
     "mu_resolver": "resolver", "mu_resolver_watch": "resolver_watch", "mu_run": "run",
-    "mu_server": "server", "mu_session": "session", "mu_tpu": "tpu",
+    "mu_server": "server", "mu_session": "session",
+    "mu_stream": "stream", "mu_stream_reader": "stream_reader", "mu_tpu": "tpu",
     "mu_table": "table", "mu_table_reader": "table_reader",
     "mu_variable": "variable",
 }

@@ -50,16 +50,15 @@ int mu__turn_load(mu_actor *actor, mu_error *ret_error);
 /* Its state is as if it had never begun. */
 void mu__turn_clear_state(mu_actor *actor);
 
-/* Who waits for an answer that was put off hears that there is none; calls to a kept
- * actor are sent again (user_actor.c). */
-void mu__actor_refuse_replies(mu_actor *actor);
-
 /* ---- The caller's side ---- */
 
 void mu__kept_call_begin(struct office *office, struct pending_call *call);
 void mu__kept_call_unmake(struct office *office, struct pending_call *call);
 void mu__kept_call_ended(struct office *office, struct pending_call *call);
 void mu__kept_call_away(struct office *office, struct pending_call *call);
+/* That which an answer is to, of a call to a kept actor; NULL: there is none, or it was
+ * sent to another life since. */
+struct pending_call *mu__kept_call_find(const struct office *office, uint64_t marked);
 bool mu__kept_is_answer_from(const struct office *office, const struct pending_call *call,
                              uint32_t node);
 void mu__kept_on_away(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

@@ -21,6 +21,7 @@ struct kept_way {
     mu_address owner;           /* the process that has it; incarnation 0: not known */
     uint64_t last;              /* number of a call */
     uint32_t making;            /* calls of turns under way */
+    uint16_t round;             /* of sending: what is answered to a former one is late */
     bool is_away;               /* the calls are sent again in a moment */
     struct mu__list calls;      /* struct pending_call, by number */
     struct mu__list rooms;      /* struct room_wait */

@@ -27,7 +27,7 @@
 struct mu__storage;
 
 #ifdef MUSTER_TINY
-enum { MU__KEPT_SENDERS_MAX = 8, MU__KEPT_CALLS_SPAN = 8 };
+enum { MU__KEPT_SENDERS_MAX = 64, MU__KEPT_CALLS_SPAN = 8 };
 #else
 enum {
     MU__KEPT_SENDERS_MAX = 1 << 14, /* with windows, of one actor */

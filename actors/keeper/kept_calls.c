@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ROUND_SHIFT = 48 };
+
 static struct pending_call *oldest_call(const struct kept_way *way)
 {
     return MU__LIST_FIRST(&way->calls, struct pending_call, of_peer);
@@ -131,6 +133,22 @@ void mu__kept_call_unmake(struct office *office, struct pending_call *call)
 
 /* ---- sending ---- */
 
+/* Its number with the round: a process may own the actor again, and what it has answered
+ * in the life before may still be on its way. */
+static uint64_t mark_call(const struct pending_call *call)
+{
+    return call->id | (uint64_t)call->kept.way->round << ROUND_SHIFT;
+}
+
+struct pending_call *mu__kept_call_find(const struct office *office, uint64_t marked)
+{
+    struct pending_call *call =
+        mu__map_get(&office->calls, marked & ((UINT64_C(1) << ROUND_SHIFT) - 1));
+
+    return call != NULL && call->kept.way != NULL && mark_call(call) == marked ? call
+                                                                               : NULL;
+}
+
 static struct mu__kept_call kept_body(const struct pending_call *call, uint64_t now_ms)
 {
     const struct pending_call *before =
@@ -143,7 +161,7 @@ static struct mu__kept_call kept_body(const struct pending_call *call, uint64_t 
         .number = call->kept.number,
         .base = oldest_call(call->kept.way)->kept.number,
         .before = before == NULL ? 0 : before->kept.number,
-        .call = call->id,
+        .call = mark_call(call),
         .method = mu__view_str(call->method),
         .timeout_ms = call->deadline.due_ms > now_ms ? call->deadline.due_ms - now_ms : 0,
     };
@@ -169,7 +187,7 @@ static void send_remote(struct office *office, const struct peer *peer,
 static void send_one(struct office *office, struct pending_call *call)
 {
     struct mu__kept_call body = kept_body(call, mu__now_ms(&office->ctx));
-    const struct answer_to to = {MU__NODE_SELF, call->id};
+    const struct answer_to to = {MU__NODE_SELF, body.call};
     const mu_address *owner = &call->kept.way->owner;
     const struct peer *peer;
 
@@ -254,7 +272,7 @@ void mu__kept_on_away(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__kept_away *body = mu__body(msg);
     struct office *office = state;
-    struct pending_call *call = mu__map_get(&office->calls, body->call);
+    struct pending_call *call = mu__kept_call_find(office, body->call);
 
     (void)ctx;
     if (call != NULL && mu__kept_is_answer_from(office, call, msg->from.node))
@@ -279,6 +297,7 @@ void mu__kept_route(struct office *office, const char *name, const mu_address *o
     if (way == NULL)
         return;
     way->owner = *owner;
+    way->round++;
     mu__kept_send_way(office, way);
 }
 

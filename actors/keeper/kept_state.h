@@ -120,6 +120,10 @@ void mu__kept_do_later(struct kept *kept, struct mail *mail);
 
 void mu__kept_windows_done(struct kept *kept);
 
+/* The state that was to answer is dropped: who waits gets an error, or, of a call that
+ * has not begun, the answer of the state that is loaded. */
+void mu__kept_refuse_put_off(struct kept *kept);
+
 /* The window of an item that is loaded. -MU_ENOMEM. */
 int mu__kept_window_load(struct kept *kept, const struct mu__keep_item *item);
 struct kept_window *mu__kept_window_get(struct kept *kept, uint64_t sender);
@@ -129,9 +133,6 @@ void mu__kept_window_raise(struct kept_window *window, uint64_t base);
 /* Set an answer, which takes `value`; *ret_answer may be a former one. */
 int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
                         mu_value *value, const mu_error *error, enum kept_given given);
-
-/* The state is loaded anew: calls that had not begun are as if they had not come. */
-void mu__kept_drop_put_off(struct kept *kept);
 
 /* ---- kept_calls.c ---- */
 

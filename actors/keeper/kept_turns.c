@@ -382,7 +382,7 @@ void mu__kept_ready(struct kept *kept)
     if (kept->phase == KEPT_SPOILT && kept->flushed >= kept->number &&
         kept->office->turn == NULL) {
         mu__turn_clear_state(actor);
-        mu__kept_drop_put_off(kept);
+        mu__kept_refuse_put_off(kept);
         mu__kept_load(kept);
     } else if (kept->phase == KEPT_LIVE &&
                kept->number - kept->flushed <= MU__KEPT_UNFLUSHED_MAX / 2 &&

@@ -114,25 +114,6 @@ int mu__kept_answer_set(struct kept *kept, const struct kept_origin *origin,
     return 0;
 }
 
-static void drop_put_off(struct kept_window *window)
-{
-    for (uint64_t number = window->base; number < window->end; number++) {
-        struct kept_answer *answer = mu__map_get(&window->answers, number);
-
-        if (answer == NULL || answer->given != KEPT_PUT_OFF)
-            continue;
-        (void)mu__map_remove(&window->answers, number);
-        free_answer(window, answer);
-    }
-}
-
-void mu__kept_drop_put_off(struct kept *kept)
-{
-    for (size_t i = 0; i < kept->windows.capacity; i++)
-        if (kept->windows.entries[i].key != 0)
-            drop_put_off(kept->windows.entries[i].value);
-}
-
 /* The sender may ask for so long from now on. */
 static void raise_until(const struct kept *kept, struct kept_window *window,
                         uint64_t for_ms)
@@ -256,6 +237,48 @@ static void review_windows(struct kept *kept)
     }
 }
 
+/* ---- answers that nobody can give any more ---- */
+
+/* A call that has not begun is as if it had not come. */
+static void return_call(struct kept *kept, const mu_reply *reply)
+{
+    struct kept_window *window = mu__kept_window_find(kept, reply->origin.sender);
+    struct kept_answer *answer =
+        window == NULL ? NULL : mu__map_remove(&window->answers, reply->origin.number);
+
+    if (answer != NULL)
+        free_answer(window, answer);
+    mu__kept_send_away(kept->office, &reply->answer);
+}
+
+static void refuse_reply_of(struct kept *kept, const mu_reply *reply)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EABORTED,
+                       "the actor was loaded anew before it answered");
+    mu__answer_error(kept->office, kept->own.type, reply->method->name, MU_RAN_YES,
+                     &error);
+    (void)mu__kept_answer_set(kept, &reply->origin, NULL, &error, KEPT_GIVEN);
+    mu__answer(kept->office, &reply->answer, NULL, &error);
+}
+
+void mu__kept_refuse_put_off(struct kept *kept)
+{
+    struct mu__list *replies = &kept->actor->replies;
+
+    while (!mu__list_is_empty(replies)) {
+        mu_reply *reply = MU__LIST_ENTRY(mu__list_pop(replies), mu_reply, node);
+
+        if (reply->is_put_off && reply->origin.sender != 0)
+            return_call(kept, reply);
+        else
+            refuse_reply_of(kept, reply);
+        mu__chain_unref(reply->chain);
+        free(reply);
+    }
+}
+
 /* ---- calls that come ---- */
 
 static const mu_actor_method *find_kept_method(const mu_actor_type *type,
@@ -292,8 +315,8 @@ void mu__kept_send_away(struct office *office, const struct answer_to *to)
                             &body, sizeof body);
         return;
     }
-    call = mu__map_get(&office->calls, to->call);
-    if (call != NULL && call->kept.way != NULL)
+    call = mu__kept_call_find(office, to->call);
+    if (call != NULL)
         mu__kept_call_away(office, call);
 }
 

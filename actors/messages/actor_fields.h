@@ -34,14 +34,17 @@ enum mu__name_end {
     MU__NAME_ENDS
 };
 
-/* `call` absent: a send. `timeout_ms`: what is left of it. */
+/* `call` absent: a send. `timeout_ms`: what is left of it. `owner`: the sender has this
+ * name, by `epoch`. */
 #define MU__ACTOR_MESSAGE_FIELDS(F, S)               \
     F(S, REQUIRED, u32, actor, 0)                    \
     F(S, REQUIRED, str, method, MU__ACTOR_NAME_MAX)  \
     F(S, OPTIONAL, value, args, MU__VALUE_BYTES_MAX) \
     F(S, OPTIONAL, u64, call, 0)                     \
     F(S, OPTIONAL, u64, timeout_ms, 0)               \
-    F(S, OPTIONAL, str, chain, MU__ACTOR_CHAIN_MAX)
+    F(S, OPTIONAL, str, chain, MU__ACTOR_CHAIN_MAX)  \
+    F(S, OPTIONAL, str, owner, MU__ACTOR_NAME_MAX)   \
+    F(S, OPTIONAL, u64, epoch, 0)
 
 /* `code` absent: `result` is the answer. */
 #define MU__ACTOR_ANSWER_FIELDS(F, S)                  \

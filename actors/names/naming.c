@@ -2,6 +2,7 @@
 #include "actors/names/naming.h"
 #include "actors/keeper/kept.h"
 #include "actors/names/name_rules.h"
+#include "actors/names/owner_marks.h"
 #include "actors/names/relays.h"
 #include "actors/packing.h"
 #include "actors/user/actions.h"
@@ -204,6 +205,7 @@ static bool forward_name_message(struct office *office, struct name_message *mes
 {
     struct name_entry *entry = message->entry;
     struct pending_call *call = message->call;
+    const struct owner_mark mark = message->mark;
     struct mail *mail = NULL;
     mu_error error = {0};
     int rv;
@@ -220,10 +222,12 @@ static bool forward_name_message(struct office *office, struct name_message *mes
     }
     note_sent(entry, message->number);
     free_name_message(message);
-    if (rv == 0)
+    if (rv == 0) {
+        mu__owner_mark_forwarded(&mark, mail);
         mu__turn_do(office, mail);
-    else if (call != NULL)
+    } else if (call != NULL) {
         mu__call_fail(office, call, rv, error.message);
+    }
     return true;
 }
 
@@ -389,6 +393,8 @@ bool mu__naming_again(struct office *office, struct pending_call *call)
     if (message == NULL)
         return false;
     mu__call_leave_peer(call);
+    if (call->owner != NULL)
+        mu__owner_mark_again(call->owner, message);
     insert_name_message(entry, message);
     flush_entry(office, entry);
     return true;
@@ -652,6 +658,7 @@ int mu__naming_init(struct office *office)
     if (office->names == NULL)
         return -MU_ENOMEM;
     office->names->entries.secret = mu__secret(&office->ctx);
+    office->names->known_map.secret = mu__secret(&office->ctx);
     return 0;
 }
 
@@ -664,6 +671,7 @@ void mu__naming_done(struct office *office)
     while ((node = mu__text_map_next(&office->names->entries, NULL)) != NULL)
         free_name_entry(office, (struct name_entry *)(void *)node);
     mu__text_map_done(&office->names->entries);
+    mu__owner_marks_done(office->names);
     free(office->names);
     office->names = NULL;
 }

@@ -26,6 +26,12 @@ enum {
     NAME_WORDS_MAX = 256
 };
 
+/* Who sends it: an owner of a name. */
+struct owner_mark {
+    uint64_t epoch; /* 0: it is none */
+    char name[MU__ACTOR_NAME_MAX + 1];
+};
+
 /* A message to a name, while it has not left. */
 struct name_message {
     struct mu__list_node node;
@@ -36,6 +42,7 @@ struct name_message {
     struct pending_call *call; /* NULL: a send */
     uint32_t bytes;
     bool waits; /* in its entry; else in a turn */
+    struct owner_mark mark;
     char method[MU__ACTOR_NAME_MAX + 1];
 };
 
@@ -96,6 +103,10 @@ struct naming {
     struct mu__text_map entries;
     uint32_t count;
     struct mu__list owned;
+    struct mu__list known; /* owners that others have (owner_marks.h) */
+    struct mu__text_map known_map;
+    uint32_t known_count;
+    uint64_t dropped; /* messages of former owners */
     bool has_service;
     uint32_t service; /* its node */
     bool has_offered; /* in this session */

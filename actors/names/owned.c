@@ -4,6 +4,7 @@
 #include "actors/keeper/kept_state.h"
 #include "actors/names/name_rules.h"
 #include "actors/names/naming.h"
+#include "actors/names/owner_marks.h"
 #include "actors/packing.h"
 #include "actors/user/actions.h"
 
@@ -135,6 +136,8 @@ void mu__naming_offer(struct office *office)
  * good. */
 void mu__naming_started(mu_actor *actor)
 {
+    (void)mu__owner_is_former(actor->office, mu__view_str(actor->owned->text),
+                              actor->owned->epoch);
     if (actor->kept == NULL || mu__kept_is_born(actor->kept))
         report_state(actor->office, actor->owned->text, actor->owned->epoch,
                      actor->number, MU__NAME_NO_END, NULL);

@@ -628,6 +628,7 @@ static int init_ps(struct mu__ctx *ctx, void *state, const void *arg)
     ps->leader = config->leader;
     ps->limits = config->limits == NULL ? mu__store_limits_default : *config->limits;
     ps->limits.bytes_used = &ps->bytes_used;
+    ps->limits.pages = &ps->pages;
     ps->limits.snapshots = &ps->snapshots.usage;
     rv = mu__ps_journal_open(ctx, ps, config);
     if (rv == 0)

@@ -28,7 +28,6 @@
 
 #include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
-#include "actors/partitions.h"
 #include "actors/ps/applied.h"
 #include "actors/ps/clocks.h"
 #include "actors/ps/journal/journal_state.h"
@@ -141,6 +140,7 @@ struct ps {
     const char *leader;
     struct mu__store_limits limits;
     uint64_t bytes_used;
+    struct mu__block_pages pages;
     struct open_snapshots snapshots;
     uint64_t staged_used;
     struct partition *partitions[MU__PARTITIONS];     /* NULL: not here */

@@ -302,7 +302,8 @@ struct mu__variable_store *mu__store_new(const struct mu__store_limits *limits,
                     &(struct mu__table_memory){limits->bytes_max,
                                                limits->bytes_used != NULL
                                                    ? limits->bytes_used
-                                                   : &store->totals.bytes},
+                                                   : &store->totals.bytes,
+                                               limits->pages},
                     incarnation);
     return store;
 }

@@ -29,6 +29,7 @@ struct mu__store_limits {
     uint64_t copies_max;         /* bytes that snapshots copy; 0: as bytes_max */
     uint32_t snapshots_max;      /* open ones */
     struct mu__snapshot_usage *snapshots; /* as bytes_used */
+    struct mu__block_pages *pages;        /* for rows of tables; NULL: the heap */
 };
 
 extern const struct mu__store_limits mu__store_limits_default;

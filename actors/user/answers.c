@@ -1,4 +1,5 @@
 /* Answers: to a call of this node, or in a message to that of the caller. */
+#include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
 
 #include "actors/packing.h"
@@ -84,6 +85,13 @@ static bool may_be_answer(const struct office *office, const mu_value *value,
     return false;
 }
 
+static struct pending_call *find_answered_call(const struct office *office, uint64_t id)
+{
+    struct pending_call *call = mu__map_get(&office->calls, id);
+
+    return call != NULL && call->kept.way == NULL ? call : mu__kept_call_find(office, id);
+}
+
 void mu__answer(struct office *office, const struct answer_to *to, mu_value *value,
                 const mu_error *error)
 {
@@ -96,7 +104,7 @@ void mu__answer(struct office *office, const struct answer_to *to, mu_value *val
         error = &refused;
     }
     if (to->call != 0 && to->node == MU__NODE_SELF) {
-        call = mu__map_get(&office->calls, to->call);
+        call = find_answered_call(office, to->call);
         if (call != NULL) {
             mu__call_end(office, call, value, error);
             return;

@@ -69,7 +69,7 @@ static void free_consumer(struct office *office, struct consumer *consumer)
     leave_producer(office, consumer);
     drop_items_of(office, consumer);
     if (consumer->owner != NULL) {
-        mu__list_remove(&consumer->owner->streams.consumers, &consumer->of_owner);
+        mu__list_remove(&consumer->owner->streams->consumers, &consumer->of_owner);
         consumer->owner->calls.count--;
     }
     mu__chain_unref(consumer->chain);
@@ -79,7 +79,10 @@ static void free_consumer(struct office *office, struct consumer *consumer)
 static struct consumer *consumer_new(struct office *office,
                                      const struct pending_call *call, bool is_remote)
 {
-    struct consumer *consumer = calloc(1, sizeof *consumer);
+    struct consumer *consumer =
+        call->owner == NULL || mu__streams_get(call->owner) != NULL
+            ? calloc(1, sizeof *consumer)
+            : NULL;
 
     if (consumer == NULL)
         return NULL;
@@ -123,7 +126,7 @@ static void take_call(struct office *office, struct consumer *consumer,
     if (consumer->owner == NULL)
         return;
     consumer->owner->calls.count++;
-    mu__list_append(&consumer->owner->streams.consumers, &consumer->of_owner);
+    mu__list_append(&consumer->owner->streams->consumers, &consumer->of_owner);
 }
 
 bool mu__consumer_begin(struct office *office, uint64_t call, struct peer *peer,
@@ -405,7 +408,9 @@ static void read_streams(mu_actor *actor, uint64_t token, int how)
     struct consumer *next;
 
     for (struct consumer *consumer =
-             MU__LIST_FIRST(&actor->streams.consumers, struct consumer, of_owner);
+             actor->streams == NULL
+                 ? NULL
+                 : MU__LIST_FIRST(&actor->streams->consumers, struct consumer, of_owner);
          consumer != NULL; consumer = next) {
         next = MU__LIST_NEXT(consumer, struct consumer, of_owner);
         if (consumer->token == token)
@@ -440,9 +445,11 @@ void mu__consumer_do_read(struct office *office, struct mail *mail)
 
 void mu__consumer_actor_ended(mu_actor *actor)
 {
-    while (!mu__list_is_empty(&actor->streams.consumers))
-        mu__consumer_close(actor->office, MU__LIST_ENTRY(actor->streams.consumers.first,
+    while (actor->streams != NULL && !mu__list_is_empty(&actor->streams->consumers))
+        mu__consumer_close(actor->office, MU__LIST_ENTRY(actor->streams->consumers.first,
                                                          struct consumer, of_owner));
+    free(actor->streams);
+    actor->streams = NULL;
 }
 
 void mu__consumer_peer_lost(struct office *office, struct peer *peer,

@@ -39,7 +39,7 @@ struct chain {
 };
 
 enum mail_kind {
-    /* In mailboxes. */
+    /* In mailboxes; from MAIL_ITEM on what is rare. */
     MAIL_START,
     MAIL_MESSAGE,
     MAIL_NOTICE,
@@ -206,7 +206,7 @@ struct mu_actor {
     struct mu__list rooms; /* struct room_wait */
     struct actor_calls calls;
     struct mu__list replies;
-    struct actor_streams streams;
+    struct actor_streams *streams; /* NULL: it never had one */
     struct mu__list timers;
     struct mu__list watches;
     struct mu__list watchers;

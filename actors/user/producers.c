@@ -12,17 +12,26 @@
 
 /* ---- making one ---- */
 
+struct actor_streams *mu__streams_get(mu_actor *actor)
+{
+    if (actor->streams == NULL)
+        actor->streams = calloc(1, sizeof *actor->streams);
+    return actor->streams;
+}
+
 static void free_stream(mu_stream *stream)
 {
     struct office *office = stream->actor->office;
 
     (void)mu__map_remove(&office->streams.producers, stream->id);
-    mu__list_remove(&stream->actor->streams.producers, &stream->node);
-    stream->actor->streams.producers_count--;
+    mu__list_remove(&stream->actor->streams->producers, &stream->node);
+    stream->actor->streams->producers_count--;
     if (stream->peer != NULL)
         mu__list_remove(&stream->peer->streams, &stream->of_peer);
     if (stream->end != NULL)
         mu__msg_free(&office->ctx, stream->end);
+    if (stream->notice != NULL)
+        mu__mail_free(office, stream->notice);
     free(stream);
 }
 
@@ -45,12 +54,13 @@ static mu_stream *stream_new(struct turn *turn, unsigned ahead, uint64_t token)
         free(stream);
         return NULL;
     }
-    mu__list_append(&turn->actor->streams.producers, &stream->node);
-    turn->actor->streams.producers_count++;
-    if (stream->answer.node == MU__NODE_SELF)
-        return stream;
-    stream->end = mu__msg_new(&office->ctx, MU__STREAM_END);
-    if (stream->end != NULL)
+    mu__list_append(&turn->actor->streams->producers, &stream->node);
+    turn->actor->streams->producers_count++;
+    stream->notice = mu__mail_new(office, MAIL_STREAM);
+    if (stream->answer.node != MU__NODE_SELF)
+        stream->end = mu__msg_new(&office->ctx, MU__STREAM_END);
+    if (stream->notice != NULL &&
+        (stream->end != NULL || stream->answer.node == MU__NODE_SELF))
         return stream;
     free_stream(stream);
     return NULL;
@@ -65,8 +75,8 @@ mu_stream *mu_actor_stream(mu_actor *self, unsigned ahead, uint64_t token)
     struct mail *mail;
 
     if (turn == NULL || turn->mail == NULL || turn->mail->kind != MAIL_MESSAGE ||
-        turn->later != NULL || turn->stream != NULL ||
-        self->streams.producers_count >= MU__ACTOR_STREAMS_MAX)
+        turn->later != NULL || turn->stream != NULL || mu__streams_get(self) == NULL ||
+        self->streams->producers_count >= MU__ACTOR_STREAMS_MAX)
         return turn == NULL ? NULL : turn->stream;
     stream = stream_new(turn, ahead, token);
     mail = stream == NULL ? NULL : mu__turn_add(turn, OUT_STREAM);
@@ -87,20 +97,26 @@ void mu__producer_drop(mu_stream *stream)
 
 /* ---- it begins ---- */
 
-static void notify_producer(struct office *office, const mu_stream *stream, int kind,
+/* A notice is there from before it is needed, so that it is said without memory, too. */
+static void notify_producer(struct office *office, mu_stream *stream, int notice,
                             const mu_error *why)
 {
-    struct mail *mail =
-        mu__mail_notice(office, stream->actor->number, kind, stream->token, NULL);
+    struct mail *mail = stream->notice;
 
     if (mail == NULL)
+        mail = mu__mail_new(office, MAIL_STREAM);
+    stream->notice = NULL;
+    if (mail == NULL)
         return;
-    mail->kind = MAIL_STREAM;
+    mail->notice = notice;
+    mail->token = stream->token;
     mail->of.number = stream->id;
-    if (why == NULL)
-        return;
-    mail->error = mu__error_copy(why);
-    mail->code = why->code;
+    if (why != NULL) {
+        mail->error = mu__error_copy(why);
+        mail->code = why->code;
+    }
+    mu__mail_put(stream->actor, mail);
+    stream->notice = mu__mail_new(office, MAIL_STREAM);
 }
 
 struct mail *mu__producer_take(struct office *office, struct mail *mail)
@@ -384,9 +400,9 @@ void mu__producer_actor_ended(mu_actor *actor)
 {
     mu_error error;
 
-    while (!mu__list_is_empty(&actor->streams.producers)) {
+    while (actor->streams != NULL && !mu__list_is_empty(&actor->streams->producers)) {
         mu_stream *stream =
-            MU__LIST_ENTRY(actor->streams.producers.first, mu_stream, node);
+            MU__LIST_ENTRY(actor->streams->producers.first, mu_stream, node);
 
         (void)mu_error_set(&error, -MU_EABORTED,
                            "the actor has ended before its stream did%s%.300s",

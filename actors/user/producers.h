@@ -13,6 +13,7 @@ struct mu_stream {
     struct peer
         *peer; /* NULL: the consumer is here, or it was cancelled, or has not begun */
     struct mu__msg *end; /* for a peer */
+    struct mail *notice; /* the next one; NULL: there was no memory */
     uint64_t id;
     uint64_t token;
     uint64_t given;     /* items, to a peer */

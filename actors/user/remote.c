@@ -2,6 +2,7 @@
  * answers are taken from the node that was called alone, and who sends more than it has
  * credit for is refused. */
 #include "actors/keeper/hooks.h"
+#include "actors/names/owner_marks.h"
 #include "actors/names/relays.h"
 #include "actors/user/actions.h"
 #include "actors/user/stream_actions.h"
@@ -36,11 +37,17 @@ static struct mail *read_message(struct office *office, const struct mu__msg *ms
 {
     const struct mu__actor_message *body = (const void *)msg->body;
     const mu_actor_method *method = mu__method_find(actor->type, body->method);
+    const bool is_former =
+        body->owner.size > 0 && mu__owner_is_former(office, body->owner, body->epoch);
     struct mail *mail = NULL;
     mu_value *args = NULL;
     char why[128] = "out of memory";
 
-    if (method == NULL)
+    office->names->dropped += is_former;
+    if (is_former)
+        refuse_remote(office, answer, actor->type, body->method, -MU_EUNAVAILABLE,
+                      "the sender's name has a later owner");
+    else if (method == NULL)
         refuse_remote(office, answer, actor->type, body->method, -MU_ENOTFOUND,
                       "the actor has no such method");
     else if (body->args.head_size > 0 &&
@@ -110,11 +117,11 @@ struct pending_call *mu__remote_find_call(const struct office *office, uint64_t 
 {
     struct pending_call *call = id == 0 ? NULL : mu__map_get(&office->calls, id);
 
-    return call != NULL &&
-                   ((call->peer != NULL && call->peer->number == msg->from.node) ||
-                    mu__kept_is_answer_from(office, call, msg->from.node))
-               ? call
-               : NULL;
+    if (call != NULL && call->peer != NULL && call->peer->number == msg->from.node)
+        return call;
+    call = mu__kept_call_find(office, id);
+    return call != NULL && mu__kept_is_answer_from(office, call, msg->from.node) ? call
+                                                                                 : NULL;
 }
 
 static void read_remote_error(const struct mu__actor_answer *body, mu_error *ret_error)

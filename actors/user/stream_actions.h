@@ -20,7 +20,10 @@ struct office;
 struct peer;
 struct pending_call;
 
-/* ---- streams.c ---- */
+/* ---- producers.c ---- */
+
+/* What the actor has of them, made when it is needed; NULL: out of memory. */
+struct actor_streams *mu__streams_get(mu_actor *actor);
 
 /* What turns do. */
 void mu__producer_do_begin(struct office *office, struct mail *mail);

@@ -57,11 +57,14 @@ static void credit_batch(struct office *office, mu_stream_reader *reader)
     reader->at = 0;
 }
 
-static int say_nothing_came(const struct mu__actors_call *call, mu_error *ret_error)
+static int say_nothing_came(struct mu__actors_call *call)
 {
-    return mu_error_set(ret_error, -MU_EDEADLINE,
-                        "no item of the stream has come within %" PRId64 " ms",
-                        call->call.timeout_ms);
+    char to[MU__ADDRESS_TEXT_MAX];
+
+    mu__address_write(&call->reader->to, to);
+    return mu_error_set(&call->call.error, -MU_EDEADLINE,
+                        "no item of %s of %s has come within %" PRId64 " ms",
+                        call->reader->method, to, call->call.timeout_ms);
 }
 
 static void read_next(struct office *office, struct mu__actors_call *call)
@@ -72,7 +75,7 @@ static void read_next(struct office *office, struct mu__actors_call *call)
     credit_batch(office, reader);
     rv = take_batch(office, reader, &call->call.error);
     if (rv == 1 && call->call.timeout_ms == 0)
-        rv = say_nothing_came(call, &call->call.error);
+        rv = say_nothing_came(call);
     if (rv != 1) {
         mu__call_complete(&call->call, rv);
         return;
@@ -100,8 +103,7 @@ void mu__reader_on_timer(struct office *office)
         if (reader->waiting == NULL || reader->waiting->call.timeout_ms < 0 ||
             reader->due_ms > now_ms)
             continue;
-        wake_reader(office, reader,
-                    say_nothing_came(reader->waiting, &reader->waiting->call.error));
+        wake_reader(office, reader, say_nothing_came(reader->waiting));
     }
 }
 

@@ -16,6 +16,9 @@ struct mu_stream_reader {
     uint32_t bytes[MU__READER_BATCH];
     mu_node *node; /* opaque to actors */
 
+    mu_address to;
+    char method[64];
+
     /* The office's, from OPEN to CLOSE or its end. */
     struct mu__list_node in_office;
     uint64_t call;                   /* its number; 0: it is over */

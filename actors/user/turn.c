@@ -3,6 +3,7 @@
  * copied for that: a value that is sent is held, and packed bytes are spliced. */
 #include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
+#include "actors/names/owner_marks.h"
 #include "actors/user/actions.h"
 #include "actors/user/stream_actions.h"
 
@@ -349,9 +350,11 @@ static void commit_turn(struct office *office, struct turn *turn)
 {
     turn->is_over = true;
     for (struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node); mail != NULL;
-         mail = MU__LIST_NEXT(mail, struct mail, node))
+         mail = MU__LIST_NEXT(mail, struct mail, node)) {
+        mu__owner_mark(turn->actor, mail);
         if (mail->call != NULL && !mail->call->is_send)
             set_chain(turn, mail->call);
+    }
     if (turn->actor->kept != NULL)
         mu__kept_hold(turn);
     while (!mu__list_is_empty(&turn->out))
@@ -436,6 +439,9 @@ static void answer_turn(struct turn *turn, mu_value *value, const mu_error *erro
 
 static void drop_later(struct turn *turn)
 {
+    if (turn->stream != NULL)
+        mu__producer_drop(turn->stream);
+    turn->stream = NULL;
     if (turn->later == NULL)
         return;
     mu__list_remove(&turn->actor->replies, &turn->later->node);
@@ -470,8 +476,6 @@ static void fail_message(struct turn *turn, const char *method, int code)
 
     abort_turn(office, turn);
     drop_later(turn);
-    if (turn->stream != NULL)
-        mu__producer_drop(turn->stream);
     answer_failed(turn, method, code);
     commit_turn(office, turn);
 }
@@ -583,23 +587,47 @@ static bool is_expired(const mu_actor *actor, const struct mail *mail)
     return mail->due_ms != 0 && mail->due_ms <= mu__now_ms(&actor->office->ctx);
 }
 
-void mu__turn_take(mu_actor *actor, struct mail *mail)
+/* A notice of a stream, if it is not over. */
+static void take_of_stream(mu_actor *actor, struct mail *mail)
 {
     struct office *office = actor->office;
-    uint64_t stream = 0;
     uint32_t bytes = mail->bytes;
+    uint64_t consumer = 0;
     struct turn memory;
     struct turn *turn;
 
     if (mail->kind == MAIL_ITEM)
-        mail = mu__consumer_take(actor, mail, &stream);
-    else if (mail->kind == MAIL_STREAM)
+        mail = mu__consumer_take(actor, mail, &consumer);
+    else
         mail = mu__producer_take(office, mail);
     if (mail == NULL)
         return;
-    if (mail->kind == MAIL_STOP) {
-        mu__actor_end(actor, NULL);
-        mu__mail_free(office, mail);
+    turn = begin_turn(actor, mail, &memory);
+    take_notice(turn);
+    end_turn(turn);
+    mu__mail_free(office, mail);
+    if (consumer != 0)
+        mu__consumer_handled(office, consumer, bytes);
+}
+
+static void take_rare(mu_actor *actor, struct mail *mail)
+{
+    if (mail->kind != MAIL_STOP) {
+        take_of_stream(actor, mail);
+        return;
+    }
+    mu__actor_end(actor, NULL);
+    mu__mail_free(actor->office, mail);
+}
+
+void mu__turn_take(mu_actor *actor, struct mail *mail)
+{
+    struct office *office = actor->office;
+    struct turn memory;
+    struct turn *turn;
+
+    if (mail->kind > MAIL_NOTICE) {
+        take_rare(actor, mail);
         return;
     }
     if (mail->kept != NULL && mu__kept_is_repeat(actor, mail)) {
@@ -620,8 +648,6 @@ void mu__turn_take(mu_actor *actor, struct mail *mail)
         take_notice(turn);
     end_turn(turn);
     mu__mail_free(office, mail);
-    if (stream != 0)
-        mu__consumer_handled(office, stream, bytes);
 }
 
 void mu__turn_notify(mu_actor *actor, const mu_notice *notice)
@@ -677,6 +703,5 @@ void mu__turn_clear_state(mu_actor *actor)
     abort_turn(actor->office, turn);
     turn->kept.is_spoilt = false;
     end_turn(turn);
-    mu__actor_refuse_replies(actor);
     memset(actor->state, 0, actor->type->state_size);
 }

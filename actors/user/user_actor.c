@@ -257,7 +257,7 @@ static void refuse_reply(const mu_actor *actor, const mu_reply *reply)
     mu__answer(actor->office, &reply->answer, NULL, &error);
 }
 
-void mu__actor_refuse_replies(mu_actor *actor)
+static void refuse_replies(mu_actor *actor)
 {
     while (!mu__list_is_empty(&actor->replies)) {
         mu_reply *reply = MU__LIST_ENTRY(mu__list_pop(&actor->replies), mu_reply, node);
@@ -292,7 +292,7 @@ static void end_user_actor(struct mu__ctx *ctx, void *state)
     if (actor->kept != NULL)
         mu__kept_actor_done(actor);
     refuse_mail(actor);
-    mu__actor_refuse_replies(actor);
+    refuse_replies(actor);
     mu__producer_actor_ended(actor);
     mu__consumer_actor_ended(actor);
     while (!mu__list_is_empty(&actor->calls.list))

@@ -9,6 +9,7 @@
 #include <muster/actor.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 static void free_stream_reader(mu_stream_reader *reader)
 {
@@ -21,13 +22,16 @@ static void free_stream_reader(mu_stream_reader *reader)
     mu__node_unref(node);
 }
 
-static mu_stream_reader *stream_reader_new(mu_node *node)
+static mu_stream_reader *stream_reader_new(mu_node *node, const mu_address *to,
+                                           const char *method)
 {
     mu_stream_reader *reader = calloc(1, sizeof *reader);
 
     if (reader == NULL)
         return NULL;
     reader->node = node;
+    reader->to = *to;
+    memcpy(reader->method, method, strlen(method) + 1);
     mu__node_ref(node);
     return reader;
 }
@@ -54,7 +58,7 @@ int mu_actor_open_stream(mu_node *node, const mu_address *to, const char *method
         rv = mu__measure_args(args, &sizes, ret_error);
     if (rv != 0)
         return rv;
-    call.reader = stream_reader_new(node);
+    call.reader = stream_reader_new(node, to, method);
     if (call.reader == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a stream");
     rv = mu__node_call_at_once(node, MU__ACTORS, &call.call);

@@ -43,7 +43,8 @@ tf.distribute.Server(tf.train.ClusterSpec(json.loads(sys.argv[1])), job_name="ps
 class Muster:
     def __init__(self, rows, dim):
         import muster
-        self.cluster = muster.LocalCluster(workers=1, ps=1, transport="tcp")
+        self.cluster = muster.LocalCluster(workers=1, ps=1, transport="tcp",
+                                           insecure=True)
         self.table = muster.Table("bench", dim=dim, node=self.cluster,
                                   optimizer=muster.optimizers.Adagrad(0.1))
         self.lookup = self.table.lookup

@@ -225,9 +225,12 @@ void mupy_handle_drop(struct mupy_handle *handle);
 
 /* A waiting call of the library, run without the GIL. For the main thread it runs on a
  * helper thread, so that Ctrl-C ends the wait: the call then continues there, and its
- * resources are released when it has returned. */
+ * resources are released when it has returned. With `begin`, which begins what `run`
+ * waits for, and then mupy_begun_ended(user, ...) is called once, from any thread, the
+ * main thread waits itself; not 0: it was not begun, and is run. */
 struct mupy_call {
-    void (*run)(struct mupy_call *call);  /* without the GIL */
+    void (*run)(struct mupy_call *call);              /* without the GIL, as is */
+    int (*begin)(struct mupy_call *call, void *user); /* NULL: there is no such form */
     void (*drop)(struct mupy_call *call); /* frees the result of an interrupted call,
                                              with the GIL; may be NULL */
     PyObject *keep[4];                    /* references held while it runs */
@@ -256,6 +259,18 @@ void mupy_call_keep(struct mupy_call *call, PyObject *object);
  * mupy_call_free. -1 with the exception of a signal handler: the call is not the caller's
  * any more. */
 int mupy_call_run(struct mupy_call *call);
+
+void mupy_begun_ended(void *user, int code, const mu_error *error);
+
+/* A part of it: begin the call and wait; false: it was not begun. */
+bool mupy_call_begin(struct mupy_call *call, int *ret_rv);
+
+/* A moment of the monotonic clock by which signals are looked at again. */
+struct timespec mupy_in_piece(void);
+
+/* Free a call and its result; the latter takes the GIL. */
+void mupy_call_drop(struct mupy_call *call);
+void mupy_call_forget(struct mupy_call *call);
 
 /* Like mupy_call_run without a helper thread, for a thread that no signal interrupts. */
 void mupy_call_run_here(struct mupy_call *call);

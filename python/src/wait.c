@@ -73,13 +73,18 @@ void mupy_call_run_here(struct mupy_call *call)
 
 /* ---- helper threads ---- */
 
-static void forget_call(struct mupy_call *call)
+void mupy_call_drop(struct mupy_call *call)
 {
-    PyGILState_STATE state = PyGILState_Ensure();
-
     if (call->drop != NULL)
         call->drop(call);
     mupy_call_free(call);
+}
+
+void mupy_call_forget(struct mupy_call *call)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+
+    mupy_call_drop(call);
     PyGILState_Release(state);
 }
 
@@ -104,7 +109,7 @@ static void *helper_main(void *arg)
         (void)pthread_cond_broadcast(&helper->changed);
         (void)pthread_mutex_unlock(&helper->lock);
         if (left)
-            forget_call(call);
+            mupy_call_forget(call);
     }
     (void)pthread_cond_destroy(&helper->changed);
     (void)pthread_mutex_destroy(&helper->lock);
@@ -161,7 +166,7 @@ static void give_helper_back(struct helper *helper)
     (void)pthread_mutex_unlock(&idle_lock);
 }
 
-static struct timespec in_piece(void)
+struct timespec mupy_in_piece(void)
 {
     struct timespec until;
 
@@ -177,7 +182,7 @@ static struct timespec in_piece(void)
 /* True when the call has returned; false when one piece of the wait has passed. */
 static bool wait_piece(struct helper *helper)
 {
-    struct timespec until = in_piece();
+    struct timespec until = mupy_in_piece();
     int rv = 0;
     bool over;
 
@@ -202,17 +207,10 @@ static bool leave_to_helper(struct helper *helper)
     return over;
 }
 
-int mupy_call_run(struct mupy_call *call)
+static int run_on_helper(struct mupy_call *call, struct helper *helper)
 {
-    struct helper *helper = NULL;
     bool over = false;
 
-    if (PyThread_get_thread_ident() == main_thread)
-        helper = take_idle_helper();
-    if (helper == NULL) {
-        mupy_call_run_here(call);
-        return 0;
-    }
     (void)pthread_mutex_lock(&helper->lock);
     helper->call = call;
     (void)pthread_cond_broadcast(&helper->changed);
@@ -225,13 +223,26 @@ int mupy_call_run(struct mupy_call *call)
             if (!leave_to_helper(helper))
                 return -1;
             give_helper_back(helper);
-            if (call->drop != NULL)
-                call->drop(call);
-            mupy_call_free(call);
+            mupy_call_drop(call);
             return -1;
         }
     }
     give_helper_back(helper);
+    return 0;
+}
+
+int mupy_call_run(struct mupy_call *call)
+{
+    bool is_main = PyThread_get_thread_ident() == main_thread;
+    struct helper *helper;
+    int rv;
+
+    if (is_main && call->begin != NULL && mupy_call_begin(call, &rv))
+        return rv;
+    helper = is_main ? take_idle_helper() : NULL;
+    if (helper != NULL)
+        return run_on_helper(call, helper);
+    mupy_call_run_here(call);
     return 0;
 }
 

@@ -62,6 +62,45 @@ def test_an_interrupt_ends_a_wait(wait):
     process.stdout.close()
 
 
+TABLE_PROGRAM = """
+import glob, os, signal, sys
+import numpy as np, muster
+
+def is_stopped(path):
+    with open(path) as stat:
+        return stat.read().rsplit(") ")[1][0] == "T"
+
+cluster = muster.LocalCluster(workers=1, ps=1)
+table = muster.Table("t", dim=2, optimizer=1.0, node=cluster)
+table.apply_gradients([1], np.ones((1, 2)))
+server = cluster.pid("ps", 0)
+os.kill(server, signal.SIGSTOP)
+while not all(map(is_stopped, glob.glob("/proc/%d/task/*/stat" % server))):
+    pass
+print("ready", flush=True)
+try:
+    {call}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+os.kill(server, signal.SIGCONT)
+print(table.lookup([2]).tolist(), table.lookup([1])[0, 0] <= -1, flush=True)
+"""
+
+
+@pytest.mark.parametrize("call", ["table.lookup([1])",
+                                  "table.apply_gradients([1], np.ones((1, 2)))"])
+def test_an_interrupt_ends_a_call_about_a_table(call):
+    process = subprocess.Popen([sys.executable, "-c", TABLE_PROGRAM.format(call=call)],
+                               stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "interrupted\n"
+    assert process.stdout.readline() == "[[0.0, 0.0]] True\n"
+    assert process.wait(20) == 0
+    process.stdout.close()
+
+
 def test_many_threads_use_one_coordinator(coordinator):
     failures = []
 

@@ -1,12 +1,14 @@
 /* Any bytes as what two other nodes say to the office of a node's actors: numbers that
- * there are not, answers that nobody waits for, more messages than there is credit for.
- * What is asked is answered once at most, a call of an actor here ends once, and when all
- * is quiet every call has ended.
+ * there are not, answers that nobody waits for, more messages and items of streams than
+ * there is credit for. What is asked is answered once at most, a call of an actor here
+ * ends once, nothing of its stream comes behind, and when all is quiet every call has
+ * ended, and every stream when its node is lost.
  *
  * An operation is six bytes: what, which node, which actor, a number, more, and how many
  * bytes of a value follow. */
 #include "actors/messages.h"
 #include "actors/user/actions.h"
+#include "actors/user/producers.h"
 #include "tests/fuzz/must.h"
 #include "tests/support/bare_world.h"
 
@@ -36,6 +38,8 @@ static struct world {
     uint32_t lives;        /* of nodes, so far */
     uint64_t asked;
     uint64_t answered;
+    uint64_t begun;   /* streams of the actors here, */
+    uint64_t over;    /* and their ends */
     uint64_t watched; /* by the actors here */
     uint64_t downs;
     size_t calls; /* of the actors here: their tokens */
@@ -46,7 +50,9 @@ static struct world {
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 {
     (void)world;
-    w.answered += msg->kind == MU__ACTOR_ANSWER;
+    w.answered += msg->kind == MU__ACTOR_ANSWER || msg->kind == MU__STREAM_BEGIN;
+    w.begun += msg->kind == MU__STREAM_BEGIN;
+    w.over += msg->kind == MU__STREAM_END;
     mu__pool_put(mu__kernel_pool(w.kernel), msg);
     return 0;
 }
@@ -94,6 +100,30 @@ static int fail(mu_actor *self, void *state, const mu_value *args)
     return mu_actor_fail(self, -MU_EINVALID, "it fails");
 }
 
+static void give_items(mu_stream *stream)
+{
+    int rv = 0;
+
+    for (int i = 0; i < 20 && rv == 0; i++)
+        rv = mu_stream_give(stream, NULL);
+}
+
+/* The last one of each actor. */
+static int flow(mu_actor *self, void *state, const mu_value *args)
+{
+    mu_stream **last = state;
+    int64_t ahead = 0;
+
+    (void)mu_value_get_int(args, &ahead);
+    if (*last != NULL)
+        (void)mu_stream_end(*last, NULL);
+    *last = mu_actor_stream(self, (unsigned)ahead % 8, 0);
+    if (*last == NULL)
+        return -MU_EEXHAUSTED;
+    give_items(*last);
+    return 0;
+}
+
 /* Calls an actor of a peer, and watches it. */
 static int reach(mu_actor *self, void *state, const mu_value *args)
 {
@@ -115,9 +145,20 @@ static int reach(mu_actor *self, void *state, const mu_value *args)
 
 static void hear(mu_actor *self, void *state, const mu_notice *notice)
 {
+    mu_stream **last = state;
+
     (void)self;
-    (void)state;
-    if (notice->kind == MU_NOTICE_ANSWER) {
+    if (notice->kind == MU_NOTICE_STREAM_ROOM) {
+        must(*last != NULL, "room of a stream that there is");
+        give_items(*last);
+    } else if (notice->kind == MU_NOTICE_STREAM_CLOSED) {
+        must(*last != NULL && mu_stream_give(*last, NULL) == -MU_ECANCELLED,
+             "a stream that there is, is closed");
+        (void)mu_stream_end(*last, NULL);
+        *last = NULL;
+    } else if (notice->kind == MU_NOTICE_ITEM) {
+        must(!w.ended[notice->token], "an item comes before the end");
+    } else if (notice->kind == MU_NOTICE_ANSWER) {
         must(notice->token < w.calls && !w.ended[notice->token], "a call ends once");
         w.ended[notice->token] = true;
     }
@@ -125,9 +166,11 @@ static void hear(mu_actor *self, void *state, const mu_notice *notice)
     must(w.downs <= w.watched, "one DOWN of each monitor");
 }
 
-static const mu_actor_method methods[] = {
-    {"echo", echo}, {"keep", keep}, {"fail", fail}, {"reach", reach}, {NULL, NULL}};
-static const mu_actor_type type = {.name = "one", .methods = methods, .notice = hear};
+static const mu_actor_method methods[] = {{"echo", echo},   {"keep", keep},
+                                          {"fail", fail},   {"flow", flow},
+                                          {"reach", reach}, {NULL, NULL}};
+static const mu_actor_type type = {
+    .name = "one", .state_size = sizeof(mu_stream *), .methods = methods, .notice = hear};
 
 static struct office *office(void)
 {
@@ -199,7 +242,7 @@ static bool take(const uint8_t **at, size_t *left, struct operation *ret)
         return false;
     size = OPERATION_BYTES + (head[5] & 31);
     *ret = (struct operation){
-        .what = head[0] % 12,
+        .what = head[0] % 17,
         .peer = head[1] % PEERS,
         .actor = head[2] < 200 ? w.actors[head[2] % ACTORS] : head[2] - 200U,
         .number = head[3] % NUMBERS,
@@ -213,10 +256,10 @@ static bool take(const uint8_t **at, size_t *left, struct operation *ret)
 
 static void say_message(const struct operation *o)
 {
-    static const char *const names[] = {"echo", "keep", "fail", "reach", "none"};
+    static const char *const names[] = {"echo", "keep", "fail", "reach", "none", "flow"};
     const struct mu__actor_message message = {
         .actor = o->actor,
-        .method = mu__view_str(names[o->more % 5]),
+        .method = mu__view_str(names[o->more % 6]),
         .args = o->value,
         .call = o->more < 128 ? o->number : 0,
         .timeout_ms = (o->more & 8) != 0 ? o->more : 0,
@@ -280,6 +323,32 @@ static void say_number(const struct operation *o)
         say(o->peer, MU__ACTOR_UNWATCH, &unwatch);
 }
 
+static void say_of_stream(const struct operation *o)
+{
+    const struct mu__stream_begin begin = {o->number, o->number, o->more & 15};
+    const struct mu__stream_item item = {o->number, o->more, o->value};
+    const struct mu__stream_end end = {
+        .call = o->number,
+        .items = o->more & 7,
+        .code = o->more >> 4,
+        .ran = o->more & 3,
+        .message = {o->value.head, o->value.head_size},
+    };
+    const struct mu__stream_taken taken = {o->number, o->more & 7, o->more};
+    const struct mu__stream_close close = {o->number};
+
+    if (o->what == 12)
+        say(o->peer, MU__STREAM_BEGIN, &begin);
+    else if (o->what == 13)
+        say(o->peer, MU__STREAM_ITEM, &item);
+    else if (o->what == 14)
+        say(o->peer, MU__STREAM_END, &end);
+    else if (o->what == 15)
+        say(o->peer, MU__STREAM_TAKEN, &taken);
+    else
+        say(o->peer, MU__STREAM_CLOSE, &close);
+}
+
 static void pass(uint64_t ms)
 {
     for (; ms > 0; ms -= ms < 10 ? ms : 10) {
@@ -307,19 +376,34 @@ static void do_one(const struct operation *o)
         say_number(o);
     else if (o->what == 9)
         lose_node(o->peer);
-    else
+    else if (o->what < 12)
         pass(o->more);
+    else
+        say_of_stream(o);
 }
 
 /* ---- What must be ---- */
 
+static void look_at_streams(const mu_actor *actor)
+{
+    for (const mu_stream *stream =
+             actor->streams == NULL
+                 ? NULL
+                 : MU__LIST_FIRST(&actor->streams->producers, mu_stream, node);
+         stream != NULL; stream = MU__LIST_NEXT(stream, mu_stream, node))
+        must(stream->under_way <= stream->ahead, "what is under way is bounded");
+}
+
 static void look(void)
 {
     must(w.answered <= w.asked, "what is asked is answered once");
+    must(w.over <= w.begun, "a stream ends once");
     for (const mu_actor *actor = MU__LIST_FIRST(&office()->actors, mu_actor, in_office);
-         actor != NULL; actor = MU__LIST_NEXT(actor, mu_actor, in_office))
+         actor != NULL; actor = MU__LIST_NEXT(actor, mu_actor, in_office)) {
         must(actor->mail_count <= actor->mailbox_max + PEERS * MU__ACTOR_WINDOW,
              "mailboxes are bounded");
+        look_at_streams(actor);
+    }
 }
 
 static bool lives(void)
@@ -340,6 +424,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         do_one(&o);
         look();
     }
+    for (uint32_t i = 0; i < PEERS && office()->streams.consumers.count > 0; i++)
+        lose_node(i);
     pass(QUIET_MS);
     for (size_t i = 0; lives() && i < w.calls; i++)
         must(w.ended[i], "a call ends");

@@ -29,8 +29,10 @@ struct null_env {
     mu_table *table;
     mu_table_reader *table_reader;
     mu_clock *clock;
-    mu_actor *actor;     /* not in its turn, and */
-    mu_reply *reply;     /* what it is to answer later */
+    mu_actor *actor;   /* not in its turn, and */
+    mu_reply *reply;   /* what it is to answer later, */
+    mu_stream *stream; /* and what it gives to: */
+    mu_stream_reader *stream_reader;
     mu_run *run;         /* while its function runs, and */
     mu_context *context; /* during its call */
     mu_value *list;

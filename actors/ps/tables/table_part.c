@@ -14,7 +14,8 @@
 
 enum {
     SLAB_BYTES = 16 << 10, /* at most, if a row has less */
-    INDEX_BITS_MIN = 4
+    INDEX_BITS_MIN = 4,
+    HEAP_SLABS = 4 /* of a part; others are in large pages */
 };
 
 #define ROWS_MAX (NONE - 1)
@@ -41,11 +42,26 @@ static void discharge_bytes(struct mu__table *table, uint64_t bytes)
     *table->memory.bytes_used -= bytes;
 }
 
+/* The first ones are on the heap: most parts of small tables have few rows. */
+static bool is_slab_in_pages(const struct mu__table *table, uint32_t i)
+{
+    return table->memory.pages != NULL && i >= HEAP_SLABS &&
+           (uint64_t)table->slab_rows * table->row_bytes <= MU__PAGE_BLOCK_BYTES_MAX;
+}
+
+static void free_slab(struct mu__table *table, uint32_t i)
+{
+    if (is_slab_in_pages(table, i))
+        mu__page_block_put(table->memory.pages, table->slabs[i]);
+    else
+        free(table->slabs[i]);
+}
+
 void mu__table_done(struct mu__table *table)
 {
     assert(mu__list_is_empty(&table->copies));
     for (uint32_t i = 0; i < table->slabs_count; i++)
-        free(table->slabs[i]);
+        free_slab(table, i);
     free(table->slabs);
     free(table->index);
     free(table->candidates.buckets);
@@ -179,6 +195,20 @@ static int reserve_index(struct mu__table *table, uint64_t rows, mu_error *ret_e
     return 0;
 }
 
+static void *get_slab(struct mu__table *table, uint64_t bytes)
+{
+    void *slab;
+
+    if (!is_slab_in_pages(table, table->slabs_count))
+        return get_bytes(table, bytes);
+    slab = has_memory(table, bytes)
+               ? mu__page_block_get(table->memory.pages, (size_t)bytes)
+               : NULL;
+    if (slab != NULL)
+        charge_bytes(table, bytes);
+    return slab;
+}
+
 static int reserve_slab(struct mu__table *table, mu_error *ret_error)
 {
     uint64_t bytes = (uint64_t)table->slab_rows * table->row_bytes;
@@ -194,7 +224,7 @@ static int reserve_slab(struct mu__table *table, mu_error *ret_error)
         table->slabs = slabs;
         table->slabs_room = room;
     }
-    slab = get_bytes(table, bytes);
+    slab = get_slab(table, bytes);
     if (slab == NULL)
         return refuse_memory(table, bytes, ret_error);
     table->slabs[table->slabs_count++] = slab;

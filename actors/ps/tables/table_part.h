@@ -18,6 +18,7 @@
 #include "actors/ps/tables/initial_row.h"
 #include "actors/ps/tables/policies/candidates.h"
 #include "actors/ps/tables/policies/table_policy.h"
+#include "runtime/base/block_pages.h"
 #include "runtime/base/list.h"
 
 enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };
@@ -26,6 +27,7 @@ enum { MU__TABLE_DIM_MAX = MU__TABLE_DIM_LIMIT };
 struct mu__table_memory {
     uint64_t bytes_max;
     uint64_t *bytes_used;
+    struct mu__block_pages *pages; /* for rows; NULL: the heap */
 };
 
 /* What all parts of a table have in common. */

@@ -234,6 +234,12 @@ static void run_lookup(struct mupy_call *call)
                                call->timeout_ms, &call->error);
 }
 
+static int begin_lookup(struct mupy_call *call, void *user)
+{
+    return mu_table_lookup_async(call->object, call->data, call->size, call->other,
+                                 call->timeout_ms, mupy_begun_ended, user);
+}
+
 /* What a push says besides its ids and gradients. */
 struct pushing {
     mu_optimizer optimizer;
@@ -249,6 +255,16 @@ static void run_push(struct mupy_call *call)
     call->rv = mu_table_apply_at(call->object, how.time, call->data, call->other,
                                  call->size, how.has_optimizer ? &how.optimizer : NULL,
                                  call->timeout_ms, &call->error);
+}
+
+static int begin_push(struct mupy_call *call, void *user)
+{
+    struct pushing how;
+
+    memcpy(&how, call->text, sizeof how);
+    return mu_table_apply_async(call->object, call->data, call->other, call->size,
+                                how.has_optimizer ? &how.optimizer : NULL,
+                                call->timeout_ms, mupy_begun_ended, user);
 }
 
 static void run_expire(struct mupy_call *call)
@@ -281,6 +297,7 @@ static PyObject *table_lookup_into(PyObject *object, PyObject *args)
         return NULL;
     }
     use_arrays(call, &arrays);
+    call->begin = begin_lookup;
     return mupy_call_finish(call);
 }
 
@@ -335,6 +352,8 @@ static PyObject *table_apply(PyObject *object, PyObject *args)
     }
     memcpy(call->text, &how, sizeof how);
     use_arrays(call, &arrays);
+    if (gradients != Py_None && time == 0)
+        call->begin = begin_push;
     return mupy_call_finish(call);
 }
 

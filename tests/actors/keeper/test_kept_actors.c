@@ -295,6 +295,19 @@ TEST_ON(test_a_call_that_was_put_off_comes_again_to_a_state_that_is_loaded,
     kept_net_expect(f, 2, 6);
 }
 
+TEST_ON(test_an_answer_that_a_dropped_state_owed_is_an_error, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "hold", 0, 1);
+    ask(f, "bad", 0, 2);
+    net_run_for(net_of(f), 1000);
+    assert_int_equal(kept_net_answer(f, 1)->error.code, -MU_EABORTED);
+    assert_int_equal(kept_net_answer(f, 1)->error.ran, MU_RAN_YES);
+    ask(f, "get", 0, 3);
+    kept_net_expect(f, 3, 1);
+}
+
 /* The call waits twice when it fails the first time: it comes by a new link, too. */
 TEST_ON(test_a_repeat_fails_as_it_has_failed, struct kept_net *f, kept_net_set_up,
         kept_net_tear_down)
@@ -372,6 +385,23 @@ TEST_ON(test_windows_of_senders_that_are_gone_are_dropped, struct kept_net *f,
     kept_net_call(f, 2, "add", 1, 6);
     net_settle(net_of(f));
     kept_net_expect(f, 6, 10);
+}
+
+/* The process owns the actor again when what its former life has answered comes. */
+TEST_ON(test_a_former_life_answers_too_late, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    kept_net_call(f, 0, "flip", 7, 2);
+    net_run_to_frame(net_of(f), MU__ACTOR_ANSWER); /* that it has failed */
+    mu__kept_disown(user_net_office(f->users, 1), "total");
+    kept_net_own(f, 2);
+    kept_net_own(f, 1);
+    net_run_for(net_of(f), 1000);
+    kept_net_expect(f, 2, 12);
+    ask(f, "get", 0, 3);
+    kept_net_expect(f, 3, 12);
 }
 
 /* ---- sends ---- */

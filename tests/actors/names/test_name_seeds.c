@@ -3,6 +3,7 @@
  *
  *   - once an owner has acted, no owner of a lower epoch acts any more, and an epoch has
  *     one owner;
+ *   - once an actor has heard an owner, it hears no former one;
  *   - a call runs once at most, and not at all when its error says so, also later; it
  * ends by its limit;
  *   - what one actor sends to a name arrives in order at each owner;
@@ -44,13 +45,16 @@ enum reached {
     STOPPED,
     DRAINED,
     RELAYED,
+    DROPPED,
     REACHED
 };
 
 static const char *const reached_words[REACHED] = {
-    "calls answered",       "calls that ran not", "calls that perhaps ran",
-    "owners after another", "owners that died",   "calls of names that failed",
-    "names stopped",        "tasks drained",      "relayed calls seen",
+    "calls answered",         "calls that ran not",
+    "calls that perhaps ran", "owners after another",
+    "owners that died",       "calls of names that failed",
+    "names stopped",          "tasks drained",
+    "relayed calls seen",     "messages of former owners",
 };
 
 struct known_call {
@@ -115,7 +119,20 @@ static void note_owner(const mu_actor *self, struct known_name *name)
     memset(name->seen, 0, sizeof name->seen);
 }
 
-/* [call, caller] */
+/* To the caller: [name, epoch]. */
+static void say_epoch(mu_actor *self, const struct known_call *call, const mu_value *to)
+{
+    mu_value *args = mu_value_list();
+    mu_address caller;
+
+    assert_int_equal(mu_value_get_actor(to, &caller), 0);
+    (void)mu_value_append(args, mu_value_int(call->name));
+    (void)mu_value_append(args, mu_value_int((int64_t)self->owned->epoch));
+    (void)mu_actor_send(self, &caller, "hear", args);
+    mu_value_free(args);
+}
+
+/* [call, caller, its address] */
 static int work(mu_actor *self, void *state, const mu_value *args)
 {
     int64_t number = 0;
@@ -138,6 +155,7 @@ static int work(mu_actor *self, void *state, const mu_value *args)
         cluster_break(story->cluster, "call %" PRId64 " comes behind %u", number,
                       name->seen[caller]);
     name->seen[caller] = (unsigned)number;
+    say_epoch(self, call, mu_value_at(args, 2));
     mu_actor_reply(self, mu_value_int(number));
     return 0;
 }
@@ -162,6 +180,7 @@ static const mu_actor_type owner_type = {
 
 struct caller {
     unsigned number;
+    int64_t epochs[NAMES]; /* of the owners that it has heard */
 };
 
 static mu_address address_of(unsigned name)
@@ -177,11 +196,13 @@ static void make_call(mu_actor *self, const struct caller *caller, unsigned name
 {
     const mu_address to = address_of(name);
     unsigned number = story->calls_count + 1;
+    const mu_address self_address = mu__actor_address(self->office, self->number);
     mu_value *args = mu_value_list();
     int rv = -MU_EEXHAUSTED;
 
     (void)mu_value_append(args, mu_value_int(number));
     (void)mu_value_append(args, mu_value_int(caller->number));
+    (void)mu_value_append(args, mu_value_actor(&self_address));
     if (number < CALLS_MAX)
         rv = mu_actor_call(self, &to, "work", args, (int64_t)timeout_ms, number);
     mu_value_free(args);
@@ -287,7 +308,27 @@ static int finish(mu_actor *self, void *state, const mu_value *args)
     return 0;
 }
 
-static const mu_actor_method caller_methods[] = {{"finish", finish}, {NULL, NULL}};
+/* [name, epoch]: of an owner. */
+static int hear_owner(mu_actor *self, void *state, const mu_value *args)
+{
+    struct caller *caller = state;
+    int64_t name = 0;
+    int64_t epoch = 0;
+
+    (void)self;
+    assert_int_equal(mu_value_get_int(mu_value_at(args, 0), &name), 0);
+    assert_int_equal(mu_value_get_int(mu_value_at(args, 1), &epoch), 0);
+    if (epoch < caller->epochs[name])
+        cluster_break(story->cluster,
+                      "caller %u hears epoch %" PRId64 " of %s after %" PRId64,
+                      caller->number, epoch, story->names[name].text,
+                      caller->epochs[name]);
+    caller->epochs[name] = epoch;
+    return 0;
+}
+
+static const mu_actor_method caller_methods[] = {
+    {"finish", finish}, {"hear", hear_owner}, {NULL, NULL}};
 
 static const mu_actor_type caller_type = {
     .name = "caller",
@@ -381,6 +422,9 @@ static void check_end(struct cluster *cluster)
         mu__actor_state(chief->member.kernel, (mu__pid){MU__NODE_SELF, MU__COORDINATION});
     mu_address caller = spawn_caller(office);
 
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        if (sim_alive(cluster->tasks[i].node) && office_of(&cluster->tasks[i]) != NULL)
+            story->reached[DROPPED] += office_of(&cluster->tasks[i])->names->dropped;
     for (unsigned i = 0; i < NAMES; i++) {
         const struct coord_name *name =
             mu__coord_name_find(c, mu__view_str(story->names[i].text));

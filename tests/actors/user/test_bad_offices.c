@@ -1,9 +1,12 @@
 /* A node that does not hold to what offices agree on: it gets its errors, and has no more
  * in a mailbox than it has credit for. */
 #include "actors/keep.h"
+#include "actors/names/owner_marks.h"
 #include "actors/packing.h"
 #include "tests/support/test.h"
 #include "tests/support/users/user_net.h"
+
+#include <inttypes.h>
 
 static mu_address target; /* a probe of node 0 */
 
@@ -71,6 +74,58 @@ TEST_ON(test_no_more_messages_than_credit, struct user_net *f, set_up, user_net_
 TEST_ON(test_no_more_bytes_than_credit, struct user_net *f, set_up, user_net_tear_down)
 {
     check_credit(f, MU__ACTOR_WINDOW_BYTES - 1, 1);
+}
+
+/* ---- owners ---- */
+
+/* "add 1", as the owner of a name; returns the sum of the target then. */
+static int64_t add_as_owner(struct user_net *f, const char *name, uint64_t epoch)
+{
+    mu_value *args = mu_value_int(1);
+    struct office *office = user_net_office(f, 1);
+    const struct peer *peer = mu__map_get(&office->peers, target.incarnation);
+    mu_address reader = user_net_spawn(f, 0, "probe", NULL, NULL);
+    struct mu__msg *msg = mu__msg_new(&office->ctx, MU__ACTOR_MESSAGE);
+    struct mu__actor_message *body = mu__body(msg);
+
+    body->actor = target.number;
+    body->method = mu__view_str("add");
+    body->owner = mu__view_str(name);
+    body->epoch = epoch;
+    msg->backing = mu__pack_to_send(args, false, &body->args);
+    assert_int_equal(mu__send(&office->ctx, (mu__pid){peer->number, MU__ACTORS}, msg), 0);
+    mu_value_free(args);
+    net_settle(&f->net);
+    assert_int_equal(user_net_run(f, &reader, read_sum), 0);
+    return user_net_last(f, MU_NOTICE_ANSWER)->value;
+}
+
+TEST_ON(test_former_owners, struct user_net *f, set_up, user_net_tear_down)
+{
+    assert_int_equal(add_as_owner(f, "a", 7), 1);
+    assert_int_equal(add_as_owner(f, "a", 7), 2);
+    assert_int_equal(add_as_owner(f, "a", 6), 2);
+    assert_int_equal(add_as_owner(f, "b", 6), 3);
+    assert_int_equal(add_as_owner(f, "a", 8), 4);
+    assert_int_equal(add_as_owner(f, "a", 7), 4);
+    net_run_for(&f->net, OWNER_MARKS_MS - 1000);
+    assert_int_equal(add_as_owner(f, "a", 7), 4);
+    net_run_for(&f->net, 2000);
+    assert_int_equal(add_as_owner(f, "a", 7), 5); /* it may be another service's store */
+}
+
+TEST_ON(test_owners_without_end, struct user_net *f, set_up, user_net_tear_down)
+{
+    struct office *office = user_net_office(f, 0);
+    char name[16];
+
+    for (uint64_t i = 0; i <= OWNER_MARKS_MAX; i++) {
+        (void)snprintf(name, sizeof name, "n%" PRIu64, i);
+        assert_false(mu__owner_is_former(office, mu__view_str(name), 5));
+    }
+    assert_int_equal(office->names->known_count, OWNER_MARKS_MAX);
+    assert_true(mu__owner_is_former(office, mu__view_str("n1"), 4));
+    assert_false(mu__owner_is_former(office, mu__view_str("n0"), 4));
 }
 
 /* ---- calls that node 0 is to make for node 1 ---- */

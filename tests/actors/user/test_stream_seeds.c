@@ -41,7 +41,9 @@ static void check_streams(const struct office *office)
     for (const mu_actor *actor = MU__LIST_FIRST(&office->actors, mu_actor, in_office);
          actor != NULL; actor = MU__LIST_NEXT(actor, mu_actor, in_office))
         for (const mu_stream *stream =
-                 MU__LIST_FIRST(&actor->streams.producers, mu_stream, node);
+                 actor->streams == NULL
+                     ? NULL
+                     : MU__LIST_FIRST(&actor->streams->producers, mu_stream, node);
              stream != NULL; stream = MU__LIST_NEXT(stream, mu_stream, node))
             if (stream->under_way > stream->ahead ||
                 stream->bytes > 2 * (uint64_t)MU__STREAM_BYTES)

@@ -401,7 +401,7 @@ TEST_ON(test_outside_of_a_turn_there_are_no_streams, struct user_net *f, set_up,
 
     begin(f, 0);
     actor = mu__actor_find(office, giver.number);
-    stream = MU__LIST_ENTRY(actor->streams.producers.first, mu_stream, node);
+    stream = MU__LIST_ENTRY(actor->streams->producers.first, mu_stream, node);
     assert_null(mu_actor_stream(actor, 0, 1));
     assert_int_equal(mu_stream_give(stream, NULL), -MU_EPRECONDITION);
     assert_int_equal(mu_stream_end(stream, NULL), -MU_EPRECONDITION);

@@ -326,7 +326,16 @@ static int keep_reply(mu_actor *self, void *state, const mu_value *args)
     return 0;
 }
 
-static const mu_actor_method actor_methods[] = {{"keep", keep_reply}, {NULL, NULL}};
+static int keep_stream(mu_actor *self, void *state, const mu_value *args)
+{
+    (void)state;
+    (void)args;
+    env.stream = mu_actor_stream(self, 0, 1);
+    return 0;
+}
+
+static const mu_actor_method actor_methods[] = {
+    {"keep", keep_reply}, {"stream", keep_stream}, {NULL, NULL}};
 
 static void make_actor(void)
 {
@@ -341,7 +350,10 @@ static void make_actor(void)
     must(mu_actor_request(env.node, &env.address, "keep", NULL, SOON_MS, &error, &value),
          &error);
     mu_remote_value_free(value);
-    while (env.reply == NULL)
+    must(mu_actor_open_stream(env.node, &env.address, "stream", NULL, SOON_MS, &error,
+                              &env.stream_reader),
+         &error);
+    while (env.reply == NULL || env.stream == NULL)
         nodes_pause();
 }
 

@@ -26,7 +26,7 @@ static float *expect_rows(const struct cluster_table_model *model, unsigned tabl
     float *rows =
         cluster__get((size_t)CLUSTER_TABLE_PUSHES_MAX * form->dim * sizeof *rows);
     uint64_t bytes_used = 0;
-    const struct mu__table_memory memory = {1 << 22, &bytes_used};
+    const struct mu__table_memory memory = {1 << 22, &bytes_used, NULL};
     float gradient[CLUSTER_TABLE_DIM_MAX];
     const uint64_t id = 1;
     struct mu__table alone;

@@ -137,7 +137,8 @@ TEST(test_an_unknown_row_is_narrow_everywhere)
         uint64_t used = 0;
         struct mu__table table;
 
-        mu__table_init(&table, &form, &(struct mu__table_memory){1 << 20, &used}, 1);
+        mu__table_init(&table, &form, &(struct mu__table_memory){1 << 20, &used, NULL},
+                       1);
         mu__table_pool(&table, &pooled, sum);
         assert_true(sum[1] == 1);
         assert_true(look_up(&table, id, 1) == 1);
@@ -161,7 +162,8 @@ TEST(test_small_steps_add_up)
         for (int i = 0; i < DIM; i++)
             gradient[i] = -0.001F;
         assert_int_equal(mu__table_form_check(&form, NULL), 0);
-        mu__table_init(&table, &form, &(struct mu__table_memory){1 << 20, &used}, 1);
+        mu__table_init(&table, &form, &(struct mu__table_memory){1 << 20, &used, NULL},
+                       1);
         assert_true(look_up(&table, id, DIM - 1) == 1); /* as the row will begin */
         for (int i = 0; i < STEPS; i++) {
             mu__table_unreserve(&table);

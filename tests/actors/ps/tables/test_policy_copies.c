@@ -449,7 +449,7 @@ TEST(test_pieces_that_are_refused)
             mu__table_id(open.name), pieces[i].kind, {bytes, pieces[i].size}};
 
         open.form.policy = (struct mu__table_policy){.admit_after = 2, .candidates = 8};
-        mu__tables_init(&set, &(struct mu__table_memory){1 << 20, &used}, 1);
+        mu__tables_init(&set, &(struct mu__table_memory){1 << 20, &used, NULL}, 1);
         assert_int_equal(mu__tables_put(&set, &open, (struct mu__view){NULL, 0}, NULL),
                          0);
         assert_int_equal(mu__tables_put_piece(&set, &piece, NULL), pieces[i].rv);

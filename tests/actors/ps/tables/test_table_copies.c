@@ -22,7 +22,7 @@ static int set_up(void **state)
     *state = f;
     if (f == NULL)
         return -1;
-    mu__table_init(&f->table, &form, &(struct mu__table_memory){1 << 24, &f->used},
+    mu__table_init(&f->table, &form, &(struct mu__table_memory){1 << 24, &f->used, NULL},
                    0x5eed);
     f->table.slab_rows = 4;
     f->memory = (struct mu__table_copy_memory){1 << 24, &f->copied};

@@ -21,7 +21,8 @@ static int set_up(void **state)
     *state = f;
     if (f == NULL)
         return -1;
-    mu__table_init(&f->table, &form, &(struct mu__table_memory){1 << 24, &f->used}, 1);
+    mu__table_init(&f->table, &form, &(struct mu__table_memory){1 << 24, &f->used, NULL},
+                   1);
     f->random = 1;
     return 0;
 }

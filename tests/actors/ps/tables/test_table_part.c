@@ -23,8 +23,8 @@ static void part_init(struct part *part, const struct mu__table_form *form,
                       uint64_t bytes_max)
 {
     part->used = 0;
-    mu__table_init(&part->table, form, &(struct mu__table_memory){bytes_max, &part->used},
-                   0x5eed);
+    mu__table_init(&part->table, form,
+                   &(struct mu__table_memory){bytes_max, &part->used, NULL}, 0x5eed);
 }
 
 static int part_set_up(void **state)

@@ -25,8 +25,8 @@ static void part_init(struct part *part, const struct mu__table_policy *policy)
 
     assert_int_equal(mu__table_form_check(&form, NULL), 0);
     part->used = 0;
-    mu__table_init(&part->table, &form, &(struct mu__table_memory){1 << 30, &part->used},
-                   0x5eed);
+    mu__table_init(&part->table, &form,
+                   &(struct mu__table_memory){1 << 30, &part->used, NULL}, 0x5eed);
     assert_int_equal(mu__table_make_candidates(&part->table, NULL), 0);
 }
 
@@ -515,7 +515,8 @@ TEST(test_memory_with_times_has_its_bound)
         uint64_t used = 0;
         struct mu__table table;
 
-        mu__table_init(&table, &form, &(struct mu__table_memory){1 << 30, &used}, 1);
+        mu__table_init(&table, &form, &(struct mu__table_memory){1 << 30, &used, NULL},
+                       1);
         for (uint64_t id = 1; id <= 60000; id++) {
             mu__table_unreserve(&table);
             assert_int_equal(mu__table_reserve(&table, &id, 1, NULL), 0);

@@ -27,7 +27,7 @@ static int set_set_up(void **state)
     if (f == NULL)
         return -1;
     f->seed = 7;
-    mu__tables_init(&f->set, &(struct mu__table_memory){1 << 20, &f->used}, 1);
+    mu__tables_init(&f->set, &(struct mu__table_memory){1 << 20, &f->used, NULL}, 1);
     return 0;
 }
 
