@@ -31,6 +31,7 @@ struct kept_window {
     uint64_t until_ms;      /* the sender's calls have ended by then, and none is still on
                                its way */
     bool is_kept;           /* some answer of it is an item */
+    bool is_added;          /* in this turn its new answers are items already */
     struct mu__map answers; /* by number */
     struct mu__list fresh;  /* answers that are no items */
 };

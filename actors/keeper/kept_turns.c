@@ -404,30 +404,52 @@ static bool has_effect(const struct turn *turn)
     return mail != NULL || turn->kept.saves || !mu__list_is_empty(&turn->kept.records);
 }
 
-static int add_reply(struct turn_items *items, const struct mail *mail, bool has_read)
+static int set_reply(struct kept *kept, const struct mail *mail)
 {
     const struct kept_origin *origin = &mail->of.reply->origin;
-    struct kept_window *window = mu__kept_window_find(items->kept, origin->sender);
-    int rv;
+    struct kept_window *window = mu__kept_window_find(kept, origin->sender);
 
     if (window == NULL)
         return 0; /* nobody waits for it any more */
-    rv = mu__kept_answer_set(items->kept, origin,
-                             mail->value == NULL ? NULL : mu_value_ref(mail->value),
-                             mail->error, KEPT_GIVEN);
-    return rv != 0 || has_read ? rv : add_answers(items, window);
+    window->is_added = false;
+    return mu__kept_answer_set(kept, origin,
+                               mail->value == NULL ? NULL : mu_value_ref(mail->value),
+                               mail->error, KEPT_GIVEN);
+}
+
+/* Those of its sender, once in a turn. */
+static int add_reply(struct turn_items *items, const struct mail *mail)
+{
+    struct kept_window *window =
+        mu__kept_window_find(items->kept, mail->of.reply->origin.sender);
+
+    if (window == NULL || window->is_added)
+        return 0;
+    window->is_added = true;
+    return add_answers(items, window);
+}
+
+static bool is_given_later(const struct mail *mail)
+{
+    return mail->kind == OUT_REPLY && mail->of.reply->origin.sender != 0;
 }
 
 /* Answers that were put off, and are given now. */
 static int add_given(struct turn_items *items, const struct turn *turn)
 {
-    bool has_read = !has_effect(turn);
+    const struct mail *first = MU__LIST_FIRST(&turn->out, struct mail, node);
     int rv = 0;
 
-    for (const struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node);
-         mail != NULL && rv == 0; mail = MU__LIST_NEXT(mail, struct mail, node))
-        if (mail->kind == OUT_REPLY && mail->of.reply->origin.sender != 0)
-            rv = add_reply(items, mail, has_read);
+    for (const struct mail *mail = first; mail != NULL && rv == 0;
+         mail = MU__LIST_NEXT(mail, struct mail, node))
+        if (is_given_later(mail))
+            rv = set_reply(items->kept, mail);
+    if (rv != 0 || !has_effect(turn))
+        return rv;
+    for (const struct mail *mail = first; mail != NULL && rv == 0;
+         mail = MU__LIST_NEXT(mail, struct mail, node))
+        if (is_given_later(mail))
+            rv = add_reply(items, mail);
     return rv;
 }
 

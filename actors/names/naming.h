@@ -183,6 +183,10 @@ bool mu__naming_holds(struct office *office);
 void mu__naming_started(mu_actor *actor);
 void mu__naming_ended(mu_actor *actor);
 
+/* An actor that moves, or has failed, says in its last turn which calls have not begun:
+ * like what waits in its mailbox, they go to the next owner of its name. */
+void mu__naming_pass_on(const mu_actor *actor, mu_error *error);
+
 /* ---- of the office, for this folder ---- */
 
 /* A call to an actor that cannot get it is answered when the turn has ended; a send

@@ -355,6 +355,13 @@ void mu__naming_ended(mu_actor *actor)
     free(owned);
 }
 
+void mu__naming_pass_on(const mu_actor *actor, mu_error *error)
+{
+    if (actor->ends && error->ran == MU_RAN_NO && actor->owned != NULL &&
+        (actor->owned->is_moved || actor->why != NULL))
+        error->kind = MU__ERROR_NO_ACTOR;
+}
+
 void mu__naming_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__name_stop *body = mu__body(msg);

@@ -161,15 +161,6 @@ static void do_work(struct office *office, struct mail *mail)
     mu__mail_free(office, mail);
 }
 
-/* An actor that moves, or has failed, says in its last turn which calls have not begun:
- * like what waits in its mailbox, they go to the next owner of its name. */
-static void pass_on(const mu_actor *actor, mu_error *error)
-{
-    if (actor->ends && error->ran == MU_RAN_NO && actor->owned != NULL &&
-        (actor->owned->is_moved || actor->why != NULL))
-        error->kind = MU__ERROR_NO_ACTOR;
-}
-
 static void do_reply(struct office *office, struct mail *mail)
 {
     mu_reply *reply = mail->of.reply;
@@ -177,7 +168,7 @@ static void do_reply(struct office *office, struct mail *mail)
 
     mail->value = NULL;
     if (mail->error != NULL)
-        pass_on(reply->actor, mail->error);
+        mu__naming_pass_on(reply->actor, mail->error);
     if (reply->chain != NULL)
         reply->chain->is_closed = true;
     mu__answer(office, &reply->answer, value, mail->error);

@@ -91,8 +91,9 @@ def main():
     wrong = sum(abs(answer - (right @ x).sum()) > 1e-9
                 for (answer, _), x in zip(answers, inputs))
     places = collections.Counter(pid for _, pid in answers)
+    rate = len(answers) / (time.monotonic() - began)
     print(f"{len(answers)} predictions by {SERVERS} servers in {len(places)} processes, "
-          f"{wrong} of them wrong, {len(answers) / (time.monotonic() - began):.0f} a second")
+          f"{wrong} of them wrong, {rate:.0f} a second")
     return 1 if wrong or len(answers) != CALLS else 0
 
 

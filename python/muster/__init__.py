@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from . import partitioners as partitioners
     from . import resolvers as resolvers
     from . import server as server
+    from . import simulation as simulation
     from . import strategy as strategy
     from . import table as table
     from . import torch_store as torch_store
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
                              run_distribute_coordinator)
     from .executor import Executor
     from .futures import Future, as_completed, future_of, wait
+    from .simulation import Simulation
     from .strategy import ParameterServerStrategy
     from .table import Table, lookup
     from .server import Server, ServerConfig
@@ -99,6 +101,7 @@ _LAZY = {
     "lookup": "table",
     "Server": "server",
     "ServerConfig": "server",
+    "Simulation": "simulation",
     "ClusterResolver": "resolvers",
     "GCEClusterResolver": "resolvers",
     "KubernetesClusterResolver": "resolvers",
@@ -114,7 +117,7 @@ _LAZY = {
 # Modules that are imported on first use, too; those of other packages need these.
 _MODULES = ("actors", "checkpoint", "clock", "cluster", "cluster_spec", "coordination",
             "distribute", "executor", "futures", "initializers", "optimizers",
-            "partitioners", "resolvers", "server", "strategy", "table")
+            "partitioners", "resolvers", "server", "simulation", "strategy", "table")
 _OF_OTHERS = ("joblib", "torch_store")
 
 __all__ = [
@@ -128,8 +131,9 @@ __all__ = [
     "CheckpointManager", "ClusterResolver", "ClusterSpec", "CoordinationService",
     "CoordinatorMode", "GCEClusterResolver", "KubernetesClusterResolver",
     "NamedClusterResolver", "ParameterServerStrategy", "SageMakerClusterResolver",
-    "Server", "ServerConfig", "SimpleClusterResolver", "SlurmClusterResolver",
-    "TFConfigClusterResolver", "TPUClusterResolver", "UnionClusterResolver",
+    "Server", "ServerConfig", "SimpleClusterResolver", "Simulation",
+    "SlurmClusterResolver", "TFConfigClusterResolver", "TPUClusterResolver",
+    "UnionClusterResolver",
     "WorkerContext", "get_current_worker_context", "run_distribute_coordinator",
     "Executor", "Future", "as_completed", "future_of", "gather", "map", "progress",
     "scatter", "set_unpickle", "wait",

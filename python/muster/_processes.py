@@ -163,11 +163,20 @@ _ANSWERS: Dict[str, Callable[..., Any]] = {
 }
 
 
+def _answer_of(what: str) -> Callable[..., Any]:
+    if not what.startswith("actor_"):
+        return _ANSWERS[what]
+    from .actors import far
+
+    answer: Callable[..., Any] = far.ANSWERS[what]
+    return answer
+
+
 def serve(what: str, *args: Any, **kwargs: Any) -> Tuple[bool, Any]:
     """Answer a request of a process, on the thread of its run: (True, value), or (False,
     the parts of an exception)."""
     try:
-        return True, _ANSWERS[what](*args, **kwargs)
+        return True, _answer_of(what)(*args, **kwargs)
     except BaseException as error:
         failed = _worker.failed(error)
         return False, (failed.data, failed.words, failed.text, failed.code)

@@ -10,7 +10,7 @@ import signal
 from multiprocessing.connection import Connection
 from typing import Any, Dict, Optional, Tuple
 
-from .. import _muster, _processes, _worker, errors
+from .. import _muster, _process, _processes, _worker, errors
 from . import hosting
 from .children import _pickled
 
@@ -20,6 +20,8 @@ class _Run:
 
     attempt = 1
     closure = 0
+    has_written = False     # for functions, whose writes are made when they return
+    node: Any = _process.Node()
     _METHODS = ("log", "report_metric", "cancelled")
     _FACTS = ("worker", "worker_type", "name")
 
@@ -31,9 +33,11 @@ class _Run:
             return self._process.ask("facts")[name]
         if name in self._METHODS:
             return lambda *args: self._process.ask("call", "run", name, *args)
-        raise errors.FailedPreconditionError(
-            f"an actor in a process of its own has no {name} of its run; with "
-            'where="thread" it has')
+        if hasattr(_muster.Run, name):
+            raise errors.FailedPreconditionError(
+                f"the method of an actor has no {name}(): its writes to variables are "
+                "made at once, by the methods of the variable")
+        raise AttributeError(name)
 
 
 class _Process:
@@ -45,9 +49,9 @@ class _Process:
         self._streams: Dict[int, hosting.Stream] = {}
         self._loop: Optional[asyncio.AbstractEventLoop] = None
 
-    def ask(self, what: str, *args: Any) -> Any:
+    def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
         """Send a request to the worker; the result, or its exception."""
-        self._connection.send_bytes(pickle.dumps(("ask", (what, *args)), 5))
+        self._connection.send_bytes(_pickled(("ask", (what, args, kwargs))))
         fine, value = pickle.loads(self._connection.recv_bytes())
         if fine:
             return value
@@ -99,6 +103,8 @@ def main(options: Dict[str, Any]) -> None:
     _processes.buffer_lines()
     process = _Process(Connection(options["socket"]))
     run: Any = _Run(process)
+    asking: Any = _process
+    asking.serves, asking.ask = True, process.ask
     _muster.actor_loop_thread()
     hosting.set_current(run)
     process.serve()

@@ -93,9 +93,16 @@ class Child:
             code = self._process.wait()
         return hosting.Lost(how_ended(code))
 
-    def _answer(self, what: str, *args: Any) -> None:
+    def _answer(self, what: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         """Of a request of the method to its run."""
-        self._connection.send_bytes(_pickled(_processes.serve(what, *args)))
+        answer = _processes.serve(what, *args, **kwargs)
+        try:
+            packed = _pickled(answer)
+        except Exception as error:
+            failed = _worker.failed(error)
+            packed = _pickled((False, (failed.data, failed.words, failed.text,
+                                       failed.code)))
+        self._connection.send_bytes(packed)
 
     def ask(self, *request: Any) -> Any:
         """Have the process do something, and wait for its answer."""

@@ -8,6 +8,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Generic, Iterable, Optional, T
 from .. import _muster, _scope, errors
 from ..errors import ActorError
 from .about import About, pack_about, read_about
+from .reaching import method_of, reach
 from .streams import Stream
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class Handle(Generic[T]):
     def _reach(self) -> "_muster.Actor":
         actor = self.__dict__["_actor"]
         if actor is None or actor.node.closed:
-            actor = _muster.Actor(_scope.current_node(), None, self._address)
+            actor = reach(_scope.current_node(), None, self._address)
             self.__dict__["_actor"] = actor
         return cast("_muster.Actor", actor)
 
@@ -77,7 +78,7 @@ class Handle(Generic[T]):
         actor = self._reach()
         label = f"{self._about.name}.{name}"
         doc = f"{label}{about.signature}\n\n{about.doc}".rstrip()
-        method = _muster.ActorMethod(actor, name, label, doc, timeout,
+        method = method_of(actor, name, label, doc, timeout,
                                      flags | (_STREAM if about.is_stream else 0))
         return StreamMethod(method, actor, label, doc, timeout) if about.is_stream \
             else method
@@ -116,7 +117,7 @@ class Handle(Generic[T]):
             actor.end()
 
     def _stop_later(self, actor: "_muster.Actor", timeout: Optional[float]) -> None:
-        stop = _muster.ActorMethod(actor, "muster.stop", f"{self._about.name}.stop", None,
+        stop = method_of(actor, "muster.stop", f"{self._about.name}.stop", None,
                                    timeout, 0)
         try:
             cast(Any, stop()).fetch()

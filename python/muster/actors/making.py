@@ -12,6 +12,7 @@ from .. import _content, _muster, _pickling, _scope, errors
 from ..errors import ActorError
 from .about import About, describe, read_about
 from .handles import _OF_NAME, Handle
+from .reaching import method_of, reach
 
 if TYPE_CHECKING:
     from ..coordinator import ClusterCoordinator
@@ -128,7 +129,7 @@ def _check_how(cls: Any, where: str, concurrency: int, kept: bool) -> None:
 
 def _about_of(actor: "_muster.Actor", label: str, timeout: Optional[float]) -> About:
     """Of an actor, once its constructor has returned."""
-    method = _muster.ActorMethod(actor, "muster.about", label, None, timeout, 0)
+    method = method_of(actor, "muster.about", label, None, timeout, 0)
     return read_about(cast(Any, method()).fetch())
 
 
@@ -187,5 +188,5 @@ def actor(name: str, *, node: Any = None, timeout: Optional[float] = 60.0
     """
     own = _scope.current_node() if node is None else _scope.node_of(node)
     address = _OF_NAME + name
-    found = _muster.Actor(own, None, address)
+    found = reach(own, None, address)
     return Handle(_about_of(found, f"actor {name}", timeout), address, found)

@@ -7,6 +7,7 @@ from typing import Deque, Generic, List, Optional, Tuple, TypeVar
 
 from .. import _muster
 from .hosting import ITEMS_MAX
+from .reaching import method_of
 
 T = TypeVar("T")
 
@@ -20,8 +21,8 @@ class Stream(Generic[T]):
     def __init__(self, opened: "_muster.RemoteValue[int]", actor: "_muster.Actor",
                  label: str, timeout: Optional[float]) -> None:
         self._opened = opened
-        self._next = _muster.ActorMethod(actor, "muster.next", label, None, timeout, 0)
-        self._close = _muster.ActorMethod(actor, "muster.close", label, None, None,
+        self._next = method_of(actor, "muster.next", label, None, timeout, 0)
+        self._close = method_of(actor, "muster.close", label, None, None,
                                           _ONE_WAY)
         self._items: Deque[T] = collections.deque()
         self._ahead: Optional["_muster.RemoteValue[Tuple[List[T], bool]]"] = None

@@ -419,6 +419,68 @@ def test_die_in_a_process(own_process):
     assert error.value.ran == "yes"
 
 
+@pytest.fixture
+def own_caller(coordinator, counter):
+    caller = coordinator.spawn(classes.Caller, (counter,), where="process")
+    yield caller
+    caller.stop()
+
+
+def test_an_actor_in_a_process_calls_actors(own_caller):
+    assert own_caller.sync(1).fetch(30) == 1
+    assert own_caller.later(1).fetch(10) == 2
+    assert own_caller.many(2000).fetch(60) == list(range(3, 2003))
+    assert own_caller.items().fetch(10) == [0, 1, 2]
+    assert own_caller.nested().fetch(10) == [2003]
+    assert own_caller.unanswered().fetch(10) == 2043
+    assert own_caller.late().fetch(10) == (None, None)
+    for method in (own_caller.failing, own_caller.failing_later):
+        assert method("in a process").fetch(10) == "'in a process'"
+
+
+def test_an_actor_in_a_process_finds_and_stops_actors(coordinator):
+    named = coordinator.spawn(classes.Counter, name="of a process")
+    caller = coordinator.spawn(classes.Caller, (named,), where="process")
+    assert caller.find("of a process").fetch(30) == (1, True)
+    caller.stop_other().fetch(10)
+    with pytest.raises(muster.ActorError):
+        named.options(timeout=0.2).add(1).fetch(10)
+    caller.stop()
+
+
+def test_an_actor_in_a_process_has_variables(coordinator, own_process):
+    variable = muster.Variable(np.ones(4, np.float32), name="of_a_process",
+                               node=coordinator.node)
+    assert own_process.variable_sum(variable).fetch(30) == 4
+    own_process.variable_add(variable, np.full(4, 2, np.float32)).fetch(10)
+    assert variable.read().tolist() == [3] * 4
+    with pytest.raises(muster.errors.FailedPreconditionError, match="made at once"):
+        own_process.run_add(variable, np.ones(4, np.float32)).fetch(10)
+    variable.close()
+    holder = coordinator.spawn(classes.Holder, ("in_a_process",), where="process")
+    assert holder.add(1).fetch(30) == [2, 3]
+    assert holder.add(1).fetch(10) == [3, 4]
+    holder.stop()
+
+
+def test_a_function_in_a_process_calls_actors(own_cluster):
+    def use(handle):
+        found = muster.actor("shared")
+        return (handle.add(1).fetch(30), found.add(1).fetch(30), list(found.rows(3)),
+                found == handle)
+
+    cluster = own_cluster(workers=1, processes=2)
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        shared = coordinator.spawn(classes.Counter, name="shared")
+        assert coordinator.schedule(use, (shared,)).fetch(30) == (1, 2, [0, 1, 2], True)
+        values = [coordinator.schedule(lambda a: a.add(1).fetch(30), (shared,))
+                  for _ in range(50)]
+        assert sorted(coordinator.fetch(values)) == list(range(3, 53))
+        with pytest.raises(KeyError, match="of a function"):
+            coordinator.schedule(lambda a: a.fail("of a function").fetch(30),
+                                 (shared,)).fetch(30)
+
+
 # ---- handles ----
 
 def test_a_handle_pickles_and_equals_itself(shared_cluster, counter):

@@ -25,6 +25,7 @@ def keeping(tmp_path_factory):
                              on_line=lambda *line: lines.append(line[2])) as cluster:
         coordinator = muster.ClusterCoordinator(cluster)
         coordinator.lines = lines
+        coordinator.kept_file = f"{store}.kept"
         yield coordinator
 
 
@@ -219,6 +220,13 @@ def test_each_call_takes_effect_once_while_workers_are_killed(keeping, cls, chan
         killer.join()
     assert answers == list(range(1, len(answers) + 1))
     actor.stop()
+
+
+def test_answers_that_leave_together_are_written_once(keeping, purse):
+    before = os.path.getsize(keeping.kept_file)
+    values = [purse.add(1) for _ in range(300)]
+    assert [value.fetch(30) for value in values] == list(range(6, 306))
+    assert os.path.getsize(keeping.kept_file) - before < 300 * 400
 
 
 def test_a_call_that_runs_on_a_worker_that_is_drained_is_made_again(own_cluster,

@@ -50,8 +50,9 @@ def test_a_bank_has_all_its_money_although_workers_are_killed():
 
 def test_model_servers_answer_although_workers_are_killed():
     output = run_example("model_servers.py")
-    count, processes, wrong = re.search(r"(\d+) predictions by 4 servers in (\d+) "
-                                        r"processes, (\d+) of them wrong", output).groups()
+    count, processes, wrong = re.search(
+        r"(\d+) predictions by 4 servers in (\d+) processes, (\d+) of them wrong",
+        output).groups()
     assert (int(count), int(wrong)) == (2000, 0)
     assert int(processes) >= 3      # of the first ones and of those that came after
 

@@ -201,6 +201,44 @@ class Caller:
     def items(self):
         return list(self.other.rows(3))
 
+    def many(self, count):
+        values = [self.other.add(1) for _ in range(count)]
+        return [value.fetch(30) for value in values]
+
+    def unanswered(self):
+        for _ in range(20):
+            self.other.options(one_way=True).add(1)
+            self.other.add(1)
+        return self.other.add(0).fetch(10)
+
+    def late(self):
+        value = self.other.sleep(0.3)
+        try:
+            value.fetch(0.01)
+        except TimeoutError:
+            return value.fetch(10), value.exception()
+
+    def nested(self):
+        return self.other.echo([self.other.add(1)]).fetch(10)
+
+    def find(self, name):
+        found = muster.actor(name)
+        return found.add(1).fetch(10), found == self.other
+
+    def stop_other(self):
+        self.other.stop()
+
+
+class Holder:
+    """Has a variable of its own."""
+
+    def __init__(self, name):
+        self.variable = muster.Variable([1.0, 2.0], name=name)
+
+    def add(self, number):
+        self.variable.assign_add([number, number])
+        return self.variable.read().tolist()
+
 
 class Link:
     """Passes calls on."""

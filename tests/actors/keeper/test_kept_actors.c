@@ -314,19 +314,24 @@ TEST_ON(test_a_call_that_was_put_off_is_that_of_the_next_life, struct kept_net *
     kept_net_expect(f, 2, 6);
 }
 
-/* What another sender records meanwhile says nothing of it. */
+/* What is recorded meanwhile says nothing of it. */
 TEST_ON(test_a_call_that_was_put_off_is_answered_once, struct kept_net *f,
         kept_net_set_up, kept_net_tear_down)
 {
     kept_net_own(f, 1);
     ask(f, "wait", 0, 1);
     ask(f, "add", 5, 2);
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2);
+    net_settle(net_of(f));
+    assert_null(kept_net_answer(f, 1));
     node_of(f, 0)->deaf = true;
     kept_net_call(f, 2, "work", 0, 3);
     net_settle(net_of(f));
-    net_crash(node_of(f, 1));
+    net_crash(node_of(f, 2));
     node_of(f, 0)->deaf = false;
-    kept_net_own(f, 2);
+    net_start(node_of(f, 1));
+    kept_net_own(f, 1);
     net_settle(net_of(f));
     kept_net_expect(f, 1, 6);
     ask(f, "get", 0, 4);
