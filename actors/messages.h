@@ -166,12 +166,12 @@
     M(239, KEPT, kept, TASK, MU__KEPT_FIELDS)                                         \
     M(240, KEPT_CALL, kept_call, USE, MU__KEPT_CALL_FIELDS)                           \
     M(241, KEPT_AWAY, kept_away, TASK, MU__KEPT_AWAY_FIELDS)                          \
-    M(248, ACTOR_RELAY, actor_relay, USE, MU__ACTOR_RELAY_FIELDS)                     \
-    M(250, STREAM_BEGIN, stream_begin, USE, MU__STREAM_BEGIN_FIELDS)                  \
-    M(251, STREAM_ITEM, stream_item, USE, MU__STREAM_ITEM_FIELDS)                     \
-    M(252, STREAM_END, stream_end, USE, MU__STREAM_END_FIELDS)                        \
-    M(253, STREAM_TAKEN, stream_taken, USE, MU__STREAM_TAKEN_FIELDS)                  \
-    M(254, STREAM_CLOSE, stream_close, USE, MU__STREAM_CLOSE_FIELDS)
+    M(242, ACTOR_RELAY, actor_relay, USE, MU__ACTOR_RELAY_FIELDS)                     \
+    M(243, STREAM_BEGIN, stream_begin, USE, MU__STREAM_BEGIN_FIELDS)                  \
+    M(244, STREAM_ITEM, stream_item, USE, MU__STREAM_ITEM_FIELDS)                     \
+    M(245, STREAM_END, stream_end, USE, MU__STREAM_END_FIELDS)                        \
+    M(246, STREAM_TAKEN, stream_taken, USE, MU__STREAM_TAKEN_FIELDS)                  \
+    M(247, STREAM_CLOSE, stream_close, USE, MU__STREAM_CLOSE_FIELDS)
 
 enum mu__kind {
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN,

@@ -7,6 +7,15 @@
 
 #include "actors/names/naming.h"
 
+/* A call that this node makes for another one. */
+struct relay {
+    struct mu__list_node node; /* of its peer's relays */
+    struct peer *peer;
+    struct answer_to answer;
+    struct pending_call *call;
+    uint32_t bytes;
+};
+
 /* ---- who calls ---- */
 
 /* Whether this node has no way to the owner of the name but that one; looked for once for

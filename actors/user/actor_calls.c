@@ -2,7 +2,7 @@
  * of the other node, or the end of who waits for it. */
 #include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
-#include "actors/user/stream_actions.h"
+#include "actors/user/streams/stream_actions.h"
 
 #include "actors/client/future.h"
 #include "actors/names/naming.h"

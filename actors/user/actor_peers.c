@@ -3,7 +3,7 @@
  * is credit for them. When it is lost all that was to come from there ends. */
 #include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
-#include "actors/user/stream_actions.h"
+#include "actors/user/streams/stream_actions.h"
 
 #include "actors/keep.h"
 #include "actors/names/naming.h"

@@ -6,10 +6,11 @@
 #include "actors/messages.h"
 #include "actors/user/bounds.h"
 #include "actors/user/call_deadlines.h"
+#include "actors/user/chain_hops.h"
 #include "actors/user/family.h"
 #include "actors/user/office.h"
 #include "actors/user/other_offices.h"
-#include "actors/user/stream_lists.h"
+#include "actors/user/streams/stream_lists.h"
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/base/text_map.h"
@@ -20,22 +21,6 @@
 struct answer_to {
     uint32_t node; /* that of the caller */
     uint64_t call; /* 0: none, it is a send */
-};
-
-/* An actor that waits. */
-struct chain_hop {
-    uint64_t incarnation;
-    uint32_t number;
-};
-
-/* The calls that wait for each other: see chain.c. */
-struct chain {
-    unsigned refs;
-    bool is_closed; /* the call at its end was answered: nobody waits by it */
-    uint32_t size;  /* of the text */
-    uint32_t hops_count;
-    char *text; /* behind the hops */
-    struct chain_hop hops[];
 };
 
 enum mail_kind {
@@ -100,15 +85,6 @@ struct mail {
         uint64_t number; /* of a stream at its producer or consumer */
     } of;
     mu_address address; /* of the other one */
-};
-
-/* A call that this node makes for another one (actors/names/relays.h). */
-struct relay {
-    struct mu__list_node node; /* of its peer's relays */
-    struct peer *peer;
-    struct answer_to answer;
-    struct pending_call *call;
-    uint32_t bytes;
 };
 
 /* A call that was not answered. */

@@ -5,7 +5,7 @@
 #include "actors/names/naming.h"
 #include "actors/names/relays.h"
 #include "actors/user/actions.h"
-#include "actors/user/stream_actions.h"
+#include "actors/user/streams/stream_actions.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #include "actors/keeper/hooks.h"
 #include "actors/names/naming.h"
 #include "actors/user/actions.h"
-#include "actors/user/stream_actions.h"
+#include "actors/user/streams/stream_actions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

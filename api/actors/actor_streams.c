@@ -2,7 +2,7 @@
  * be closed whenever. */
 #include "actors/messages.h"
 #include "actors/user/office.h"
-#include "actors/user/stream_readers.h"
+#include "actors/user/streams/stream_readers.h"
 #include "api/internal.h"
 #include "runtime/message/arguments.h"
 

@@ -9,7 +9,7 @@
  * bytes of a value follow. */
 #include "actors/messages.h"
 #include "actors/user/actions.h"
-#include "actors/user/producers.h"
+#include "actors/user/streams/producers.h"
 #include "tests/fuzz/must.h"
 #include "tests/support/bare_world.h"
 

@@ -67,6 +67,12 @@ struct name_definition {
     uint64_t maker_token;
 };
 
+/* As its owner has said last. */
+struct name_load {
+    uint32_t mailbox; /* messages that wait for it */
+    uint64_t oldest_ms;
+};
+
 struct coord_name {
     struct mu__text_node named; /* first */
     bool is_born;               /* something is kept of it (MU_ACTOR_KEPT) */
@@ -87,8 +93,7 @@ struct coord_name {
     uint64_t due_ms; /* not started before */
     struct mu__name_history history;
     uint32_t restarts; /* of all */
-    uint32_t mailbox;  /* messages that wait for it, as its owner has said last */
-    uint64_t oldest_ms;
+    struct name_load load;
     int code; /* of the last end */
     char why[COORD_NAME_WORDS];
     uint32_t stopper; /* who has asked for its end, and the token; 0: nobody */

@@ -47,11 +47,11 @@ static mu_value *describe_name(const struct coord_name *name, uint64_t now_ms)
     if (rv == 0)
         rv = mu_value_set(map, "restarts", mu_value_int((int64_t)name->restarts));
     if (rv == 0)
-        rv = mu_value_set(map, "mailbox", mu_value_int(name->mailbox));
+        rv = mu_value_set(map, "mailbox", mu_value_int(name->load.mailbox));
     if (rv == 0)
-        rv =
-            mu_value_set(map, "oldest_ms",
-                         mu_value_int(name->mailbox == 0 ? 0 : (int64_t)name->oldest_ms));
+        rv = mu_value_set(
+            map, "oldest_ms",
+            mu_value_int(name->load.mailbox == 0 ? 0 : (int64_t)name->load.oldest_ms));
     if (rv == 0)
         rv = mu_value_set(map, "error", mu_value_string(name->why));
     if (rv == 0)

@@ -10,7 +10,7 @@ static void clear_loads(struct name_host *host)
     for (struct coord_name *name =
              MU__LIST_FIRST(&host->names, struct coord_name, of_owner);
          name != NULL; name = MU__LIST_NEXT(name, struct coord_name, of_owner))
-        name->mailbox = 0;
+        name->load.mailbox = 0;
     host->has_loads = false;
 }
 
@@ -55,8 +55,8 @@ void mu__coord_names_loads(struct coordination *c, struct name_host *host,
             return;
         name = mu__coord_name_find(c, view);
         if (name != NULL && name->owner == host) {
-            name->mailbox = mailbox;
-            name->oldest_ms = oldest_ms;
+            name->load.mailbox = mailbox;
+            name->load.oldest_ms = oldest_ms;
             host->has_loads = true;
         }
         line = end + 1;

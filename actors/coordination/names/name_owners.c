@@ -204,7 +204,7 @@ static void take_name_from_owner(struct coord_name *name)
     mu__list_remove(&name->owner->names, &name->of_owner);
     name->owner = NULL;
     name->actor = 0;
-    name->mailbox = 0;
+    name->load.mailbox = 0;
 }
 
 void mu__coord_name_wait(struct coordination *c, struct coord_name *name, uint64_t due_ms)

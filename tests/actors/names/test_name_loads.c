@@ -37,7 +37,7 @@ static int end_names(void **state)
 
 static uint32_t mailbox_of(const char *text)
 {
-    return mu__coord_name_find(&service, mu__view_str(text))->mailbox;
+    return mu__coord_name_find(&service, mu__view_str(text))->load.mailbox;
 }
 
 static void say_loads(const char *loads)
@@ -51,7 +51,8 @@ TEST_ON(test_loads, void *none, begin_names, end_names)
     say_loads("3 1200 a\n1 5 b\n");
     assert_int_equal(mailbox_of("a"), 3);
     assert_int_equal(mailbox_of("b"), 1);
-    assert_int_equal(mu__coord_name_find(&service, mu__view_str("a"))->oldest_ms, 1200);
+    assert_int_equal(mu__coord_name_find(&service, mu__view_str("a"))->load.oldest_ms,
+                     1200);
     say_loads("2 7 b\n");
     assert_int_equal(mailbox_of("a"), 0);
     assert_int_equal(mailbox_of("b"), 2);

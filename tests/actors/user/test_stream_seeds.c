@@ -8,7 +8,7 @@
  *   - who was refused for want of room hears of room, or that nobody reads on;
  *   - of what was paused nothing comes, of what was closed nothing more;
  *   - nothing of a stream is left when it is over. */
-#include "actors/user/producers.h"
+#include "actors/user/streams/producers.h"
 #include "sim/world/chaos.h"
 #include "sim/world/inner.h"
 #include "tests/support/seeds.h"

@@ -2,7 +2,7 @@
 #ifndef MU_TESTS_GIVERS_H
 #define MU_TESTS_GIVERS_H
 
-#include "actors/user/producers.h"
+#include "actors/user/streams/producers.h"
 #include "tests/support/users/user_net.h"
 
 /* What the givers of a test have heard, and what their last giving came to. */

@@ -2,8 +2,8 @@
  * heard of from its own peer alone, its items have numbers that follow each other, and
  * its end says how many there were. */
 #include "actors/user/actions.h"
-#include "actors/user/producers.h"
-#include "actors/user/stream_actions.h"
+#include "actors/user/streams/producers.h"
+#include "actors/user/streams/stream_actions.h"
 
 #include "actors/keep.h"
 #include "runtime/message/codec.h"

@@ -2,8 +2,8 @@
  * one item at a time is in the mailbox, and the next one follows behind what has come
  * meanwhile; so a stream holds up nothing else, and can be paused. */
 #include "actors/user/actions.h"
-#include "actors/user/stream_actions.h"
-#include "actors/user/stream_readers.h"
+#include "actors/user/streams/stream_actions.h"
+#include "actors/user/streams/stream_readers.h"
 
 #include "actors/keep.h"
 #include "runtime/message/arguments.h"

@@ -1,7 +1,7 @@
 /* Streams that threads read, at their office. */
-#include "actors/user/stream_readers.h"
+#include "actors/user/streams/stream_readers.h"
 #include "actors/user/actions.h"
-#include "actors/user/stream_actions.h"
+#include "actors/user/streams/stream_actions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

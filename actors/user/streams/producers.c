@@ -1,7 +1,7 @@
 /* Streams, at who gives them. */
-#include "actors/user/producers.h"
+#include "actors/user/streams/producers.h"
 #include "actors/user/actions.h"
-#include "actors/user/stream_actions.h"
+#include "actors/user/streams/stream_actions.h"
 
 #include "actors/keep.h"
 #include "actors/packing.h"
