@@ -85,11 +85,12 @@ static bool may_be_answer(const struct office *office, const mu_value *value,
     return false;
 }
 
-static struct pending_call *find_answered_call(const struct office *office, uint64_t id)
+struct pending_call *mu__call_answered(const struct office *office, uint64_t number)
 {
-    struct pending_call *call = mu__map_get(&office->calls, id);
+    struct pending_call *call = mu__map_get(&office->calls, number);
 
-    return call != NULL && call->kept.way == NULL ? call : mu__kept_call_find(office, id);
+    return call != NULL && call->kept.way == NULL ? call
+                                                  : mu__kept_call_find(office, number);
 }
 
 void mu__answer(struct office *office, const struct answer_to *to, mu_value *value,
@@ -104,7 +105,7 @@ void mu__answer(struct office *office, const struct answer_to *to, mu_value *val
         error = &refused;
     }
     if (to->call != 0 && to->node == MU__NODE_SELF) {
-        call = find_answered_call(office, to->call);
+        call = mu__call_answered(office, to->call);
         if (call != NULL) {
             mu__call_end(office, call, value, error);
             return;

@@ -28,13 +28,13 @@ TEST(test_worker_crash)
                  "[ 3170] sim note: worker/1 runs square 4\n");
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster, "[ 4170] sim note: worker/1 runs square 7\n"
-                          "[ 4534] chief/0 links: waiting for /job:worker/task:0 at "
+                          "[ 4518] chief/0 links: waiting for /job:worker/task:0 at "
                           "tcp://worker-0:1 for 3 s (dialling; its connection broke: "
                           "closed by the peer)\n"
                           "[ 5170] sim note: worker/1 runs square 9\n"
                           "[ 6170] sim note: worker/1 runs square 2\n"
                           "[ 7170] sim note: worker/1 runs square 5\n"
-                          "[ 7534] chief/0 links: waiting for /job:worker/task:0 at "
+                          "[ 7518] chief/0 links: waiting for /job:worker/task:0 at "
                           "tcp://worker-0:1 for 6 s (dialling; its connection broke: "
                           "closed by the peer)\n"
                           "[ 8170] sim note: worker/1 runs square 6\n"
@@ -64,12 +64,12 @@ TEST(test_worker_restart)
         "closed by the peer\n"
         "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 2 closures in "
         "flight: they run again elsewhere\n"
-        "[  614] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[  624] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[  624] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+        "[  548] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  558] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[  558] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
         "window 4)\n"
-        "[ 1634] sim note: worker/0 runs square 0\n"
-        "[ 2634] sim note: worker/0 runs square 1\n");
+        "[ 1568] sim note: worker/0 runs square 0\n"
+        "[ 2568] sim note: worker/0 runs square 1\n");
     expect_squares(closures, 2);
     assert_int_equal(cluster->runs[0], 1);
     end(cluster);
@@ -96,9 +96,9 @@ TEST(test_cut)
         "connection broken\n"
         "[  510] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
         "flight: it runs again elsewhere\n"
-        "[  614] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[  624] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[  624] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+        "[  548] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  558] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[  558] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
         "window 4)\n"
         "[ 1170] sim note: worker/0 runs square 0\n"
         "[ 2170] sim note: worker/0 runs square 0\n");
@@ -151,9 +151,9 @@ TEST(test_silence)
         "[  650] chief/0 links: /job:worker/task:0 is lost: silent for 540 ms\n"
         "[  650] chief/0 supervisor: /job:worker/task:0 is lost; nothing was in flight\n"
         "[  650] worker/0 links: /job:chief/task:0 is lost: silent for 540 ms\n"
-        "[ 2014] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[ 2024] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[ 2024] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+        "[ 2948] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[ 2958] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[ 2958] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
         "window 4)\n");
     end(cluster);
 }
@@ -221,11 +221,11 @@ TEST(test_long_chief_pause)
         "closed by the peer\n"
         "[ 3165] chief/0 supervisor: /job:worker/task:0 is lost with 1 closure in "
         "flight: it runs again elsewhere\n"
-        "[ 3269] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
-        "[ 3279] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
-        "[ 3279] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
+        "[ 3203] worker/0 links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[ 3213] chief/0 links: /job:worker/task:0 is up at tcp://worker-0:1\n"
+        "[ 3213] chief/0 supervisor: /job:worker/task:0 takes closures (1 threads, "
         "window 4)\n"
-        "[ 4289] sim note: worker/0 runs square 0\n");
+        "[ 4223] sim note: worker/0 runs square 0\n");
     expect_squares(&closure, 1);
     end(cluster);
 }

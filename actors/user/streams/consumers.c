@@ -37,9 +37,9 @@ struct consumer {
     char method[64];
 };
 
-struct consumer *mu__consumer_find(const struct office *office, uint64_t call)
+struct consumer *mu__consumer_find(const struct office *office, uint64_t number)
 {
-    return call == 0 ? NULL : mu__map_get(&office->streams.consumers, call);
+    return number == 0 ? NULL : mu__map_get(&office->streams.consumers, number);
 }
 
 /* ---- its life ---- */
@@ -76,7 +76,7 @@ static void free_consumer(struct office *office, struct consumer *consumer)
     free(consumer);
 }
 
-static struct consumer *consumer_new(struct office *office,
+static struct consumer *consumer_new(struct office *office, uint64_t number,
                                      const struct pending_call *call, bool is_remote)
 {
     struct consumer *consumer =
@@ -90,7 +90,7 @@ static struct consumer *consumer_new(struct office *office,
     if (is_remote)
         consumer->close = mu__msg_new(&office->ctx, MU__STREAM_CLOSE);
     if (consumer->end != NULL && (!is_remote || consumer->close != NULL) &&
-        mu__map_set(&office->streams.consumers, call->id, consumer) == 0)
+        mu__map_set(&office->streams.consumers, number, consumer) == 0)
         return consumer;
     if (consumer->end != NULL)
         mu__mail_free(office, consumer->end);
@@ -111,10 +111,10 @@ static void refuse_stream(struct office *office, struct pending_call *call, int 
 }
 
 /* The call is over, and its stream is the caller's instead. */
-static void take_call(struct office *office, struct consumer *consumer,
+static void take_call(struct office *office, struct consumer *consumer, uint64_t number,
                       struct pending_call *call)
 {
-    consumer->call = call->id;
+    consumer->call = number;
     consumer->owner = call->owner;
     consumer->reader = call->reader;
     consumer->token = call->token;
@@ -123,16 +123,18 @@ static void take_call(struct office *office, struct consumer *consumer,
     memcpy(consumer->method, call->method, sizeof consumer->method);
     mu__call_unlist(office, call);
     mu__call_free(office, call);
+    if (consumer->reader != NULL)
+        consumer->reader->call = number;
     if (consumer->owner == NULL)
         return;
     consumer->owner->calls.count++;
     mu__list_append(&consumer->owner->streams->consumers, &consumer->of_owner);
 }
 
-bool mu__consumer_begin(struct office *office, uint64_t call, struct peer *peer,
-                        uint64_t stream, uint32_t ahead)
+bool mu__consumer_begin(struct office *office, struct pending_call *pending,
+                        uint64_t number, struct peer *peer, uint64_t stream,
+                        uint32_t ahead)
 {
-    struct pending_call *pending = mu__map_get(&office->calls, call);
     struct consumer *consumer;
 
     if (pending == NULL)
@@ -142,12 +144,12 @@ bool mu__consumer_begin(struct office *office, uint64_t call, struct peer *peer,
                       "the method answers with a stream: mu_actor_open_stream");
         return false;
     }
-    consumer = consumer_new(office, pending, peer != NULL);
+    consumer = consumer_new(office, number, pending, peer != NULL);
     if (consumer == NULL) {
         refuse_stream(office, pending, -MU_ENOMEM, "no memory for a stream");
         return false;
     }
-    take_call(office, consumer, pending);
+    take_call(office, consumer, number, pending);
     consumer->stream = stream;
     consumer->ahead = ahead;
     consumer->peer = peer;

@@ -178,8 +178,9 @@ void mu__producer_do_begin(struct office *office, struct mail *mail)
     if (stream->answer.call == 0)
         is_needed = false;
     else if (stream->answer.node == MU__NODE_SELF)
-        is_needed = mu__consumer_begin(office, stream->answer.call, NULL, stream->id,
-                                       stream->ahead);
+        is_needed =
+            mu__consumer_begin(office, mu__call_answered(office, stream->answer.call),
+                               stream->answer.call, NULL, stream->id, stream->ahead);
     else
         is_needed = begin_remote(office, stream);
     stream->has_begun = true;

@@ -29,8 +29,8 @@ void mu__streams_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     (void)ctx;
     if (peer == NULL)
         return;
-    if (mu__remote_find_call(office, body->call, msg) == NULL ||
-        !mu__consumer_begin(office, body->call, peer, body->stream, ahead))
+    if (!mu__consumer_begin(office, mu__remote_find_call(office, body->call, msg),
+                            body->call, peer, body->stream, ahead))
         say_unwanted(office, msg->from.node, body->stream);
 }
 

@@ -54,11 +54,12 @@ void mu__streams_peer_lost(struct office *office, struct peer *peer,
 
 /* ---- consumers.c ---- */
 
-/* The call is answered by a stream, of `peer` (NULL: of this node). False: nobody wants
- * it. */
-bool mu__consumer_begin(struct office *office, uint64_t call, struct peer *peer,
-                        uint64_t stream, uint32_t ahead);
-struct consumer *mu__consumer_find(const struct office *office, uint64_t call);
+/* The call (NULL: nobody waits for it), by the number that it was sent with, is answered
+ * by a stream, of `peer` (NULL: of this node). False: nobody wants it. */
+bool mu__consumer_begin(struct office *office, struct pending_call *pending,
+                        uint64_t number, struct peer *peer, uint64_t stream,
+                        uint32_t ahead);
+struct consumer *mu__consumer_find(const struct office *office, uint64_t number);
 
 /* Takes the mail, a MAIL_ITEM. */
 void mu__consumer_item(struct office *office, struct consumer *consumer,
