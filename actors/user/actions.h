@@ -94,10 +94,6 @@ void mu__answer_error(const struct office *office, const mu_actor_type *type,
 void mu__answer(struct office *office, const struct answer_to *to, mu_value *value,
                 const mu_error *error);
 
-/* The call of this node that an answer with this number is to. NULL: none waits for it.
- */
-struct pending_call *mu__call_answered(const struct office *office, uint64_t number);
-
 /* A message that will not be handled; frees it. */
 void mu__answer_refused(struct office *office, struct mail *mail,
                         const mu_actor_type *type, int code, const char *words);

@@ -1,6 +1,7 @@
 /* Answers: to a call of this node, or in a message to that of the caller. */
 #include "actors/keeper/hooks.h"
 #include "actors/user/actions.h"
+#include "actors/user/streams/stream_actions.h"
 
 #include "actors/packing.h"
 #include "runtime/message/pool.h"

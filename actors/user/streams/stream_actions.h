@@ -97,6 +97,11 @@ bool mu__consumer_is_next(const struct consumer *consumer, uint64_t number);
 /* Whether it still comes from this peer. */
 bool mu__consumer_is_of(const struct consumer *consumer, const struct peer *peer);
 
+/* ---- answers.c ---- */
+
+/* The call of this node that an answer with this number is to; NULL: there is none. */
+struct pending_call *mu__call_answered(const struct office *office, uint64_t number);
+
 /* ---- remote.c ---- */
 
 /* A call that was sent to the node of a message; NULL: there is none. */
