@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static uint64_t first;
@@ -80,6 +81,21 @@ void seeds_expect_well(const struct seeds *seeds, void *sum)
             fail_msg("seed %" PRIu64 " is as the one before it", seed);
         before = verdict.digest;
     }
+}
+
+void seeds_expect_reached(const struct seeds *seeds, const char *const *places,
+                          size_t count)
+{
+    uint64_t *reached = calloc(count, sizeof *reached);
+
+    assert_non_null(reached);
+    seeds_expect_well(seeds, reached);
+    for (size_t i = 0; i < count; i++) {
+        print_message("%12" PRIu64 " %s\n", reached[i], places[i]);
+        if (seeds_count() >= seeds->count)
+            assert_true(reached[i] > 0);
+    }
+    free(reached);
 }
 
 void seeds_expect_well_again(const struct seeds *seeds, const uint64_t *list,

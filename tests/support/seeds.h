@@ -42,6 +42,11 @@ bool seeds_arguments(const struct seeds *seeds, int argc, char **argv);
 /* Within a test. */
 void seeds_expect_well(const struct seeds *seeds, void *sum);
 
+/* `sum` of a run is an array of `count` numbers: how often each of `places` was
+ * reached. They are printed, and in a whole run of the test each was reached. */
+void seeds_expect_reached(const struct seeds *seeds, const char *const *places,
+                          size_t count);
+
 /* Those that once failed. */
 void seeds_expect_well_again(const struct seeds *seeds, const uint64_t *list,
                              size_t count);
