@@ -90,6 +90,7 @@ bool mu__views_may_restore(const struct mu__view_table *table, const struct view
                                                       : has_restored(server, row, member);
 }
 
+/* A backup that is up goes on without it. */
 static uint32_t count_awaited(const struct mu__view_table *table,
                               const struct view_server *server)
 {
@@ -99,7 +100,7 @@ static uint32_t count_awaited(const struct mu__view_table *table,
         const struct mu__partition_view *view = &table->rows[i].view;
 
         count += view->primary.incarnation != 0 && view->primary.task == server->task &&
-                 view->backup.incarnation == 0;
+                 !mu__views_is_up(table, &view->backup);
     }
     return count;
 }

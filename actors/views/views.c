@@ -135,7 +135,7 @@ static void log_awaited_servers(struct mu__ctx *ctx, struct views *v)
     while (mu__view_table_next_awaited(v->table, mu__now_ms(ctx), &task, &count))
         mu__log(ctx, MU__LOG_WARN,
                 "%" PRIu32 " partition%s wait%s for /job:ps/task:%" PRIu32
-                ", which is not linked: its journal alone has what is in %s",
+                ", which is not linked: no server that is has what is in %s",
                 count, count == 1 ? "" : "s", count == 1 ? "s" : "", task,
                 count == 1 ? "it" : "them");
 }

@@ -400,6 +400,33 @@ TEST(test_a_journal_of_an_older_process_gives_nothing_back)
     model_done(&model);
 }
 
+/* Whose backup is up is not waited for; of two that are gone, both are. */
+TEST(test_servers_with_journals_are_awaited_if_no_backup_is_up)
+{
+    const struct mu__view_config two = {2, 1, GRACE_MS, RECOVERY_MS, NULL};
+
+    for (uint32_t gone = 1; gone <= 2; gone++) {
+        struct view_model model;
+        uint32_t awaited = 0;
+        uint32_t count;
+        uint32_t task;
+
+        model_init(&model, &two, 7);
+        assert_int_equal(happen(&model, "J", 0), 0);
+        assert_int_equal(happen(&model, "+0", 0), 0);
+        assert_int_equal(happen(&model, "+1", 0), 0);
+        for (uint32_t i = 0; i < gone; i++)
+            model_unlink(&model, i);
+        model_pass(&model, GRACE_MS);
+        while (mu__view_table_next_awaited(model.table, model.now_ms, &task, &count)) {
+            assert_int_equal(task, awaited++);
+            assert_int_equal(count, MU__PARTITIONS / 2);
+        }
+        assert_int_equal(awaited, gone == 2 ? 2 : 0);
+        model_done(&model);
+    }
+}
+
 /* ---- Choices ---- */
 
 static void come(struct view_model *model, uint32_t task)
