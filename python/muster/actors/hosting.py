@@ -213,6 +213,12 @@ def start_async(coroutine: "Coroutine[Any, Any, Any]", run: ActorRun,
 
 # ---- streams ----
 
+def _clock() -> float:
+    """Of the event loop whose thread this is: that of a simulation is virtual."""
+    loop = asyncio._get_running_loop()
+    return time.monotonic() if loop is None else loop.time()
+
+
 class Stream:
     """An iterator in an actor, whose items are asked for in batches."""
 
@@ -229,11 +235,11 @@ class Stream:
         exception comes after the items before it."""
         self._raise_error()
         items: List[Any] = []
-        until = time.monotonic() + _GATHER_SECONDS
+        until = _clock() + _GATHER_SECONDS
         try:
             for item in self._iterator:
                 items.append(item)
-                if len(items) >= most or time.monotonic() >= until:
+                if len(items) >= most or _clock() >= until:
                     return items, False
         except BaseException as error:
             if not items or isinstance(error, Died):
@@ -257,11 +263,11 @@ class _AsyncStream(Stream):
     async def next(self, most: int) -> Any:
         self._raise_error()
         items: List[Any] = []
-        until = time.monotonic() + _GATHER_SECONDS
+        until = _clock() + _GATHER_SECONDS
         try:
             async for item in self._items:
                 items.append(item)
-                if len(items) >= most or time.monotonic() >= until:
+                if len(items) >= most or _clock() >= until:
                     return items, False
         except BaseException as error:
             if not items or isinstance(error, Died):
@@ -279,13 +285,14 @@ class _AsyncStream(Stream):
 _numbers = iter(range(1, sys.maxsize))
 
 
-def open_stream(streams: Dict[int, Stream], result: Any) -> int:
+def open_stream(streams: Dict[int, Stream], result: Any,
+                numbers: Iterator[int] = _numbers) -> int:
     """Keep what a generator method has returned; its number in the actor."""
     if len(streams) >= STREAMS_MAX:
         raise errors.ResourceExhaustedError(
             f"{STREAMS_MAX} streams of the actor are open: iterate to their ends, or "
             "close() them")
-    number = next(_numbers)
+    number = next(numbers)
     if isinstance(result, Stream):      # of a process
         streams[number] = result
     elif isinstance(result, types.AsyncGeneratorType):

@@ -148,7 +148,7 @@ class Kept:
             self._object = self._load()
 
     async def _finish(self, coroutine: Any) -> Any:
-        token = _recording.set(self)
+        _recording.set(self)        # of this task
         try:
             result = await coroutine
             self._commit()
@@ -156,8 +156,6 @@ class Kept:
         except BaseException:
             self._undo()
             raise
-        finally:
-            _recording.reset(token)
 
     def _call(self, name: str, args: Any, kwargs: Any) -> Any:
         token = _recording.set(self)

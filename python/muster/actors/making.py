@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import types
 import weakref
@@ -186,6 +187,9 @@ def actor(name: str, *, node: Any = None, timeout: Optional[float] = 60.0
     node: a Node, LocalCluster or coordinator; by default that of this function's or
     method's run, or of the innermost `with`. timeout: seconds for all of this.
     """
+    simulation = getattr(asyncio._get_running_loop(), "simulation", None)
+    if simulation is not None and node is None:
+        return cast("Handle[Any]", simulation.actor(name))
     own = _scope.current_node() if node is None else _scope.node_of(node)
     address = _OF_NAME + name
     found = reach(own, None, address)

@@ -35,6 +35,9 @@ TURN = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_void_p)
 NOTICE = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.POINTER(Notice))
 STOP = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.POINTER(Error))
 CHECK = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p)
+SAVE = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(c.c_void_p))
+LOAD = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_void_p, c.c_uint)
+REPLAY = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p)
 
 
 class Method(c.Structure):
@@ -48,8 +51,18 @@ class Type(c.Structure):
 
     _fields_ = [("name", c.c_char_p), ("state_size", c.c_size_t),
                 ("methods", c.POINTER(Method)), ("start", TURN), ("notice", NOTICE),
-                ("stop", STOP), ("save", c.c_void_p), ("load", c.c_void_p),
-                ("replay", c.c_void_p), ("version", c.c_uint)]
+                ("stop", STOP), ("save", SAVE), ("load", LOAD), ("replay", REPLAY),
+                ("version", c.c_uint)]
+
+
+class Options(c.Structure):
+    """mu_actor_options"""
+
+    _fields_ = [("size", c.c_size_t), ("task_type", c.c_char_p), ("task_index", c.c_int),
+                ("flags", c.c_uint), ("mailbox_max", c.c_uint),
+                ("mailbox_bytes_max", c.c_uint64), ("name", c.c_char_p),
+                ("restart", c.c_int), ("restarts", c.c_uint),
+                ("restarts_within_ms", c.c_uint)]
 
 
 class _Libraries:
@@ -73,7 +86,7 @@ def load_library() -> Any:
     library.mu_value_bytes.argtypes = [c.c_char_p, c.c_size_t]
     library.mu_sim_now_ms.restype = c.c_uint64
     library.mu_sim_random.restype = c.c_uint64
-    for name in ("mu_value_bytes", "mu_actor_put_off"):
+    for name in ("mu_value_bytes", "mu_actor_put_off", "mu_actor_args", "mu_sim_state"):
         getattr(library, name).restype = c.c_void_p
     for name in ("mu_sim_trace", "mu_sim_failure"):
         getattr(library, name).restype = c.c_char_p
