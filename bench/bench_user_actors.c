@@ -1,6 +1,7 @@
 /* Actors of the program's own: sends and calls on one thread and between two processes,
  * one call at a time from a thread, streams beside them, the memory of an actor that does
- * nothing, and calls to kept actors, beside a bare append to the disk. */
+ * nothing, and calls to kept actors, beside a bare append to the disk. Limits are those
+ * of Erlang's processes, where that is installed. */
 #include "bench/bench.h"
 #include "bench/cluster.h"
 
@@ -444,14 +445,16 @@ static double idle_bytes(mu_node *node, size_t count)
 
 /* ---- the lines ---- */
 
-static void report(const char *metric, const char *unit, double value, double target,
-                   bool less_is_more)
+/* `limit` 0: none is known. */
+static void report_beside(const char *metric, const char *unit, double value,
+                          double target, bool less_is_more, double limit)
 {
     const struct bench_line line = {
         .bench = "user_actors",
         .metric = metric,
         .unit = unit,
         .value = value,
+        .limit = limit,
         .target = target,
         .less_is_more = less_is_more,
     };
@@ -459,21 +462,41 @@ static void report(const char *metric, const char *unit, double value, double ta
     bench_report(&line);
 }
 
+static void report(const char *metric, const char *unit, double value, double target,
+                   bool less_is_more)
+{
+    report_beside(metric, unit, value, target, less_is_more, 0);
+}
+
+/* What Erlang's processes do; 0: it is not installed. */
+static double erlang(bool is_there, const char *args)
+{
+    double value = 0;
+
+    if (is_there && bench_raw("raw_erlang", args, &value) != 0)
+        (void)fprintf(stderr, "bench_user_actors: raw_erlang %s failed\n", args);
+    return value;
+}
+
 static void measure(mu_node *node)
 {
     uint64_t many = bench_size(2000, 4000000);
     uint64_t few = bench_size(2000, 1000000);
+    bool has_erlang = bench_has("erl");
 
-    report("sends on one thread", "messages/s", plain_rate(node, NULL, many, 0), 20e6,
-           false);
-    report("calls on one thread, 64 outstanding", "calls/s",
-           plain_rate(node, NULL, few, OUTSTANDING), 8e6, false);
+    report_beside("sends on one thread", "messages/s", plain_rate(node, NULL, many, 0),
+                  20e6, false, erlang(has_erlang, "sends 4000000"));
+    report_beside("calls on one thread, 64 outstanding", "calls/s",
+                  plain_rate(node, NULL, few, OUTSTANDING), 8e6, false,
+                  erlang(has_erlang, "calls 1000000"));
     report("one call from a thread", "us",
            plain_latency_us(node, NULL, bench_size(50, 20000)), 0, true);
-    report("sends to another process", "messages/s", plain_rate(node, "worker", few, 0),
-           1e6, false);
-    report("calls to another process, 64 outstanding", "calls/s",
-           plain_rate(node, "worker", few, OUTSTANDING), 600e3, false);
+    report_beside("sends to another process", "messages/s",
+                  plain_rate(node, "worker", few, 0), 1e6, false,
+                  erlang(has_erlang, "sends 1000000 far"));
+    report_beside("calls to another process, 64 outstanding", "calls/s",
+                  plain_rate(node, "worker", few, OUTSTANDING), 600e3, false,
+                  erlang(has_erlang, "calls 300000 far"));
     report("one call to another process", "us",
            plain_latency_us(node, "worker", bench_size(50, 10000)), 45, true);
     report("items of a stream on one thread", "items/s", stream_rate_of(node, NULL, many),
@@ -482,8 +505,9 @@ static void measure(mu_node *node)
            stream_rate_of(node, "worker", few), 1e6, false);
     report("items of a stream from another process, to a thread", "items/s",
            thread_rate_of(node, "worker", few), 0, false);
-    report("an idle actor, beside its state of 8 bytes", "bytes",
-           idle_bytes(node, bench_size(100, 20000)), 300, true);
+    report_beside("an idle actor, beside its state of 8 bytes", "bytes",
+                  idle_bytes(node, bench_size(100, 20000)), 300, true,
+                  erlang(has_erlang, "idle 20000"));
 }
 
 static void measure_kept(mu_node *node)
