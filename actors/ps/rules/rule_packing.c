@@ -1,6 +1,8 @@
 /* Rules as bytes, for messages and files. */
 #include "actors/ps/rules/rules.h"
 
+#include "runtime/base/byte_order.h"
+
 #include <string.h>
 
 static uint8_t *put_u64(uint8_t *to, uint64_t number)
@@ -12,9 +14,7 @@ static uint8_t *put_u64(uint8_t *to, uint64_t number)
 
 static const uint8_t *take_u64(const uint8_t *from, uint64_t *ret_number)
 {
-    *ret_number = 0;
-    for (unsigned i = 0; i < 8; i++)
-        *ret_number |= (uint64_t)from[i] << (8 * i);
+    *ret_number = mu__load_little64(from);
     return from + 8;
 }
 

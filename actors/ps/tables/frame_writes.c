@@ -58,24 +58,37 @@ static void add_pushed_ids(const struct ps *ps, const struct mu__effect_write *w
         p == NULL || write->operation != MU__WRITE_TABLE_PUSH
             ? NULL
             : mu__tables_find(mu__store_tables(p->store), write->variable);
-    struct mu__table_push push;
+    uint32_t count;
+    const uint8_t *ids;
 
-    if (table != NULL &&
-        mu__table_push_unpack(write->data, table->part.form.dim, &push, NULL) == 0)
-        (void)mu__ahead_add(ahead, &table->part, push.ids, push.count);
+    if (table == NULL)
+        return;
+    ids = mu__table_push_ids(write->data, table->part.form.dim, &count);
+    if (ids != NULL)
+        (void)mu__ahead_add(ahead, &table->part, ids, count);
 }
 
-/* Ask for the rows of the next writes; returns the number of those behind. */
-static uint32_t fetch_pushed_rows(const struct ps *ps, struct mu__frame_reader reader)
-{
+/* Pushed rows of the next writes of a frame. */
+struct rows_ahead {
     struct mu__table_ahead ahead;
+    uint32_t end; /* the number of the write behind them */
+};
+
+/* Before the next write is read: ask for more rows of it and of those behind it. */
+static void fetch_pushed_rows(const struct ps *ps, struct mu__frame_reader reader,
+                              struct rows_ahead *rows)
+{
     struct mu__effect_write write;
 
-    ahead.count = ahead.ids = 0;
-    while (mu__ahead_has_room(&ahead) && mu__frame_next(&reader, &write))
-        add_pushed_ids(ps, &write, &ahead);
-    mu__ahead_fetch(&ahead, true);
-    return reader.i;
+    if (reader.i < rows->end) {
+        mu__ahead_fetch(&rows->ahead, 1);
+        return;
+    }
+    mu__ahead_begin(&rows->ahead, true);
+    while (mu__ahead_has_room(&rows->ahead) && mu__frame_next(&reader, &write))
+        add_pushed_ids(ps, &write, &rows->ahead);
+    rows->end = reader.i;
+    mu__ahead_fetch(&rows->ahead, MU__AHEAD_ROWS);
 }
 
 /* ---- Which way ---- */
@@ -236,14 +249,14 @@ static void begin_by_itself(struct mu__ctx *ctx, struct ps *ps, const struct tak
 static void take_framed_requests(struct mu__ctx *ctx, struct ps *ps, struct taking *t)
 {
     struct mu__frame_reader reader = {t->frame, 0, 0};
-    uint32_t fetched = 0;
+    struct rows_ahead rows;
     struct mu__effect_write write;
 
+    rows.end = 0;
     choose_ways(ctx, ps, t);
     send_to_backups(ctx, ps, t);
     for (uint32_t i = 0;; i++) {
-        if (i == fetched)
-            fetched = fetch_pushed_rows(ps, reader);
+        fetch_pushed_rows(ps, reader, &rows);
         if (!mu__frame_next(&reader, &write))
             return;
         if (t->ways[i] == BY_ITSELF)
@@ -259,13 +272,12 @@ static void take_framed_records(struct mu__ctx *ctx, struct ps *ps,
                                 const struct taking *t)
 {
     struct mu__frame_reader reader = {t->frame, 0, 0};
-    uint32_t fetched = 0;
+    struct rows_ahead rows;
     struct mu__effect_write write;
     struct framed_message memory;
 
-    for (;;) {
-        if (reader.i == fetched)
-            fetched = fetch_pushed_rows(ps, reader);
+    for (rows.end = 0;;) {
+        fetch_pushed_rows(ps, reader, &rows);
         if (!mu__frame_next(&reader, &write))
             return;
         mu__stream_take(ctx, ps, t->mutation, message_of(&memory, t, &write));

@@ -14,13 +14,13 @@ const unsigned char *const *mu__ahead_add(struct mu__table_ahead *ahead,
     return ahead->guessed + first;
 }
 
-void mu__ahead_fetch(struct mu__table_ahead *ahead, bool with_slots)
+void mu__ahead_fetch(struct mu__table_ahead *ahead, uint32_t ids)
 {
-    for (uint32_t i = 0; i < ahead->count; i++) {
-        const struct mu__table_some *some = &ahead->items[i];
+    for (uint32_t fetched = 0; fetched < ids && ahead->fetched < ahead->count;) {
+        const struct mu__table_some *some = &ahead->items[ahead->fetched++];
 
         mu__table_prefetch_rows(some->table, ahead->hashes + some->first, some->count,
-                                with_slots, ahead->guessed + some->first);
+                                ahead->with_slots, ahead->guessed + some->first);
+        fetched += some->count;
     }
-    ahead->count = ahead->ids = 0;
 }

@@ -3,6 +3,7 @@
 #include "actors/ps/tables/copies/table_copies.h"
 #include "actors/ps/tables/narrow_rows.h"
 #include "actors/ps/tables/policies/row_admission.h"
+#include "actors/ps/tables/row_sum.h"
 #include "actors/ps/tables/row_values.h"
 
 #include "muster/value.h"
@@ -377,24 +378,14 @@ static unsigned char *find_or_admit_row(struct mu__table *table, uint64_t id)
     return NULL;
 }
 
-/* The bits of what became of a row, in which each word counts by its place. Four sums do
- * not wait for each other. */
+/* The bits of what became of a row, in which each word counts by its place. */
 static uint64_t sample_row(const struct mu__table *table, const unsigned char *row)
 {
-    uint64_t sums[4] = {0, 0, 0, 0};
-    uint32_t words = table->row_bytes / (uint32_t)sizeof(uint32_t);
-    uint32_t word;
+    uint64_t head =
+        mu__table_row_id(row) * UINT64_C(0x9E3779B97F4A7C15) + mu__table_row_pushes(row);
 
-    for (uint32_t i = 0; i + 4 <= words; i += 4)
-        for (uint32_t k = 0; k < 4; k++) {
-            memcpy(&word, row + (i + k) * sizeof word, sizeof word);
-            sums[k] = sums[k] * UINT64_C(0x9E3779B97F4A7C15) + word;
-        }
-    for (uint32_t i = words / 4 * 4; i < words; i++) {
-        memcpy(&word, row + i * sizeof word, sizeof word);
-        sums[0] = sums[0] * UINT64_C(0x9E3779B97F4A7C15) + word;
-    }
-    return sums[0] + 3 * sums[1] + 5 * sums[2] + 7 * sums[3];
+    return mu__row_sum(head, row + MU__TABLE_ROW_HEAD,
+                       table->row_bytes - MU__TABLE_ROW_HEAD);
 }
 
 /* One more push of a row. */
@@ -477,6 +468,29 @@ static uint32_t note_push(struct mu__table_state *state, uint32_t time)
     return time;
 }
 
+enum { PUSHED_AHEAD = 8 }; /* rows that are asked of memory before they are changed */
+
+/* The ids of a push, from the first one on whose row was not asked for. */
+struct pushed_ahead {
+    const unsigned char *ids;
+    uint32_t count;
+    uint32_t at;
+    uint64_t hashes[BATCH];
+};
+
+/* Ask for one more row, if there is one. */
+static void fetch_pushed(const struct mu__table *table, struct pushed_ahead *ahead)
+{
+    uint32_t left = ahead->count - ahead->at;
+
+    if (left == 0)
+        return;
+    if (ahead->at % BATCH == 0)
+        hash_batch(table, ahead->ids + (size_t)ahead->at * sizeof(uint64_t),
+                   left < BATCH ? left : BATCH, ahead->hashes);
+    prefetch_row(table, ahead->hashes[ahead->at++ % BATCH], table->row_bytes);
+}
+
 uint64_t mu__table_push_at(struct mu__table *table, uint32_t time, const void *ids,
                            const void *gradients, uint32_t count,
                            const struct mu__rule *rule)
@@ -489,19 +503,14 @@ uint64_t mu__table_push_at(struct mu__table *table, uint32_t time, const void *i
     };
     size_t bytes = table->form.dim * sizeof(float);
     uint32_t rows = table->rows;
-    uint64_t hashes[BATCH];
+    struct pushed_ahead ahead = {.ids = ids, .count = count};
     uint64_t sum = 0;
 
     at.at = mu__rule_prepare(rule, MU_F32, at.step);
+    for (uint32_t i = 0; i < PUSHED_AHEAD; i++)
+        fetch_pushed(table, &ahead);
     for (uint32_t i = 0; i < count; i++) {
-        const unsigned char *batch = (const unsigned char *)ids + i * sizeof(uint64_t);
-        uint32_t some = count - i < BATCH ? count - i : BATCH;
-
-        if (i % BATCH == 0) {
-            hash_batch(table, batch, some, hashes);
-            for (uint32_t k = 0; k < some; k++)
-                prefetch_row(table, hashes[k], table->row_bytes);
-        }
+        fetch_pushed(table, &ahead);
         sum += push_row(table, row_id_at(ids, i),
                         (const unsigned char *)gradients + i * bytes, &at);
     }

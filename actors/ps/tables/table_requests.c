@@ -178,7 +178,7 @@ static void answer_span(struct mu__ctx *ctx, const struct ps *ps, struct answeri
     begin_answer(a);
 }
 
-/* Find the next spans from number `i` on, and ask for their rows; `ids` are theirs.
+/* Find the next spans from number `i` on, and ask for their first rows; `ids` are theirs.
  * Returns how many. */
 static uint32_t find_spans(const struct ps *ps, const struct mu__table_lookup *body,
                            uint32_t i, const uint8_t *ids, struct mu__table_ahead *ahead,
@@ -187,7 +187,7 @@ static uint32_t find_spans(const struct ps *ps, const struct mu__table_lookup *b
     struct mu__lookup_span span;
     uint32_t count = 0;
 
-    ahead->count = ahead->ids = 0;
+    mu__ahead_begin(ahead, false);
     for (; count < MU__AHEAD_MAX && mu__ahead_has_room(ahead) &&
            i + count < mu__lookup_spans_count(body->spans) &&
            mu__lookup_spans_at(body->spans, i + count, &span);
@@ -202,7 +202,7 @@ static uint32_t find_spans(const struct ps *ps, const struct mu__table_lookup *b
             found->guessed = mu__ahead_add(ahead, &found->table->part, ids, span.count);
         ids += (size_t)span.count * sizeof(uint64_t);
     }
-    mu__ahead_fetch(ahead, false);
+    mu__ahead_fetch(ahead, MU__AHEAD_ROWS);
     return count;
 }
 
@@ -217,8 +217,10 @@ static void answer_spans(struct mu__ctx *ctx, const struct ps *ps, struct answer
         count = find_spans(ps, a->body, i,
                            (const uint8_t *)a->body->ids.data + a->end * sizeof(uint64_t),
                            &ahead, found);
-        for (uint32_t k = 0; k < count; k++)
+        for (uint32_t k = 0; k < count; k++) {
+            mu__ahead_fetch(&ahead, 1);
             answer_span(ctx, ps, a, &found[k]);
+        }
     }
     send_rows_together(ctx, a);
 }

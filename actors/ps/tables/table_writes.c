@@ -2,6 +2,7 @@
 
 #include "actors/messages.h"
 #include "actors/ps/shape.h"
+#include "runtime/base/byte_order.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -25,11 +26,11 @@ struct table_bytes {
 
 static uint64_t unpack_number(struct table_bytes *from, unsigned bytes)
 {
-    uint64_t number = 0;
+    uint32_t left = from->at < from->size ? from->size - from->at : 0;
+    uint64_t number =
+        mu__load_little(from->bytes + from->at * (left > 0), left < bytes ? left : bytes);
 
-    for (unsigned i = 0; i < bytes; i++, from->at++)
-        if (from->at < from->size)
-            number |= (uint64_t)from->bytes[from->at] << 8 * i;
+    from->at += bytes;
     return number;
 }
 
@@ -180,6 +181,23 @@ int mu__table_push_unpack(struct mu__view bytes, uint32_t dim,
                             "ids of a push are in rising order, each once");
     *ret_push = push;
     return 0;
+}
+
+const uint8_t *mu__table_push_ids(struct mu__view bytes, uint32_t dim,
+                                  uint32_t *ret_count)
+{
+    const uint8_t *from = bytes.data;
+    uint64_t each = sizeof(uint64_t) + dim * sizeof(float);
+    uint32_t head = bytes.size == 0 ? 0 : 1 + (uint32_t)from[0] + 8;
+    uint32_t count;
+
+    if (head == 0 || head > bytes.size)
+        return NULL;
+    count = mu__load_little32(from + head - sizeof count);
+    if (count == 0 || count * each != bytes.size - head)
+        return NULL;
+    *ret_count = count;
+    return from + head;
 }
 
 void mu__table_expire_pack(uint32_t before, uint8_t to[MU__TABLE_EXPIRE_BYTES])

@@ -62,6 +62,10 @@ static inline uint32_t mu__table_push_pack_head(
 int mu__table_push_unpack(struct mu__view bytes, uint32_t dim,
                           struct mu__table_push *ret_push, mu_error *ret_error);
 
+/* The ids of what may be a push, 8 bytes each; NULL: it is none. */
+const uint8_t *mu__table_push_ids(struct mu__view bytes, uint32_t dim,
+                                  uint32_t *ret_count);
+
 /* Of a MU__WRITE_TABLE_EXPIRE: the score below which rows are removed. */
 enum { MU__TABLE_EXPIRE_BYTES = 4 };
 

@@ -88,6 +88,20 @@ static uint32_t pack_push(struct fixture *f, uint8_t *bytes)
     return size;
 }
 
+/* The ids of a push are found without the rest of it, and of what is none no bytes behind
+ * it are read. */
+static void check_ids(struct mu__view bytes)
+{
+    struct mu__table_push push;
+    uint32_t count = 0;
+    const uint8_t *ids = mu__table_push_ids(bytes, DIM, &count);
+
+    if (mu__table_push_unpack(bytes, DIM, &push, NULL) != 0)
+        return;
+    assert_ptr_equal(ids, push.ids);
+    assert_int_equal(count, push.count);
+}
+
 static int check_and_apply(struct fixture *f, uint32_t operation, const uint8_t *bytes,
                            uint32_t size)
 {
@@ -100,6 +114,7 @@ static int check_and_apply(struct fixture *f, uint32_t operation, const uint8_t 
 
     assert_non_null(copy);
     memcpy(copy, bytes, size);
+    check_ids(write.data);
     mu__tables_begin_batch(&f->set);
     rv = mu__tables_check(&f->set, &write, &error);
     assert_int_equal(rv, error.code);
