@@ -119,6 +119,15 @@ int mu_table_apply_async(mu_table *table, const uint64_t *ids, const float *grad
                          size_t count, const mu_optimizer *optimizer, int64_t timeout_ms,
                          mu_table_done_fn done, void *user)
 {
+    return mu_table_apply_at_async(table, 0, ids, gradients, count, optimizer, timeout_ms,
+                                   done, user);
+}
+
+int mu_table_apply_at_async(mu_table *table, uint64_t time, const uint64_t *ids,
+                            const float *gradients, size_t count,
+                            const mu_optimizer *optimizer, int64_t timeout_ms,
+                            mu_table_done_fn done, void *user)
+{
     MU__REQUIRE(NULL, table, ids, gradients, done);
 
     uint64_t each = sizeof *ids + table->form.dim * sizeof *gradients;
@@ -130,8 +139,8 @@ int mu_table_apply_async(mu_table *table, const uint64_t *ids, const float *grad
     later = make_later(table, MU__TABLE_WRITE_CALL, count * each, timeout_ms, &rv);
     if (later == NULL)
         return rv;
-    rv = mu__table_add_push(table, &later->call.run.effects, ids, gradients, count,
-                            optimizer, NULL);
+    rv = mu__table_add_push(table, &later->call.run.effects, time, ids, gradients,
+                            count, optimizer, NULL);
     if (rv != 0) {
         free_later(later);
         return rv;

@@ -189,6 +189,12 @@ MU_EXPORT int mu_table_apply_async(mu_table *table, const uint64_t *ids,
                                    const mu_optimizer *optimizer, int64_t timeout_ms,
                                    mu_table_done_fn done, void *user);
 
+/* The same push as of mu_table_apply_at(), but a time of 0 is that of none. */
+MU_EXPORT int mu_table_apply_at_async(mu_table *table, uint64_t time, const uint64_t *ids,
+                                      const float *gradients, size_t count,
+                                      const mu_optimizer *optimizer, int64_t timeout_ms,
+                                      mu_table_done_fn done, void *user);
+
 /* Remove rows whose last push was before a time; of a table with neither `ttl` nor
  * MU_TABLE_EVICT_LRU, rows with fewer pushes than `before`. -MU_EPRECONDITION: it has no
  * policy of either kind. */

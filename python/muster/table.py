@@ -7,7 +7,7 @@ import queue
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from . import _calls, _muster, _scope, initializers, optimizers
 from ._variable import bags
@@ -125,9 +125,8 @@ class Table(_muster.BaseTable):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         kind: Any = cls
-        process: Any = sys.modules.get("muster._process")
-        if cls is Table and process is not None and process.serves:
-            kind = process.Table
+        if cls is Table and _calls.is_served():
+            kind = sys.modules["muster._process"].Table
         return super().__new__(kind)
 
     def lookup(self, ids: Any, timeout: Optional[float] = None, out: Any = None, *,
@@ -209,26 +208,50 @@ class Table(_muster.BaseTable):
         return _exported(self, timeout)
 
     def _push(self, ids: Any, gradients: Any, optimizer: Any,
-              timeout: Optional[float], time: int = 0) -> None:
+              timeout: Optional[float], time: int = 0,
+              tell: Optional[Callable[[Any], None]] = None) -> bool:
+        """False: there are no ids. tell: as that of apply()."""
         if time < 0:
             raise ValueError(f"time {time}: expected at least 0")
         if ids.size > 0:
-            self.apply(ids, gradients, optimizer, _current_run(), timeout, time)
+            self.apply(ids, gradients, optimizer, _current_run(), timeout, time, tell)
+        return bool(ids.size > 0)
 
     def lookup_async(self, ids: Any, timeout: Optional[float] = None
                      ) -> _calls.CallFuture:
-        """Like lookup(), without waiting: a future, which can also be awaited."""
-        return _calls.start(self.lookup, ids, timeout)
+        """Like lookup(), without waiting, and without a thread for it: a future, which
+        can also be awaited. WouldBlockError: 65,536 calls of this table are under way, or
+        they hold 256 MiB of ids and gradients: wait for some of them."""
+        import numpy as np
+
+        if _calls.is_served():
+            return _calls.at_once(self.lookup, ids, timeout)
+        array = ids_of(ids)
+        future = _calls.CallFuture()
+        rows = future._value = np.empty((*array.shape, self.dim), np.float32)
+        if array.size > 0:
+            self.lookup_into(array, rows, timeout, future._end)
+        else:
+            future._end(None)
+        return future
 
     def apply_gradients_async(self, ids: Any, gradients: Any, optimizer: Any = None,
                               timeout: Optional[float] = None,
                               step: Optional[int] = None,
                               time: int = 0) -> _calls.CallFuture:
-        """Like apply_gradients(), without waiting. In a worker's function it is done when
-        this returns: the push is sent when the function has returned."""
-        start = _calls.start if _current_run() is None else _calls.at_once
-        return start(self.apply_gradients, ids, gradients, optimizer, timeout, step,
-                     time)
+        """Like apply_gradients(), without waiting, as lookup_async(); gradients are
+        copied. A push whose future is cancelled may be applied all the same. In a
+        worker's function it is done when this returns: the push is sent when the function
+        has returned."""
+        if _calls.is_served() or _current_run() is not None:
+            return _calls.at_once(self.apply_gradients, ids, gradients, optimizer,
+                                  timeout, step, time)
+        rule, gradients = optimizers.of_rows(
+            self.optimizer if optimizer is None else optimizer, gradients, step)
+        future = _calls.CallFuture()
+        if not self._push(ids_of(ids), gradients, rule, timeout, time, future._end):
+            future._end(None)
+        return future
 
     def __reduce__(self) -> Any:
         return _open_in_run, (self._how,)

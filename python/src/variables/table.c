@@ -262,9 +262,9 @@ static int begin_push(struct mupy_call *call, void *user)
     struct pushing how;
 
     memcpy(&how, call->text, sizeof how);
-    return mu_table_apply_async(call->object, call->data, call->other, call->size,
-                                how.has_optimizer ? &how.optimizer : NULL,
-                                call->timeout_ms, mupy_begun_ended, user);
+    return mu_table_apply_at_async(call->object, how.time, call->data, call->other,
+                                   call->size, how.has_optimizer ? &how.optimizer : NULL,
+                                   call->timeout_ms, mupy_begun_ended, user);
 }
 
 static void run_expire(struct mupy_call *call)
@@ -279,16 +279,18 @@ static void run_delete(struct mupy_call *call)
                                &call->error);
 }
 
-/* lookup_into(ids, rows, timeout): rows is an array that is written to. */
+/* lookup_into(ids, rows, timeout, tell): rows is an array that is written to; with `tell`
+ * nobody waits. */
 static PyObject *table_lookup_into(PyObject *object, PyObject *args)
 {
     PyObject *timeout = NULL;
+    PyObject *tell = Py_None;
     PyObject *ids;
     PyObject *rows;
     struct table_arrays arrays;
     struct mupy_call *call;
 
-    if (!PyArg_ParseTuple(args, "OO|O", &ids, &rows, &timeout) ||
+    if (!PyArg_ParseTuple(args, "OO|OO", &ids, &rows, &timeout, &tell) ||
         read_arrays(object, ids, rows, &arrays) != 0)
         return NULL;
     call = mupy_table_call(object, timeout, run_lookup);
@@ -298,7 +300,7 @@ static PyObject *table_lookup_into(PyObject *object, PyObject *args)
     }
     use_arrays(call, &arrays);
     call->begin = begin_lookup;
-    return mupy_call_finish(call);
+    return tell == Py_None ? mupy_call_finish(call) : mupy_call_start(call, tell);
 }
 
 /* How a push says that is made in a run. */
@@ -320,11 +322,13 @@ static PyObject *push_in_current_run(mu_run *run, PyObject *object,
     return table == NULL ? NULL : mupy_run_wrote(rv, "table");
 }
 
-/* apply(ids, gradients, optimizer, run, timeout, time): with None for gradients: a
- * delete; for the optimizer: the table's; for the run: at once. */
+/* apply(ids, gradients, optimizer, run, timeout, time, tell): with None for gradients: a
+ * delete; for the optimizer: the table's; for the run: at once; with `tell`, which no
+ * delete and no run has, nobody waits. */
 static PyObject *table_apply(PyObject *object, PyObject *args)
 {
     PyObject *timeout = NULL;
+    PyObject *tell = Py_None;
     PyObject *ids;
     PyObject *gradients;
     PyObject *optimizer;
@@ -335,8 +339,8 @@ static PyObject *table_apply(PyObject *object, PyObject *args)
     struct table_arrays arrays;
     struct mupy_call *call;
 
-    if (!PyArg_ParseTuple(args, "OOOO|OK", &ids, &gradients, &optimizer, &in_run,
-                          &timeout, &time) ||
+    if (!PyArg_ParseTuple(args, "OOOO|OKO", &ids, &gradients, &optimizer, &in_run,
+                          &timeout, &time, &tell) ||
         (optimizer != Py_None && mupy_optimizer(optimizer, 0, &how.optimizer) != 0) ||
         (in_run != Py_None && (run = mupy_run_of(in_run)) == NULL) ||
         read_arrays(object, ids, gradients, &arrays) != 0)
@@ -352,9 +356,9 @@ static PyObject *table_apply(PyObject *object, PyObject *args)
     }
     memcpy(call->text, &how, sizeof how);
     use_arrays(call, &arrays);
-    if (gradients != Py_None && time == 0)
+    if (gradients != Py_None)
         call->begin = begin_push;
-    return mupy_call_finish(call);
+    return tell == Py_None ? mupy_call_finish(call) : mupy_call_start(call, tell);
 }
 
 static PyObject *table_expire(PyObject *object, PyObject *args)
@@ -502,8 +506,9 @@ int mupy_table_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"lookup_into", table_lookup_into, METH_VARARGS,
-         "lookup_into(ids, rows, timeout=None)\n--\n\nRead the rows of ids into an "
-         "array."},
+         "lookup_into(ids, rows, timeout=None, tell=None)\n--\n\nRead the rows of ids "
+         "into an array; tell: is called with None or an exception at the end, for "
+         "which nobody waits."},
         {"lookup_bags_into", mupy_table_lookup_bags, METH_VARARGS,
          "lookup_bags_into(ids, offsets, weights, combiner, rows, timeout=None)\n"
          "--\n\nRead a row for each bag of ids into an array; weights: or None."},
@@ -511,8 +516,8 @@ int mupy_table_init(PyObject *module)
          "lookup_several(lookups, type, timeout=None)\n--\n\nRead rows of several "
          "tables at once: of (table, ids, rows), with arrays for the rows."},
         {"apply", table_apply, METH_VARARGS,
-         "apply(ids, gradients, optimizer, run, timeout=None, time=0)\n--\n\nPush "
-         "gradients, or delete rows."},
+         "apply(ids, gradients, optimizer, run, timeout=None, time=0, tell=None)\n"
+         "--\n\nPush gradients, or delete rows; tell: as that of lookup_into()."},
         {"expire", table_expire, METH_VARARGS,
          "expire(before, timeout=None)\n--\n\nRemove rows by their score."},
         {"set_rows", table_set_rows, METH_VARARGS,

@@ -262,6 +262,17 @@ static int begin_push(struct waits_env *env, int64_t timeout_ms, mu_error *error
                      error);
 }
 
+static int begin_push_at(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    struct table_end end;
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(&end,
+                     mu_table_apply_at_async(env->table, 5, &id, ones, 1, NULL,
+                                             timeout_ms, note_end, &end),
+                     error);
+}
+
 static int push(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_table_apply(env->table, &id, ones, 1, NULL, timeout_ms, error);
@@ -393,6 +404,7 @@ static const struct waits_row rows[] = {
     {"mu_table_lookup", look_up, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_lookup_async", begin_look_up, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply_async", begin_push, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_apply_at_async", begin_push_at, open_table, LIMITED, UNLIMITED, 0},
     {"mu_tables_lookup", look_up_tables, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_lookup_bags", look_up_bags, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply", push, open_table, LIMITED, UNLIMITED, 0},
