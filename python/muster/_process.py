@@ -363,9 +363,10 @@ class Table(_BaseTable):
         table._know(how)
         return table
 
-    def lookup_into(self, ids: Any, rows: Any, timeout: Optional[float] = None) -> None:
+    def lookup_into(self, ids: Any, rows: Any, timeout: Optional[float] = None,
+                    tell: Optional[Callable[[Any], None]] = None) -> None:
         """Read the rows of ids into an array."""
-        rows[...] = ask("member", "lookup", self, ids, timeout)
+        rows[...] = ask("member", "lookup", self, ids, timeout, dtype=rows.dtype.name)
 
     def _push(self, ids: Any, gradients: Any, optimizer: Any,
               timeout: Optional[float], time: int = 0,

@@ -179,7 +179,8 @@ static void table_dealloc(PyObject *object)
 
 /* ---- ids and rows ---- */
 
-/* Ids, and rows of as many times `dim` numbers; Py_None: none. -1 with an exception. */
+/* Ids, and rows of as many times `dim` numbers of a dtype (MU_DTYPE_NONE: any); Py_None:
+ * none. -1 with an exception. */
 struct table_arrays {
     struct mupy_array ids;
     struct mupy_array rows;
@@ -192,7 +193,7 @@ static void release_arrays(struct table_arrays *arrays)
     Py_CLEAR(arrays->rows.keep);
 }
 
-static int read_arrays(PyObject *object, PyObject *ids, PyObject *rows,
+static int read_arrays(PyObject *object, PyObject *ids, PyObject *rows, int dtype,
                        struct table_arrays *ret_arrays)
 {
     unsigned dim = as_table(object)->dim;
@@ -203,13 +204,15 @@ static int read_arrays(PyObject *object, PyObject *ids, PyObject *rows,
     ret_arrays->count = ret_arrays->ids.bytes / sizeof(uint64_t);
     if (rows == Py_None)
         return 0;
-    if (mupy_array_of(rows, MU_F32, &ret_arrays->rows) == 0 &&
-        ret_arrays->rows.bytes == ret_arrays->count * dim * sizeof(float))
+    if (mupy_array_of(rows, dtype, &ret_arrays->rows) == 0 &&
+        ret_arrays->rows.bytes ==
+            ret_arrays->count * dim * mu_dtype_bytes(ret_arrays->rows.dtype))
         return 0;
     if (!PyErr_Occurred())
         PyErr_Format(PyExc_ValueError,
                      "%zu numbers for %zu ids: expected rows of %u for each",
-                     ret_arrays->rows.bytes / sizeof(float), ret_arrays->count, dim);
+                     ret_arrays->rows.bytes / mu_dtype_bytes(ret_arrays->rows.dtype),
+                     ret_arrays->count, dim);
     release_arrays(ret_arrays);
     return -1;
 }
@@ -230,14 +233,15 @@ static void use_arrays(struct mupy_call *call, struct table_arrays *arrays)
 
 static void run_lookup(struct mupy_call *call)
 {
-    call->rv = mu_table_lookup(call->object, call->data, call->size, call->other,
-                               call->timeout_ms, &call->error);
+    call->rv = mu_table_lookup_as(call->object, (int)call->number, call->data, call->size,
+                                  call->other, call->timeout_ms, &call->error);
 }
 
 static int begin_lookup(struct mupy_call *call, void *user)
 {
-    return mu_table_lookup_async(call->object, call->data, call->size, call->other,
-                                 call->timeout_ms, mupy_begun_ended, user);
+    return mu_table_lookup_as_async(call->object, (int)call->number, call->data,
+                                    call->size, call->other, call->timeout_ms,
+                                    mupy_begun_ended, user);
 }
 
 /* What a push says besides its ids and gradients. */
@@ -291,13 +295,14 @@ static PyObject *table_lookup_into(PyObject *object, PyObject *args)
     struct mupy_call *call;
 
     if (!PyArg_ParseTuple(args, "OO|OO", &ids, &rows, &timeout, &tell) ||
-        read_arrays(object, ids, rows, &arrays) != 0)
+        read_arrays(object, ids, rows, MU_DTYPE_NONE, &arrays) != 0)
         return NULL;
     call = mupy_table_call(object, timeout, run_lookup);
     if (call == NULL) {
         release_arrays(&arrays);
         return NULL;
     }
+    call->number = (uint64_t)arrays.rows.dtype;
     use_arrays(call, &arrays);
     call->begin = begin_lookup;
     return tell == Py_None ? mupy_call_finish(call) : mupy_call_start(call, tell);
@@ -343,7 +348,7 @@ static PyObject *table_apply(PyObject *object, PyObject *args)
                           &timeout, &time, &tell) ||
         (optimizer != Py_None && mupy_optimizer(optimizer, 0, &how.optimizer) != 0) ||
         (in_run != Py_None && (run = mupy_run_of(in_run)) == NULL) ||
-        read_arrays(object, ids, gradients, &arrays) != 0)
+        read_arrays(object, ids, gradients, MU_F32, &arrays) != 0)
         return NULL;
     how.has_optimizer = optimizer != Py_None;
     how.time = time;
@@ -411,7 +416,7 @@ static PyObject *table_set_rows(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OOO|O", &ids, &rows, &in_run, &timeout) ||
         (in_run != Py_None && (run = mupy_run_of(in_run)) == NULL) ||
-        read_arrays(object, ids, rows, &arrays) != 0)
+        read_arrays(object, ids, rows, MU_F32, &arrays) != 0)
         return NULL;
     if (run != NULL)
         return insert_in_current_run(run, object, &arrays);
