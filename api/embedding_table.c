@@ -322,8 +322,25 @@ unsigned mu_table_dim(const mu_table *table)
 
 /* ---- Look-ups ---- */
 
+int mu__table_check_rows_dtype(const mu_table *table, int dtype, mu_error *ret_error)
+{
+    int own = table->form.dtype == 0 ? MU_F32 : (int)table->form.dtype;
+
+    if (dtype == MU_F32 || dtype == own)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "table %s has rows of %s, which are not given as %s", table->name,
+                        mu_dtype_name(own), mu_dtype_name(dtype));
+}
+
 int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count, float *rows,
                     int64_t timeout_ms, mu_error *ret_error)
+{
+    return mu_table_lookup_as(table, MU_F32, ids, count, rows, timeout_ms, ret_error);
+}
+
+int mu_table_lookup_as(mu_table *table, int dtype, const uint64_t *ids, size_t count,
+                       void *rows, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, table, ids, rows);
 
@@ -335,6 +352,8 @@ int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count, float *r
     if (count == 0)
         return 0;
     rv = check_ids_count(table->name, count, ret_error);
+    if (rv == 0)
+        rv = mu__table_check_rows_dtype(table, dtype, ret_error);
     if (rv != 0)
         return rv;
     rv = mu__ids_sort(ids, (uint32_t)count, &sorted);
@@ -342,6 +361,7 @@ int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count, float *r
         return mu_error_set(ret_error, rv, "table %s: out of memory", table->name);
     call.ids = &sorted;
     call.rows = rows;
+    call.is_raw = dtype != MU_F32;
     rv = mu__table_run_call(table, &call, ret_error);
     mu__sorted_ids_done(&sorted);
     return rv;
@@ -389,10 +409,10 @@ static int add_table_push(struct mu__effects *effects, const struct table_push *
 }
 
 int mu__table_add_push(const mu_table *table, struct mu__effects *effects,
-                       const uint64_t *ids, const float *gradients, size_t count,
-                       const mu_optimizer *optimizer, mu_error *ret_error)
+                       uint64_t time, const uint64_t *ids, const float *gradients,
+                       size_t count, const mu_optimizer *optimizer, mu_error *ret_error)
 {
-    const struct table_push push = {table, ids, gradients, count, optimizer, 0};
+    const struct table_push push = {table, ids, gradients, count, optimizer, time};
     int rv = check_ids_count(table->name, count, ret_error);
 
     return rv == 0 ? add_table_push(effects, &push, ret_error) : rv;

@@ -500,7 +500,7 @@ static void scatter_rows(const struct lookup *lookup, const struct lookup_chunk 
     uint8_t *to = call->rows;
 
     for (uint32_t i = 0; i < chunk->count; i++) {
-        if (call->dtype == 0)
+        if (call->dtype == 0 || call->is_raw)
             memcpy(to + positions[i] * bytes, rows + i * bytes, bytes);
         else
             mu__narrow_row_widen(call->dtype, rows + i * bytes, call->dim,

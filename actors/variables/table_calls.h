@@ -58,7 +58,8 @@ struct mu__table_call {
     uint32_t dim;
     uint32_t dtype; /* of rows on the servers: 0, or of 16 bits */
     const struct mu__sorted_ids *ids;
-    void *rows; /* in the order before ids were sorted */
+    void *rows;  /* in the order before ids were sorted; 32-bit floats, */
+    bool is_raw; /* unless they are as they came, in `dtype` */
     struct mu__lookup_bags bags;
     struct mu__table_call *others; /* LOOKUP: the next one that is completed with it */
     struct mu__table_call *lead;   /* the actor's: the first of these, */

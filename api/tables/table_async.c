@@ -94,10 +94,20 @@ static int begin_later(struct table_later *later, mu_table_done_fn done, void *u
 int mu_table_lookup_async(mu_table *table, const uint64_t *ids, size_t count, float *rows,
                           int64_t timeout_ms, mu_table_done_fn done, void *user)
 {
+    return mu_table_lookup_as_async(table, MU_F32, ids, count, rows, timeout_ms, done,
+                                    user);
+}
+
+int mu_table_lookup_as_async(mu_table *table, int dtype, const uint64_t *ids,
+                             size_t count, void *rows, int64_t timeout_ms,
+                             mu_table_done_fn done, void *user)
+{
     MU__REQUIRE(NULL, table, ids, rows, done);
 
     struct table_later *later;
-    int rv = count == 0 || count > INT32_MAX ? -MU_EINVALID : 0;
+    int rv = count == 0 || count > INT32_MAX
+                 ? -MU_EINVALID
+                 : mu__table_check_rows_dtype(table, dtype, NULL);
 
     if (rv != 0)
         return rv;
@@ -112,12 +122,22 @@ int mu_table_lookup_async(mu_table *table, const uint64_t *ids, size_t count, fl
     }
     later->call.ids = &later->sorted;
     later->call.rows = rows;
+    later->call.is_raw = dtype != MU_F32;
     return begin_later(later, done, user);
 }
 
 int mu_table_apply_async(mu_table *table, const uint64_t *ids, const float *gradients,
                          size_t count, const mu_optimizer *optimizer, int64_t timeout_ms,
                          mu_table_done_fn done, void *user)
+{
+    return mu_table_apply_at_async(table, 0, ids, gradients, count, optimizer, timeout_ms,
+                                   done, user);
+}
+
+int mu_table_apply_at_async(mu_table *table, uint64_t time, const uint64_t *ids,
+                            const float *gradients, size_t count,
+                            const mu_optimizer *optimizer, int64_t timeout_ms,
+                            mu_table_done_fn done, void *user)
 {
     MU__REQUIRE(NULL, table, ids, gradients, done);
 
@@ -130,8 +150,8 @@ int mu_table_apply_async(mu_table *table, const uint64_t *ids, const float *grad
     later = make_later(table, MU__TABLE_WRITE_CALL, count * each, timeout_ms, &rv);
     if (later == NULL)
         return rv;
-    rv = mu__table_add_push(table, &later->call.run.effects, ids, gradients, count,
-                            optimizer, NULL);
+    rv = mu__table_add_push(table, &later->call.run.effects, time, ids, gradients,
+                            count, optimizer, NULL);
     if (rv != 0) {
         free_later(later);
         return rv;

@@ -65,7 +65,8 @@ typedef struct mu_table_spec {
     int eviction;             /* enum mu_table_eviction */
 } mu_table_spec;
 
-/* Rows of 16 bits: look-ups give them as 32-bit floats, slots have 32 bits, and what a
+/* Rows of 16 bits: look-ups give them as 32-bit floats, but mu_table_lookup_as() as they
+ * are; slots have 32 bits, and what a
  * push makes of a row is rounded up or down by chance, with the mean that it should have:
  * by a hash of the seed, the id, the number of the row's push, and the column. So small
  * steps are not lost, and backups agree. Initial rows are rounded to the nearest. */
@@ -113,6 +114,12 @@ MU_EXPORT unsigned mu_table_dim(const mu_table *table);
  * mu_table_dim() numbers. The same id may be there several times. */
 MU_EXPORT int mu_table_lookup(mu_table *table, const uint64_t *ids, size_t count,
                               float *rows, int64_t timeout_ms, mu_error *ret_error);
+
+/* The same rows in `dtype`, which is MU_F32, or that of the table, in whose bits they are
+ * given then. Another one is -MU_EINVALID. */
+MU_EXPORT int mu_table_lookup_as(mu_table *table, int dtype, const uint64_t *ids,
+                                 size_t count, void *rows, int64_t timeout_ms,
+                                 mu_error *ret_error);
 
 /* Some ids of one table, and where their rows go. */
 typedef struct mu_table_ids {
@@ -184,10 +191,19 @@ typedef void (*mu_table_done_fn)(void *user, int code, const mu_error *error);
 MU_EXPORT int mu_table_lookup_async(mu_table *table, const uint64_t *ids, size_t count,
                                     float *rows, int64_t timeout_ms,
                                     mu_table_done_fn done, void *user);
+MU_EXPORT int mu_table_lookup_as_async(mu_table *table, int dtype, const uint64_t *ids,
+                                       size_t count, void *rows, int64_t timeout_ms,
+                                       mu_table_done_fn done, void *user);
 MU_EXPORT int mu_table_apply_async(mu_table *table, const uint64_t *ids,
                                    const float *gradients, size_t count,
                                    const mu_optimizer *optimizer, int64_t timeout_ms,
                                    mu_table_done_fn done, void *user);
+
+/* The same push as of mu_table_apply_at(), but a time of 0 is that of none. */
+MU_EXPORT int mu_table_apply_at_async(mu_table *table, uint64_t time, const uint64_t *ids,
+                                      const float *gradients, size_t count,
+                                      const mu_optimizer *optimizer, int64_t timeout_ms,
+                                      mu_table_done_fn done, void *user);
 
 /* Remove rows whose last push was before a time; of a table with neither `ttl` nor
  * MU_TABLE_EVICT_LRU, rows with fewer pushes than `before`. -MU_EPRECONDITION: it has no

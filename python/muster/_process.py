@@ -7,7 +7,7 @@ import inspect
 import os
 import signal
 import sys
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 from . import (_muster, _processes, _scope, _worker, errors, initializers,
                optimizers)
@@ -363,15 +363,18 @@ class Table(_BaseTable):
         table._know(how)
         return table
 
-    def lookup_into(self, ids: Any, rows: Any, timeout: Optional[float] = None) -> None:
+    def lookup_into(self, ids: Any, rows: Any, timeout: Optional[float] = None,
+                    tell: Optional[Callable[[Any], None]] = None) -> None:
         """Read the rows of ids into an array."""
-        rows[...] = ask("member", "lookup", self, ids, timeout)
+        rows[...] = ask("member", "lookup", self, ids, timeout, dtype=rows.dtype.name)
 
     def _push(self, ids: Any, gradients: Any, optimizer: Any,
-              timeout: Optional[float], time: int = 0) -> None:
+              timeout: Optional[float], time: int = 0,
+              tell: Optional[Callable[[Any], None]] = None) -> bool:
         ask("member", "_push", self, ids, gradients, optimizer, timeout, time)
         run: Any = _muster.current_run()
         run.has_written = True
+        return True
 
     def lookup_bags_into(self, ids: Any, offsets: Any, weights: Any, combiner: int,
                          rows: Any, timeout: Optional[float] = None) -> None:

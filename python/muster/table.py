@@ -7,11 +7,12 @@ import queue
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from . import _calls, _muster, _scope, initializers, optimizers
 from ._variable import bags
 from ._variable.arrays import array_of, out_of
+from ._variable.dtypes import dtype_of
 from .errors import FailedPreconditionError
 
 _EXISTING = 1
@@ -73,7 +74,7 @@ class Table(_muster.BaseTable):
     innermost `with`, or of the run. timeout: seconds; None: no timeout.
 
     dtype: of rows on the servers, "float32", "float16" or "bfloat16"; look-ups give
-    float32. What a push makes of narrow rows is rounded up or down by chance, with the
+    float32, unless asked for these. What a push makes of narrow rows is rounded up or down by chance, with the
     right mean; slots have 32 bits.
 
     Policies, by which all copies of the table decide alike (muster/table.h):
@@ -125,15 +126,17 @@ class Table(_muster.BaseTable):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         kind: Any = cls
-        process: Any = sys.modules.get("muster._process")
-        if cls is Table and process is not None and process.serves:
-            kind = process.Table
+        if cls is Table and _calls.is_served():
+            kind = sys.modules["muster._process"].Table
         return super().__new__(kind)
 
     def lookup(self, ids: Any, timeout: Optional[float] = None, out: Any = None, *,
-               offsets: Any = None, combiner: str = "mean", weights: Any = None) -> Any:
+               dtype: Any = None, offsets: Any = None, combiner: str = "mean",
+               weights: Any = None) -> Any:
         """The rows of ids, an array of any shape: one more dimension, of `dim`. out: an
         array of that shape, or what shares its memory as one; it is returned then.
+        dtype: of the rows, float32, or that of the table, as which they travel; by
+        default that of `out`, or float32.
 
         offsets: where each bag begins among the ids, as for torch's EmbeddingBag: a row
         for each bag, which the servers combine: "sum"; "mean", divided by the sum of the
@@ -144,16 +147,33 @@ class Table(_muster.BaseTable):
 
         array = ids_of(ids)
         if offsets is not None:
+            if dtype is not None and dtype_of(dtype) != np.float32:
+                raise ValueError("rows of bags are float32")
             found = bags.lookup(self, array, offsets, combiner, weights, timeout)
             if out is None:
                 return found
             out_of(out, found.shape, "f4")[...] = found
             return out
-        shape = (*array.shape, self.dim)
-        rows = np.empty(shape, np.float32) if out is None else out_of(out, shape, "f4")
+        rows = self._rows_for(array, dtype, out)
         if array.size > 0:
             self.lookup_into(array, rows, timeout)
         return rows if out is None else out
+
+    def _rows_for(self, ids: Any, dtype: Any, out: Any = None) -> Any:
+        """The array that rows are written to."""
+        import numpy as np
+
+        shape = (*ids.shape, self.dim)
+        if dtype is None and out is None:
+            return np.empty(shape, np.float32)
+        own = self._how["dtype"]
+        if dtype is None:
+            dtype = own if np.asarray(out).dtype.name == own else np.float32
+        kind = dtype_of(dtype)
+        if kind.name not in ("float32", own):
+            raise ValueError(f"rows of {own} are not given as {kind}: expected float32" +
+                             (f" or {own}" if own != "float32" else ""))
+        return np.empty(shape, kind) if out is None else out_of(out, shape, kind)
 
     def apply_gradients(self, ids: Any, gradients: Any, optimizer: Any = None,
                         timeout: Optional[float] = None, step: Optional[int] = None,
@@ -209,26 +229,48 @@ class Table(_muster.BaseTable):
         return _exported(self, timeout)
 
     def _push(self, ids: Any, gradients: Any, optimizer: Any,
-              timeout: Optional[float], time: int = 0) -> None:
+              timeout: Optional[float], time: int = 0,
+              tell: Optional[Callable[[Any], None]] = None) -> bool:
+        """False: there are no ids. tell: as that of apply()."""
         if time < 0:
             raise ValueError(f"time {time}: expected at least 0")
         if ids.size > 0:
-            self.apply(ids, gradients, optimizer, _current_run(), timeout, time)
+            self.apply(ids, gradients, optimizer, _current_run(), timeout, time, tell)
+        return bool(ids.size > 0)
 
-    def lookup_async(self, ids: Any, timeout: Optional[float] = None
-                     ) -> _calls.CallFuture:
-        """Like lookup(), without waiting: a future, which can also be awaited."""
-        return _calls.start(self.lookup, ids, timeout)
+    def lookup_async(self, ids: Any, timeout: Optional[float] = None, *,
+                     dtype: Any = None) -> _calls.CallFuture:
+        """Like lookup(), without waiting, and without a thread for it: a future, which
+        can also be awaited. WouldBlockError: 65,536 calls of this table are under way, or
+        they hold 256 MiB of ids and gradients: wait for some of them."""
+        if _calls.is_served():
+            return _calls.at_once(self.lookup, ids, timeout, dtype=dtype)
+        array = ids_of(ids)
+        future = _calls.CallFuture()
+        rows = future._value = self._rows_for(array, dtype)
+        if array.size > 0:
+            self.lookup_into(array, rows, timeout, future._end)
+        else:
+            future._end(None)
+        return future
 
     def apply_gradients_async(self, ids: Any, gradients: Any, optimizer: Any = None,
                               timeout: Optional[float] = None,
                               step: Optional[int] = None,
                               time: int = 0) -> _calls.CallFuture:
-        """Like apply_gradients(), without waiting. In a worker's function it is done when
-        this returns: the push is sent when the function has returned."""
-        start = _calls.start if _current_run() is None else _calls.at_once
-        return start(self.apply_gradients, ids, gradients, optimizer, timeout, step,
-                     time)
+        """Like apply_gradients(), without waiting, as lookup_async(); gradients are
+        copied. A push whose future is cancelled may be applied all the same. In a
+        worker's function it is done when this returns: the push is sent when the function
+        has returned."""
+        if _calls.is_served() or _current_run() is not None:
+            return _calls.at_once(self.apply_gradients, ids, gradients, optimizer,
+                                  timeout, step, time)
+        rule, gradients = optimizers.of_rows(
+            self.optimizer if optimizer is None else optimizer, gradients, step)
+        future = _calls.CallFuture()
+        if not self._push(ids_of(ids), gradients, rule, timeout, time, future._end):
+            future._end(None)
+        return future
 
     def __reduce__(self) -> Any:
         return _open_in_run, (self._how,)

@@ -1,5 +1,5 @@
-/* Calls of the main thread that the library ends by a callback: no helper thread waits
- * for them, so that two wakes of a thread fewer are between Python and the node. */
+/* Calls that the library ends by a callback: the main thread waits for them without a
+ * helper thread, and others are not waited for at all. */
 #include "extension.h"
 
 #include <pthread.h>
@@ -9,6 +9,8 @@
 /* One that is under way: of the caller, and of the callback, which frees it if the
  * caller was interrupted. */
 struct mupy_begun {
+    struct mupy_notice notice; /* of its end, if nobody waits, */
+    PyObject *tell;            /* and what is called then; NULL: the caller waits */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct mupy_call *call;
@@ -60,10 +62,14 @@ void mupy_begun_ended(void *user, int code, const mu_error *error)
     struct mupy_call *call = begun->call;
     bool left;
 
-    (void)pthread_mutex_lock(&begun->lock);
     call->rv = code;
     if (error != NULL)
         call->error = *error;
+    if (begun->tell != NULL) {
+        mupy_notice_post(&begun->notice);
+        return;
+    }
+    (void)pthread_mutex_lock(&begun->lock);
     begun->over = true;
     left = begun->left;
     (void)pthread_cond_signal(&begun->changed);
@@ -138,4 +144,88 @@ bool mupy_call_begin(struct mupy_call *call, int *ret_rv)
     }
     begun_free(begun);
     return true;
+}
+
+/* ---- without waiting ---- */
+
+/* The exception of its end, None without one: a new reference. */
+static PyObject *get_outcome(const struct mupy_call *call)
+{
+    PyObject *exception = call->rv == 0 ? Py_None : mupy_exception(&call->error, NULL);
+    PyObject *type;
+    PyObject *traceback;
+
+    if (exception == Py_None)
+        Py_INCREF(exception);
+    if (exception != NULL)
+        return exception;
+    PyErr_Fetch(&type, &exception, &traceback);
+    PyErr_NormalizeException(&type, &exception, &traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return exception;
+}
+
+/* Frees the call first: who is told may look at what it has kept. */
+static struct mupy_notice *tell_end(struct mupy_notice *notice)
+{
+    struct mupy_begun *begun = (struct mupy_begun *)(void *)notice;
+    struct mupy_notice *next = notice->next;
+    PyObject *outcome = get_outcome(begun->call);
+    PyObject *result;
+
+    mupy_call_free(begun->call);
+    result = PyObject_CallFunctionObjArgs(begun->tell, outcome, NULL);
+    if (result == NULL)
+        PyErr_WriteUnraisable(begun->tell);
+    Py_XDECREF(result);
+    Py_XDECREF(outcome);
+    Py_DECREF(begun->tell);
+    begun_free(begun);
+    return next;
+}
+
+static struct mupy_begun *begun_telling(struct mupy_call *call, PyObject *tell)
+{
+    struct mupy_begun *begun;
+
+    if (mupy_notice_start() != 0)
+        return NULL;
+    begun = begun_new(call);
+    if (begun == NULL) {
+        (void)PyErr_NoMemory();
+        return NULL;
+    }
+    begun->notice.deliver = tell_end;
+    begun->tell = tell;
+    Py_INCREF(tell);
+    return begun;
+}
+
+static PyObject *refuse_call(struct mupy_begun *begun)
+{
+    mupy_call_free(begun->call);
+    Py_DECREF(begun->tell);
+    begun_free(begun);
+    return mupy_fail(-MU_EAGAIN, "too many calls are under way: wait for some of them");
+}
+
+PyObject *mupy_call_start(struct mupy_call *call, PyObject *tell)
+{
+    struct mupy_begun *begun = begun_telling(call, tell);
+    int rv;
+
+    if (begun == NULL) {
+        mupy_call_free(call);
+        return NULL;
+    }
+    rv = begin(begun);
+    if (rv == -MU_EAGAIN)
+        return refuse_call(begun);
+    if (rv != 0) {
+        /* The one that waits has the words for it. */
+        mupy_call_run_here(call);
+        (void)tell_end(&begun->notice);
+    }
+    Py_RETURN_NONE;
 }

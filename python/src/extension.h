@@ -265,6 +265,11 @@ void mupy_begun_ended(void *user, int code, const mu_error *error);
 /* A part of it: begin the call and wait; false: it was not begun. */
 bool mupy_call_begin(struct mupy_call *call, int *ret_rv);
 
+/* Begin a call that has `begin`, and free it at its end: then tell(None), or with its
+ * exception, is called, on the thread that drains notices. None; NULL with an exception,
+ * of -MU_EAGAIN too: it was not begun. */
+PyObject *mupy_call_start(struct mupy_call *call, PyObject *tell);
+
 /* A moment of the monotonic clock by which signals are looked at again. */
 struct timespec mupy_in_piece(void);
 

@@ -60,6 +60,15 @@ TABLE = {
         "gather_async": ([0],), "scatter_add_async": ([0], 1.0),
         "apply_gradient_async": (np.ones(3), 0.1),
     },
+    "table": {
+        "close": OWN,
+        "lookup": ([1], 5.0), "lookup_into": OWN, "lookup_bags_into": OWN,
+        "lookup_several": OWN, "apply": OWN, "apply_gradients": ([1], [[1.0]]),
+        "delete": ([1], 5.0), "expire": (1, 5.0), "insert": ([1], [[1.0]], 5.0),
+        "set_rows": OWN, "stats": (5.0,), "get_stats": (5.0,), "export": OWN,
+        "export_to": (print, 5.0), "lookup_async": ([1], 5.0),
+        "apply_gradients_async": ([1], [[1.0]]),
+    },
     "dataset": {"schedule": (jobs.same, (1,)), "join": (5.0,), "record": (),
                 "save": ("/tmp/forked",), "close": OWN},
     "service": {
@@ -152,13 +161,14 @@ def objects(shared_cluster, shared_coordinator):
     service = muster.CoordinationService(shared_cluster)
     service.register()
     variable = muster.Variable(np.zeros(3), name="forking", node=shared_cluster)
+    table = muster.Table("forking", dim=1, node=shared_cluster)
     remote = shared_coordinator.schedule(jobs.sleep, (600,), raise_on_fetch=True)
     held = service.lock("forking").acquire(30)
     server = muster.Server.create_local_server()
     made = {
         "node": shared_cluster.node, "coordinator": shared_coordinator, "remote": remote,
         "per_worker": shared_coordinator.create_per_worker_value(jobs.numbers),
-        "variable": variable, "service": service, "key_values": service.key_values,
+        "variable": variable, "table": table, "service": service, "key_values": service.key_values,
         "dataset": muster.ShardedDataset(shared_coordinator, shards=4),
         "transaction": service.key_values.transaction().put("forking/a", "b"),
         "watch": service.key_values.watch("forking/watch"), "lock": held,
@@ -198,6 +208,18 @@ def test_a_future_of_an_executor_tells_a_forked_child_that_it_is_one(objects):
     lines = run_in_child({"future": future}, "future", [("result", ())])
     future.cancel()
     assert lines == ["result ClosedError"]
+
+
+def test_a_call_that_began_before_the_fork_tells_a_child_that_it_is_one(own_cluster):
+    with own_cluster(workers=1, ps=1) as cluster:
+        table = muster.Table("forking", dim=1, node=cluster)
+        os.kill(cluster.pid("ps", 0), signal.SIGSTOP)
+        future = table.lookup_async([1])
+        lines = run_in_child({"future": future}, "future",
+                             [("result", ()), ("exception", ())])
+        os.kill(cluster.pid("ps", 0), signal.SIGCONT)
+        assert future.result(30).tolist() == [[0.0]]
+    assert lines == ["result ClosedError", "exception ClosedError"]
 
 
 def test_a_cluster_outlives_a_child_that_leaves_its_block(own_cluster):

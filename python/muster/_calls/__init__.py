@@ -1,4 +1,5 @@
-"""Calls that do not wait: those that do, on a few threads of this process."""
+"""Calls that do not wait: the library's own, or those that wait, on a few threads of this
+process."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ import os
 import queue
 import sys
 import threading
-from typing import Any, Callable, Generator
+from typing import Any, Callable, Generator, Optional
+
+from ..errors import ClosedError
 
 _THREADS_MAX = 8
 _CALLS_MAX = 1024   # under way; the next one waits for one of them
@@ -18,8 +21,36 @@ class CallFuture(concurrent.futures.Future):  # type: ignore[type-arg]
     """The result of a call that does not wait: a concurrent.futures.Future that can also
     be awaited in asyncio. It is set, and callbacks run, on a thread of muster."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._process = os.getpid()
+        self._value: Any = None
+
     def __await__(self) -> Generator[Any, None, Any]:
         return asyncio.wrap_future(self).__await__()
+
+    def result(self, timeout: Optional[float] = None) -> Any:
+        self._check_process()
+        return super().result(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        self._check_process()
+        return super().exception(timeout)
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid() and not self.done():
+            raise ClosedError("this process was forked after the call had begun, which "
+                              "ends in its parent alone")
+
+    def _end(self, error: Optional[BaseException]) -> None:
+        """The library's call, whose result is _value, has ended."""
+        value, self._value = self._value, None
+        if not self.set_running_or_notify_cancel():
+            return
+        if error is None:
+            self.set_result(value)
+        else:
+            self.set_exception(error)
 
     def _finish(self, get: Callable[[], Any]) -> None:
         if not self.set_running_or_notify_cancel():
@@ -71,6 +102,12 @@ def _forget_threads() -> None:
 os.register_at_fork(after_in_child=_forget_threads)
 
 
+def is_served() -> bool:
+    """Whether this is an executor process, whose requests are those of one thread."""
+    process: Any = sys.modules.get("muster._process")
+    return process is not None and bool(process.serves)
+
+
 def at_once(call: Callable[..., Any], *args: Any, **kwargs: Any) -> CallFuture:
     """The same as start() for what does not wait, or must be done by this thread."""
     future = CallFuture()
@@ -79,10 +116,8 @@ def at_once(call: Callable[..., Any], *args: Any, **kwargs: Any) -> CallFuture:
 
 
 def start(call: Callable[..., Any], *args: Any, **kwargs: Any) -> CallFuture:
-    """Call it on one of the threads. In an executor process, whose requests are those of
-    one thread, at once."""
-    process: Any = sys.modules.get("muster._process")
-    if process is not None and process.serves:
+    """Call it on one of the threads; in an executor process at once."""
+    if is_served():
         return at_once(call, *args, **kwargs)
     future = CallFuture()
     _threads.put(lambda: future._finish(lambda: call(*args, **kwargs)))

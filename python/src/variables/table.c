@@ -179,7 +179,8 @@ static void table_dealloc(PyObject *object)
 
 /* ---- ids and rows ---- */
 
-/* Ids, and rows of as many times `dim` numbers; Py_None: none. -1 with an exception. */
+/* Ids, and rows of as many times `dim` numbers of a dtype (MU_DTYPE_NONE: any); Py_None:
+ * none. -1 with an exception. */
 struct table_arrays {
     struct mupy_array ids;
     struct mupy_array rows;
@@ -192,7 +193,7 @@ static void release_arrays(struct table_arrays *arrays)
     Py_CLEAR(arrays->rows.keep);
 }
 
-static int read_arrays(PyObject *object, PyObject *ids, PyObject *rows,
+static int read_arrays(PyObject *object, PyObject *ids, PyObject *rows, int dtype,
                        struct table_arrays *ret_arrays)
 {
     unsigned dim = as_table(object)->dim;
@@ -203,13 +204,15 @@ static int read_arrays(PyObject *object, PyObject *ids, PyObject *rows,
     ret_arrays->count = ret_arrays->ids.bytes / sizeof(uint64_t);
     if (rows == Py_None)
         return 0;
-    if (mupy_array_of(rows, MU_F32, &ret_arrays->rows) == 0 &&
-        ret_arrays->rows.bytes == ret_arrays->count * dim * sizeof(float))
+    if (mupy_array_of(rows, dtype, &ret_arrays->rows) == 0 &&
+        ret_arrays->rows.bytes ==
+            ret_arrays->count * dim * mu_dtype_bytes(ret_arrays->rows.dtype))
         return 0;
     if (!PyErr_Occurred())
         PyErr_Format(PyExc_ValueError,
                      "%zu numbers for %zu ids: expected rows of %u for each",
-                     ret_arrays->rows.bytes / sizeof(float), ret_arrays->count, dim);
+                     ret_arrays->rows.bytes / mu_dtype_bytes(ret_arrays->rows.dtype),
+                     ret_arrays->count, dim);
     release_arrays(ret_arrays);
     return -1;
 }
@@ -230,14 +233,15 @@ static void use_arrays(struct mupy_call *call, struct table_arrays *arrays)
 
 static void run_lookup(struct mupy_call *call)
 {
-    call->rv = mu_table_lookup(call->object, call->data, call->size, call->other,
-                               call->timeout_ms, &call->error);
+    call->rv = mu_table_lookup_as(call->object, (int)call->number, call->data, call->size,
+                                  call->other, call->timeout_ms, &call->error);
 }
 
 static int begin_lookup(struct mupy_call *call, void *user)
 {
-    return mu_table_lookup_async(call->object, call->data, call->size, call->other,
-                                 call->timeout_ms, mupy_begun_ended, user);
+    return mu_table_lookup_as_async(call->object, (int)call->number, call->data,
+                                    call->size, call->other, call->timeout_ms,
+                                    mupy_begun_ended, user);
 }
 
 /* What a push says besides its ids and gradients. */
@@ -262,9 +266,9 @@ static int begin_push(struct mupy_call *call, void *user)
     struct pushing how;
 
     memcpy(&how, call->text, sizeof how);
-    return mu_table_apply_async(call->object, call->data, call->other, call->size,
-                                how.has_optimizer ? &how.optimizer : NULL,
-                                call->timeout_ms, mupy_begun_ended, user);
+    return mu_table_apply_at_async(call->object, how.time, call->data, call->other,
+                                   call->size, how.has_optimizer ? &how.optimizer : NULL,
+                                   call->timeout_ms, mupy_begun_ended, user);
 }
 
 static void run_expire(struct mupy_call *call)
@@ -279,26 +283,29 @@ static void run_delete(struct mupy_call *call)
                                &call->error);
 }
 
-/* lookup_into(ids, rows, timeout): rows is an array that is written to. */
+/* lookup_into(ids, rows, timeout, tell): rows is an array that is written to; with `tell`
+ * nobody waits. */
 static PyObject *table_lookup_into(PyObject *object, PyObject *args)
 {
     PyObject *timeout = NULL;
+    PyObject *tell = Py_None;
     PyObject *ids;
     PyObject *rows;
     struct table_arrays arrays;
     struct mupy_call *call;
 
-    if (!PyArg_ParseTuple(args, "OO|O", &ids, &rows, &timeout) ||
-        read_arrays(object, ids, rows, &arrays) != 0)
+    if (!PyArg_ParseTuple(args, "OO|OO", &ids, &rows, &timeout, &tell) ||
+        read_arrays(object, ids, rows, MU_DTYPE_NONE, &arrays) != 0)
         return NULL;
     call = mupy_table_call(object, timeout, run_lookup);
     if (call == NULL) {
         release_arrays(&arrays);
         return NULL;
     }
+    call->number = (uint64_t)arrays.rows.dtype;
     use_arrays(call, &arrays);
     call->begin = begin_lookup;
-    return mupy_call_finish(call);
+    return tell == Py_None ? mupy_call_finish(call) : mupy_call_start(call, tell);
 }
 
 /* How a push says that is made in a run. */
@@ -320,11 +327,13 @@ static PyObject *push_in_current_run(mu_run *run, PyObject *object,
     return table == NULL ? NULL : mupy_run_wrote(rv, "table");
 }
 
-/* apply(ids, gradients, optimizer, run, timeout, time): with None for gradients: a
- * delete; for the optimizer: the table's; for the run: at once. */
+/* apply(ids, gradients, optimizer, run, timeout, time, tell): with None for gradients: a
+ * delete; for the optimizer: the table's; for the run: at once; with `tell`, which no
+ * delete and no run has, nobody waits. */
 static PyObject *table_apply(PyObject *object, PyObject *args)
 {
     PyObject *timeout = NULL;
+    PyObject *tell = Py_None;
     PyObject *ids;
     PyObject *gradients;
     PyObject *optimizer;
@@ -335,11 +344,11 @@ static PyObject *table_apply(PyObject *object, PyObject *args)
     struct table_arrays arrays;
     struct mupy_call *call;
 
-    if (!PyArg_ParseTuple(args, "OOOO|OK", &ids, &gradients, &optimizer, &in_run,
-                          &timeout, &time) ||
+    if (!PyArg_ParseTuple(args, "OOOO|OKO", &ids, &gradients, &optimizer, &in_run,
+                          &timeout, &time, &tell) ||
         (optimizer != Py_None && mupy_optimizer(optimizer, 0, &how.optimizer) != 0) ||
         (in_run != Py_None && (run = mupy_run_of(in_run)) == NULL) ||
-        read_arrays(object, ids, gradients, &arrays) != 0)
+        read_arrays(object, ids, gradients, MU_F32, &arrays) != 0)
         return NULL;
     how.has_optimizer = optimizer != Py_None;
     how.time = time;
@@ -352,9 +361,9 @@ static PyObject *table_apply(PyObject *object, PyObject *args)
     }
     memcpy(call->text, &how, sizeof how);
     use_arrays(call, &arrays);
-    if (gradients != Py_None && time == 0)
+    if (gradients != Py_None)
         call->begin = begin_push;
-    return mupy_call_finish(call);
+    return tell == Py_None ? mupy_call_finish(call) : mupy_call_start(call, tell);
 }
 
 static PyObject *table_expire(PyObject *object, PyObject *args)
@@ -407,7 +416,7 @@ static PyObject *table_set_rows(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "OOO|O", &ids, &rows, &in_run, &timeout) ||
         (in_run != Py_None && (run = mupy_run_of(in_run)) == NULL) ||
-        read_arrays(object, ids, rows, &arrays) != 0)
+        read_arrays(object, ids, rows, MU_F32, &arrays) != 0)
         return NULL;
     if (run != NULL)
         return insert_in_current_run(run, object, &arrays);
@@ -502,8 +511,9 @@ int mupy_table_init(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"lookup_into", table_lookup_into, METH_VARARGS,
-         "lookup_into(ids, rows, timeout=None)\n--\n\nRead the rows of ids into an "
-         "array."},
+         "lookup_into(ids, rows, timeout=None, tell=None)\n--\n\nRead the rows of ids "
+         "into an array; tell: is called with None or an exception at the end, for "
+         "which nobody waits."},
         {"lookup_bags_into", mupy_table_lookup_bags, METH_VARARGS,
          "lookup_bags_into(ids, offsets, weights, combiner, rows, timeout=None)\n"
          "--\n\nRead a row for each bag of ids into an array; weights: or None."},
@@ -511,8 +521,8 @@ int mupy_table_init(PyObject *module)
          "lookup_several(lookups, type, timeout=None)\n--\n\nRead rows of several "
          "tables at once: of (table, ids, rows), with arrays for the rows."},
         {"apply", table_apply, METH_VARARGS,
-         "apply(ids, gradients, optimizer, run, timeout=None, time=0)\n--\n\nPush "
-         "gradients, or delete rows."},
+         "apply(ids, gradients, optimizer, run, timeout=None, time=0, tell=None)\n"
+         "--\n\nPush gradients, or delete rows; tell: as that of lookup_into()."},
         {"expire", table_expire, METH_VARARGS,
          "expire(before, timeout=None)\n--\n\nRemove rows by their score."},
         {"set_rows", table_set_rows, METH_VARARGS,

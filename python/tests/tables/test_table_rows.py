@@ -105,3 +105,47 @@ def test_a_reader_shows_what_the_servers_have(table, tmp_path):
         muster.TableReader(paths[1], table.name)
     with pytest.raises(errors.FailedPreconditionError, match="increment of serving-1"):
         checkpoint.restore(paths[1])
+
+
+# ---- rows of 16 bits ----
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_rows_as_they_are(shared_cluster, name, dtype):
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    table = muster.Table(name, dim=2, initializer=("uniform", -1, 1), dtype=dtype,
+                         node=shared_cluster)
+    ids = np.arange(60).reshape(3, 20)
+    wide = table.lookup(ids)
+    narrow = table.lookup(ids, dtype=dtype)
+    assert wide.dtype == np.float32 and narrow.dtype.name == dtype
+    assert narrow.shape == (3, 20, 2) and (narrow.astype("f4") == wide).all()
+    out = np.zeros_like(narrow)
+    assert table.lookup(ids, out=out) is out and (out == narrow).all()
+    assert table.lookup(ids, dtype="float32").tobytes() == wide.tobytes()
+    later = table.lookup_async(ids, dtype=narrow.dtype).result(60)
+    assert later.dtype == narrow.dtype and later.tobytes() == narrow.tobytes()
+    assert table.lookup([], dtype=dtype).dtype == narrow.dtype
+
+
+def test_forms_that_rows_have_not(shared_cluster, name, table):
+    narrow = muster.Table(name + "16", dim=2, dtype="float16", node=shared_cluster)
+    for wrong in (lambda: table.lookup([1], dtype="float16"),
+                  lambda: narrow.lookup([1], dtype=np.float64),
+                  lambda: narrow.lookup_async([1], dtype="int16"),
+                  lambda: narrow.lookup([1, 2], offsets=[0], dtype="float16"),
+                  lambda: narrow.lookup([1], dtype="f4", out=np.zeros((1, 2), "f2")),
+                  lambda: table.lookup([1], out=np.zeros((1, 3), "f2"))):
+        with pytest.raises(ValueError, match="float32"):
+            wrong()
+
+
+def narrow_in_function(table):
+    return table.lookup([1, 2], dtype="float16")
+
+
+def test_a_function_has_narrow_rows(coordinator, name):
+    table = muster.Table(name, dim=2, initializer="ones", dtype="float16",
+                         node=coordinator)
+    rows = coordinator.schedule(narrow_in_function, (table,)).fetch(60)
+    assert rows.dtype == np.float16 and (rows == 1).all()

@@ -141,6 +141,40 @@ TEST_ON(test_no_more_than_the_bound, struct fixture *f, set_up, tear_down)
     assert_int_equal(atomic_load(&f->failed), 0);
 }
 
+/* One whose bits are known in 16, 32 and other 16 bits. */
+TEST_ON(test_rows_in_a_form, struct fixture *f, set_up, tear_down)
+{
+    const mu_initializer one = {.kind = MU_INITIALIZER_CONSTANT, .a = 1};
+    const mu_table_spec spec = {
+        .name = "half", .dim = DIM, .initializer = &one, .dtype = MU_F16};
+    const uint64_t ids[] = {7, 1};
+    uint16_t narrow[3 * DIM] = {0};
+    float wide[2 * DIM] = {0};
+    mu_error error = {.message = ""};
+    mu_table *table = NULL;
+
+    check(mu_table_open(f->chief, &spec, SOON_MS, &error, &table), &error);
+    check(mu_table_lookup_as(table, MU_F16, ids, 2, narrow, SOON_MS, &error), &error);
+    check(mu_table_lookup_as(table, MU_F32, ids, 2, wide, SOON_MS, &error), &error);
+    for (unsigned i = 0; i < 2 * DIM; i++) {
+        assert_int_equal(narrow[i], 0x3c00);
+        assert_int_equal((int)wide[i], 1);
+    }
+    assert_int_equal(narrow[2 * DIM], 0);
+    assert_int_equal(
+        mu_table_lookup_as(table, MU_BF16, ids, 2, narrow, SOON_MS, &error), -MU_EINVALID);
+    assert_non_null(strstr(error.message, "float16, which are not given as bfloat16"));
+    assert_int_equal(mu_table_lookup_as_async(table, MU_BF16, ids, 2, narrow, SOON_MS,
+                                              note_end, f),
+                     -MU_EINVALID);
+    assert_int_equal(mu_table_lookup_as_async(table, MU_F16, ids, 2, narrow + DIM,
+                                              SOON_MS, note_end, f),
+                     0);
+    await_ends(f, 1);
+    assert_int_equal(narrow[2 * DIM], 0x3c00);
+    mu_table_close(table);
+}
+
 /* A table is opened as it was made, whatever that was. */
 TEST_ON(test_one_that_is_there, struct fixture *f, set_up, tear_down)
 {

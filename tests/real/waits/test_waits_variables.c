@@ -213,6 +213,13 @@ static int look_up(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return mu_table_lookup(env->table, &id, 1, row, timeout_ms, error);
 }
 
+static int look_up_as(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    float row[4];
+
+    return mu_table_lookup_as(env->table, MU_F32, &id, 1, row, timeout_ms, error);
+}
+
 /* How one ended that nobody waits for. */
 struct table_end {
     uv_sem_t ended;
@@ -251,6 +258,18 @@ static int begin_look_up(struct waits_env *env, int64_t timeout_ms, mu_error *er
         error);
 }
 
+static int begin_look_up_as(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    struct table_end end;
+    float row[4];
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(&end,
+                     mu_table_lookup_as_async(env->table, MU_F32, &id, 1, row, timeout_ms,
+                                              note_end, &end),
+                     error);
+}
+
 static int begin_push(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     struct table_end end;
@@ -259,6 +278,17 @@ static int begin_push(struct waits_env *env, int64_t timeout_ms, mu_error *error
     return await_end(&end,
                      mu_table_apply_async(env->table, &id, ones, 1, NULL, timeout_ms,
                                           note_end, &end),
+                     error);
+}
+
+static int begin_push_at(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    struct table_end end;
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(&end,
+                     mu_table_apply_at_async(env->table, 5, &id, ones, 1, NULL,
+                                             timeout_ms, note_end, &end),
                      error);
 }
 
@@ -391,8 +421,11 @@ static const struct waits_row rows[] = {
      {WAITS_OK, AWAY, AWAY, AWAY},
      0},
     {"mu_table_lookup", look_up, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_lookup_as", look_up_as, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_lookup_async", begin_look_up, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_lookup_as_async", begin_look_up_as, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply_async", begin_push, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_apply_at_async", begin_push_at, open_table, LIMITED, UNLIMITED, 0},
     {"mu_tables_lookup", look_up_tables, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_lookup_bags", look_up_bags, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply", push, open_table, LIMITED, UNLIMITED, 0},
