@@ -3,6 +3,7 @@
 #include "actors/coordination/store/journal.h"
 #include "actors/keep.h"
 #include "actors/keeper/keeper_items.h"
+#include "actors/packing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct keeper_state {
     struct kept_actors actors;
     struct kept_actor *touched; /* they get an answer when the file is flushed */
     uint64_t rewrite_above;     /* bytes of the file */
+    struct mu__list reviewed;   /* whether they have records is asked one by one */
     bool is_dirty;              /* something was not flushed */
     bool is_behind;             /* the file lacks an item: it has to be written anew */
     bool is_failing;            /* it could not be written, */
@@ -32,11 +34,13 @@ struct keeper_state {
 /* What it hears. */
 static void on_keep_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_keep_review(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_keep_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
-    {MU__KEEP_FENCE, on_keep_fence},
-    {MU__KEEP_ITEM, on_keep_item},
+    {MU__KEEP_FENCE, on_keep_fence},   {MU__KEEP_ITEM, on_keep_item},
+    {MU__KEEP_REVIEW, on_keep_review}, {MU__KEEP_DROP, on_keep_drop},
     {MU__TIMER, on_keeper_timer},
 };
 
@@ -61,6 +65,16 @@ static void touch(struct keeper_state *keeper, struct kept_actor *actor)
     actor->is_touched = true;
     actor->next_touched = keeper->touched;
     keeper->touched = actor;
+}
+
+static void untouch(struct keeper_state *keeper, const struct kept_actor *actor)
+{
+    struct kept_actor **at = &keeper->touched;
+
+    while (*at != NULL && *at != actor)
+        at = &(*at)->next_touched;
+    if (*at != NULL)
+        *at = actor->next_touched;
 }
 
 struct loading {
@@ -226,6 +240,43 @@ static int reserve_kept_item(struct mu__ctx *ctx, struct keeper_state *keeper,
     return rv;
 }
 
+/* ---- records ---- */
+
+static struct kept_actor *first_reviewed(const struct keeper_state *keeper)
+{
+    return MU__LIST_FIRST(&keeper->reviewed, struct kept_actor, review);
+}
+
+/* One question at a time: the service answers each, or asks for all anew. */
+static void ask_for_record(struct mu__ctx *ctx, const struct keeper_state *keeper)
+{
+    const struct kept_actor *actor = first_reviewed(keeper);
+    struct mu__keep_check *body;
+    struct mu__msg *msg =
+        actor == NULL
+            ? NULL
+            : mu__pool_get(mu__kernel_pool(ctx->kernel), MU__KEEP_CHECK,
+                           sizeof(struct mu__keep_check) + actor->named.text.size);
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->name = actor->named.text;
+    (void)mu__pack_view((uint8_t *)(body + 1), &body->name);
+    (void)mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__COORDINATION}, msg);
+}
+
+static void review_record(struct mu__ctx *ctx, struct keeper_state *keeper,
+                          struct kept_actor *actor)
+{
+    if (actor->is_reviewed)
+        return;
+    actor->is_reviewed = true;
+    mu__list_append(&keeper->reviewed, &actor->review);
+    if (actor == first_reviewed(keeper))
+        ask_for_record(ctx, keeper);
+}
+
 /* ---- fences ---- */
 
 static int check_fence(const struct kept_actor *actor, const struct mu__keep_fence *body,
@@ -260,6 +311,7 @@ static int begin_epoch(struct mu__ctx *ctx, struct keeper_state *keeper,
         if (rv != 0)
             return mu_error_set(error, rv, "%s has no room for another actor",
                                 keeper->path);
+        review_record(ctx, keeper, *actor);
     }
     if (rv != 0)
         return rv;
@@ -302,8 +354,8 @@ static int check_item_epoch(const struct kept_actor *actor,
 {
     if (actor == NULL)
         return mu_error_set(error, -MU_EDATALOSS,
-                            "%s has nothing of the actor: the file was lost, or this is "
-                            "another one",
+                            "%s has nothing of the actor: it was stopped, the file was "
+                            "lost, or this is another one",
                             path);
     if (body->epoch != actor->epoch)
         return mu_error_set(error, -MU_EPERMISSION,
@@ -356,6 +408,50 @@ static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     touch(keeper, actor);
 }
 
+/* ---- stopped actors ---- */
+
+/* What cannot be appended is left out when the file is written anew. */
+static void drop_kept_actor(struct mu__ctx *ctx, struct keeper_state *keeper,
+                            struct kept_actor *actor)
+{
+    actor->owner = 0;
+    keeper->is_dirty = true;
+    if (!keeper->is_behind && append_fence(ctx, keeper, actor, NULL) != 0)
+        keeper->is_behind = true;
+    untouch(keeper, actor);
+    mu__kept_actor_remove(&keeper->actors, actor);
+}
+
+static void on_keep_review(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct keeper_state *keeper = state;
+    struct mu__text_node *node = NULL;
+
+    (void)msg;
+    ask_for_record(ctx, keeper); /* the answer to the former question may be lost */
+    while ((node = mu__text_map_next(&keeper->actors.by_name, node)) != NULL)
+        review_record(ctx, keeper, (struct kept_actor *)node);
+}
+
+/* Of a higher epoch it is a later actor's. */
+static void on_keep_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__keep_drop *body = mu__body(msg);
+    struct keeper_state *keeper = state;
+    struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
+    bool is_asked = actor != NULL && actor == first_reviewed(keeper);
+
+    if (actor == NULL)
+        return;
+    if (actor->is_reviewed)
+        mu__list_remove(&keeper->reviewed, &actor->review);
+    actor->is_reviewed = false;
+    if (actor->epoch <= body->epoch)
+        drop_kept_actor(ctx, keeper, actor);
+    if (is_asked)
+        ask_for_record(ctx, keeper);
+}
+
 /* ---- reading the file ---- */
 
 static int read_fence(struct keeper_state *keeper, const struct mu__keep_fence *body)
@@ -363,6 +459,11 @@ static int read_fence(struct keeper_state *keeper, const struct mu__keep_fence *
     struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
     int rv = 0;
 
+    if (body->owner == 0) {
+        if (actor != NULL)
+            mu__kept_actor_remove(&keeper->actors, actor);
+        return 0;
+    }
     if (actor == NULL)
         rv = mu__kept_actor_add(&keeper->actors, body->name, &actor);
     if (rv == 0)

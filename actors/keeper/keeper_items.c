@@ -157,6 +157,13 @@ static void free_kept_actor(struct kept_actors *actors, struct kept_actor *actor
     free(actor);
 }
 
+void mu__kept_actor_remove(struct kept_actors *actors, struct kept_actor *actor)
+{
+    mu__text_map_remove(&actors->by_name, &actor->named);
+    actors->count--;
+    free_kept_actor(actors, actor);
+}
+
 void mu__kept_actors_done(struct kept_actors *actors)
 {
     struct mu__text_node *next = mu__text_map_next(&actors->by_name, NULL);

@@ -4,6 +4,7 @@
 #define MU_ACTORS_KEEPER_ITEMS_H
 
 #include "actors/messages.h"
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/base/text_map.h"
 #include "runtime/kernel/pid.h"
@@ -36,6 +37,8 @@ struct kept_actor {
     bool is_loading; /* what is kept is sent when the fence is flushed */
     bool is_touched; /* in the list of those that get an answer after the flush */
     struct kept_actor *next_touched;
+    struct mu__list_node review; /* it is not known yet whether it has a record */
+    bool is_reviewed;
     char name[];
 };
 
@@ -58,6 +61,9 @@ int mu__kept_actor_add(struct kept_actors *actors, struct mu__view name,
 /* A new life: what its former one left open does not count. */
 void mu__kept_actor_fence(struct kept_actors *actors, struct kept_actor *actor,
                           const struct mu__keep_fence *fence);
+
+/* It was stopped. */
+void mu__kept_actor_remove(struct kept_actors *actors, struct kept_actor *actor);
 
 /* Nothing is kept of it: another actor has the name now. */
 void mu__kept_actor_clear(struct kept_actors *actors, struct kept_actor *actor);

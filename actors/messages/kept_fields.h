@@ -20,7 +20,8 @@ enum mu__kept_kind {
 /* A life of an actor begins, in a process: older ones record nothing more. What is kept
  * follows. `is_born`: some life of it has recorded something. `number`: what lives of
  * lower epochs have recorded is of another actor, which had the name before; in the file:
- * of the last item of this life. */
+ * of the last item of this life. `owner` 0, in the file: the actor was stopped, and
+ * nothing is kept of it. */
 #define MU__KEEP_FENCE_FIELDS(F, S)              \
     F(S, REQUIRED, str, name, MU__KEPT_NAME_MAX) \
     F(S, REQUIRED, u64, epoch, 0)                \
