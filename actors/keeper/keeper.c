@@ -25,10 +25,12 @@ struct keeper_state {
     struct kept_actor *touched; /* they get an answer when the file is flushed */
     uint64_t rewrite_above;     /* bytes of the file */
     struct mu__list reviewed;   /* whether they have records is asked one by one */
-    bool is_dirty;              /* something was not flushed */
-    bool is_behind;             /* the file lacks an item: it has to be written anew */
-    bool is_failing;            /* it could not be written, */
-    uint64_t timer;             /* and is tried again then; 0: none */
+    struct mu__list full;       /* they were told that there is no room */
+    bool is_full;
+    bool is_dirty;   /* something was not flushed */
+    bool is_behind;  /* the file lacks an item: it has to be written anew */
+    bool is_failing; /* it could not be written, */
+    uint64_t timer;  /* and is tried again then; 0: none */
 };
 
 /* What it hears. */
@@ -46,16 +48,63 @@ static const struct mu__handler handlers[] = {
 
 /* ---- answers ---- */
 
-static void answer_kept(struct mu__ctx *ctx, mu__pid to, struct mu__view name,
-                        uint64_t epoch, uint64_t number, const mu_error *error)
+static void refuse_to_keep(struct mu__ctx *ctx, mu__pid to, struct mu__view name,
+                           uint64_t epoch, uint64_t number, const mu_error *error)
 {
-    struct mu__kept body = {.name = name, .epoch = epoch, .number = number};
+    const struct mu__kept body = {
+        .name = name,
+        .epoch = epoch,
+        .number = number,
+        .code = (uint32_t)-error->code,
+        .message = mu__view_str(error->message),
+    };
 
-    if (error != NULL) {
-        body.code = (uint32_t)-error->code;
-        body.message = mu__view_str(error->message);
-    }
     (void)mu__send_body(ctx, to, MU__KEPT, &body, sizeof body);
+}
+
+static void note_told(struct keeper_state *keeper, struct kept_actor *actor, bool is_full)
+{
+    if (is_full && !actor->is_told_full)
+        mu__list_append(&keeper->full, &actor->full);
+    else if (!is_full && actor->is_told_full)
+        mu__list_remove(&keeper->full, &actor->full);
+    actor->is_told_full = is_full;
+}
+
+/* False: out of memory. */
+static bool answer_kept(struct mu__ctx *ctx, struct keeper_state *keeper,
+                        struct kept_actor *actor)
+{
+    const struct mu__kept body = {.name = actor->named.text,
+                                  .epoch = actor->epoch,
+                                  .number = actor->flushed,
+                                  .is_full = keeper->is_full};
+
+    if (mu__send_body(ctx, actor->pid, MU__KEPT, &body, sizeof body) == -MU_ENOMEM)
+        return false;
+    note_told(keeper, actor, keeper->is_full);
+    return true;
+}
+
+static void review_room(struct mu__ctx *ctx, struct keeper_state *keeper)
+{
+    bool was_full = keeper->is_full;
+
+    keeper->is_full = keeper->actors.bytes >= keeper->actors.bytes_max;
+    if (keeper->is_full && !was_full)
+        mu__log(ctx, MU__LOG_WARN,
+                "%s: %" PRIu64 " bytes are kept of %" PRIu32
+                " actors, which is all there may be: turns that record fail until some "
+                "are stopped",
+                keeper->path, keeper->actors.bytes, keeper->actors.count);
+}
+
+static void tell_of_room(struct mu__ctx *ctx, struct keeper_state *keeper)
+{
+    while (!keeper->is_full && !mu__list_is_empty(&keeper->full) &&
+           answer_kept(ctx, keeper,
+                       MU__LIST_ENTRY(keeper->full.first, struct kept_actor, full))) {
+    }
 }
 
 static void touch(struct keeper_state *keeper, struct kept_actor *actor)
@@ -203,18 +252,19 @@ static void flush_keeper(struct mu__ctx *ctx, void *state)
         keeper->is_dirty = false;
         note_written(ctx, keeper);
     }
+    review_room(ctx, keeper);
     while (keeper->touched != NULL) {
         struct kept_actor *actor = keeper->touched;
 
         keeper->touched = actor->next_touched;
         actor->is_touched = false;
         actor->flushed = actor->last;
-        if (actor->is_loading)
+        if (!actor->is_loading || keeper->is_full)
+            (void)answer_kept(ctx, keeper, actor);
+        if (actor->is_loading) /* and from then on it takes calls */
             send_all_kept(ctx, actor);
-        else
-            answer_kept(ctx, actor->pid, actor->named.text, actor->epoch, actor->flushed,
-                        NULL);
     }
+    tell_of_room(ctx, keeper);
 }
 
 static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -338,7 +388,7 @@ static void on_keep_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (rv == 0 && (actor == NULL || actor->epoch != body->epoch))
         rv = begin_epoch(ctx, keeper, &actor, msg, &error);
     if (rv != 0) {
-        answer_kept(ctx, msg->from, body->name, body->epoch, 0, &error);
+        refuse_to_keep(ctx, msg->from, body->name, body->epoch, 0, &error);
         return;
     }
     actor->pid = msg->from;
@@ -369,7 +419,7 @@ static int keep_one(struct mu__ctx *ctx, struct keeper_state *keeper,
                     struct kept_actor *actor, const struct mu__msg *msg, mu_error *error)
 {
     const struct mu__keep_item *body = (const void *)msg->body;
-    int rv = mu__kept_actor_check(actor, body, error);
+    int rv = mu__kept_actor_check(&keeper->actors, actor, body, error);
 
     if (rv == 0)
         rv = reserve_kept_item(ctx, keeper, msg, error);
@@ -401,7 +451,7 @@ static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (rv == 0 && body->number == actor->last + 1)
         rv = keep_one(ctx, keeper, actor, msg, &error);
     if (rv != 0) {
-        answer_kept(ctx, msg->from, body->name, body->epoch, body->number, &error);
+        refuse_to_keep(ctx, msg->from, body->name, body->epoch, body->number, &error);
         return;
     }
     actor->pid = msg->from;
@@ -419,6 +469,7 @@ static void drop_kept_actor(struct mu__ctx *ctx, struct keeper_state *keeper,
     if (!keeper->is_behind && append_fence(ctx, keeper, actor, NULL) != 0)
         keeper->is_behind = true;
     untouch(keeper, actor);
+    note_told(keeper, actor, false);
     mu__kept_actor_remove(&keeper->actors, actor);
 }
 
@@ -501,6 +552,7 @@ static int init_keeper(struct mu__ctx *ctx, void *state, const void *arg)
     keeper->path = config->storage->name;
     keeper->actors.schema = mu__kernel_schema(ctx->kernel);
     keeper->actors.pool = mu__kernel_pool(ctx->kernel);
+    keeper->actors.bytes_max = config->bytes_max;
     keeper->actors.by_name.secret = mu__secret(ctx);
     rv = mu__journal_open(config->storage, keeper->actors.schema, keeper->actors.pool,
                           visit_kept, keeper, &error, &cut, &keeper->file);

@@ -19,6 +19,10 @@
  * What is kept of an actor is dropped when it is stopped; a life of it that did not know
  * gets an error.
  *
+ * A keeper that has what it may have of all actors says so with each KEPT: turns that
+ * record fail from then on, until some of it is dropped. What was under way then has a
+ * quarter more room, and waits beyond it, as for a full disk.
+ *
  * A full disk is said with each item, which its office sends again; nothing behind it is
  * taken meanwhile. When the file cannot be flushed, answers wait until it can. */
 #ifndef MU_ACTORS_KEEPER_H
@@ -43,11 +47,13 @@ enum {
 enum {
     MU__KEPT_ACTORS_MAX = 1 << 20,    /* of one keeper */
     MU__KEPT_ACTOR_BYTES = 256 << 20, /* kept of one actor */
+    MU__KEEPER_BYTES = 1 << 30,       /* kept of all actors */
     MU__KEEPER_RETRY_MS = 100         /* for what could not be written */
 };
 
 struct mu__keeper_config {
     struct mu__storage *storage; /* outlives the actor */
+    uint64_t bytes_max;          /* kept of all actors */
     mu_error *error;             /* why the file cannot be used; NULL: it is logged */
 };
 

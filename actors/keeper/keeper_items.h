@@ -39,6 +39,8 @@ struct kept_actor {
     struct kept_actor *next_touched;
     struct mu__list_node review; /* it is not known yet whether it has a record */
     bool is_reviewed;
+    struct mu__list_node full; /* it was told that there is no room */
+    bool is_told_full;
     char name[];
 };
 
@@ -48,6 +50,7 @@ struct kept_actors {
     const struct mu__schema *schema;
     uint32_t count;
     uint64_t bytes; /* of all */
+    uint64_t bytes_max;
 };
 
 void mu__kept_actors_done(struct kept_actors *actors);
@@ -69,8 +72,8 @@ void mu__kept_actor_remove(struct kept_actors *actors, struct kept_actor *actor)
 void mu__kept_actor_clear(struct kept_actors *actors, struct kept_actor *actor);
 
 /* Whether there is room for an item; -MU_EEXHAUSTED or -MU_EINVALID with the reason. */
-int mu__kept_actor_check(const struct kept_actor *actor, const struct mu__keep_item *item,
-                         mu_error *ret_error);
+int mu__kept_actor_check(const struct kept_actors *actors, const struct kept_actor *actor,
+                         const struct mu__keep_item *item, mu_error *ret_error);
 
 /* Take in a copy of an item. -MU_ENOMEM: nothing changed. */
 int mu__kept_actor_put(struct kept_actors *actors, struct kept_actor *actor,

@@ -1,5 +1,7 @@
 /* Kept actors: what is recorded survives, nothing leaves before, and each call takes
  * effect once, whoever dies or is cut off. */
+#include "actors/keep.h"
+#include "actors/packing.h"
 #include "tests/support/test.h"
 #include "tests/support/users/kept_net.h"
 
@@ -527,6 +529,124 @@ TEST_ON(test_a_full_disk_makes_calls_wait, struct kept_net *f, kept_net_set_up,
     kept_net_expect(f, 2, 7);
 }
 
+/* ---- stopped actors, and room ---- */
+
+/* Another actor of node 1, with so many bytes of state. */
+static void keep_other(struct kept_net *f, size_t bytes)
+{
+    struct office *office = user_net_office(f->users, 1);
+    const struct peer *chief = mu__map_get(&office->peers, f->chief->incarnation);
+    const struct mu__keep_fence fence = {
+        .name = mu__view_str("other"), .epoch = 3, .owner = office->config.incarnation};
+    struct mu__keep_item item = {
+        .name = fence.name, .epoch = 3, .number = 1, .kind = MU__KEPT_SNAPSHOT};
+    static const char zeros[1 << 16];
+    mu_value *state = mu_value_bytes(zeros, bytes);
+    struct mu__buf *packed = mu__pack_value(state, &item.value);
+    const mu__pid keeper = {chief->number, MU__KEEPER};
+
+    assert_int_equal(
+        mu__send_body(&office->ctx, keeper, MU__KEEP_FENCE, &fence, sizeof fence), 0);
+    assert_int_equal(mu__send_backed(&office->ctx, keeper, MU__KEEP_ITEM, &item,
+                                     sizeof item, packed),
+                     0);
+    mu__buf_unref(packed);
+    mu_value_free(state);
+    net_settle(net_of(f));
+}
+
+/* What the service says to its node's keeper. */
+static void drop_kept(struct kept_net *f, const char *name, uint64_t epoch)
+{
+    struct mu__msg *msg = mu__pool_get(mu__kernel_pool(f->chief->kernel), MU__KEEP_DROP,
+                                       sizeof(struct mu__keep_drop));
+    struct mu__keep_drop *body = mu__body(msg);
+
+    body->name = mu__view_str(name);
+    body->epoch = epoch;
+    msg->to = (mu__pid){MU__NODE_SELF, MU__KEEPER};
+    assert_int_equal(mu__kernel_deliver(f->chief->kernel, msg), 0);
+    net_turn(f->chief);
+    net_settle(net_of(f));
+}
+
+TEST_ON(test_a_stopped_actor_is_not_kept, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    drop_kept(f, "total", f->epoch - 1); /* of the one before */
+    ask(f, "add", 2, 2);
+    kept_net_expect(f, 2, 7);
+    drop_kept(f, "total", f->epoch);
+    net_crash(f->chief);
+    sim_storage_crash(f->storage);
+    net_start(f->chief);
+    net_settle(net_of(f));
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2); /* it is born, as the service said */
+    net_settle(net_of(f));
+    assert_int_equal(f->why.code, -MU_EDATALOSS);
+}
+
+TEST_ON(test_a_life_that_does_not_know_that_it_was_stopped, struct kept_net *f,
+        kept_net_set_up, kept_net_tear_down)
+{
+    kept_net_own(f, 1);
+    ask(f, "add", 5, 1);
+    drop_kept(f, "total", f->epoch);
+    ask(f, "add", 2, 2);
+    assert_null(kept_net_answer(f, 2));
+    assert_int_equal(f->why.code, -MU_EDATALOSS);
+    assert_non_null(strstr(f->why.message, "it was stopped"));
+}
+
+/* Adds 1 until that is refused; returns how often it was not. */
+static int64_t add_until_refused(struct kept_net *f, uint64_t *token)
+{
+    for (int64_t sum = 1; sum < 100; sum++) {
+        ask(f, "add", 1, ++*token);
+        assert_non_null(kept_net_answer(f, *token));
+        if (kept_net_answer(f, *token)->error.code == 0)
+            continue;
+        assert_int_equal(kept_net_answer(f, *token)->error.code, -MU_EEXHAUSTED);
+        assert_int_equal(kept_net_answer(f, *token)->error.ran, MU_RAN_YES);
+        assert_non_null(strstr(kept_net_answer(f, *token)->error.message,
+                               "/job:chief/task:0"));
+        return sum - 1;
+    }
+    fail_msg("nothing is refused");
+    return 0;
+}
+
+/* Who would have more than there may be gets an error; what is kept stays, and is read.
+ */
+TEST_ON(test_all_actors_have_a_bound, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    uint64_t token = 0;
+    int64_t sum;
+
+    net_crash(f->chief);
+    f->bytes_max = 1 << 14;
+    net_start(f->chief);
+    net_settle(net_of(f));
+    kept_net_own(f, 1);
+    ask(f, "add", 0, ++token);
+    keep_other(f, 1 << 13);
+    sum = add_until_refused(f, &token);
+    assert_in_range(sum, 1, 20);
+    ask(f, "get", 0, ++token);
+    kept_net_expect(f, token, sum);
+    net_crash(node_of(f, 1));
+    kept_net_own(f, 2); /* a new life hears of it, too */
+    ask(f, "add", 1, ++token);
+    assert_int_equal(kept_net_answer(f, token)->error.code, -MU_EEXHAUSTED);
+    drop_kept(f, "other", 3);
+    ask(f, "add", 1, ++token);
+    kept_net_expect(f, token, sum + 1);
+}
+
 TEST_ON(test_a_lost_disk_is_said, struct kept_net *f, kept_net_set_up, kept_net_tear_down)
 {
     kept_net_own(f, 1);
@@ -608,7 +728,7 @@ TEST_ON(test_the_next_life_is_in_the_same_process, struct kept_net *f, kept_net_
 /* A keeper on a file with one byte that is another. */
 static int open_damaged(struct kept_net *f, size_t at)
 {
-    const struct mu__keeper_config config = {&f->storage->base, &f->error};
+    const struct mu__keeper_config config = {&f->storage->base, f->bytes_max, &f->error};
     int rv;
 
     f->storage->content[at] ^= 0x10;
