@@ -62,13 +62,14 @@ static void refuse_to_keep(struct mu__ctx *ctx, mu__pid to, struct mu__view name
     (void)mu__send_body(ctx, to, MU__KEPT, &body, sizeof body);
 }
 
-static void note_told(struct keeper_state *keeper, struct kept_actor *actor, bool is_full)
+static void note_reported(struct keeper_state *keeper, struct kept_actor *actor,
+                          bool is_full)
 {
-    if (is_full && !actor->is_told_full)
+    if (is_full && !actor->is_reported_full)
         mu__list_append(&keeper->full, &actor->full);
-    else if (!is_full && actor->is_told_full)
+    else if (!is_full && actor->is_reported_full)
         mu__list_remove(&keeper->full, &actor->full);
-    actor->is_told_full = is_full;
+    actor->is_reported_full = is_full;
 }
 
 /* False: out of memory. */
@@ -82,7 +83,7 @@ static bool answer_kept(struct mu__ctx *ctx, struct keeper_state *keeper,
 
     if (mu__send_body(ctx, actor->pid, MU__KEPT, &body, sizeof body) == -MU_ENOMEM)
         return false;
-    note_told(keeper, actor, keeper->is_full);
+    note_reported(keeper, actor, keeper->is_full);
     return true;
 }
 
@@ -99,7 +100,7 @@ static void review_room(struct mu__ctx *ctx, struct keeper_state *keeper)
                 keeper->path, keeper->actors.bytes, keeper->actors.count);
 }
 
-static void tell_of_room(struct mu__ctx *ctx, struct keeper_state *keeper)
+static void report_room(struct mu__ctx *ctx, struct keeper_state *keeper)
 {
     while (!keeper->is_full && !mu__list_is_empty(&keeper->full) &&
            answer_kept(ctx, keeper,
@@ -202,6 +203,17 @@ static int append_fence(struct mu__ctx *ctx, struct keeper_state *keeper,
     return rv;
 }
 
+/* Nothing before counts for this actor. What cannot be appended is left out when the file
+ * is written anew. */
+static void append_end(struct mu__ctx *ctx, struct keeper_state *keeper,
+                       struct kept_actor *actor)
+{
+    actor->owner = 0;
+    keeper->is_dirty = true;
+    if (!keeper->is_behind && append_fence(ctx, keeper, actor, NULL) != 0)
+        keeper->is_behind = true;
+}
+
 static int rewrite_file(struct mu__ctx *ctx, struct keeper_state *keeper, mu_error *error)
 {
     struct mu__text_node *node = NULL;
@@ -264,7 +276,7 @@ static void flush_keeper(struct mu__ctx *ctx, void *state)
         if (actor->is_loading) /* and from then on it takes calls */
             send_all_kept(ctx, actor);
     }
-    tell_of_room(ctx, keeper);
+    report_room(ctx, keeper);
 }
 
 static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -298,7 +310,7 @@ static struct kept_actor *first_reviewed(const struct keeper_state *keeper)
 }
 
 /* One question at a time: the service answers each, or asks for all anew. */
-static void ask_for_record(struct mu__ctx *ctx, const struct keeper_state *keeper)
+static void request_record(struct mu__ctx *ctx, const struct keeper_state *keeper)
 {
     const struct kept_actor *actor = first_reviewed(keeper);
     struct mu__keep_check *body;
@@ -324,7 +336,7 @@ static void review_record(struct mu__ctx *ctx, struct keeper_state *keeper,
     actor->is_reviewed = true;
     mu__list_append(&keeper->reviewed, &actor->review);
     if (actor == first_reviewed(keeper))
-        ask_for_record(ctx, keeper);
+        request_record(ctx, keeper);
 }
 
 /* ---- fences ---- */
@@ -365,9 +377,9 @@ static int begin_epoch(struct mu__ctx *ctx, struct keeper_state *keeper,
     }
     if (rv != 0)
         return rv;
-    if ((*actor)->epoch < body.number) { /* the file is written anew without it */
+    if ((*actor)->epoch < body.number) { /* it is of another actor */
+        append_end(ctx, keeper, *actor);
         mu__kept_actor_clear(&keeper->actors, *actor);
-        keeper->is_behind = true;
     }
     body.number = 0;
     mu__kept_actor_fence(&keeper->actors, *actor, &body);
@@ -460,16 +472,12 @@ static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- stopped actors ---- */
 
-/* What cannot be appended is left out when the file is written anew. */
 static void drop_kept_actor(struct mu__ctx *ctx, struct keeper_state *keeper,
                             struct kept_actor *actor)
 {
-    actor->owner = 0;
-    keeper->is_dirty = true;
-    if (!keeper->is_behind && append_fence(ctx, keeper, actor, NULL) != 0)
-        keeper->is_behind = true;
+    append_end(ctx, keeper, actor);
     untouch(keeper, actor);
-    note_told(keeper, actor, false);
+    note_reported(keeper, actor, false);
     mu__kept_actor_remove(&keeper->actors, actor);
 }
 
@@ -479,7 +487,7 @@ static void on_keep_review(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct mu__text_node *node = NULL;
 
     (void)msg;
-    ask_for_record(ctx, keeper); /* the answer to the former question may be lost */
+    request_record(ctx, keeper); /* the answer to the former question may be lost */
     while ((node = mu__text_map_next(&keeper->actors.by_name, node)) != NULL)
         review_record(ctx, keeper, (struct kept_actor *)node);
 }
@@ -490,7 +498,7 @@ static void on_keep_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__keep_drop *body = mu__body(msg);
     struct keeper_state *keeper = state;
     struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
-    bool is_asked = actor != NULL && actor == first_reviewed(keeper);
+    bool is_requested = actor != NULL && actor == first_reviewed(keeper);
 
     if (actor == NULL)
         return;
@@ -499,8 +507,8 @@ static void on_keep_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     actor->is_reviewed = false;
     if (actor->epoch <= body->epoch)
         drop_kept_actor(ctx, keeper, actor);
-    if (is_asked)
-        ask_for_record(ctx, keeper);
+    if (is_requested)
+        request_record(ctx, keeper);
 }
 
 /* ---- reading the file ---- */

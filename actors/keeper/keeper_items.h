@@ -40,7 +40,7 @@ struct kept_actor {
     struct mu__list_node review; /* it is not known yet whether it has a record */
     bool is_reviewed;
     struct mu__list_node full; /* it was told that there is no room */
-    bool is_told_full;
+    bool is_reported_full;
     char name[];
 };
 
