@@ -130,6 +130,24 @@ struct mu__service_session {
     uint32_t node;
 };
 
+/* From the coordination service to the keeper of its node: it knows the records of all
+ * actors, and is to be asked whether those of which something is kept have one. */
+struct mu__keep_review {
+    uint64_t unused;
+};
+
+/* The question. */
+struct mu__keep_check {
+    struct mu__view name;
+};
+
+/* The answer; without a question when an actor was stopped. No life up to this epoch has
+ * a record, so what these have recorded is dropped. */
+struct mu__keep_drop {
+    struct mu__view name;
+    uint64_t epoch;
+};
+
 #define MU__LOCAL_MESSAGES(M)                          \
     M(272, CALL, call_msg)                             \
     M(273, SCHEDULE_PENDING, schedule_pending)         \
@@ -152,10 +170,13 @@ struct mu__service_session {
     M(301, ACTOR_REQUEST, actor_request)               \
     M(302, FUTURE_RESOLVED, future_resolved)           \
     M(303, ACTOR_REQUEST_CANCEL, actor_request_cancel) \
-    M(310, SERVICE_SESSION, service_session)
+    M(310, SERVICE_SESSION, service_session)           \
+    M(311, KEEP_REVIEW, keep_review)                   \
+    M(312, KEEP_CHECK, keep_check)                     \
+    M(313, KEEP_DROP, keep_drop)
 
 enum mu__local_kind {
-    MU__LOCAL_KINDS_END = 311,
+    MU__LOCAL_KINDS_END = 314,
 #define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
     MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
 #undef MU__LOCAL_KIND

@@ -462,6 +462,7 @@ static const struct mu__handler handlers[] = {
     {MU__NAME_STATE, on_request},
     {MU__NAME_HOLD, on_request},
     {MU__NAME_STOP, on_request},
+    {MU__KEEP_CHECK, mu__coord_names_on_keep_check},
     {MU__HTTP_DONE, on_http_done},
     {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},

@@ -28,11 +28,14 @@ void mu__coord_back(struct mu__msg *msg, struct mu__view *first, struct mu__view
 
 void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
 {
-    bool is_of_name =
-        msg != NULL && msg->kind >= MU__NAME_MAKE && msg->kind <= MU__NAME_STOP;
+    uint32_t actor = MU__AGENT;
 
+    if (msg != NULL && msg->kind >= MU__NAME_MAKE && msg->kind <= MU__NAME_STOP)
+        actor = MU__ACTORS;
+    if (msg != NULL && (msg->kind == MU__KEEP_REVIEW || msg->kind == MU__KEEP_DROP))
+        actor = MU__KEEPER;
     /* A failure is that of the link: NODE_DOWN follows, and the agent asks again. */
-    (void)mu__send(ctx, (mu__pid){node, is_of_name ? MU__ACTORS : MU__AGENT}, msg);
+    (void)mu__send(ctx, (mu__pid){node, actor}, msg);
 }
 
 /* What an answer that waits for the store takes of memory, or will take when sent. */

@@ -5,9 +5,9 @@
 
 #include "actors/coordination/internal.h"
 
-/* Send a message to the agent of a node, or NAME_... to its office of actors, once
- * everything written before is safe. Takes msg; NULL is fine: no memory, the agent
- * repeats its request. */
+/* Send a message to the agent of a node, NAME_... to its office of actors, or KEEP_... to
+ * its keeper, once everything written before is safe. Takes msg; NULL is fine: no memory,
+ * the agent repeats its request. */
 void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                     struct mu__msg *msg);
 

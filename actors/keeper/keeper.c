@@ -3,6 +3,7 @@
 #include "actors/coordination/store/journal.h"
 #include "actors/keep.h"
 #include "actors/keeper/keeper_items.h"
+#include "actors/packing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,35 +24,88 @@ struct keeper_state {
     struct kept_actors actors;
     struct kept_actor *touched; /* they get an answer when the file is flushed */
     uint64_t rewrite_above;     /* bytes of the file */
-    bool is_dirty;              /* something was not flushed */
-    bool is_behind;             /* the file lacks an item: it has to be written anew */
-    bool is_failing;            /* it could not be written, */
-    uint64_t timer;             /* and is tried again then; 0: none */
+    struct mu__list reviewed;   /* whether they have records is asked one by one */
+    struct mu__list full;       /* they were told that there is no room */
+    bool is_full;
+    bool is_dirty;   /* something was not flushed */
+    bool is_behind;  /* the file lacks an item: it has to be written anew */
+    bool is_failing; /* it could not be written, */
+    uint64_t timer;  /* and is tried again then; 0: none */
 };
 
 /* What it hears. */
 static void on_keep_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_keep_review(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_keep_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
-    {MU__KEEP_FENCE, on_keep_fence},
-    {MU__KEEP_ITEM, on_keep_item},
+    {MU__KEEP_FENCE, on_keep_fence},   {MU__KEEP_ITEM, on_keep_item},
+    {MU__KEEP_REVIEW, on_keep_review}, {MU__KEEP_DROP, on_keep_drop},
     {MU__TIMER, on_keeper_timer},
 };
 
 /* ---- answers ---- */
 
-static void answer_kept(struct mu__ctx *ctx, mu__pid to, struct mu__view name,
-                        uint64_t epoch, uint64_t number, const mu_error *error)
+static void refuse_to_keep(struct mu__ctx *ctx, mu__pid to, struct mu__view name,
+                           uint64_t epoch, uint64_t number, const mu_error *error)
 {
-    struct mu__kept body = {.name = name, .epoch = epoch, .number = number};
+    const struct mu__kept body = {
+        .name = name,
+        .epoch = epoch,
+        .number = number,
+        .code = (uint32_t)-error->code,
+        .message = mu__view_str(error->message),
+    };
 
-    if (error != NULL) {
-        body.code = (uint32_t)-error->code;
-        body.message = mu__view_str(error->message);
-    }
     (void)mu__send_body(ctx, to, MU__KEPT, &body, sizeof body);
+}
+
+static void note_reported(struct keeper_state *keeper, struct kept_actor *actor,
+                          bool is_full)
+{
+    if (is_full && !actor->is_reported_full)
+        mu__list_append(&keeper->full, &actor->full);
+    else if (!is_full && actor->is_reported_full)
+        mu__list_remove(&keeper->full, &actor->full);
+    actor->is_reported_full = is_full;
+}
+
+/* False: out of memory. */
+static bool answer_kept(struct mu__ctx *ctx, struct keeper_state *keeper,
+                        struct kept_actor *actor)
+{
+    const struct mu__kept body = {.name = actor->named.text,
+                                  .epoch = actor->epoch,
+                                  .number = actor->flushed,
+                                  .is_full = keeper->is_full};
+
+    if (mu__send_body(ctx, actor->pid, MU__KEPT, &body, sizeof body) == -MU_ENOMEM)
+        return false;
+    note_reported(keeper, actor, keeper->is_full);
+    return true;
+}
+
+static void review_room(struct mu__ctx *ctx, struct keeper_state *keeper)
+{
+    bool was_full = keeper->is_full;
+
+    keeper->is_full = keeper->actors.bytes >= keeper->actors.bytes_max;
+    if (keeper->is_full && !was_full)
+        mu__log(ctx, MU__LOG_WARN,
+                "%s: %" PRIu64 " bytes are kept of %" PRIu32
+                " actors, which is all there may be: turns that record fail until some "
+                "are stopped",
+                keeper->path, keeper->actors.bytes, keeper->actors.count);
+}
+
+static void report_room(struct mu__ctx *ctx, struct keeper_state *keeper)
+{
+    while (!keeper->is_full && !mu__list_is_empty(&keeper->full) &&
+           answer_kept(ctx, keeper,
+                       MU__LIST_ENTRY(keeper->full.first, struct kept_actor, full))) {
+    }
 }
 
 static void touch(struct keeper_state *keeper, struct kept_actor *actor)
@@ -61,6 +115,16 @@ static void touch(struct keeper_state *keeper, struct kept_actor *actor)
     actor->is_touched = true;
     actor->next_touched = keeper->touched;
     keeper->touched = actor;
+}
+
+static void untouch(struct keeper_state *keeper, const struct kept_actor *actor)
+{
+    struct kept_actor **at = &keeper->touched;
+
+    while (*at != NULL && *at != actor)
+        at = &(*at)->next_touched;
+    if (*at != NULL)
+        *at = actor->next_touched;
 }
 
 struct loading {
@@ -139,6 +203,17 @@ static int append_fence(struct mu__ctx *ctx, struct keeper_state *keeper,
     return rv;
 }
 
+/* Nothing before counts for this actor. What cannot be appended is left out when the file
+ * is written anew. */
+static void append_end(struct mu__ctx *ctx, struct keeper_state *keeper,
+                       struct kept_actor *actor)
+{
+    actor->owner = 0;
+    keeper->is_dirty = true;
+    if (!keeper->is_behind && append_fence(ctx, keeper, actor, NULL) != 0)
+        keeper->is_behind = true;
+}
+
 static int rewrite_file(struct mu__ctx *ctx, struct keeper_state *keeper, mu_error *error)
 {
     struct mu__text_node *node = NULL;
@@ -189,18 +264,19 @@ static void flush_keeper(struct mu__ctx *ctx, void *state)
         keeper->is_dirty = false;
         note_written(ctx, keeper);
     }
+    review_room(ctx, keeper);
     while (keeper->touched != NULL) {
         struct kept_actor *actor = keeper->touched;
 
         keeper->touched = actor->next_touched;
         actor->is_touched = false;
         actor->flushed = actor->last;
-        if (actor->is_loading)
+        if (!actor->is_loading || keeper->is_full)
+            (void)answer_kept(ctx, keeper, actor);
+        if (actor->is_loading) /* and from then on it takes calls */
             send_all_kept(ctx, actor);
-        else
-            answer_kept(ctx, actor->pid, actor->named.text, actor->epoch, actor->flushed,
-                        NULL);
     }
+    report_room(ctx, keeper);
 }
 
 static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -224,6 +300,43 @@ static int reserve_kept_item(struct mu__ctx *ctx, struct keeper_state *keeper,
         return 0;
     note_failing(ctx, keeper, error);
     return rv;
+}
+
+/* ---- records ---- */
+
+static struct kept_actor *first_reviewed(const struct keeper_state *keeper)
+{
+    return MU__LIST_FIRST(&keeper->reviewed, struct kept_actor, review);
+}
+
+/* One question at a time: the service answers each, or asks for all anew. */
+static void request_record(struct mu__ctx *ctx, const struct keeper_state *keeper)
+{
+    const struct kept_actor *actor = first_reviewed(keeper);
+    struct mu__keep_check *body;
+    struct mu__msg *msg =
+        actor == NULL
+            ? NULL
+            : mu__pool_get(mu__kernel_pool(ctx->kernel), MU__KEEP_CHECK,
+                           sizeof(struct mu__keep_check) + actor->named.text.size);
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->name = actor->named.text;
+    (void)mu__pack_view((uint8_t *)(body + 1), &body->name);
+    (void)mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__COORDINATION}, msg);
+}
+
+static void review_record(struct mu__ctx *ctx, struct keeper_state *keeper,
+                          struct kept_actor *actor)
+{
+    if (actor->is_reviewed)
+        return;
+    actor->is_reviewed = true;
+    mu__list_append(&keeper->reviewed, &actor->review);
+    if (actor == first_reviewed(keeper))
+        request_record(ctx, keeper);
 }
 
 /* ---- fences ---- */
@@ -260,12 +373,13 @@ static int begin_epoch(struct mu__ctx *ctx, struct keeper_state *keeper,
         if (rv != 0)
             return mu_error_set(error, rv, "%s has no room for another actor",
                                 keeper->path);
+        review_record(ctx, keeper, *actor);
     }
     if (rv != 0)
         return rv;
-    if ((*actor)->epoch < body.number) { /* the file is written anew without it */
+    if ((*actor)->epoch < body.number) { /* it is of another actor */
+        append_end(ctx, keeper, *actor);
         mu__kept_actor_clear(&keeper->actors, *actor);
-        keeper->is_behind = true;
     }
     body.number = 0;
     mu__kept_actor_fence(&keeper->actors, *actor, &body);
@@ -286,7 +400,7 @@ static void on_keep_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (rv == 0 && (actor == NULL || actor->epoch != body->epoch))
         rv = begin_epoch(ctx, keeper, &actor, msg, &error);
     if (rv != 0) {
-        answer_kept(ctx, msg->from, body->name, body->epoch, 0, &error);
+        refuse_to_keep(ctx, msg->from, body->name, body->epoch, 0, &error);
         return;
     }
     actor->pid = msg->from;
@@ -302,8 +416,8 @@ static int check_item_epoch(const struct kept_actor *actor,
 {
     if (actor == NULL)
         return mu_error_set(error, -MU_EDATALOSS,
-                            "%s has nothing of the actor: the file was lost, or this is "
-                            "another one",
+                            "%s has nothing of the actor: it was stopped, the file was "
+                            "lost, or this is another one",
                             path);
     if (body->epoch != actor->epoch)
         return mu_error_set(error, -MU_EPERMISSION,
@@ -317,7 +431,7 @@ static int keep_one(struct mu__ctx *ctx, struct keeper_state *keeper,
                     struct kept_actor *actor, const struct mu__msg *msg, mu_error *error)
 {
     const struct mu__keep_item *body = (const void *)msg->body;
-    int rv = mu__kept_actor_check(actor, body, error);
+    int rv = mu__kept_actor_check(&keeper->actors, actor, body, error);
 
     if (rv == 0)
         rv = reserve_kept_item(ctx, keeper, msg, error);
@@ -349,11 +463,52 @@ static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (rv == 0 && body->number == actor->last + 1)
         rv = keep_one(ctx, keeper, actor, msg, &error);
     if (rv != 0) {
-        answer_kept(ctx, msg->from, body->name, body->epoch, body->number, &error);
+        refuse_to_keep(ctx, msg->from, body->name, body->epoch, body->number, &error);
         return;
     }
     actor->pid = msg->from;
     touch(keeper, actor);
+}
+
+/* ---- stopped actors ---- */
+
+static void drop_kept_actor(struct mu__ctx *ctx, struct keeper_state *keeper,
+                            struct kept_actor *actor)
+{
+    append_end(ctx, keeper, actor);
+    untouch(keeper, actor);
+    note_reported(keeper, actor, false);
+    mu__kept_actor_remove(&keeper->actors, actor);
+}
+
+static void on_keep_review(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct keeper_state *keeper = state;
+    struct mu__text_node *node = NULL;
+
+    (void)msg;
+    request_record(ctx, keeper); /* the answer to the former question may be lost */
+    while ((node = mu__text_map_next(&keeper->actors.by_name, node)) != NULL)
+        review_record(ctx, keeper, (struct kept_actor *)node);
+}
+
+/* Of a higher epoch it is a later actor's. */
+static void on_keep_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__keep_drop *body = mu__body(msg);
+    struct keeper_state *keeper = state;
+    struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
+    bool is_requested = actor != NULL && actor == first_reviewed(keeper);
+
+    if (actor == NULL)
+        return;
+    if (actor->is_reviewed)
+        mu__list_remove(&keeper->reviewed, &actor->review);
+    actor->is_reviewed = false;
+    if (actor->epoch <= body->epoch)
+        drop_kept_actor(ctx, keeper, actor);
+    if (is_requested)
+        request_record(ctx, keeper);
 }
 
 /* ---- reading the file ---- */
@@ -363,6 +518,11 @@ static int read_fence(struct keeper_state *keeper, const struct mu__keep_fence *
     struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
     int rv = 0;
 
+    if (body->owner == 0) {
+        if (actor != NULL)
+            mu__kept_actor_remove(&keeper->actors, actor);
+        return 0;
+    }
     if (actor == NULL)
         rv = mu__kept_actor_add(&keeper->actors, body->name, &actor);
     if (rv == 0)
@@ -400,6 +560,7 @@ static int init_keeper(struct mu__ctx *ctx, void *state, const void *arg)
     keeper->path = config->storage->name;
     keeper->actors.schema = mu__kernel_schema(ctx->kernel);
     keeper->actors.pool = mu__kernel_pool(ctx->kernel);
+    keeper->actors.bytes_max = config->bytes_max;
     keeper->actors.by_name.secret = mu__secret(ctx);
     rv = mu__journal_open(config->storage, keeper->actors.schema, keeper->actors.pool,
                           visit_kept, keeper, &error, &cut, &keeper->file);

@@ -3,9 +3,10 @@
  *     keeper.c        what offices ask, and what is answered when
  *     keeper_items.c  what is kept of each actor
  *
- * Hears:  KEEP_FENCE and KEEP_ITEM from the offices that own kept actors; its timer
+ * Hears:  KEEP_FENCE and KEEP_ITEM from the offices that own kept actors; KEEP_REVIEW and
+ *         KEEP_DROP from its node's coordination service; its timer
  * Says:   KEPT once all up to a number is flushed, or why it is not; KEPT_ITEM of all
- *         that is kept, once a fence is flushed
+ *         that is kept, once a fence is flushed; KEEP_CHECK to the service
  * Owns:   the items of each actor by name: its snapshot, the records since, and for each
  *         sender of calls the answers that it may ask for again
  * Fails:  in init, when its file is damaged, of another use or newer: by name and offset
@@ -14,6 +15,13 @@
  * of a lower epoch are refused, so of two lives one can record. The items of a life have
  * numbers without a gap, and those with `more` count together with the next: a turn is
  * kept whole or not at all. What came in one batch is flushed together.
+ *
+ * What is kept of an actor is dropped when it is stopped; a life of it that did not know
+ * gets an error.
+ *
+ * A keeper that has what it may have of all actors says so with each KEPT: turns that
+ * record fail from then on, until some of it is dropped. What was under way then has a
+ * quarter more room, and waits beyond it, as for a full disk.
  *
  * A full disk is said with each item, which its office sends again; nothing behind it is
  * taken meanwhile. When the file cannot be flushed, answers wait until it can. */
@@ -39,11 +47,13 @@ enum {
 enum {
     MU__KEPT_ACTORS_MAX = 1 << 20,    /* of one keeper */
     MU__KEPT_ACTOR_BYTES = 256 << 20, /* kept of one actor */
+    MU__KEEPER_BYTES = 1 << 30,       /* kept of all actors */
     MU__KEEPER_RETRY_MS = 100         /* for what could not be written */
 };
 
 struct mu__keeper_config {
     struct mu__storage *storage; /* outlives the actor */
+    uint64_t bytes_max;          /* kept of all actors */
     mu_error *error;             /* why the file cannot be used; NULL: it is logged */
 };
 

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEM_BYTES = 512 }; /* beside its value and message */
+enum {
+    ITEM_BYTES = 512, /* beside its value and message */
+    SPARE_SHARE = 4   /* beyond the bound, for what was under way */
+};
 
 static const struct mu__keep_item *item_of(const struct mu__msg *msg)
 {
@@ -157,6 +160,13 @@ static void free_kept_actor(struct kept_actors *actors, struct kept_actor *actor
     free(actor);
 }
 
+void mu__kept_actor_remove(struct kept_actors *actors, struct kept_actor *actor)
+{
+    mu__text_map_remove(&actors->by_name, &actor->named);
+    actors->count--;
+    free_kept_actor(actors, actor);
+}
+
 void mu__kept_actors_done(struct kept_actors *actors)
 {
     struct mu__text_node *next = mu__text_map_next(&actors->by_name, NULL);
@@ -197,17 +207,32 @@ static int check_answer(const struct kept_actor *actor, const struct mu__keep_it
     return 0;
 }
 
-int mu__kept_actor_check(const struct kept_actor *actor, const struct mu__keep_item *item,
-                         mu_error *ret_error)
+static int check_room(const struct kept_actors *actors, const struct kept_actor *actor,
+                      uint64_t bytes, mu_error *ret_error)
 {
-    if (item->kind == MU__KEPT_END)
-        return mu_error_set(ret_error, -MU_EINVALID, "an item of an actor has no kind");
-    if (item->kind != MU__KEPT_FORGET &&
-        actor->bytes + count_item_bytes(item) > MU__KEPT_ACTOR_BYTES)
+    if (actor->bytes + bytes > MU__KEPT_ACTOR_BYTES)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "more than %d MiB are kept of the actor: it should record "
                             "its whole state now and then",
                             MU__KEPT_ACTOR_BYTES >> 20);
+    if (actors->bytes + bytes > actors->bytes_max + actors->bytes_max / SPARE_SHARE)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "more than %" PRIu64 " bytes are kept of all actors",
+                            actors->bytes_max);
+    return 0;
+}
+
+int mu__kept_actor_check(const struct kept_actors *actors, const struct kept_actor *actor,
+                         const struct mu__keep_item *item, mu_error *ret_error)
+{
+    int rv = 0;
+
+    if (item->kind == MU__KEPT_END)
+        return mu_error_set(ret_error, -MU_EINVALID, "an item of an actor has no kind");
+    if (item->kind != MU__KEPT_FORGET)
+        rv = check_room(actors, actor, count_item_bytes(item), ret_error);
+    if (rv != 0)
+        return rv;
     return item->kind == MU__KEPT_ANSWER ? check_answer(actor, item, ret_error) : 0;
 }
 

@@ -4,6 +4,7 @@
 #define MU_ACTORS_KEEPER_ITEMS_H
 
 #include "actors/messages.h"
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/base/text_map.h"
 #include "runtime/kernel/pid.h"
@@ -36,6 +37,10 @@ struct kept_actor {
     bool is_loading; /* what is kept is sent when the fence is flushed */
     bool is_touched; /* in the list of those that get an answer after the flush */
     struct kept_actor *next_touched;
+    struct mu__list_node review; /* it is not known yet whether it has a record */
+    bool is_reviewed;
+    struct mu__list_node full; /* it was told that there is no room */
+    bool is_reported_full;
     char name[];
 };
 
@@ -45,6 +50,7 @@ struct kept_actors {
     const struct mu__schema *schema;
     uint32_t count;
     uint64_t bytes; /* of all */
+    uint64_t bytes_max;
 };
 
 void mu__kept_actors_done(struct kept_actors *actors);
@@ -59,12 +65,15 @@ int mu__kept_actor_add(struct kept_actors *actors, struct mu__view name,
 void mu__kept_actor_fence(struct kept_actors *actors, struct kept_actor *actor,
                           const struct mu__keep_fence *fence);
 
+/* It was stopped. */
+void mu__kept_actor_remove(struct kept_actors *actors, struct kept_actor *actor);
+
 /* Nothing is kept of it: another actor has the name now. */
 void mu__kept_actor_clear(struct kept_actors *actors, struct kept_actor *actor);
 
 /* Whether there is room for an item; -MU_EEXHAUSTED or -MU_EINVALID with the reason. */
-int mu__kept_actor_check(const struct kept_actor *actor, const struct mu__keep_item *item,
-                         mu_error *ret_error);
+int mu__kept_actor_check(const struct kept_actors *actors, const struct kept_actor *actor,
+                         const struct mu__keep_item *item, mu_error *ret_error);
 
 /* Take in a copy of an item. -MU_ENOMEM: nothing changed. */
 int mu__kept_actor_put(struct kept_actors *actors, struct kept_actor *actor,

@@ -442,6 +442,7 @@ void mu__kept_on_kept(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         on_refused(kept, body);
         return;
     }
+    kept->is_full = body->is_full;
     if (body->number > kept->number)
         return;
     was_born = kept->own.is_born;
@@ -461,6 +462,7 @@ void mu__kept_keepers_report(struct office *office, const struct peer *peer)
         if (kept->is_cut || (peer == NULL ? !kept->is_again : !is_keeper(kept, peer)))
             continue;
         kept->is_again = false;
+        kept->is_full &= peer == NULL; /* it may have started anew */
         report_to_keeper(kept);
     }
 }

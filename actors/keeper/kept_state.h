@@ -78,6 +78,7 @@ struct kept {
     bool is_cut;      /* nothing that waits ever leaves */
     bool is_listed;   /* in the office's map */
     bool is_again;    /* the keeper is told again in a moment */
+    bool is_full;     /* the keeper has no room: turns that record fail */
     struct mu__map windows;
     uint64_t review_ms; /* of the windows, at the next call */
     char name[];

@@ -6,6 +6,7 @@
 #include "actors/packing.h"
 #include "runtime/message/codec.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -528,6 +529,22 @@ static bool needs_whole(const struct kept *kept, const struct turn *turn)
                                  kept->records >= MU__KEPT_SNAPSHOT_RECORDS));
 }
 
+/* The error of the turn; without memory for it, that which its code has. */
+static int refuse_items(struct turn *turn)
+{
+    const struct mu__kept_own *own = &turn->actor->kept->own;
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EEXHAUSTED,
+                       "/job:%s/task:%" PRIu32
+                       " keeps no more of actors: it has all bytes that it may have, "
+                       "until some of them are stopped",
+                       own->keeper_type, own->keeper_index);
+    free(turn->failure);
+    turn->failure = mu__error_copy(&error);
+    return error.code;
+}
+
 int mu__kept_commit(struct turn *turn)
 {
     struct kept *kept = turn->actor->kept;
@@ -539,6 +556,8 @@ int mu__kept_commit(struct turn *turn)
         rv = add_given(&items, turn);
     if (rv == 0)
         rv = add_of_message(&items, turn);
+    if (rv == 0 && items.count > 0 && kept->is_full)
+        rv = refuse_items(turn);
     settle_given(kept, turn, rv == 0);
     if (rv != 0) {
         free_turn_items(&items);

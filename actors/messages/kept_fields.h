@@ -20,7 +20,8 @@ enum mu__kept_kind {
 /* A life of an actor begins, in a process: older ones record nothing more. What is kept
  * follows. `is_born`: some life of it has recorded something. `number`: what lives of
  * lower epochs have recorded is of another actor, which had the name before; in the file:
- * of the last item of this life. */
+ * of the last item of this life. `owner` 0, in the file: the actor was stopped, and
+ * nothing is kept of it. */
 #define MU__KEEP_FENCE_FIELDS(F, S)              \
     F(S, REQUIRED, str, name, MU__KEPT_NAME_MAX) \
     F(S, REQUIRED, u64, epoch, 0)                \
@@ -46,13 +47,15 @@ enum mu__kept_kind {
     F(S, OPTIONAL, value, value, MU__VALUE_BYTES_MAX) \
     F(S, OPTIONAL, u64, timeout_ms, 0)
 
-/* All items up to `number` survive the keeper; or the error of what comes next. */
-#define MU__KEPT_FIELDS(F, S)                    \
-    F(S, REQUIRED, str, name, MU__KEPT_NAME_MAX) \
-    F(S, REQUIRED, u64, epoch, 0)                \
-    F(S, REQUIRED, u64, number, 0)               \
-    F(S, OPTIONAL, u32, code, 255)               \
-    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+/* All items up to `number` survive the keeper; or the error of what comes next.
+ * `is_full`: it has what it may have of all actors, and this one is to record no more. */
+#define MU__KEPT_FIELDS(F, S)                        \
+    F(S, REQUIRED, str, name, MU__KEPT_NAME_MAX)     \
+    F(S, REQUIRED, u64, epoch, 0)                    \
+    F(S, REQUIRED, u64, number, 0)                   \
+    F(S, OPTIONAL, u32, code, 255)                   \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX) \
+    F(S, OPTIONAL, flag, is_full, 0)
 
 /* A call to a kept actor, the `number`th of this process to it. All calls below `base`
  * have ended; `before` is the last one before this that has not, 0: there is none. The

@@ -1,6 +1,8 @@
 #include "actors/names/owner_marks.h"
 
+#include "actors/names/name_rules.h"
 #include "actors/user/actions.h"
+#include "runtime/message/rights.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +125,23 @@ bool mu__owner_is_former(struct office *office, struct mu__view name, uint64_t e
     mu__list_remove(&names->known, &known->node);
     mu__list_append(&names->known, &known->node);
     return false;
+}
+
+int mu__owner_check(struct office *office, const struct peer *peer, struct mu__view name,
+                    uint64_t epoch, mu_error *ret_error)
+{
+    int rv = mu__name_check(name, ret_error);
+
+    if (rv != 0)
+        return rv;
+    if (mu__right_to_be(peer->type) < MU__RIGHT_TASK)
+        return mu_error_set(ret_error, -MU_EPERMISSION,
+                            "a %s does not own the name of an actor", peer->type);
+    if (!mu__owner_is_former(office, name, epoch))
+        return 0;
+    office->names->dropped++;
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                        "the sender's name has a later owner");
 }
 
 void mu__owner_marks_done(struct naming *names)

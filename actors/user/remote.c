@@ -32,21 +32,22 @@ static void refuse_remote(struct office *office, const struct answer_to *to,
 /* ---- messages ---- */
 
 /* What the message is as mail; NULL: it was answered with an error. */
-static struct mail *read_message(struct office *office, const struct mu__msg *msg,
-                                 const mu_actor *actor, const struct answer_to *answer)
+static struct mail *read_message(struct office *office, const struct peer *peer,
+                                 const struct mu__msg *msg, const mu_actor *actor,
+                                 const struct answer_to *answer)
 {
     const struct mu__actor_message *body = (const void *)msg->body;
     const mu_actor_method *method = mu__method_find(actor->type, body->method);
-    const bool is_former =
-        body->owner.size > 0 && mu__owner_is_former(office, body->owner, body->epoch);
     struct mail *mail = NULL;
     mu_value *args = NULL;
     char why[128] = "out of memory";
+    mu_error error;
+    const int rv = body->owner.size == 0
+                       ? 0
+                       : mu__owner_check(office, peer, body->owner, body->epoch, &error);
 
-    office->names->dropped += is_former;
-    if (is_former)
-        refuse_remote(office, answer, actor->type, body->method, -MU_EUNAVAILABLE,
-                      "the sender's name has a later owner");
+    if (rv != 0)
+        refuse_remote(office, answer, actor->type, body->method, rv, error.message);
     else if (method == NULL)
         refuse_remote(office, answer, actor->type, body->method, -MU_ENOTFOUND,
                       "the actor has no such method");
@@ -96,7 +97,7 @@ void mu__remote_on_message(struct mu__ctx *ctx, void *state, struct mu__msg *msg
                       "more messages than the actor has room for");
         return;
     }
-    mail = read_message(office, msg, actor, &answer);
+    mail = read_message(office, peer, msg, actor, &answer);
     if (mail == NULL) {
         const struct mail taken = {
             .actor = body->actor,

@@ -313,6 +313,9 @@ MU_EXPORT int mu_actor_read_stream(mu_actor *self, uint64_t token, int how);
  * as the process of the sender lives: what cannot be delivered, or fails, is logged
  * there. Calls and sends of one process are taken in the order in which they were made.
  * At most 1,024 of one process are under way to one kept actor; then -MU_EAGAIN.
+ * What is kept of an actor is dropped when it is stopped. One may have 256 MiB, and all
+ * those of a file 1 GiB: then a turn that records something fails with -MU_EEXHAUSTED,
+ * until some are stopped.
  * What a turn of a kept actor has sent is lost, once the turn is kept, if its process
  * ends just then: what must not be is asked for by whoever needs it.
  *

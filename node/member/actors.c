@@ -213,7 +213,8 @@ static int spawn_coordination(struct mu__member *member,
                                 &coordination);
     if (rv == 0 && coordination.kept != NULL)
         rv = spawn_member_actor(member, &mu__keeper, MU__KEEPER,
-                                &(struct mu__keeper_config){coordination.kept, NULL});
+                                &(struct mu__keeper_config){coordination.kept,
+                                                            MU__KEEPER_BYTES, NULL});
     return rv;
 }
 

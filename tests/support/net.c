@@ -75,6 +75,16 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
     return rv;
 }
 
+static void world_log(struct mu__world *world, enum mu__log_level level, const char *who,
+                      const char *line)
+{
+    struct net *net = ((struct net_process *)world)->net;
+
+    (void)who;
+    if (level <= MU__LOG_WARN)
+        (void)snprintf(net->warning, sizeof net->warning, "%s", line);
+}
+
 static const struct mu__world_ops world_ops = {
     .now_ms = world_now_ms,
     .random = world_random,
@@ -82,7 +92,7 @@ static const struct mu__world_ops world_ops = {
     .transmit = world_transmit,
     .submit = bare_submit,
     .withdraw = bare_withdraw,
-    .log = bare_log,
+    .log = world_log,
 };
 
 /* ---- Frames ---- */

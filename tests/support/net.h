@@ -49,6 +49,7 @@ struct net {
     uint64_t bytes;                 /* in the queue now, */
     uint64_t bytes_peak;            /* and at most */
     uint64_t counts[MU__KINDS_END]; /* of frames sent */
+    char warning[256];              /* the last line of a log that was one, or an error */
 };
 
 void net_init(struct net *net, uint64_t seed);

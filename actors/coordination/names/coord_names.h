@@ -4,6 +4,7 @@
  *     name_owners.c     placing, starting again, leases
  *     name_records.c    the names in the store
  *     name_loads.c      how many messages wait for them
+ *     name_keeping.c    what is kept of those without a record is dropped
  *     name_listing.c    names as values, for those who look
  *
  * A name that was made has a record among the service's own keys. When it is given to a
@@ -130,6 +131,9 @@ void mu__coord_names_process_ended(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_names_hear(struct mu__ctx *ctx, struct coordination *c,
                           struct mu__msg *msg);
 
+/* KEEP_CHECK. */
+void mu__coord_names_on_keep_check(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 /* All that were made, as a list of maps. NULL: out of memory. */
 mu_value *mu__coord_names_list(struct mu__ctx *ctx, struct coordination *c);
 
@@ -153,6 +157,9 @@ int mu__coord_name_write_born(struct mu__ctx *ctx, struct coordination *c,
                               struct coord_name *name, mu_error *ret_error);
 void mu__coord_name_delete(struct mu__ctx *ctx, struct coordination *c,
                            const struct coord_name *name);
+
+/* Whether there is a record of this name, one that cannot be read, too. */
+bool mu__coord_name_has_record(struct coordination *c, const char *name);
 
 /* A process, known or new. NULL: out of memory. */
 struct name_host *mu__coord_name_host(struct mu__ctx *ctx, struct coordination *c,
@@ -178,6 +185,12 @@ void mu__coord_name_unmake(struct mu__ctx *ctx, struct coordination *c,
                            struct coord_name *name);
 
 void mu__coord_name_started(struct coord_name *name);
+
+/* name_keeping.c: what is kept of this name without a record is dropped; all that is kept
+ * is looked at. Once everything written before is safe. */
+void mu__coord_name_drop_kept(struct mu__ctx *ctx, struct coordination *c,
+                              struct mu__view text);
+void mu__coord_names_review_kept(struct mu__ctx *ctx, struct coordination *c);
 
 /* name_loads.c: what a process says of its mailboxes; of other names it is not heard. */
 void mu__coord_names_loads(struct coordination *c, struct name_host *host,

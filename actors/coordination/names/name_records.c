@@ -164,6 +164,15 @@ void mu__coord_name_delete(struct mu__ctx *ctx, struct coordination *c,
     (void)mu__coord_keys_delete_own(ctx, c, key);
 }
 
+bool mu__coord_name_has_record(struct coordination *c, const char *name)
+{
+    struct mu__key_value entry;
+    char key[MU__RUN_KEY_MAX];
+
+    make_name_key(c, name, key);
+    return mu__coord_keys_get_own(c, key, &entry);
+}
+
 /* ---- reading ---- */
 
 static uint64_t read_record_number(const mu_value *map, const char *key, int *rv)
@@ -292,6 +301,7 @@ void mu__coord_names_read(struct mu__ctx *ctx, struct coordination *c)
             mu__log(ctx, MU__LOG_WARN, "names of actors: key \"%.*s\" is passed over: %s",
                     (int)entry.key.size, (const char *)entry.key.data, mu_strerror(rv));
     }
+    mu__coord_names_review_kept(ctx, c);
 }
 
 /* ---- beginning and end ---- */

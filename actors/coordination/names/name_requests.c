@@ -317,6 +317,7 @@ void mu__coord_name_unmake(struct mu__ctx *ctx, struct coordination *c,
     mu__buf_unref(name->definition.backing);
     name->definition = (struct name_definition){.flags = 0};
     name->is_made = name->is_stopping = false;
+    mu__coord_name_drop_kept(ctx, c, mu__view_str(name->text));
     name->state = MU__NAME_UNKNOWN;
     name->code = 0;
     name->why[0] = '\0';

@@ -459,6 +459,29 @@ TEST_ON(test_windows_of_senders_that_are_gone_are_dropped, struct kept_net *f,
     kept_net_expect(f, 6, 10);
 }
 
+/* One more than there may be is refused until a window is not used any more. */
+TEST_ON(test_more_processes_than_have_windows, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    const uint64_t first = UINT64_C(1) << 32;
+    struct kept *kept;
+
+    kept_net_own(f, 1);
+    net_settle(net_of(f));
+    kept = kept_net_owned(f, 1);
+    for (uint64_t i = 0; i < MU__KEPT_SENDERS_MAX; i++)
+        mu__kept_window_get(kept, first + i)->until_ms = UINT64_MAX;
+    ask(f, "add", 5, 1);
+    assert_int_equal(kept_net_answer(f, 1)->error.code, -MU_EEXHAUSTED);
+    assert_int_equal(kept_net_answer(f, 1)->error.ran, MU_RAN_NO);
+    assert_non_null(strstr(kept_net_answer(f, 1)->error.message,
+                           "too many processes call the actor"));
+    mu__kept_window_find(kept, first)->until_ms = 0;
+    net_run_for(net_of(f), MU__KEPT_REVIEW_MS);
+    ask(f, "add", 5, 2);
+    kept_net_expect(f, 2, 5);
+}
+
 /* The process owns the actor again when what its former life has answered comes. */
 TEST_ON(test_a_former_life_answers_too_late, struct kept_net *f, kept_net_set_up,
         kept_net_tear_down)
@@ -491,6 +514,33 @@ static void send_to_total(struct kept_net *f, const char *method, int64_t number
     mu__turn_do(user_net_office(f->users, 0), mail);
 }
 
+static void expect_warning(struct kept_net *f, const char *words)
+{
+    assert_string_equal(net_of(f)->warning, words);
+    net_of(f)->warning[0] = '\0';
+}
+
+/* Nobody hears of it but the log of the sender's process. */
+TEST_ON(test_a_lost_send_is_logged, struct kept_net *f, kept_net_set_up,
+        kept_net_tear_down)
+{
+    const mu_error stopped = {.code = -MU_ENOTFOUND, .ran = MU_RAN_NO, .message = "no"};
+
+    send_to_total(f, "add", 5); /* it has no owner yet */
+    mu__kept_way_fail(user_net_office(f->users, 0), "total", &stopped);
+    expect_warning(f, "what was sent to the actor \"total\" is lost: add: no");
+    kept_net_own(f, 1);
+    send_to_total(f, "bad", 0);
+    net_settle(net_of(f));
+    expect_warning(f, "what was sent to the actor \"total\" has failed: bad: it has "
+                      "changed its mind");
+    net_crash(node_of(f, 1));
+    send_to_total(f, "add", 5);
+    net_run_for(net_of(f), MU__KEPT_SEND_MS + 1000);
+    assert_non_null(strstr(net_of(f)->warning,
+                           "what was sent to the actor \"total\" is perhaps lost: add"));
+}
+
 TEST_ON(test_sends_take_effect_once_and_in_order, struct kept_net *f, kept_net_set_up,
         kept_net_tear_down)
 {
@@ -509,36 +559,6 @@ TEST_ON(test_sends_take_effect_once_and_in_order, struct kept_net *f, kept_net_s
     kept_net_expect(f, 1, 5);
     kept_net_expect(f, 2, 7);
     assert_true(mu__list_is_empty(&user_net_office(f->users, 0)->requests));
-}
-
-/* ---- the disk ---- */
-
-TEST_ON(test_a_full_disk_makes_calls_wait, struct kept_net *f, kept_net_set_up,
-        kept_net_tear_down)
-{
-    kept_net_own(f, 1);
-    ask(f, "add", 5, 1);
-    sim_storage_limit(f->storage, f->storage->size + 10);
-    ask(f, "add", 2, 2);
-    net_run_for(net_of(f), 500);
-    assert_null(kept_net_answer(f, 2));
-    sim_storage_limit(f->storage, 0);
-    net_run_for(net_of(f), 500);
-    kept_net_expect(f, 2, 7);
-}
-
-TEST_ON(test_a_lost_disk_is_said, struct kept_net *f, kept_net_set_up, kept_net_tear_down)
-{
-    kept_net_own(f, 1);
-    ask(f, "add", 5, 1);
-    net_crash(f->chief);
-    net_crash(node_of(f, 1));
-    sim_storage_set(f->storage, NULL, 0);
-    net_start(f->chief);
-    kept_net_own(f, 2);
-    net_settle(net_of(f));
-    assert_int_equal(f->why.code, -MU_EDATALOSS);
-    assert_non_null(strstr(f->why.message, "actors.kept"));
 }
 
 /* The keeper's file is that of the second actor alone. */
@@ -603,37 +623,6 @@ TEST_ON(test_the_next_life_is_in_the_same_process, struct kept_net *f, kept_net_
     ask(f, "add", 2, 2);
     kept_net_expect(f, 2, 7);
     assert_int_equal(f->ended, 1);
-}
-
-/* A keeper on a file with one byte that is another. */
-static int open_damaged(struct kept_net *f, size_t at)
-{
-    const struct mu__keeper_config config = {&f->storage->base, &f->error};
-    int rv;
-
-    f->storage->content[at] ^= 0x10;
-    rv = mu__spawn(f->chief->kernel, &mu__keeper, MU__KEEPER, &config, NULL);
-    f->storage->content[at] ^= 0x10;
-    return rv;
-}
-
-TEST_ON(test_each_damaged_byte_is_found, struct kept_net *f, kept_net_set_up,
-        kept_net_tear_down)
-{
-    size_t whole;
-
-    kept_net_own(f, 1);
-    for (uint64_t i = 1; i < 4; i++)
-        ask(f, "add", 1, i);
-    whole = f->storage->size;
-    ask(f, "add", 1, 5);
-    mu__stop(f->chief->kernel, (mu__pid){MU__NODE_SELF, MU__KEEPER});
-    net_turn(f->chief);
-    for (size_t at = 0; at < whole; at++) {
-        f->error.code = 0;
-        assert_int_equal(open_damaged(f, at), -MU_EDATALOSS);
-        assert_non_null(strstr(f->error.message, "actors.kept"));
-    }
 }
 
 TEST_PROGRAM()

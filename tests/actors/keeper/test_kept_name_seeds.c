@@ -4,7 +4,9 @@
  *
  * What must be: the history of each counter is linearizable, and each call ends once;
  * what a process sends to a counter is taken in order, without a gap, once; what `start`
- * has done happens once. */
+ * has done happens once. Spare counters are made and stopped all the time: in the end
+ * nothing is kept of them. */
+#include "actors/coordination/store/journal.h"
 #include "actors/coordination/store/store.h"
 #include "actors/keeper/kept_state.h"
 #include "actors/user/actions.h"
@@ -25,6 +27,7 @@ enum {
     BUSY_MS = 6000,
     CALM_MS = 20000,
     NAMES = 5,
+    SPARES = 3,
     SLOTS_MAX = 200, /* lives of processes */
     CALLS_MAX = 1 << 11,
     PATIENT_MS = 60000,
@@ -32,13 +35,25 @@ enum {
     STATES_MAX = 1 << 15
 };
 
-enum reached { ANSWERED, FAILED, UNKNOWN, MARKED, BEGUN, LIVES, HOSTS, JUDGED, REACHED };
+enum reached {
+    ANSWERED,
+    FAILED,
+    UNKNOWN,
+    MARKED,
+    BEGUN,
+    LIVES,
+    HOSTS,
+    DROPPED,
+    JUDGED,
+    REACHED
+};
 
 static const char *const reached_words[REACHED] = {
     "calls answered",        "calls that failed",
     "calls of unknown fate", "marks of processes that live",
     "counters begun",        "lives of counters",
-    "lives of the host",     "histories judged",
+    "lives of the host",     "states dropped",
+    "histories judged",
 };
 
 struct one_call {
@@ -221,6 +236,17 @@ static const mu_actor_type counter_type = {
     .version = 1,
 };
 
+/* It keeps its state from the start on. */
+static const mu_actor_type spare_type = {
+    .name = "spare",
+    .state_size = sizeof(struct counter),
+    .methods = methods,
+    .save = save,
+    .load = load,
+    .replay = replay,
+    .version = 1,
+};
+
 /* ---- callers ---- */
 
 struct caller {
@@ -235,10 +261,17 @@ static mu_address address_of(unsigned name)
     return address;
 }
 
-static void want_counter(mu_actor *self, unsigned name)
+static mu_address address_of_spare(unsigned spare)
 {
-    const mu_address address = address_of(name);
-    mu_value *args = mu_value_int(name);
+    mu_address address = {.number = 0};
+
+    (void)snprintf(address.name, sizeof address.name, "spare-%u", spare);
+    return address;
+}
+
+static void want_kept(mu_actor *self, const char *type, mu_address address,
+                      mu_value *args)
+{
     mu_actor_options options;
     mu_address made;
 
@@ -247,8 +280,32 @@ static void want_counter(mu_actor *self, unsigned name)
     options.flags = MU_ACTOR_KEPT;
     options.restarts = 64;
     options.restarts_within_ms = 1000;
-    (void)mu_actor_spawn(self, "counter", args, &options, &made);
+    (void)mu_actor_spawn(self, type, args, &options, &made);
     mu_value_free(args);
+}
+
+static void want_counter(mu_actor *self, unsigned name)
+{
+    want_kept(self, "counter", address_of(name), mu_value_int(name));
+}
+
+static void make_or_stop_spare(mu_actor *self)
+{
+    const mu_address address = address_of_spare((unsigned)draw(0, SPARES - 1));
+
+    if (draw(0, 1) == 0)
+        want_kept(self, "spare", address, mu_value_int(0));
+    else
+        (void)mu_actor_stop(self, &address, (int)draw(0, 1));
+}
+
+static void stop_spares(mu_actor *self)
+{
+    for (unsigned i = 0; i < SPARES; i++) {
+        const mu_address address = address_of_spare(i);
+
+        (void)mu_actor_stop(self, &address, MU_STOP_AFTER_QUEUE);
+    }
 }
 
 static void call_counter(mu_actor *self, unsigned slot, unsigned name)
@@ -293,14 +350,16 @@ static void send_mark(mu_actor *self, unsigned slot, unsigned name)
 static void do_something(mu_actor *self, unsigned slot)
 {
     unsigned name = (unsigned)draw(0, NAMES - 1);
-    uint64_t what = draw(0, 9);
+    uint64_t what = draw(0, 11);
 
     if (what < 6)
         call_counter(self, slot, name);
     else if (what < 9)
         send_mark(self, slot, name);
-    else
+    else if (what < 10)
         want_counter(self, name);
+    else
+        make_or_stop_spare(self);
 }
 
 static void end_call(uint64_t token, const mu_notice *notice)
@@ -339,7 +398,7 @@ static int begin_caller(mu_actor *self, void *state, const mu_value *args)
     return mu_actor_timer(self, draw(1, 60), 0);
 }
 
-/* In the end all are wanted by whoever lives. */
+/* In the end all are wanted by whoever lives, and the spare ones are not. */
 static void hear(mu_actor *self, void *state, const mu_notice *notice)
 {
     const struct caller *caller = state;
@@ -352,6 +411,8 @@ static void hear(mu_actor *self, void *state, const mu_notice *notice)
         do_something(self, caller->slot);
     for (unsigned i = 0; i < NAMES && run->is_over; i++)
         want_counter(self, i);
+    if (run->is_over)
+        stop_spares(self);
     (void)mu_actor_timer(self, run->is_over ? 1000 : draw(1, 60), 0);
 }
 
@@ -377,6 +438,7 @@ static void greet_process(unsigned i)
     if (strcmp(task->type, "worker") == 0) {
         assert_int_equal(mu__types_add(office, &mark_type, NULL), 0);
         assert_int_equal(mu__types_add(office, &counter_type, NULL), 0);
+        assert_int_equal(mu__types_add(office, &spare_type, NULL), 0);
     }
     if (run->slots_count >= SLOTS_MAX)
         return;
@@ -479,6 +541,57 @@ static void check_end(void)
         cluster_break(run->cluster, "%s", why);
 }
 
+/* ---- what is kept ---- */
+
+struct kept_names {
+    bool counters[NAMES];
+    bool spares[SPARES];
+};
+
+static bool *find_kept_name(struct kept_names *names, struct mu__view text)
+{
+    for (unsigned i = 0; i < NAMES; i++)
+        if (mu__view_is(text, address_of(i).name))
+            return &names->counters[i];
+    for (unsigned i = 0; i < SPARES; i++)
+        if (mu__view_is(text, address_of_spare(i).name))
+            return &names->spares[i];
+    return NULL;
+}
+
+static int visit_kept_file(void *owner, struct mu__msg *msg)
+{
+    const struct mu__keep_fence *fence = mu__body(msg);
+
+    if (msg->kind == MU__KEEP_FENCE) {
+        *find_kept_name(owner, fence->name) = fence->owner != 0;
+        run->reached[DROPPED] += fence->owner == 0;
+    }
+    return 0;
+}
+
+static void check_kept_file(void)
+{
+    struct mu__pool pool;
+    struct mu__journal *file = NULL;
+    struct kept_names names = {{false}, {false}};
+    mu_error error;
+    uint64_t cut;
+
+    mu__pool_init(&pool);
+    if (mu__journal_open(&run->kept->base, &mu__messages, &pool, visit_kept_file, &names,
+                         &error, &cut, &file) != 0)
+        cluster_break(run->cluster, "%s", error.message);
+    mu__journal_close(file);
+    mu__pool_done(&pool);
+    for (unsigned i = 0; i < NAMES; i++)
+        if (!names.counters[i])
+            cluster_break(run->cluster, "nothing is kept of counter %u", i);
+    for (unsigned i = 0; i < SPARES; i++)
+        if (names.spares[i])
+            cluster_break(run->cluster, "spare counter %u was stopped, and is kept", i);
+}
+
 /* ---- runs ---- */
 
 static struct cluster *begin_cluster(uint64_t seed)
@@ -521,6 +634,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
     run->is_over = true;
     sim_run_until(sim, BEGIN_MS + BUSY_MS + CALM_MS);
     check_end();
+    check_kept_file();
     ret_verdict->digest = sim_digest(sim);
     (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s",
                    run->cluster->broken);

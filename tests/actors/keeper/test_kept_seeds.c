@@ -241,7 +241,8 @@ static bool is_owned(const struct name *name)
 
 static void start_keeper(struct cluster_task *chief)
 {
-    const struct mu__keeper_config config = {.storage = &run->storage->base};
+    const struct mu__keeper_config config = {.storage = &run->storage->base,
+                                             .bytes_max = MU__KEEPER_BYTES};
 
     sim_storage_crash(run->storage);
     run->reached[TORN]++;

@@ -150,6 +150,40 @@ TEST_ON(test_owners_without_end, struct user_net *f, set_up, user_net_tear_down)
     assert_false(mu__owner_is_former(office, mu__view_str("n0"), 4));
 }
 
+/* A client owns no name, whatever it says. */
+TEST_ON(test_owners_that_are_clients, struct user_net *f, set_up, user_net_tear_down)
+{
+    struct peer *peer = mu__map_get(&user_net_office(f, 0)->peers,
+                                    user_net_office(f, 1)->config.incarnation);
+    char type[sizeof peer->type];
+
+    memcpy(type, peer->type, sizeof type);
+    (void)snprintf(peer->type, sizeof peer->type, "client");
+    assert_int_equal(add_as_owner(f, "a", UINT64_MAX), 0);
+    memcpy(peer->type, type, sizeof type);
+    assert_int_equal(add_as_owner(f, "a", 7), 1);
+}
+
+/* The codec lets no longer name through; cut short it would be that of another owner. */
+TEST_ON(test_owners_without_a_name, struct user_net *f, set_up, user_net_tear_down)
+{
+    struct office *office = user_net_office(f, 0);
+    const struct peer *peer =
+        mu__map_get(&office->peers, user_net_office(f, 1)->config.incarnation);
+    char name[MU__ACTOR_NAME_MAX + 2];
+    mu_error error;
+
+    assert_int_equal(add_as_owner(f, "a/b", 8), 0);
+    memset(name, 'n', sizeof name - 1);
+    name[MU__ACTOR_NAME_MAX + 1] = '\0';
+    assert_int_equal(mu__owner_check(office, peer, mu__view_str(name), 8, &error),
+                     -MU_EINVALID);
+    assert_int_equal(office->names->known_count, 0);
+    name[MU__ACTOR_NAME_MAX] = '\0';
+    assert_int_equal(mu__owner_check(office, peer, mu__view_str(name), 7, &error), 0);
+    assert_int_equal(office->names->known_count, 1);
+}
+
 /* ---- calls that node 0 is to make for node 1 ---- */
 
 static void ask_to_relay(struct user_net *f, uint64_t call)

@@ -185,6 +185,7 @@ static int spawn_keeper(struct net_process *p)
 {
     const struct mu__keeper_config config = {
         .storage = &((struct kept_net *)(uintptr_t)p->arg)->storage->base,
+        .bytes_max = ((struct kept_net *)(uintptr_t)p->arg)->bytes_max,
         .error = &((struct kept_net *)(uintptr_t)p->arg)->error,
     };
 
@@ -200,6 +201,7 @@ int kept_net_set_up(void **state)
         return -1;
     f->users = users;
     f->storage = sim_storage_new("actors.kept", 1);
+    f->bytes_max = MU__KEEPER_BYTES;
     f->chief = net_add(&f->users->net, "chief", 0, spawn_keeper);
     f->chief->incarnation = 9000;
     f->chief->arg = f;
