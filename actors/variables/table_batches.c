@@ -12,7 +12,16 @@
 void mu__sorted_ids_done(struct mu__sorted_ids *sorted)
 {
     free(sorted->ids);
-    free(sorted->positions);
+}
+
+/* Without counting: most that are pipelined are alone. */
+static void sort_one(uint64_t id, struct mu__sorted_ids *sorted)
+{
+    sorted->ids[0] = id;
+    sorted->positions[0] = 0;
+    sorted->first = mu__partition_of_id(id);
+    for (uint32_t p = 0; p <= MU__PARTITIONS; p++)
+        sorted->ends[p] = p > sorted->first;
 }
 
 /* Count, then put in order: those of a partition stay in theirs. */
@@ -33,20 +42,20 @@ static void count_and_sort(const uint64_t *ids, struct mu__sorted_ids *sorted)
         sorted->ids[at] = ids[i];
         sorted->positions[at] = i;
     }
+    sorted->first = sorted->count == 0 ? 0 : mu__partition_of_id(sorted->ids[0]);
 }
 
 int mu__ids_sort(const uint64_t *ids, uint32_t count, struct mu__sorted_ids *ret_sorted)
 {
-    *ret_sorted = (struct mu__sorted_ids){
-        .count = count,
-        .ids = malloc((size_t)count * sizeof *ids + 1),
-        .positions = malloc((size_t)count * sizeof(uint32_t) + 1),
-    };
-    if (ret_sorted->ids == NULL || ret_sorted->positions == NULL) {
-        mu__sorted_ids_done(ret_sorted);
+    ret_sorted->count = count;
+    ret_sorted->ids = malloc((size_t)count * (sizeof *ids + sizeof(uint32_t)) + 1);
+    if (ret_sorted->ids == NULL)
         return -MU_ENOMEM;
-    }
-    count_and_sort(ids, ret_sorted);
+    ret_sorted->positions = (uint32_t *)(void *)(ret_sorted->ids + count);
+    if (count == 1)
+        sort_one(ids[0], ret_sorted);
+    else
+        count_and_sort(ids, ret_sorted);
     return 0;
 }
 

@@ -13,8 +13,9 @@ struct variables;
 /* Ids sorted by partition. */
 struct mu__sorted_ids {
     uint32_t count;
+    uint32_t first; /* the first partition with ids */
     uint64_t *ids;
-    uint32_t *positions;               /* where each id was before */
+    uint32_t *positions;               /* where each id was before; behind the ids */
     uint32_t ends[MU__PARTITIONS + 1]; /* partition p: from ends[p] to ends[p + 1] */
 };
 

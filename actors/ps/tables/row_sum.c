@@ -7,34 +7,38 @@
  * a rule writes them: others would wait until what was just written is in the cache. */
 enum { TURNS = 8, TURN_BYTES = TURNS * 4 };
 
+typedef uint32_t turn __attribute__((vector_size(TURN_BYTES / 2)));
+
 struct turn_sums {
-    uint32_t sums[TURNS];
-    uint32_t sums_of_sums[TURNS];
+    turn sums[2];
+    turn sums_of_sums[2];
 };
 
-static void add_turn(struct turn_sums *to, const unsigned char *from)
+static inline void add_turn(struct turn_sums *to, const unsigned char *from)
 {
-    uint32_t words[TURNS];
+    turn words[2];
 
     memcpy(words, from, sizeof words);
-    for (int k = 0; k < TURNS; k++)
+    for (int k = 0; k < 2; k++) {
         to->sums[k] += words[k];
-    for (int k = 0; k < TURNS; k++)
         to->sums_of_sums[k] += to->sums[k];
+    }
 }
 
 uint64_t mu__row_sum(uint64_t begin, const unsigned char *numbers, uint32_t bytes)
 {
-    struct turn_sums of = {{0}, {0}};
+    struct turn_sums of = {{{0}, {0}}, {{0}, {0}}};
     unsigned char rest[TURN_BYTES] = {0};
     uint32_t at = 0;
 
     for (; at + TURN_BYTES <= bytes; at += TURN_BYTES)
         add_turn(&of, numbers + at);
-    memcpy(rest, numbers + at, bytes - at);
-    add_turn(&of, rest);
-    for (int k = 0; k < TURNS; k++)
+    if (at < bytes) {
+        memcpy(rest, numbers + at, bytes - at);
+        add_turn(&of, rest);
+    }
+    for (unsigned k = 0; k < TURNS; k++)
         begin = begin * UINT64_C(0x9E3779B97F4A7C15) +
-                ((uint64_t)of.sums_of_sums[k] << 32 | of.sums[k]);
+                ((uint64_t)of.sums_of_sums[k / 4][k % 4] << 32 | of.sums[k / 4][k % 4]);
     return begin;
 }
