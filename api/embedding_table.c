@@ -408,9 +408,9 @@ static int add_table_push(struct mu__effects *effects, const struct table_push *
     return rv == 0 ? mu__effects_add_table(effects, &batch) : rv;
 }
 
-int mu__table_add_push(const mu_table *table, struct mu__effects *effects,
-                       uint64_t time, const uint64_t *ids, const float *gradients,
-                       size_t count, const mu_optimizer *optimizer, mu_error *ret_error)
+int mu__table_add_push(const mu_table *table, struct mu__effects *effects, uint64_t time,
+                       const uint64_t *ids, const float *gradients, size_t count,
+                       const mu_optimizer *optimizer, mu_error *ret_error)
 {
     const struct table_push push = {table, ids, gradients, count, optimizer, time};
     int rv = check_ids_count(table->name, count, ret_error);

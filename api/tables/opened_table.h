@@ -32,9 +32,9 @@ void mu__table_ref(mu_table *table);
 int mu__table_check_rows_dtype(const mu_table *table, int dtype, mu_error *ret_error);
 
 /* What is to be written by a push, in effects, which are the caller's to clear. */
-int mu__table_add_push(const mu_table *table, struct mu__effects *effects,
-                       uint64_t time, const uint64_t *ids, const float *gradients,
-                       size_t count, const mu_optimizer *optimizer, mu_error *ret_error);
+int mu__table_add_push(const mu_table *table, struct mu__effects *effects, uint64_t time,
+                       const uint64_t *ids, const float *gradients, size_t count,
+                       const mu_optimizer *optimizer, mu_error *ret_error);
 
 /* A call without writes: a look-up, whose ids and rows are to be set, is run. What is
  * appended to call->run.effects is applied by mu__table_send, which takes it, unless `rv`

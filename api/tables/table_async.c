@@ -150,8 +150,8 @@ int mu_table_apply_at_async(mu_table *table, uint64_t time, const uint64_t *ids,
     later = make_later(table, MU__TABLE_WRITE_CALL, count * each, timeout_ms, &rv);
     if (later == NULL)
         return rv;
-    rv = mu__table_add_push(table, &later->call.run.effects, time, ids, gradients,
-                            count, optimizer, NULL);
+    rv = mu__table_add_push(table, &later->call.run.effects, time, ids, gradients, count,
+                            optimizer, NULL);
     if (rv != 0) {
         free_later(later);
         return rv;

@@ -2,8 +2,9 @@
  * plugin_chief.c. */
 #include "plugin_counter.h"
 
+#include "../settings.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,54 +125,19 @@ static int count(mu_run *run, void *user)
 
 /* ---- Loading ---- */
 
-static int read_setting(const mu_node *node, const char *name, uint64_t low,
-                        uint64_t high, uint64_t *number)
-{
-    const char *text = mu_node_get_setting(node, name);
-    unsigned long long whole;
-    char *end;
-
-    if (text == NULL)
-        return 0;
-    errno = 0;
-    whole = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole < low ||
-        whole > high) {
-        (void)fprintf(stderr,
-                      "counter: setting %s is \"%.80s\", expected a whole number "
-                      "from %llu to %llu\n",
-                      name, text, (unsigned long long)low, (unsigned long long)high);
-        return -MU_EINVALID;
-    }
-    *number = whole;
-    return 0;
-}
-
 static int read_settings(const mu_node *node, struct settings *ret_settings)
 {
     struct settings s = {.closures = 1000, .outstanding = 64, .work_ms = 20};
+    const struct setting rows[] = {
+        {"closures", &s.closures, NULL, 1, 999999},
+        {"outstanding", &s.outstanding, NULL, 1, 100000},
+        {"work_ms", &s.work_ms, NULL, 0, 10000},
+        {"table", &s.table, NULL, 0, 1},
+    };
+    int rv = settings_take_or_say(node, "counter", rows, sizeof rows / sizeof rows[0]);
 
-    if (read_setting(node, "closures", 1, 999999, &s.closures) != 0 ||
-        read_setting(node, "outstanding", 1, 100000, &s.outstanding) != 0 ||
-        read_setting(node, "work_ms", 0, 10000, &s.work_ms) != 0 ||
-        read_setting(node, "table", 0, 1, &s.table) != 0)
-        return -MU_EINVALID;
     *ret_settings = s;
-    return 0;
-}
-
-static int open_trace(const mu_node *node, int *ret_trace)
-{
-    const char *path = mu_node_get_setting(node, "trace");
-
-    *ret_trace = -1;
-    if (path == NULL)
-        return 0;
-    *ret_trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (*ret_trace >= 0)
-        return 0;
-    (void)fprintf(stderr, "counter: %s: %s\n", path, strerror(errno));
-    return -MU_EINVALID;
+    return rv;
 }
 
 /* The states of all nodes, which are never freed: a plugin is never unloaded, and
@@ -210,7 +176,7 @@ int mu_plugin_open(mu_node *node)
     int rv = read_settings(node, &settings);
 
     if (rv == 0)
-        rv = open_trace(node, &trace);
+        rv = settings_open_trace(node, "counter", &trace);
     if (rv != 0)
         return rv;
     counter = counter_new(&settings, trace);

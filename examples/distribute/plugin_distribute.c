@@ -1,12 +1,12 @@
 /* One program for every mode: the tasks add up the numbers from 1 to N (--set numbers=N),
  * each a part of them, step by step, in a variable on the parameter servers. When one
  * call stands for all tasks, it adds up all numbers. */
+#include "../settings.h"
+
 #include <muster.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -182,29 +182,6 @@ static int eval(mu_context *context, void *user)
 
 /* ---- loading ---- */
 
-static int read_number(const mu_node *node, const char *name, uint64_t low,
-                       uint64_t *number)
-{
-    const char *text = mu_node_get_setting(node, name);
-    unsigned long long whole;
-    char *end;
-
-    if (text == NULL)
-        return 0;
-    errno = 0;
-    whole = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole < low ||
-        whole > 1000000) {
-        (void)fprintf(stderr,
-                      "distribute: setting %s is \"%.80s\", expected a whole "
-                      "number from %" PRIu64 " to 1000000\n",
-                      name, text, low);
-        return -MU_EINVALID;
-    }
-    *number = whole;
-    return 0;
-}
-
 static int read_strategy(const mu_node *node, const mu_strategy **ret_strategy)
 {
     const char *name = mu_node_get_setting(node, "strategy");
@@ -229,13 +206,17 @@ int mu_plugin_open(mu_node *node)
         .steps = 10,
         .timeout_ms = 60000,
     };
+    static const struct setting rows[] = {
+        {"numbers", &program.numbers, NULL, 1, 1000000},
+        {"steps", &program.steps, NULL, 1, 1000000},
+        {"pause_ms", &program.pause_ms, NULL, 0, 1000000},
+        {"timeout_ms", &program.timeout_ms, NULL, 1, 1000000},
+    };
     mu_distribute_options options;
 
     mu_distribute_options_init(&options);
-    if (read_number(node, "numbers", 1, &program.numbers) != 0 ||
-        read_number(node, "steps", 1, &program.steps) != 0 ||
-        read_number(node, "pause_ms", 0, &program.pause_ms) != 0 ||
-        read_number(node, "timeout_ms", 1, &program.timeout_ms) != 0 ||
+    if (settings_take_or_say(node, "distribute", rows, sizeof rows / sizeof rows[0]) !=
+            0 ||
         read_strategy(node, &options.strategy) != 0)
         return -MU_EINVALID;
     program.fails = mu_node_get_setting(node, "fails");

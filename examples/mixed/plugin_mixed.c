@@ -2,8 +2,9 @@
  * chief's part is in plugin_chief.c. */
 #include "plugin_mixed.h"
 
+#include "../settings.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,56 +191,23 @@ static int fail(mu_run *run, void *user)
 
 /* ---- Loading ---- */
 
-static int read_setting(const mu_node *node, const char *name, uint64_t *number)
-{
-    const char *text = mu_node_get_setting(node, name);
-    unsigned long long whole;
-    char *end;
-
-    if (text == NULL)
-        return 0;
-    errno = 0;
-    whole = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole > 999999) {
-        (void)fprintf(stderr,
-                      "mixed: setting %s is \"%.80s\", expected a whole number "
-                      "from 0 to 999999\n",
-                      name, text);
-        return -MU_EINVALID;
-    }
-    *number = whole;
-    return 0;
-}
-
 static int read_settings(const mu_node *node, struct settings *ret_settings)
 {
     struct settings s = {.start = 1, .quick = 1000, .slow = 10, .stumble = 2, .hang = 1};
+    const struct setting rows[] = {
+        {"start", &s.start, NULL, 0, 999999},
+        {"quick", &s.quick, NULL, 0, 999999},
+        {"slow", &s.slow, NULL, 0, 999999},
+        {"stumble", &s.stumble, NULL, 0, 999999},
+        {"freeze", &s.freeze, NULL, 0, 999999},
+        {"hang", &s.hang, NULL, 0, 999999},
+        {"outstanding", &s.outstanding, NULL, 0, 999999},
+        {"fails", &s.fails, NULL, 0, 999999},
+    };
+    int rv = settings_take_or_say(node, "mixed", rows, sizeof rows / sizeof rows[0]);
 
-    if (read_setting(node, "start", &s.start) != 0 ||
-        read_setting(node, "quick", &s.quick) != 0 ||
-        read_setting(node, "slow", &s.slow) != 0 ||
-        read_setting(node, "stumble", &s.stumble) != 0 ||
-        read_setting(node, "freeze", &s.freeze) != 0 ||
-        read_setting(node, "hang", &s.hang) != 0 ||
-        read_setting(node, "outstanding", &s.outstanding) != 0 ||
-        read_setting(node, "fails", &s.fails) != 0)
-        return -MU_EINVALID;
     *ret_settings = s;
-    return 0;
-}
-
-static int open_trace(const mu_node *node, int *ret_trace)
-{
-    const char *path = mu_node_get_setting(node, "trace");
-
-    *ret_trace = -1;
-    if (path == NULL)
-        return 0;
-    *ret_trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (*ret_trace >= 0)
-        return 0;
-    (void)fprintf(stderr, "mixed: %s: %s\n", path, strerror(errno));
-    return -MU_EINVALID;
+    return rv;
 }
 
 /* The states of all nodes, which are never freed: a plugin is never unloaded, and
@@ -293,7 +261,7 @@ int mu_plugin_open(mu_node *node)
     int rv = read_settings(node, &settings);
 
     if (rv == 0)
-        rv = open_trace(node, &trace);
+        rv = settings_open_trace(node, "mixed", &trace);
     if (rv != 0)
         return rv;
     mixed = mixed_new(&settings, trace);

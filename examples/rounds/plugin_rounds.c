@@ -4,8 +4,9 @@
  * answered, so that a checker can judge whether the history is possible. */
 #include "plugin_tally.h"
 
+#include "../settings.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -386,25 +387,11 @@ static int work(struct worker *w)
     return rv;
 }
 
-static int open_trace(const mu_node *node, int *ret_trace)
-{
-    const char *path = mu_node_get_setting(node, "trace");
-
-    *ret_trace = -1;
-    if (path == NULL)
-        return 0;
-    *ret_trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (*ret_trace >= 0)
-        return 0;
-    (void)fprintf(stderr, "rounds: %s: %s\n", path, strerror(errno));
-    return -MU_EINVALID;
-}
-
 static int worker_program(mu_node *node, void *user)
 {
     struct worker w = {.node = node, .settings = *(const struct settings *)user};
     const char *task = strrchr(mu_node_task(node), ':');
-    int rv = open_trace(node, &w.trace);
+    int rv = settings_open_trace(node, "rounds", &w.trace);
 
     if (rv != 0)
         return rv;
@@ -423,39 +410,21 @@ static int worker_program(mu_node *node, void *user)
 
 /* ---- Loading ---- */
 
-static int read_setting(const mu_node *node, const char *name, uint64_t high,
-                        uint64_t *number)
-{
-    const char *text = mu_node_get_setting(node, name);
-    unsigned long long whole;
-    char *end;
-
-    if (text == NULL)
-        return 0;
-    errno = 0;
-    whole = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || whole > high) {
-        (void)fprintf(stderr,
-                      "rounds: setting %s is \"%.80s\", expected a whole number "
-                      "from 0 to %llu\n",
-                      name, text, (unsigned long long)high);
-        return -MU_EINVALID;
-    }
-    *number = whole;
-    return 0;
-}
-
 /* A plugin is never unloaded, and has one node in its process: `muster node`'s. */
 static struct settings settings = {.rounds = 100, .increments = 5, .barriers = 1};
 
 int mu_plugin_open(mu_node *node)
 {
-    if (read_setting(node, "rounds", 1000000000, &settings.rounds) != 0 ||
-        read_setting(node, "increments", 1000000, &settings.increments) != 0 ||
-        read_setting(node, "pause_ms", 60000, &settings.pause_ms) != 0 ||
-        read_setting(node, "barriers", 1, &settings.barriers) != 0 ||
-        read_setting(node, "workers", 4096, &settings.workers) != 0 ||
-        read_setting(node, "tallies", 1000, &settings.tallies) != 0)
+    static const struct setting rows[] = {
+        {"rounds", &settings.rounds, NULL, 0, 1000000000},
+        {"increments", &settings.increments, NULL, 0, 1000000},
+        {"pause_ms", &settings.pause_ms, NULL, 0, 60000},
+        {"barriers", &settings.barriers, NULL, 0, 1},
+        {"workers", &settings.workers, NULL, 0, 4096},
+        {"tallies", &settings.tallies, NULL, 0, 1000},
+    };
+
+    if (settings_take_or_say(node, "rounds", rows, sizeof rows / sizeof rows[0]) != 0)
         return -MU_EINVALID;
     if (settings.tallies > 0 && strstr(mu_node_task(node), "worker") != NULL &&
         mu_node_register_actor(node, &tally_type) != 0)

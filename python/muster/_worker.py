@@ -160,11 +160,7 @@ def _of_this_program(exception: BaseException) -> BaseException:
 def _failed_again(data: Optional[bytes], words: str, text: str, code: int) -> Failed:
     """Unpickle a Failed; among the arguments of a closure it is an input error."""
     failed = Failed(data, words, text, code)
-    if _muster.is_fetching():
-        return failed
-    try:
-        _muster.current_run()
-    except errors.FailedPreconditionError:
+    if _muster.is_fetching() or _muster.find_run() is None:
         return failed
     error = errors.InputError(f"an input failed: {words}", kind="input")
     error._input = (data, words, text, code)    # its cause, which pickles do not have

@@ -141,7 +141,7 @@ class ParameterServerStrategy:
             kwargs: Optional[Mapping[str, Any]] = None) -> Any:
         """Call fn in this process. Outside of a closure a warning is logged that it does
         not run on a worker: use ClusterCoordinator.schedule() for that."""
-        if not _in_run():
+        if _muster.find_run() is None:
             logging.getLogger("muster").warning(
                 "ParameterServerStrategy.run() outside of a closure: %r runs in this "
                 "process; ClusterCoordinator.schedule() runs it on a worker", fn)
@@ -182,14 +182,6 @@ def _in_function(cls: Any, partitioner: Any) -> Any:
     strategy._resolver = strategy._node = None
     strategy._owned = False
     return strategy
-
-
-def _in_run() -> bool:
-    try:
-        _muster.current_run()
-    except Exception:
-        return False
-    return True
 
 
 #: The older name.

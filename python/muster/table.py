@@ -7,13 +7,13 @@ import queue
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence,
+                    Tuple, Type)
 
 from . import _calls, _muster, _scope, initializers, optimizers
 from ._variable import bags
 from ._variable.arrays import array_of, out_of
 from ._variable.dtypes import dtype_of
-from .errors import FailedPreconditionError
 
 _EXISTING = 1
 _RECREATE = 2
@@ -26,13 +26,6 @@ _DTYPES = {"float32": 0, "float16": 9, "bfloat16": 13}
 _tables: "collections.OrderedDict[Tuple[Any, ...], Table]" = collections.OrderedDict()
 _lock = threading.Lock()
 _TABLES_MAX = 64
-
-
-def _current_run() -> Any:
-    try:
-        return _muster.current_run()
-    except FailedPreconditionError:
-        return None
 
 
 class TableStats(NamedTuple):
@@ -74,8 +67,8 @@ class Table(_muster.BaseTable):
     innermost `with`, or of the run. timeout: seconds; None: no timeout.
 
     dtype: of rows on the servers, "float32", "float16" or "bfloat16"; look-ups give
-    float32, unless asked for these. What a push makes of narrow rows is rounded up or down by chance, with the
-    right mean; slots have 32 bits.
+    float32, unless asked for these. What a push makes of narrow rows is rounded up or
+    down by chance, with the right mean; slots have 32 bits.
 
     Policies, by which all copies of the table decide alike (muster/table.h):
     admit_after: a row is made at this push of its id; until then its gradients are
@@ -210,7 +203,7 @@ class Table(_muster.BaseTable):
         apply_gradients()."""
         numbers = ids_of(ids)
         if numbers.size > 0:
-            self.set_rows(numbers, rows, _current_run(), timeout)
+            self.set_rows(numbers, rows, _muster.find_run(), timeout)
 
     def stats(self, timeout: Optional[float] = None) -> TableStats:
         """How many rows there are, their memory, and what became of others."""
@@ -235,7 +228,7 @@ class Table(_muster.BaseTable):
         if time < 0:
             raise ValueError(f"time {time}: expected at least 0")
         if ids.size > 0:
-            self.apply(ids, gradients, optimizer, _current_run(), timeout, time, tell)
+            self.apply(ids, gradients, optimizer, _muster.find_run(), timeout, time, tell)
         return bool(ids.size > 0)
 
     def lookup_async(self, ids: Any, timeout: Optional[float] = None, *,
@@ -262,7 +255,7 @@ class Table(_muster.BaseTable):
         copied. A push whose future is cancelled may be applied all the same. In a
         worker's function it is done when this returns: the push is sent when the function
         has returned."""
-        if _calls.is_served() or _current_run() is not None:
+        if _calls.is_served() or _muster.find_run() is not None:
             return _calls.at_once(self.apply_gradients, ids, gradients, optimizer,
                                   timeout, step, time)
         rule, gradients = optimizers.of_rows(

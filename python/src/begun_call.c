@@ -80,7 +80,8 @@ void mupy_begun_ended(void *user, int code, const mu_error *error)
     forget_later(call);
 }
 
-/* True when it has ended; false when one piece of the wait has passed. */
+/* True when it has ended; false when one piece of the wait has passed. Without the GIL.
+ */
 static bool wait_begun(struct mupy_begun *begun)
 {
     struct timespec until = mupy_in_piece();
@@ -108,42 +109,34 @@ static bool leave_begun(struct mupy_begun *begun)
     return over;
 }
 
-static int begin(struct mupy_begun *begun)
-{
-    int rv;
-
-    Py_BEGIN_ALLOW_THREADS
-    rv = begun->call->begin(begun->call, begun);
-    Py_END_ALLOW_THREADS
-    return rv;
-}
-
 bool mupy_call_begin(struct mupy_call *call, int *ret_rv)
 {
     struct mupy_begun *begun = begun_new(call);
     bool over = false;
+    int rv;
 
     if (begun == NULL)
         return false;
-    if (begin(begun) != 0) {
-        begun_free(begun);
-        return false;
-    }
+    Py_BEGIN_ALLOW_THREADS
+    rv = call->begin(call, begun);
+    if (rv == 0)
+        over = wait_begun(begun);
+    Py_END_ALLOW_THREADS
     *ret_rv = 0;
-    while (!over) {
+    while (rv == 0 && !over) {
+        if (PyErr_CheckSignals() != 0) {
+            *ret_rv = -1;
+            if (!leave_begun(begun))
+                return true;
+            mupy_call_drop(call);
+            break;
+        }
         Py_BEGIN_ALLOW_THREADS
         over = wait_begun(begun);
         Py_END_ALLOW_THREADS
-        if (over || PyErr_CheckSignals() == 0)
-            continue;
-        *ret_rv = -1;
-        if (!leave_begun(begun))
-            return true;
-        over = true;
-        mupy_call_drop(call);
     }
     begun_free(begun);
-    return true;
+    return rv == 0;
 }
 
 /* ---- without waiting ---- */
@@ -219,7 +212,9 @@ PyObject *mupy_call_start(struct mupy_call *call, PyObject *tell)
         mupy_call_free(call);
         return NULL;
     }
-    rv = begin(begun);
+    Py_BEGIN_ALLOW_THREADS
+    rv = call->begin(call, begun);
+    Py_END_ALLOW_THREADS
     if (rv == -MU_EAGAIN)
         return refuse_call(begun);
     if (rv != 0) {

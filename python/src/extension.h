@@ -52,6 +52,7 @@ int mupy_variable_init(PyObject *module);
 int mupy_table_init(PyObject *module);
 int mupy_table_reader_init(PyObject *module);
 int mupy_read_variables_init(PyObject *module);
+int mupy_library_thread_init(PyObject *module);
 int mupy_run_init(PyObject *module);
 int mupy_frame_init(PyObject *module);
 int mupy_process_init(PyObject *module);
@@ -615,6 +616,8 @@ bool mupy_run_written(int rv, const struct mupy_variable *variable);
 
 /* Give the type of runs what writes rows (variables/rows.c). -1 with an exception. */
 int mupy_run_add_row_methods(PyTypeObject *type);
+
+/* ---- library_thread.c ---- */
 
 /* Acquire and release the GIL on a thread of the library, which has a thread state of its
  * own. */

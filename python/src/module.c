@@ -4,24 +4,19 @@
 #include <string.h>
 
 static int (*const objects[])(PyObject *module) = {
-    mupy_error_init,      mupy_value_init,
-    mupy_wait_init,       mupy_notice_init,
-    mupy_node_init,       mupy_remote_value_init,
-    mupy_future_init,     mupy_sender_init,
-    mupy_per_worker_init, mupy_content_init,
-    mupy_function_init,   mupy_coordinator_init,
-    mupy_schedule_init,   mupy_variable_init,
-    mupy_checkpoint_init, mupy_dataset_init,
-    mupy_run_init,        mupy_frame_init,
-    mupy_process_init,    mupy_process_child_init,
-    mupy_main_init,       mupy_cluster_init,
-    mupy_resolver_init,   mupy_tpu_init,
-    mupy_key_values_init, mupy_watch_init,
-    mupy_agent_init,      mupy_barrier_init,
-    mupy_server_init,     mupy_distribute_init,
-    mupy_clock_init,      mupy_read_variables_init,
-    mupy_table_init,      mupy_table_reader_init,
-    mupy_actor_init,      mupy_job_init,
+    mupy_error_init,      mupy_value_init,          mupy_wait_init,
+    mupy_notice_init,     mupy_node_init,           mupy_remote_value_init,
+    mupy_future_init,     mupy_sender_init,         mupy_per_worker_init,
+    mupy_content_init,    mupy_function_init,       mupy_coordinator_init,
+    mupy_schedule_init,   mupy_variable_init,       mupy_checkpoint_init,
+    mupy_dataset_init,    mupy_library_thread_init, mupy_run_init,
+    mupy_frame_init,      mupy_process_init,        mupy_process_child_init,
+    mupy_main_init,       mupy_cluster_init,        mupy_resolver_init,
+    mupy_tpu_init,        mupy_key_values_init,     mupy_watch_init,
+    mupy_agent_init,      mupy_barrier_init,        mupy_server_init,
+    mupy_distribute_init, mupy_clock_init,          mupy_read_variables_init,
+    mupy_table_init,      mupy_table_reader_init,   mupy_actor_init,
+    mupy_job_init,
 };
 
 PyTypeObject *mupy_add_type(PyObject *module, PyType_Spec *spec)

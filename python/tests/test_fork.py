@@ -168,7 +168,8 @@ def objects(shared_cluster, shared_coordinator):
     made = {
         "node": shared_cluster.node, "coordinator": shared_coordinator, "remote": remote,
         "per_worker": shared_coordinator.create_per_worker_value(jobs.numbers),
-        "variable": variable, "table": table, "service": service, "key_values": service.key_values,
+        "variable": variable, "table": table, "service": service,
+        "key_values": service.key_values,
         "dataset": muster.ShardedDataset(shared_coordinator, shards=4),
         "transaction": service.key_values.transaction().put("forking/a", "b"),
         "watch": service.key_values.watch("forking/watch"), "lock": held,

@@ -29,7 +29,6 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, ca
 from .. import _muster
 from .._variable.arrays import array_of
 from .._variable.rows import IndexedSlices
-from ..errors import FailedPreconditionError
 from . import schedules
 
 __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb",
@@ -38,13 +37,6 @@ __all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lam
 
 _ANY_NUMBER = 1
 _REPLACE = 2
-
-
-def _current_run() -> Any:
-    try:
-        return _muster.current_run()
-    except FailedPreconditionError:
-        return None
 
 
 class Optimizer:
@@ -164,7 +156,7 @@ class Optimizer:
             left_out = [v.name for g, v in pairs if g is None]
             warnings.warn(f"no gradient for {', '.join(left_out)}", stacklevel=2)
         rule = self.rule(step)
-        run = _current_run()
+        run = _muster.find_run()
         gradients = self._clipped([g for g, _, _ in present])
         for gradient, (_, ids, variable) in zip(gradients, present):
             own = rule if self._decays(variable) else dict(rule, weight_decay=0.0)

@@ -3,82 +3,9 @@
 #include "process/process.h"
 #include "variables/variable.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- threads of the library ---- */
-
-/* The Python thread state of a library thread, kept until the thread ends. */
-struct thread {
-    PyThreadState *state;
-    PyGILState_STATE before;
-    bool is_python; /* a thread of the interpreter, which has its own state */
-};
-
-static _Thread_local struct thread own;
-static pthread_key_t ends;
-static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
-static sigset_t process_mask; /* of the thread that imported the module */
-
-static int is_python_finalizing(void)
-{
-    return !Py_IsInitialized();
-}
-
-/* Called when Python's thread-specific data is freed already, so PyGILState_Release()
- * cannot be used. */
-static void end_python_thread(void *arg)
-{
-    PyThreadState *state = own.state;
-
-    (void)arg;
-    if (state == NULL || is_python_finalizing())
-        return;
-    own.state = NULL;
-    PyEval_RestoreThread(state);
-    PyThreadState_Clear(state);
-    (void)PyEval_SaveThread();
-    PyThreadState_Delete(state);
-}
-
-static void make_thread_key(void)
-{
-    (void)pthread_key_create(&ends, end_python_thread);
-}
-
-/* Threads of the library block all signals. Threads that run Python get the signal mask
- * of other threads, which processes started by a function inherit. */
-static void unblock_signals(void)
-{
-    (void)pthread_sigmask(SIG_SETMASK, &process_mask, NULL);
-}
-
-void mupy_enter(void)
-{
-    if (own.state != NULL) {
-        PyEval_RestoreThread(own.state);
-        return;
-    }
-    own.is_python = PyGILState_GetThisThreadState() != NULL;
-    own.before = PyGILState_Ensure();
-    if (own.is_python)
-        return;
-    (void)pthread_once(&ends_once, make_thread_key);
-    (void)pthread_setspecific(ends, &own);
-    unblock_signals();
-}
-
-void mupy_leave(void)
-{
-    if (own.is_python) {
-        PyGILState_Release(own.before);
-        return;
-    }
-    own.state = PyEval_SaveThread();
-}
 
 /* ---- the current run ---- */
 
@@ -114,7 +41,8 @@ void mupy_run_end(struct mupy_outer outer)
     has_written = outer.has_written;
 }
 
-static PyObject *current_run(PyObject *module, PyObject *unused)
+/* find_run(): None without one. */
+static PyObject *find_run(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
@@ -123,9 +51,7 @@ static PyObject *current_run(PyObject *module, PyObject *unused)
     if (current == NULL && mupy_process_runs())
         return mupy_process_run();
     if (current == NULL)
-        return mupy_fail(-MU_EPRECONDITION,
-                         "there is no run: current_run() is for "
-                         "functions that a worker runs, on the thread that runs them");
+        Py_RETURN_NONE;
     if (current_object == NULL) {
         current_object = PyObject_New(struct mupy_run, run_type);
         if (current_object == NULL)
@@ -134,6 +60,18 @@ static PyObject *current_run(PyObject *module, PyObject *unused)
     }
     Py_INCREF(current_object);
     return (PyObject *)current_object;
+}
+
+static PyObject *current_run(PyObject *module, PyObject *unused)
+{
+    PyObject *run = find_run(module, unused);
+
+    if (run != Py_None)
+        return run;
+    Py_DECREF(run);
+    return mupy_fail(-MU_EPRECONDITION,
+                     "there is no run: current_run() is for "
+                     "functions that a worker runs, on the thread that runs them");
 }
 
 /* ---- failing ---- */
@@ -644,6 +582,7 @@ static PyObject *run_object_apply_gradient(PyObject *object, PyObject *args,
 int mupy_run_init(PyObject *module)
 {
     static PyMethodDef functions[] = {
+        {"find_run", find_run, METH_NOARGS, "current_run(), or None without one."},
         {"current_run", current_run, METH_NOARGS,
          "current_run()\n--\n\n"
          "The run of the current function: its worker, attempt, cancellation, writes.\n\n"
@@ -690,7 +629,6 @@ int mupy_run_init(PyObject *module)
     static PyType_Spec spec = {"muster._muster.Run", sizeof(struct mupy_run), 0,
                                Py_TPFLAGS_DEFAULT, slots};
 
-    (void)pthread_sigmask(SIG_SETMASK, NULL, &process_mask);
     run_type = mupy_add_type(module, &spec);
     if (run_type == NULL || mupy_run_add_row_methods(run_type) != 0)
         return -1;

@@ -161,8 +161,8 @@ TEST_ON(test_rows_in_a_form, struct fixture *f, set_up, tear_down)
         assert_int_equal((int)wide[i], 1);
     }
     assert_int_equal(narrow[2 * DIM], 0);
-    assert_int_equal(
-        mu_table_lookup_as(table, MU_BF16, ids, 2, narrow, SOON_MS, &error), -MU_EINVALID);
+    assert_int_equal(mu_table_lookup_as(table, MU_BF16, ids, 2, narrow, SOON_MS, &error),
+                     -MU_EINVALID);
     assert_non_null(strstr(error.message, "float16, which are not given as bfloat16"));
     assert_int_equal(mu_table_lookup_as_async(table, MU_BF16, ids, 2, narrow, SOON_MS,
                                               note_end, f),
