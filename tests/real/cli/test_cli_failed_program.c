@@ -101,12 +101,19 @@ TEST(test_others_say_at_info_why_the_job_has_failed)
     expect_count("ERROR", 1);
 }
 
-/* They may end before the chief does, which is no trouble of theirs. */
+/* They may end before the chief does, which is no trouble of theirs. A slow machine is,
+ * and is said; on one, and only there, the chief may live long enough to miss them. */
 TEST(test_end_of_others_is_no_warning)
 {
+    size_t slow;
+
     run_chief("words", "warn");
     expect_count("chief/0 ended with exit code 1\n", 1);
-    expect_count("\n", 4 + count_of("this host was paused"));
+    slow = count_of("this host was paused");
+    if (slow > 0)
+        slow += count_of(" links: waiting for /job:") +
+                count_of(" ended with exit code 1, and is not started again");
+    expect_count("\n", 4 + slow);
     expect_count("all workers have ended", 0);
 }
 
