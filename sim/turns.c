@@ -63,10 +63,7 @@ static void fold_value(uint64_t *digest, const mu_value *value)
 
 static void fold_mail(uint64_t *digest, const struct mail *mail)
 {
-    const uint64_t plain[] = {(uint64_t)mail->kind,
-                              mail->actor,
-                              mail->bytes,
-                              mail->token,
+    const uint64_t plain[] = {(uint64_t)mail->kind, mail->actor, mail->bytes, mail->token,
                               (uint64_t)(uint32_t)mail->code};
 
     fold(digest, plain, sizeof plain);
