@@ -63,16 +63,15 @@ static void fold_value(uint64_t *digest, const mu_value *value)
 
 static void fold_mail(uint64_t *digest, const struct mail *mail)
 {
-    const uint64_t plain[] = {(uint64_t)mail->kind,
-                              mail->actor,
-                              mail->bytes,
-                              mail->token,
-                              mail->address.incarnation,
-                              mail->address.number,
+    const uint64_t plain[] = {(uint64_t)mail->kind, mail->actor, mail->bytes, mail->token,
                               (uint64_t)(uint32_t)mail->code};
 
     fold(digest, plain, sizeof plain);
-    if (mail->method != NULL)
+    if (mail->kind == OUT_STOP) {
+        fold(digest, &mail->address.incarnation, sizeof mail->address.incarnation);
+        fold(digest, &mail->address.number, sizeof mail->address.number);
+    }
+    if (mail->kind == MAIL_MESSAGE)
         fold_text(digest, mail->method->name);
     fold_value(digest, mail->value);
     if (mail->msg != NULL && mail->msg->backing != NULL)

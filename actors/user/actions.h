@@ -19,8 +19,7 @@ struct mail *mu__mail_take(mu_actor *actor);
 /* Take it out of the middle, and free it. */
 void mu__mail_remove(mu_actor *actor, struct mail *mail);
 
-/* Whether a message with so many bytes fits; if not, `waits` will be told when it does.
- */
+/* Whether a message with so many bytes fits. */
 bool mu__mail_has_room(const mu_actor *actor, uint32_t bytes);
 
 /* A number of an actor that waits for room. Each is in a list once. */
@@ -48,6 +47,11 @@ mu_actor *mu__actor_find(const struct office *office, uint32_t number);
 mu_actor *mu__actor_any(const struct office *office, uint32_t number);
 
 mu_address mu__actor_address(const struct office *office, uint32_t number);
+
+/* The lists that an actor has, all empty if it has none: to look at; and to add to one.
+ * NULL: out of memory. */
+const struct actor_ties *mu__actor_ties(const mu_actor *actor);
+struct actor_ties *mu__actor_ties_get(mu_actor *actor);
 
 /* Make an actor that has not started: its first mail is to be a MAIL_START. */
 int mu__actor_new(struct office *office, const mu_actor_type *type, mu_actor *parent,
@@ -146,8 +150,6 @@ void mu__message_deliver(struct office *office, struct mail *mail);
 
 /* ---- chain.c ---- */
 
-void mu__chain_unref(struct chain *chain);
-struct chain *mu__chain_ref(struct chain *chain);
 struct chain *mu__chain_copy(struct mu__view text);
 
 /* One with another call at its end; `before` NULL or closed: the first. NULL: it is too

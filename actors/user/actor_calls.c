@@ -7,6 +7,7 @@
 #include "actors/client/future.h"
 #include "actors/names/naming.h"
 #include "actors/names/relays.h"
+#include "actors/user/clear.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ struct pending_call *mu__call_new(struct office *office, const mu_address *to,
         call = malloc(sizeof *call);
     if (call == NULL)
         return NULL;
-    memset(call, 0, offsetof(struct pending_call, method));
+    mu__clear(call, offsetof(struct pending_call, to));
     call->id = ++office->number_next;
     call->to = *to;
     call->timeout_ms = timeout_ms;
@@ -121,6 +122,8 @@ int mu__call_begin(struct office *office, struct pending_call *call)
             mu__kept_call_begin(office, call);
         return 0;
     }
+    if (call->owner != NULL && mu__actor_ties_get(call->owner) == NULL)
+        return -MU_ENOMEM;
     rv = mu__map_set(&office->calls, call->id, call);
     if (rv != 0)
         return rv;
@@ -128,7 +131,7 @@ int mu__call_begin(struct office *office, struct pending_call *call)
     mu__deadlines_add(&office->deadlines, now_ms, &call->deadline, due_ms);
     arm_deadlines(office, due_ms);
     if (call->owner != NULL)
-        mu__list_append(&call->owner->calls.list, &call->of_owner);
+        mu__list_append(&call->owner->ties->calls, &call->of_owner);
     else
         mu__list_append(&office->requests, &call->of_owner);
     if (call->peer != NULL)
@@ -147,8 +150,8 @@ void mu__call_unlist(struct office *office, struct pending_call *call)
         mu__deadlines_remove(&office->deadlines, &call->deadline);
     call->is_begun = false;
     if (call->owner != NULL) {
-        mu__list_remove(&call->owner->calls.list, &call->of_owner);
-        call->owner->calls.count--;
+        mu__list_remove(&call->owner->ties->calls, &call->of_owner);
+        call->owner->calls_count--;
     } else {
         mu__list_remove(&office->requests, &call->of_owner);
     }

@@ -72,8 +72,8 @@ static int make_local(struct office *office, const mu_address *to, const char *n
                                 ret_error, ret_mail);
     }
     if (!mu__mail_has_room(actor, bytes)) {
-        if (waits != 0)
-            mu__room_add(&actor->rooms, waits);
+        if (waits != 0 && mu__actor_ties_get(actor) != NULL)
+            mu__room_add(&actor->ties->rooms, waits);
         return mu_error_set(ret_error, -MU_EAGAIN, "the mailbox of the actor is full");
     }
     mail = mu__mail_new(office, MAIL_MESSAGE);

@@ -9,7 +9,7 @@
 static void unlist_target(struct user_watch *watch)
 {
     if (watch->target != NULL)
-        mu__list_remove(&watch->target->watchers, &watch->of_target);
+        mu__list_remove(&watch->target->ties->watchers, &watch->of_target);
     else if (watch->target_peer != NULL)
         mu__list_remove(&watch->target_peer->targets, &watch->of_target);
     watch->target = NULL;
@@ -21,7 +21,7 @@ void mu__watch_free(struct office *office, struct user_watch *watch)
     unlist_target(watch);
     if (watch->watcher != NULL) {
         (void)mu__map_remove(&office->watches, watch->id);
-        mu__list_remove(&watch->watcher->watches, &watch->of_watcher);
+        mu__list_remove(&watch->watcher->ties->watches, &watch->of_watcher);
     }
     if (watch->watcher_peer != NULL) {
         watch->watcher_peer->watchers_count--;
@@ -85,11 +85,12 @@ static void send_user_watch(struct office *office, const struct user_watch *watc
     mu__peer_send(office, watch->target_peer, msg);
 }
 
-static void not_there(struct office *office, struct user_watch *watch)
+static void refuse_new_watch(struct office *office, struct user_watch *watch, int code,
+                             const char *words)
 {
     mu_error error;
 
-    (void)mu_error_set(&error, -MU_ENOTFOUND, "there is no such actor");
+    (void)mu_error_set(&error, code, "%s", words);
     mu__answer_error(office, NULL, NULL, MU_RAN_UNKNOWN, &error);
     mu__watch_down(office, watch, &error);
 }
@@ -110,22 +111,30 @@ static void watch_remote(struct office *office, struct user_watch *watch)
 
 void mu__watch_begin(struct office *office, struct user_watch *watch)
 {
+    struct actor_ties *ties;
+    mu_actor *target;
+
     if (watch->watcher != NULL) {
         if (mu__map_set(&office->watches, watch->id, watch) != 0) {
             free(watch);
             return;
         }
-        mu__list_append(&watch->watcher->watches, &watch->of_watcher);
+        mu__list_append(&watch->watcher->ties->watches, &watch->of_watcher);
     }
     if (watch->address.incarnation != office->config.incarnation) {
         watch_remote(office, watch);
         return;
     }
-    watch->target = mu__actor_find(office, watch->address.number);
-    if (watch->target == NULL)
-        not_there(office, watch);
-    else
-        mu__list_append(&watch->target->watchers, &watch->of_target);
+    target = mu__actor_find(office, watch->address.number);
+    ties = target == NULL ? NULL : mu__actor_ties_get(target);
+    if (target == NULL)
+        refuse_new_watch(office, watch, -MU_ENOTFOUND, "there is no such actor");
+    else if (ties == NULL)
+        refuse_new_watch(office, watch, -MU_ENOMEM, "no memory to watch the actor");
+    if (ties == NULL)
+        return;
+    watch->target = target;
+    mu__list_append(&ties->watchers, &watch->of_target);
 }
 
 static void end_user_watch(struct office *office, struct user_watch *watch)
@@ -139,8 +148,8 @@ void mu__watch_drop(struct office *office, mu_actor *watcher, uint64_t token)
 {
     struct user_watch *next;
 
-    for (struct user_watch *watch =
-             MU__LIST_FIRST(&watcher->watches, struct user_watch, of_watcher);
+    for (struct user_watch *watch = MU__LIST_FIRST(&mu__actor_ties(watcher)->watches,
+                                                   struct user_watch, of_watcher);
          watch != NULL; watch = next) {
         next = MU__LIST_NEXT(watch, struct user_watch, of_watcher);
         if (watch->token != token)
@@ -154,11 +163,12 @@ void mu__watch_actor_ended(mu_actor *actor)
 {
     struct office *office = actor->office;
 
-    while (!mu__list_is_empty(&actor->watchers))
-        mu__watch_down(
-            office, MU__LIST_ENTRY(actor->watchers.first, struct user_watch, of_target),
-            actor->why);
-    while (!mu__list_is_empty(&actor->watches))
-        end_user_watch(office, MU__LIST_ENTRY(actor->watches.first, struct user_watch,
-                                              of_watcher));
+    while (!mu__list_is_empty(&actor->ties->watchers))
+        mu__watch_down(office,
+                       MU__LIST_ENTRY(actor->ties->watchers.first, struct user_watch,
+                                      of_target),
+                       actor->why);
+    while (!mu__list_is_empty(&actor->ties->watches))
+        end_user_watch(office, MU__LIST_ENTRY(actor->ties->watches.first,
+                                              struct user_watch, of_watcher));
 }

@@ -18,7 +18,7 @@ void mu__actor_timer_free(struct office *office, struct actor_timer *timer)
 
     mu__timer_cancel(&ctx, timer->timer);
     (void)mu__map_remove(&office->timers, timer->id);
-    mu__list_remove(&timer->actor->timers, &timer->node);
+    mu__list_remove(&timer->actor->ties->timers, &timer->node);
     free(timer);
 }
 
@@ -27,7 +27,7 @@ void mu__actor_timers_drop(mu_actor *actor, uint64_t token)
     struct actor_timer *next;
 
     for (struct actor_timer *timer =
-             MU__LIST_FIRST(&actor->timers, struct actor_timer, node);
+             MU__LIST_FIRST(&mu__actor_ties(actor)->timers, struct actor_timer, node);
          timer != NULL; timer = next) {
         next = MU__LIST_NEXT(timer, struct actor_timer, node);
         if (timer->token == token)
@@ -37,15 +37,16 @@ void mu__actor_timers_drop(mu_actor *actor, uint64_t token)
 
 void mu__actor_timers_end(mu_actor *actor)
 {
-    while (!mu__list_is_empty(&actor->timers))
-        mu__actor_timer_free(actor->office, MU__LIST_ENTRY(actor->timers.first,
+    while (!mu__list_is_empty(&actor->ties->timers))
+        mu__actor_timer_free(actor->office, MU__LIST_ENTRY(actor->ties->timers.first,
                                                            struct actor_timer, node));
 }
 
 /* Set at once, so that what fails fails here; it cannot fire before the turn ends. */
 static struct actor_timer *timer_new(mu_actor *self, uint64_t delay_ms, uint64_t token)
 {
-    struct actor_timer *timer = calloc(1, sizeof *timer);
+    struct actor_ties *ties = mu__actor_ties_get(self);
+    struct actor_timer *timer = ties == NULL ? NULL : calloc(1, sizeof *timer);
     struct mu__ctx ctx = ctx_of(self);
 
     if (timer == NULL)
@@ -53,7 +54,7 @@ static struct actor_timer *timer_new(mu_actor *self, uint64_t delay_ms, uint64_t
     timer->actor = self;
     timer->token = token;
     timer->id = ++self->office->number_next;
-    mu__list_append(&self->timers, &timer->node);
+    mu__list_append(&ties->timers, &timer->node);
     if (mu__map_set(&self->office->timers, timer->id, timer) == 0)
         timer->timer = mu__timer_set(&ctx, delay_ms, timer->id);
     if (timer->timer != 0)

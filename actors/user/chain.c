@@ -10,19 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mu__chain_unref(struct chain *chain)
-{
-    if (chain != NULL && --chain->refs == 0)
-        free(chain);
-}
-
-struct chain *mu__chain_ref(struct chain *chain)
-{
-    if (chain != NULL)
-        chain->refs++;
-    return chain;
-}
-
 static struct chain *chain_new(size_t size, uint32_t hops)
 {
     size_t before = sizeof(struct chain) + hops * sizeof(struct chain_hop);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* An actor that waits. */
 struct chain_hop {
@@ -20,5 +21,19 @@ struct chain {
     char *text; /* behind the hops */
     struct chain_hop hops[];
 };
+
+/* NULL is fine for both. */
+static inline struct chain *mu__chain_ref(struct chain *chain)
+{
+    if (chain != NULL)
+        chain->refs++;
+    return chain;
+}
+
+static inline void mu__chain_unref(struct chain *chain)
+{
+    if (chain != NULL && --chain->refs == 0)
+        free(chain);
+}
 
 #endif

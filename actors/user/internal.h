@@ -7,13 +7,14 @@
 #include "actors/user/bounds.h"
 #include "actors/user/call_deadlines.h"
 #include "actors/user/chain_hops.h"
-#include "actors/user/family.h"
 #include "actors/user/office.h"
 #include "actors/user/other_offices.h"
 #include "actors/user/streams/stream_lists.h"
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/base/text_map.h"
+
+#include <stdalign.h>
 
 /* ---- What is on its way ---- */
 
@@ -53,38 +54,46 @@ enum mail_kind {
     MAIL_KINDS
 };
 
-/* One thing that an actor is to handle, or that a turn is to do. */
+/* One thing that an actor is to handle, or that a turn is to do. Thousands wait in a
+ * mailbox, so what is read of each is together. */
 struct mail {
     struct mu__list_node node;
-    enum mail_kind kind;
+    uint16_t kind;      /* enum mail_kind */
+    uint16_t notice;    /* enum mu_notice_kind */
     int code;           /* of a notice of work, or how to stop */
-    int notice;         /* enum mu_notice_kind */
     uint32_t actor;     /* that gets it */
     uint32_t bytes;     /* that it counts for */
     uint32_t from_node; /* that gets the credit; MU__NODE_SELF: none */
-    const mu_actor_method *method;
+    uint32_t came_ms;   /* the low bits */
+    union {
+        const mu_actor_method *method;
+        struct peer *peer; /* of OUT_REMOTE */
+    };
     mu_value *value;
     mu_error *error;
-    uint64_t token;
-    uint64_t due_ms; /* not begun from then on */
-    uint64_t came_ms;
-    struct answer_to answer;
+    union {
+        uint64_t token;  /* of what is no message */
+        uint64_t due_ms; /* of MAIL_MESSAGE: not begun from then on; 0: no limit */
+    };
     struct pending_call *call; /* while it has not begun */
     struct chain *chain;
     struct kept_origin *kept; /* NULL: it is no call to a kept actor */
-    struct peer *peer;
     struct mu__msg *msg;
     union {
-        struct user_watch *watch;
-        struct actor_timer *timer;
-        struct actor_work *work;
-        mu_reply *reply;
-        struct name_message *named;
-        struct name_wish *wish;
-        mu_stream *stream;
-        uint64_t number; /* of a stream at its producer or consumer */
-    } of;
-    mu_address address; /* of the other one */
+        struct answer_to answer; /* of START, MESSAGE and OUT_ANSWER */
+        union {
+            struct user_watch *watch;
+            struct actor_timer *timer;
+            struct actor_work *work;
+            mu_reply *reply;
+            struct name_message *named;
+            struct name_wish *wish;
+            mu_stream *stream;
+            uint64_t number; /* of a stream at its producer or consumer */
+        } of;
+    };
+    mu_address address; /* of the other one, of notices and OUT_STOP; last, as it is not
+                           cleared */
 };
 
 /* A call that was not answered. */
@@ -99,7 +108,6 @@ struct pending_call {
     mu_stream_reader *reader;
     uint64_t token;
     int64_t timeout_ms;
-    mu_address to;
     struct mu__list_node of_peer; /* or of its way's calls */
     struct peer *peer;            /* NULL: it is to this node, or a kept actor */
     struct name_message *named;   /* it waits for the owner of its name */
@@ -112,7 +120,8 @@ struct pending_call {
     bool is_send;    /* to a kept actor: of the office's own */
     bool is_begun;   /* it is in the table */
     bool is_sent;    /* to its peer */
-    char method[64]; /* or "start"; last, as it is not cleared */
+    mu_address to;   /* from here on nothing is cleared */
+    char method[64]; /* or "start" */
 };
 
 struct mu_reply {
@@ -159,37 +168,40 @@ struct user_watch {
 
 /* ---- Actors ---- */
 
-struct actor_calls {
-    struct mu__list list;
-    uint32_t count;
+/* Of a node's many actors most have nothing of this. */
+struct actor_ties {
+    struct mu__list rooms; /* struct room_wait */
+    struct mu__list calls;
+    struct mu__list timers;
+    struct mu__list watches;
+    struct mu__list watchers;
+    struct mu__list children; /* struct mu_actor, by as_child: they end with it */
 };
 
 struct mu_actor {
     struct office *office;
     const mu_actor_type *type;
-    void *state;
     uint32_t number;
     unsigned flags; /* enum mu_actor_flag */
     uint32_t mailbox_max;
+    uint32_t mail_count; /* of messages, and of those that turns under way will send */
     uint64_t mailbox_bytes_max;
+    uint64_t mail_bytes;
+    uint32_t calls_count; /* with those of turns under way, and streams that it reads */
     bool is_poked;
     bool is_started;          /* `start` has returned 0 */
     bool ends;                /* no turn begins any more */
     struct name_owned *owned; /* NULL: it has no name */
     mu_error *why;            /* it ends; NULL: it was stopped */
     struct mu__list mail;
-    uint32_t mail_count; /* of messages, and of those that turns under way will send */
-    uint64_t mail_bytes;
-    struct mu__list rooms; /* struct room_wait */
-    struct actor_calls calls;
     struct mu__list replies;
     struct actor_streams *streams; /* NULL: it never had one */
-    struct mu__list timers;
-    struct mu__list watches;
-    struct mu__list watchers;
-    struct actor_family family;
+    struct actor_ties *ties;       /* NULL: it never had one; see mu__actor_ties */
+    mu_actor *parent;              /* NULL: none */
+    struct mu__list_node as_child;
     struct mu__list_node in_office;
-    struct kept *kept; /* NULL: it is not kept */
+    struct kept *kept;                          /* NULL: it is not kept */
+    alignas(max_align_t) unsigned char state[]; /* of the type */
 };
 
 /* The turn that is being taken. */

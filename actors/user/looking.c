@@ -65,7 +65,7 @@ static mu_value *look_at_calls(const mu_actor *actor, uint64_t now_ms)
     int rv = list == NULL ? -MU_ENOMEM : 0;
 
     for (const struct pending_call *call =
-             MU__LIST_FIRST(&actor->calls.list, struct pending_call, of_owner);
+             MU__LIST_FIRST(&mu__actor_ties(actor)->calls, struct pending_call, of_owner);
          call != NULL && rv == 0 && shown++ < SHOWN_MAX;
          call = MU__LIST_NEXT(call, struct pending_call, of_owner))
         rv = mu_value_append(list, look_at_call(call, now_ms));
@@ -89,7 +89,7 @@ static mu_value *look_at_mail(const struct mail *mail, uint64_t now_ms)
     mu_value *map = look_at_waiter(mail->method->name, mail->chain);
     int rv = map == NULL ? -MU_ENOMEM : 0;
 
-    put_look_number(map, "for_ms", now_ms - mail->came_ms, &rv);
+    put_look_number(map, "for_ms", (uint32_t)now_ms - mail->came_ms, &rv);
     return finish_look(map, rv);
 }
 
@@ -129,7 +129,8 @@ uint64_t mu__oldest_mail_ms(const mu_actor *actor)
 {
     const struct mail *oldest = MU__LIST_FIRST(&actor->mail, struct mail, node);
 
-    return oldest == NULL ? 0 : mu__now_ms(&actor->office->ctx) - oldest->came_ms;
+    return oldest == NULL ? 0
+                          : (uint32_t)mu__now_ms(&actor->office->ctx) - oldest->came_ms;
 }
 
 mu_value *mu__explain_actor(mu_actor *actor)
@@ -148,7 +149,7 @@ mu_value *mu__explain_actor(mu_actor *actor)
     put_look_number(map, "mailbox", actor->mail_count, &rv);
     put_look_number(map, "mailbox_bytes", actor->mail_bytes, &rv);
     put_look_number(map, "oldest_ms", mu__oldest_mail_ms(actor), &rv);
-    put_look_number(map, "calls", actor->calls.count, &rv);
+    put_look_number(map, "calls", actor->calls_count, &rv);
     put_look(map, "waits_for", look_at_calls(actor, now_ms), &rv);
     put_look(map, "owes", look_at_replies(actor), &rv);
     put_look(map, "queue", look_at_queue(actor, now_ms), &rv);

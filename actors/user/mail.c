@@ -3,11 +3,11 @@
  * callers hear of it. */
 #include "actors/user/actions.h"
 
+#include "actors/user/clear.h"
 #include "runtime/message/codec.h"
 #include "runtime/message/value_references.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- mail ---- */
 
@@ -21,16 +21,19 @@ struct mail *mu__mail_new(struct office *office, enum mail_kind kind)
         mail = malloc(sizeof *mail);
     if (mail == NULL)
         return NULL;
-    memset(mail, 0, sizeof *mail);
-    mail->kind = kind;
+    mu__clear(mail, offsetof(struct mail, address));
+    mail->kind = (uint16_t)kind;
     return mail;
 }
 
 void mu__mail_free(struct office *office, struct mail *mail)
 {
-    mu_value_free(mail->value);
-    free(mail->error);
-    free(mail->kept);
+    if (mail->value != NULL)
+        mu_value_free(mail->value);
+    if (mail->error != NULL)
+        free(mail->error);
+    if (mail->kept != NULL)
+        free(mail->kept);
     mu__chain_unref(mail->chain);
     if (mail->msg != NULL)
         mu__msg_free(&office->ctx, mail->msg);
@@ -42,7 +45,7 @@ void mu__mail_free(struct office *office, struct mail *mail)
 
 void mu__mail_put(mu_actor *actor, struct mail *mail)
 {
-    mail->came_ms = mu__now_ms(&actor->office->ctx);
+    mail->came_ms = (uint32_t)mu__now_ms(&actor->office->ctx);
     mu__list_append(&actor->mail, &mail->node);
     mu__actor_poke(actor);
 }
@@ -118,11 +121,12 @@ void mu__room_review(mu_actor *actor)
 {
     mu_address address;
 
-    if (mu__list_is_empty(&actor->rooms) || actor->mail_count > actor->mailbox_max / 2 ||
+    if (actor->ties == NULL || mu__list_is_empty(&actor->ties->rooms) ||
+        actor->mail_count > actor->mailbox_max / 2 ||
         actor->mail_bytes > actor->mailbox_bytes_max / 2)
         return;
     address = mu__actor_address(actor->office, actor->number);
-    mu__room_notify(actor->office, &actor->rooms, &address);
+    mu__room_notify(actor->office, &actor->ties->rooms, &address);
 }
 
 static bool has_references(const mu_value *value)
@@ -161,10 +165,12 @@ struct mail *mu__mail_notice(struct office *office, uint32_t actor, int notice,
 
     if (mail == NULL)
         return NULL;
-    mail->notice = notice;
+    mail->notice = (uint16_t)notice;
     mail->token = token;
     if (address != NULL)
         mail->address = *address;
+    else
+        mail->address = (mu_address){.number = 0};
     mu__mail_put(to, mail);
     return mail;
 }

@@ -45,7 +45,7 @@ int mu_actor_call(mu_actor *self, const mu_address *to, const char *method,
         return -MU_EPRECONDITION;
     if (timeout_ms < 1 || timeout_ms > MU_ACTOR_TIMEOUT_MAX)
         return -MU_EINVALID;
-    if (self->calls.count >= MU__ACTOR_CALLS_MAX)
+    if (self->calls_count >= MU__ACTOR_CALLS_MAX)
         return -MU_EEXHAUSTED;
     call = mu__call_new(self->office, to, method, timeout_ms);
     if (call == NULL)
@@ -58,7 +58,7 @@ int mu_actor_call(mu_actor *self, const mu_address *to, const char *method,
         mu__call_free(self->office, call);
         return rv;
     }
-    self->calls.count++;
+    self->calls_count++;
     mu__list_append(&turn->out, &mail->node);
     return 0;
 }
@@ -266,7 +266,8 @@ int mu_actor_monitor(mu_actor *self, const mu_address *who, uint64_t token)
     MU__REQUIRE(NULL, self, who);
 
     struct turn *turn = mu__turn_of(self);
-    struct user_watch *watch = turn == NULL ? NULL : calloc(1, sizeof *watch);
+    struct actor_ties *ties = turn == NULL ? NULL : mu__actor_ties_get(self);
+    struct user_watch *watch = ties == NULL ? NULL : calloc(1, sizeof *watch);
     struct mail *mail = watch == NULL ? NULL : mu__turn_add(turn, OUT_MONITOR);
 
     if (turn == NULL)

@@ -7,6 +7,8 @@
 #include "actors/user/actions.h"
 #include "actors/user/streams/stream_actions.h"
 
+#include "actors/user/clear.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -361,7 +363,7 @@ void mu__turn_undo(struct office *office, struct mu__list *out)
             effects[mail->kind].undo(office, mail);
         if (mail->call != NULL) {
             if (mail->call->owner != NULL)
-                mail->call->owner->calls.count--;
+                mail->call->owner->calls_count--;
             mu__call_free(office, mail->call);
         }
         mail->call = NULL;
@@ -388,7 +390,9 @@ static int keep_turn(struct turn *turn)
 
 static struct turn *begin_turn(mu_actor *actor, struct mail *mail, struct turn *turn)
 {
-    *turn = (struct turn){.actor = actor, .mail = mail};
+    mu__clear(turn, sizeof *turn);
+    turn->actor = actor;
+    turn->mail = mail;
     assert(actor->office->turn == NULL);
     actor->office->turn = turn;
     return turn;
@@ -399,9 +403,12 @@ static void end_turn(struct turn *turn)
     struct kept *kept = turn->actor->kept;
 
     turn->actor->office->turn = NULL;
-    mu_value_free(turn->reply);
-    free(turn->failure);
-    mu__kept_records_done(turn);
+    if (turn->reply != NULL)
+        mu_value_free(turn->reply);
+    if (turn->failure != NULL)
+        free(turn->failure);
+    if (!mu__list_is_empty(&turn->kept.records))
+        mu__kept_records_done(turn);
     if (turn->kept.is_spoilt && kept != NULL && !turn->actor->ends)
         mu__kept_spoil(kept);
 }

@@ -42,6 +42,20 @@ mu_address mu__actor_address(const struct office *office, uint32_t number)
     return address;
 }
 
+const struct actor_ties *mu__actor_ties(const mu_actor *actor)
+{
+    static const struct actor_ties none;
+
+    return actor->ties == NULL ? &none : actor->ties;
+}
+
+struct actor_ties *mu__actor_ties_get(mu_actor *actor)
+{
+    if (actor->ties == NULL)
+        actor->ties = calloc(1, sizeof *actor->ties);
+    return actor->ties;
+}
+
 /* ---- making one ---- */
 
 struct new_actor {
@@ -52,14 +66,20 @@ struct new_actor {
     mu_actor *made;
 };
 
+static size_t user_state_size(const void *arg)
+{
+    return ((const struct new_actor *)arg)->type->state_size;
+}
+
 static int init_user_actor(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct new_actor *made = (struct new_actor *)arg;
+    mu_actor *parent =
+        (made->options->flags & MU_ACTOR_DETACHED) == 0 ? made->parent : NULL;
+    struct actor_ties *ties = parent == NULL ? NULL : mu__actor_ties_get(parent);
     mu_actor *actor = state;
-    size_t size = made->type->state_size;
 
-    actor->state = calloc(1, size == 0 ? 1 : size);
-    if (actor->state == NULL)
+    if (parent != NULL && ties == NULL)
         return -MU_ENOMEM;
     actor->office = made->office;
     actor->type = made->type;
@@ -67,10 +87,9 @@ static int init_user_actor(struct mu__ctx *ctx, void *state, const void *arg)
     actor->flags = made->options->flags;
     actor->mailbox_max = made->options->mailbox_max;
     actor->mailbox_bytes_max = made->options->mailbox_bytes_max;
-    if (made->parent != NULL && (actor->flags & MU_ACTOR_DETACHED) == 0) {
-        actor->family.parent = made->parent;
-        mu__list_append(&actor->family.parent->family.children, &actor->family.as_child);
-    }
+    actor->parent = parent;
+    if (ties != NULL)
+        mu__list_append(&ties->children, &actor->as_child);
     mu__list_append(&made->office->actors, &actor->in_office);
     made->made = actor;
     return 0;
@@ -270,20 +289,35 @@ static void refuse_replies(mu_actor *actor)
 
 static void end_children(mu_actor *actor)
 {
-    while (!mu__list_is_empty(&actor->family.children)) {
-        mu_actor *child = MU__LIST_ENTRY(mu__list_pop(&actor->family.children), mu_actor,
-                                         family.as_child);
+    while (!mu__list_is_empty(&actor->ties->children)) {
+        mu_actor *child =
+            MU__LIST_ENTRY(mu__list_pop(&actor->ties->children), mu_actor, as_child);
 
-        child->family.parent = NULL;
+        child->parent = NULL;
         mu__actor_end(child, NULL);
     }
+}
+
+static void end_ties(mu_actor *actor)
+{
+    struct office *office = actor->office;
+    mu_address address = mu__actor_address(office, actor->number);
+
+    while (!mu__list_is_empty(&actor->ties->calls))
+        mu__call_forget(office, MU__LIST_ENTRY(actor->ties->calls.first,
+                                               struct pending_call, of_owner));
+    end_children(actor);
+    mu__watch_actor_ended(actor);
+    mu__actor_timers_end(actor);
+    mu__room_notify(office, &actor->ties->rooms, &address);
+    free(actor->ties);
+    actor->ties = NULL;
 }
 
 static void end_user_actor(struct mu__ctx *ctx, void *state)
 {
     mu_actor *actor = state;
     struct office *office = actor->office;
-    mu_address address = mu__actor_address(office, actor->number);
 
     (void)ctx;
     if (actor->is_started)
@@ -295,26 +329,21 @@ static void end_user_actor(struct mu__ctx *ctx, void *state)
     mu__consumer_actor_ended(actor);
     refuse_mail(actor);
     refuse_replies(actor);
-    while (!mu__list_is_empty(&actor->calls.list))
-        mu__call_forget(office, MU__LIST_ENTRY(actor->calls.list.first,
-                                               struct pending_call, of_owner));
-    end_children(actor);
-    mu__watch_actor_ended(actor);
-    mu__actor_timers_end(actor);
-    mu__room_notify(office, &actor->rooms, &address);
+    if (actor->ties != NULL)
+        end_ties(actor);
     mu__way_actor_ended(office, actor->number);
-    if (actor->family.parent != NULL)
-        mu__list_remove(&actor->family.parent->family.children, &actor->family.as_child);
+    if (actor->parent != NULL)
+        mu__list_remove(&actor->parent->ties->children, &actor->as_child);
     mu__list_remove(&office->actors, &actor->in_office);
     if (actor->owned != NULL)
         mu__naming_ended(actor);
     free(actor->why);
-    free(actor->state);
 }
 
 const struct mu__behavior mu__user_actor = {
     .name = "actor",
     .state_size = sizeof(mu_actor),
+    .more = user_state_size,
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],
     .init = init_user_actor,

@@ -8,6 +8,9 @@
 #include "runtime/kernel/peer_process.h"
 #include "runtime/kernel/timers.h"
 
+#include <stdalign.h>
+#include <stddef.h>
+
 /* One actor's wish to be notified of the end of `target`. The DOWN message is allocated
  * beforehand, so that notifying cannot fail. */
 struct monitor {
@@ -29,7 +32,6 @@ struct actor {
     bool stopping; /* ends after the current message */
     bool watches_nodes;
     const struct dispatch *dispatch;
-    void *state;
     struct mu__msg *first; /* mailbox */
     struct mu__msg *last;
     struct mu__msg *held_first; /* see mu__hold */
@@ -39,6 +41,7 @@ struct actor {
     uint32_t length_max;
     struct mu__list_node ready_node;
     struct mu__list monitors;
+    alignas(max_align_t) unsigned char state[];
 };
 
 /* A peer that is up. */
@@ -77,6 +80,7 @@ struct mu__kernel {
     struct mu__list ready; /* actors with mail, round robin */
     struct actor *running;
     bool in_turn;
+    uint64_t turn_ms; /* the time of the turn */
     struct mu__timers timers;
     struct dispatch *dispatches;
     struct node *nodes; /* ordered by number */

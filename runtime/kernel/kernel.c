@@ -290,7 +290,6 @@ static void forget(struct mu__kernel *kernel, struct actor *actor)
         mu__list_remove(&kernel->ready, &actor->ready_node);
     kernel->table[actor->number & (kernel->table_size - 1)] = NULL;
     kernel->counters.actors--;
-    free(actor->state);
     free(actor);
 }
 
@@ -306,19 +305,17 @@ static void end_actor(struct mu__kernel *kernel, struct actor *actor)
 }
 
 static struct actor *actor_new(struct mu__kernel *kernel,
-                               const struct mu__behavior *behavior, uint32_t number)
+                               const struct mu__behavior *behavior, uint32_t number,
+                               const void *arg)
 {
-    struct actor *actor = calloc(1, sizeof *actor);
+    size_t more = behavior->more == NULL ? 0 : behavior->more(arg);
+    const struct dispatch *dispatch = dispatch_of(kernel, behavior);
+    struct actor *actor =
+        dispatch == NULL ? NULL : calloc(1, sizeof *actor + behavior->state_size + more);
 
     if (actor == NULL)
         return NULL;
-    actor->dispatch = dispatch_of(kernel, behavior);
-    actor->state = calloc(1, behavior->state_size == 0 ? 1 : behavior->state_size);
-    if (actor->dispatch == NULL || actor->state == NULL) {
-        free(actor->state);
-        free(actor);
-        return NULL;
-    }
+    actor->dispatch = dispatch;
     actor->number = number;
     actor->length_max =
         behavior->mailbox_max == 0 ? MU__MAILBOX_MAX : behavior->mailbox_max;
@@ -360,7 +357,7 @@ int mu__spawn(struct mu__kernel *kernel, const struct mu__behavior *behavior,
 
     if (rv != 0)
         return rv;
-    actor = actor_new(kernel, behavior, ctx.self.actor);
+    actor = actor_new(kernel, behavior, ctx.self.actor, arg);
     if (actor == NULL)
         return -MU_ENOMEM;
     kernel->table[actor->number & (kernel->table_size - 1)] = actor;
@@ -473,11 +470,10 @@ void mu__kernel_handle(struct mu__kernel *kernel, struct actor *actor,
 
 static void fire_timers(struct mu__kernel *kernel)
 {
-    uint64_t now_ms = kernel->world->ops->now_ms(kernel->world);
     uint64_t order_limit = kernel->timers.order_next;
     struct mu__msg *msg;
 
-    while ((msg = mu__timers_fire(&kernel->timers, now_ms, order_limit)) != NULL)
+    while ((msg = mu__timers_fire(&kernel->timers, kernel->turn_ms, order_limit)) != NULL)
         mu__kernel_post(kernel, msg);
 }
 
@@ -493,6 +489,7 @@ void mu__kernel_turn(struct mu__kernel *kernel)
 
     assert(!kernel->in_turn);
     kernel->in_turn = true;
+    kernel->turn_ms = kernel->world->ops->now_ms(kernel->world);
     kernel->counters.turns++;
     fire_timers(kernel);
     budget -= mu__reads_run(kernel);
@@ -583,6 +580,7 @@ void mu__kernel_free(struct mu__kernel *kernel)
         return;
     assert(!kernel->in_turn);
     kernel->in_turn = true; /* what done() sends needs no wake */
+    kernel->turn_ms = kernel->world->ops->now_ms(kernel->world);
     for (uint32_t i = 0; i < kernel->table_size; i++)
         if (kernel->table[i] != NULL)
             end_actor(kernel, kernel->table[i]);
@@ -631,7 +629,9 @@ uint64_t mu__turn(const struct mu__ctx *ctx)
 
 uint64_t mu__now_ms(struct mu__ctx *ctx)
 {
-    return ctx->kernel->world->ops->now_ms(ctx->kernel->world);
+    const struct mu__kernel *kernel = ctx->kernel;
+
+    return kernel->in_turn ? kernel->turn_ms : kernel->world->ops->now_ms(kernel->world);
 }
 
 uint64_t mu__random(struct mu__ctx *ctx)

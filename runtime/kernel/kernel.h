@@ -26,14 +26,15 @@ struct mu__handler {
     mu__handle_fn handle;
 };
 
-/* A handler for messages that an actor gets and has no use for. */
+/* A handler for messages that an actor has no use for. */
 void mu__ignore(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* A kind of actor: its handlers and functions, shared by all actors of the kind. */
 struct mu__behavior {
     const char *name;
-    size_t state_size;    /* zeroed before init */
-    uint32_t mailbox_max; /* 0: MU__MAILBOX_MAX */
+    size_t state_size;               /* zeroed before init */
+    size_t (*more)(const void *arg); /* zeroed bytes behind the state; may be NULL */
+    uint32_t mailbox_max;            /* 0: MU__MAILBOX_MAX */
     const struct mu__handler *handlers;
     size_t handlers_count;
     int (*init)(struct mu__ctx *ctx, void *state, const void *arg); /* may be NULL */
@@ -222,8 +223,7 @@ uint64_t mu__timer_set(struct mu__ctx *ctx, uint64_t delay_ms, uint64_t token);
  * number of a timer that has fired are fine. */
 void mu__timer_cancel(struct mu__ctx *ctx, uint64_t timer);
 
-/* One DOWN message when `pid` ends: its actor stops, or its node is lost. At once when
- * it is not there any more. */
+/* One DOWN message when `pid` ends or its node is lost; at once when it is not there. */
 int mu__monitor(struct mu__ctx *ctx, mu__pid pid);
 
 /* NODE_UP, NODE_DOWN and NODE_TROUBLE from now on; NODE_UP at once for the nodes that

@@ -224,14 +224,11 @@ static bool is_blob(const mu_value *value)
            value->type == MU_VALUE_TENSOR;
 }
 
-/* Drop one holder. The last one's value is freed; a list or map is put on the list `dead`
- * instead. */
-static void defer_free(mu_value *value, struct mu__container **dead)
+/* A value that nobody holds. A list or map is put on the list `dead` instead. */
+static void free_dropped(mu_value *value, struct mu__container **dead)
 {
     struct mu__container *container;
 
-    if (!drop_value_hold(value))
-        return;
     if (value->type == MU_VALUE_REFERENCE)
         drop_holder((struct mu__reference *)value);
     if (is_blob(value)) {
@@ -250,7 +247,8 @@ static void defer_free(mu_value *value, struct mu__container **dead)
 static void free_container(struct mu__container *container, struct mu__container **dead)
 {
     for (uint32_t i = 0; i < container->count; i++) {
-        defer_free(container->items[i], dead);
+        if (drop_value_hold(container->items[i]))
+            free_dropped(container->items[i], dead);
         if (container->keys != NULL)
             free(container->keys[i]);
     }
@@ -265,9 +263,9 @@ void mu_value_free(mu_value *value)
 {
     struct mu__container *dead = NULL;
 
-    if (value == NULL)
+    if (value == NULL || !drop_value_hold(value))
         return;
-    defer_free(value, &dead);
+    free_dropped(value, &dead);
     while (dead != NULL) {
         struct mu__container *container = dead;
 

@@ -70,7 +70,7 @@ static void free_consumer(struct office *office, struct consumer *consumer)
     drop_items_of(office, consumer);
     if (consumer->owner != NULL) {
         mu__list_remove(&consumer->owner->streams->consumers, &consumer->of_owner);
-        consumer->owner->calls.count--;
+        consumer->owner->calls_count--;
     }
     mu__chain_unref(consumer->chain);
     free(consumer);
@@ -127,7 +127,7 @@ static void take_call(struct office *office, struct consumer *consumer, uint64_t
         consumer->reader->call = number;
     if (consumer->owner == NULL)
         return;
-    consumer->owner->calls.count++;
+    consumer->owner->calls_count++;
     mu__list_append(&consumer->owner->streams->consumers, &consumer->of_owner);
 }
 
@@ -426,7 +426,7 @@ static void forget_calls(mu_actor *actor, uint64_t token)
     struct pending_call *next;
 
     for (struct pending_call *call =
-             MU__LIST_FIRST(&actor->calls.list, struct pending_call, of_owner);
+             MU__LIST_FIRST(&mu__actor_ties(actor)->calls, struct pending_call, of_owner);
          call != NULL; call = next) {
         next = MU__LIST_NEXT(call, struct pending_call, of_owner);
         if (call->token == token)

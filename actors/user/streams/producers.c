@@ -108,8 +108,9 @@ static void notify_producer(struct office *office, mu_stream *stream, int notice
     stream->notice = NULL;
     if (mail == NULL)
         return;
-    mail->notice = notice;
+    mail->notice = (uint16_t)notice;
     mail->token = stream->token;
+    mail->address = (mu_address){.number = 0};
     mail->of.number = stream->id;
     if (why != NULL) {
         mail->error = mu__error_copy(why);

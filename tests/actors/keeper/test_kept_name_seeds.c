@@ -499,7 +499,8 @@ static const struct kept *find_counter(unsigned name)
 static void check_marks(unsigned name)
 {
     const struct kept *kept = find_counter(name);
-    const struct counter *counter = kept == NULL ? NULL : kept->actor->state;
+    const struct counter *counter =
+        kept == NULL ? NULL : (const void *)kept->actor->state;
 
     if (counter == NULL) {
         cluster_break(run->cluster, "counter %u is nowhere", name);

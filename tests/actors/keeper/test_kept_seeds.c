@@ -144,7 +144,7 @@ static void begin_call(struct office *office, uint32_t by, const char *name,
 
     call->owner = mu__actor_find(office, by);
     call->token = token;
-    call->owner->calls.count++;
+    call->owner->calls_count++;
     assert_int_equal(
         mu__kept_call_make(office, name, method, args, call, 0, &error, &mail), 0);
     mu__turn_do(office, mail);

@@ -277,7 +277,7 @@ void kept_net_call(struct kept_net *f, size_t node, const char *method, int64_t 
 
     call->owner = mu__actor_find(office, f->probes[node].number);
     call->token = token;
-    call->owner->calls.count++;
+    call->owner->calls_count++;
     assert_int_equal(
         mu__kept_call_make(office, "total", method, args, call, 0, &error, &mail), 0);
     mu_value_free(args);
