@@ -17,7 +17,9 @@
 enum {
     PIECE_BYTES = 1 << 20,
     REQUEST_BYTES = 128 << 10,
-    PARTITION_SLOTS = 2, /* under way of one partition, and of each server on average */
+    PARTITION_SLOTS = 2, /* under way of one partition */
+    SERVER_REQUESTS = 2, /* bytes under way of each server on average, of REQUEST_BYTES */
+    SERVER_SLOTS = 8,    /* the same of calls: of increments these are small */
     SLOTS_MAX = 32,
     ATTEMPTS_MAX = 64, /* snapshots of one partition, of which none could be read */
     SHARDS_FIRST = 16
@@ -79,8 +81,9 @@ struct reader_slot {
     size_t item;
     unsigned region;
     uint64_t offset;
-    uint8_t *memory; /* PIECE_BYTES, */
-    uint8_t *data;   /* and where in these the piece is */
+    uint32_t requested; /* bytes under way, at most */
+    uint8_t *memory;    /* PIECE_BYTES, */
+    uint8_t *data;      /* and where in these the piece is */
 };
 
 struct mu__snapshot_reader {
@@ -97,6 +100,8 @@ struct mu__snapshot_reader {
     uint32_t next; /* where the next piece is looked for */
     uint32_t slots_count;
     uint32_t under_way;
+    uint64_t bytes_under_way;
+    uint64_t bytes_max; /* no call more is made with so many */
     struct reader_slot *slots;
     uint8_t *memory; /* of all slots */
     struct mu__list free_slots;

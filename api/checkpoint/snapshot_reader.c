@@ -144,6 +144,7 @@ static void free_reader_slot(struct reader_slot *slot)
 {
     slot->partition->under_way--;
     slot->reader->under_way--;
+    slot->reader->bytes_under_way -= slot->requested;
     mu__list_prepend(&slot->reader->free_slots, &slot->node);
 }
 
@@ -155,8 +156,11 @@ static void post_reader_slot(struct reader_slot *slot, int operation)
     slot->call = reader_call(reader, slot->partition, operation, &slot->snapshot);
     slot->call.target = slot->data;
     slot->attempt = slot->partition->attempt;
+    slot->requested = slot->snapshot.size < REQUEST_BYTES ? slot->snapshot.size
+                                                          : (uint32_t)REQUEST_BYTES;
     slot->partition->under_way++;
     reader->under_way++;
+    reader->bytes_under_way += slot->requested;
     rv = mu__node_call_later(reader->node, MU__VARIABLES, &slot->pending,
                              &slot->call.call, end_reader_slot);
     if (rv == 0)
@@ -330,7 +334,8 @@ static struct reader_partition *next_partition(struct mu__snapshot_reader *reade
 
 static void post_all(struct mu__snapshot_reader *reader)
 {
-    while (reader->error.code == 0 && !mu__list_is_empty(&reader->free_slots)) {
+    while (reader->error.code == 0 && !mu__list_is_empty(&reader->free_slots) &&
+           reader->bytes_under_way < reader->bytes_max) {
         struct reader_partition *p = next_partition(reader);
         struct reader_slot *slot;
 
@@ -590,8 +595,10 @@ static int read_all_partitions(struct mu__snapshot_reader *reader, mu_error *ret
 
 static int make_reader_slots(struct mu__snapshot_reader *reader, mu_error *ret_error)
 {
-    size_t count = reader->node->ps_count * PARTITION_SLOTS;
+    size_t count = reader->node->ps_count * SERVER_SLOTS;
 
+    reader->bytes_max =
+        (uint64_t)reader->node->ps_count * SERVER_REQUESTS * REQUEST_BYTES;
     if (count > SLOTS_MAX)
         count = SLOTS_MAX;
     reader->slots = malloc(count * sizeof *reader->slots);
