@@ -12,11 +12,15 @@
 
 #include <uv.h>
 
-/* What is under way is little: what a program writes meanwhile waits behind it. */
+/* Pieces are as large as files like them; what is under way of each is little, as what a
+ * program writes meanwhile waits behind it. */
 enum {
-    PIECE_BYTES = 128 << 10,
-    PARTITION_SLOTS = 2, /* under way of one partition, and of each server on average */
-    SLOTS_MAX = 64,
+    PIECE_BYTES = 1 << 20,
+    REQUEST_BYTES = 128 << 10,
+    PARTITION_SLOTS = 2, /* under way of one partition */
+    SERVER_REQUESTS = 2, /* bytes under way of each server on average, of REQUEST_BYTES */
+    SERVER_SLOTS = 8,    /* the same of calls: of increments these are small */
+    SLOTS_MAX = 32,
     ATTEMPTS_MAX = 64, /* snapshots of one partition, of which none could be read */
     SHARDS_FIRST = 16
 };
@@ -77,7 +81,9 @@ struct reader_slot {
     size_t item;
     unsigned region;
     uint64_t offset;
-    uint8_t data[PIECE_BYTES];
+    uint32_t requested; /* bytes under way, at most */
+    uint8_t *memory;    /* PIECE_BYTES, */
+    uint8_t *data;      /* and where in these the piece is */
 };
 
 struct mu__snapshot_reader {
@@ -94,7 +100,10 @@ struct mu__snapshot_reader {
     uint32_t next; /* where the next piece is looked for */
     uint32_t slots_count;
     uint32_t under_way;
+    uint64_t bytes_under_way;
+    uint64_t bytes_max; /* no call more is made with so many */
     struct reader_slot *slots;
+    uint8_t *memory; /* of all slots */
     struct mu__list free_slots;
     uv_sem_t ended;
     uv_mutex_t lock;
@@ -134,6 +143,9 @@ uint64_t mu__reader_table_bytes(const struct mu__snapshot_reader *reader,
 uint32_t mu__reader_table_piece(const struct mu__snapshot_reader *reader,
                                 const struct reader_partition *p, size_t table,
                                 uint64_t offset);
+
+/* As whole rows, too: the bytes of a table that are asked for together. */
+uint32_t mu__reader_table_request(const struct mu__snapshot_reader *reader, size_t table);
 
 /* The target begins: no partition may have other numbers of rows from now on. */
 void mu__reader_settle_rows(struct mu__snapshot_reader *reader);

@@ -195,6 +195,8 @@ static bool may_send(struct variables *v, const struct op_part *part)
         v->pump_all_due = true;
         return false;
     }
+    if (part->op->call->snapshot != NULL && part->op->flights > 0)
+        return false; /* little is under way: what a program writes waits behind it */
     if (part->bytes > 0 && server->under_way[CALLS] >= MU__WINDOW_BYTES)
         return false;
     return !will_stage(part) || part->staged || server->staged < MU__STAGED_MAX;

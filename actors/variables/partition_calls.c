@@ -19,8 +19,10 @@ void mu__vars_plan_snapshot(struct operation *op)
     part->partition = op->call->snapshot->partition;
     part->step = MOVING;
     part->rows.piece_bytes = MU__PIECE_BYTES_MAX;
-    if (op->call->call.operation == MU__VARIABLE_SNAPSHOT_READ)
-        part->bytes = part->shard_bytes = op->call->snapshot->size;
+    if (op->call->call.operation != MU__VARIABLE_SNAPSHOT_READ)
+        return;
+    part->bytes = part->shard_bytes = op->call->snapshot->size;
+    part->rows.piece_bytes = op->call->snapshot->piece_bytes;
 }
 
 uint16_t mu__vars_snapshot_answer(const struct op_part *part)
@@ -63,7 +65,7 @@ static int send_snapshot_read(struct mu__ctx *ctx, const struct variables *v,
         .token = flight->token,
         .snapshot = call->number,
         .variable = call->id,
-        .offset = call->offset,
+        .offset = call->offset + flight->offset,
         .size = flight->size,
         .partition = flight->partition,
         .generation = v->placements[flight->partition].generation,

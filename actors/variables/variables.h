@@ -86,7 +86,8 @@ struct mu__snapshot_call {
     struct mu__view bytes; /* SNAPSHOT: ids of shards (store_snapshots.h); WINDOWS_PUT */
     uint64_t id;           /* READ: of the shard; 0: the windows, */
     uint64_t offset;       /* from here on, */
-    uint32_t size;         /* so many bytes, at most a piece */
+    uint32_t size;         /* so many bytes, */
+    uint32_t piece_bytes;  /* which are asked for in pieces, one after the other */
     uint64_t record;       /* this and below are set by SNAPSHOT */
     uint64_t sum;
     uint64_t windows_bytes;

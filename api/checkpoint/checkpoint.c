@@ -6,19 +6,20 @@
 #include "actors/ps/windows.h"
 #include "actors/variables/variables.h"
 #include "api/checkpoint/checkpoint_tables.h"
+#include "api/checkpoint/pace.h"
 #include "api/checkpoint/snapshot_reader.h"
 #include "api/internal.h"
 #include "node/deadline.h"
 #include "node/files/checkpoint/ckpt_reader.h"
 #include "node/files/checkpoint/ckpt_writer.h"
+#include "node/files/direct_file.h"
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <uv.h>
 
-enum { KEEP = 5, WORK_NS = 2000000, REST_MS = 1, SAVES_MAX = 8 };
+enum { KEEP = 5, SAVES_MAX = 8 };
 
 /* A file ends with the variable that reaches it. */
 #define FILE_BYTES (UINT64_C(4) << 30)
@@ -105,7 +106,7 @@ struct save {
     struct mu__saved_tensors tensors; /* this and below: once the snapshots are open */
     struct mu__saved_tables *tables;
     struct mu__set_copies_marks marks;
-    uint64_t since_ns; /* of the thread's processor time: when it has rested last */
+    struct mu__pace pace;
 };
 
 /* Whole tensors, in files of some FILE_BYTES. */
@@ -136,24 +137,29 @@ static int declare_tensors(void *owner, const struct mu__snapshot_reader *reader
             file++;
         }
     }
-    return rv;
+    return rv == 0 ? mu__ckpt_writer_begin(save->writer, ret_error) : rv;
 }
 
-static uint64_t thread_cpu_ns(void)
+_Static_assert((int)MU__SNAPSHOT_ALIGN == (int)MU__DIRECT_ALIGN,
+               "pieces lie in memory as in the file");
+
+static uint32_t saved_phase(void *owner, size_t variable, unsigned region,
+                            uint64_t offset)
 {
-    struct timespec time;
+    const struct save *save = owner;
+    size_t tensor = save->tensors.indices[variable][region];
 
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+    return (uint32_t)((mu__ckpt_writer_offset(save->writer, tensor) + offset) %
+                      MU__DIRECT_ALIGN);
 }
 
-/* Training goes on meanwhile: it gets a third of a core that writing would take whole. */
+/* Training goes on meanwhile. */
 static void rest(struct save *save)
 {
-    if (thread_cpu_ns() - save->since_ns < WORK_NS)
-        return;
-    uv_sleep(REST_MS);
-    save->since_ns = thread_cpu_ns();
+    unsigned ms = mu__pace_rest_ms(&save->pace, uv_hrtime());
+
+    if (ms > 0)
+        uv_sleep(ms);
 }
 
 static int put_saved(void *owner, size_t variable, unsigned region, uint64_t offset,
@@ -245,6 +251,7 @@ static int save_partitions(struct mu__ckpt_writer *writer,
 static int save_variables(struct save *save, int64_t timeout_ms, mu_error *ret_error)
 {
     const struct mu__snapshot_target target = {.put = put_saved,
+                                               .phase = saved_phase,
                                                .put_rows = put_saved_rows,
                                                .put_deleted = put_saved_deleted,
                                                .since = save->marks.since,
@@ -299,10 +306,10 @@ static int save_parts(struct mu__ckpt_writer *writer,
                       const struct mu__snapshot_sources *sources, const mu_value *values,
                       const char *base, int64_t timeout_ms, mu_error *ret_error)
 {
-    struct save save = {
-        .writer = writer, .sources = sources, .since_ns = thread_cpu_ns()};
+    struct save save = {.writer = writer, .sources = sources};
     int rv = 0;
 
+    mu__pace_init(&save.pace, uv_hrtime());
     if (sources->tables_count > 0 || base != NULL)
         rv = choose_marks(&save, base, ret_error);
     if (rv == 0 && values != NULL)
@@ -311,6 +318,7 @@ static int save_parts(struct mu__ckpt_writer *writer,
         rv = save_variables(&save, timeout_ms, ret_error);
     mu__saved_tensors_done(&save.tensors);
     mu__saved_tables_free(save.tables);
+    mu__pace_done(&save.pace);
     return rv == 0 ? mu__ckpt_writer_finish(writer, ret_error) : rv;
 }
 

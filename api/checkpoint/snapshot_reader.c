@@ -144,6 +144,7 @@ static void free_reader_slot(struct reader_slot *slot)
 {
     slot->partition->under_way--;
     slot->reader->under_way--;
+    slot->reader->bytes_under_way -= slot->requested;
     mu__list_prepend(&slot->reader->free_slots, &slot->node);
 }
 
@@ -155,8 +156,11 @@ static void post_reader_slot(struct reader_slot *slot, int operation)
     slot->call = reader_call(reader, slot->partition, operation, &slot->snapshot);
     slot->call.target = slot->data;
     slot->attempt = slot->partition->attempt;
+    slot->requested = slot->snapshot.size < REQUEST_BYTES ? slot->snapshot.size
+                                                          : (uint32_t)REQUEST_BYTES;
     slot->partition->under_way++;
     reader->under_way++;
+    reader->bytes_under_way += slot->requested;
     rv = mu__node_call_later(reader->node, MU__VARIABLES, &slot->pending,
                              &slot->call.call, end_reader_slot);
     if (rv == 0)
@@ -202,6 +206,12 @@ static size_t windows_item(const struct mu__snapshot_reader *reader,
     return p->shards_count + reader->tables_count;
 }
 
+static bool is_table_item(const struct mu__snapshot_reader *reader,
+                          const struct reader_partition *p)
+{
+    return p->item >= p->shards_count && p->item < windows_item(reader, p);
+}
+
 static uint64_t item_bytes(const struct mu__snapshot_reader *reader,
                            const struct reader_partition *p)
 {
@@ -244,14 +254,27 @@ static uint64_t item_id(const struct mu__snapshot_reader *reader,
                : reader->tables[p->item - p->shards_count]->id;
 }
 
-static uint32_t next_piece_bytes(const struct mu__snapshot_reader *reader,
+static uint32_t next_piece_phase(const struct mu__snapshot_reader *reader,
                                  const struct reader_partition *p)
+{
+    const struct mu__snapshot_target *target = &reader->target;
+    const struct reader_shard *shard = shard_item(p, p->item);
+
+    return shard == NULL || target->phase == NULL
+               ? 0
+               : target->phase(target->owner, shard->variable, p->region,
+                               shard->regions[p->region].offset + p->offset);
+}
+
+/* Those of shards end where the next one has no phase. */
+static uint32_t next_piece_bytes(const struct mu__snapshot_reader *reader,
+                                 const struct reader_partition *p, uint32_t phase)
 {
     uint64_t left = item_bytes(reader, p) - p->offset;
 
-    if (p->item >= p->shards_count && p->item < windows_item(reader, p))
+    if (is_table_item(reader, p))
         return mu__reader_table_piece(reader, p, p->item - p->shards_count, p->offset);
-    return left < PIECE_BYTES ? (uint32_t)left : PIECE_BYTES;
+    return left < PIECE_BYTES - phase ? (uint32_t)left : PIECE_BYTES - phase;
 }
 
 /* The piece of a partition that is the next one; the windows come last. */
@@ -260,8 +283,10 @@ static void post_piece(struct reader_slot *slot, struct reader_partition *p)
     const struct mu__snapshot_reader *reader = slot->reader;
     const struct reader_shard *shard = shard_item(p, p->item);
     uint64_t bytes = item_bytes(reader, p);
-    uint32_t size = next_piece_bytes(reader, p);
+    uint32_t phase = next_piece_phase(reader, p);
+    uint32_t size = next_piece_bytes(reader, p, phase);
 
+    slot->data = slot->memory + phase;
     slot->partition = p;
     slot->item = p->item;
     slot->region = p->region;
@@ -270,18 +295,22 @@ static void post_piece(struct reader_slot *slot, struct reader_partition *p)
         .id = item_id(reader, p),
         .offset =
             p->offset + (shard == NULL ? 0 : mu__reader_bytes_before(shard, p->region)),
-        .size = size};
+        .size = size,
+        .piece_bytes = is_table_item(reader, p)
+                           ? mu__reader_table_request(reader, p->item - p->shards_count)
+                           : REQUEST_BYTES};
     p->offset += size;
     if (p->offset == bytes)
         move_behind_region(reader, p);
     post_reader_slot(slot, MU__VARIABLE_SNAPSHOT_READ);
 }
 
+/* Pieces of a table come in the order of its rows: one after the other. */
 static bool has_next_piece(const struct mu__snapshot_reader *reader,
                            const struct reader_partition *p)
 {
     if (p->state != OPENED || reader->target.only_sizes ||
-        p->under_way >= PARTITION_SLOTS ||
+        p->under_way >= (is_table_item(reader, p) ? 1 : PARTITION_SLOTS) ||
         (reader->target.begin != NULL && reader->rules == NULL))
         return false;
     return p->item <= windows_item(reader, p);
@@ -305,7 +334,8 @@ static struct reader_partition *next_partition(struct mu__snapshot_reader *reade
 
 static void post_all(struct mu__snapshot_reader *reader)
 {
-    while (reader->error.code == 0 && !mu__list_is_empty(&reader->free_slots)) {
+    while (reader->error.code == 0 && !mu__list_is_empty(&reader->free_slots) &&
+           reader->bytes_under_way < reader->bytes_max) {
         struct reader_partition *p = next_partition(reader);
         struct reader_slot *slot;
 
@@ -565,15 +595,19 @@ static int read_all_partitions(struct mu__snapshot_reader *reader, mu_error *ret
 
 static int make_reader_slots(struct mu__snapshot_reader *reader, mu_error *ret_error)
 {
-    size_t count = reader->node->ps_count * PARTITION_SLOTS;
+    size_t count = reader->node->ps_count * SERVER_SLOTS;
 
+    reader->bytes_max =
+        (uint64_t)reader->node->ps_count * SERVER_REQUESTS * REQUEST_BYTES;
     if (count > SLOTS_MAX)
         count = SLOTS_MAX;
     reader->slots = malloc(count * sizeof *reader->slots);
-    if (reader->slots == NULL)
+    reader->memory = aligned_alloc(MU__SNAPSHOT_ALIGN, count * PIECE_BYTES);
+    if (reader->slots == NULL || reader->memory == NULL)
         return no_memory_for_snapshot(ret_error);
     for (size_t i = 0; i < count; i++) {
         reader->slots[i].reader = reader;
+        reader->slots[i].memory = reader->memory + i * PIECE_BYTES;
         mu__list_append(&reader->free_slots, &reader->slots[i].node);
     }
     return 0;
@@ -660,5 +694,6 @@ void mu__snapshot_reader_free(struct mu__snapshot_reader *reader)
     uv_mutex_destroy(&reader->lock);
     uv_sem_destroy(&reader->ended);
     free(reader->slots);
+    free(reader->memory);
     free(reader);
 }

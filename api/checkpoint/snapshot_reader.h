@@ -9,6 +9,8 @@
 #include "api/tables/opened_table.h"
 #include "runtime/base/crc32c.h"
 
+enum { MU__SNAPSHOT_ALIGN = 4096 };
+
 /* Where the contents go. Called on the thread that reads. */
 struct mu__snapshot_reader;
 
@@ -18,6 +20,10 @@ struct mu__snapshot_target {
     int (*put)(void *owner, size_t variable, unsigned region, uint64_t offset,
                const void *data, uint32_t size, mu_error *ret_error);
     void *owner;
+
+    /* How far behind a multiple of MU__SNAPSHOT_ALIGN the data of a piece at this offset
+     * are to be in memory, once the target has begun. NULL: it does not matter. */
+    uint32_t (*phase)(void *owner, size_t variable, unsigned region, uint64_t offset);
     const struct mu__crc32c *crc; /* NULL: no sums are needed */
     bool only_sizes;              /* of tables; nothing is read */
     uint64_t

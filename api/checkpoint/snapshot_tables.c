@@ -65,8 +65,8 @@ uint64_t mu__reader_table_bytes(const struct mu__snapshot_reader *reader,
            (uint64_t)mu__reader_size(p, table).deleted * sizeof(uint64_t);
 }
 
-_Static_assert(MU__MARK_DELETED_MAX * sizeof(uint64_t) <= PIECE_BYTES,
-               "all ids that were deleted are one piece");
+_Static_assert(MU__MARK_DELETED_MAX * sizeof(uint64_t) <= REQUEST_BYTES,
+               "all ids that were deleted are one request");
 
 uint32_t mu__reader_table_piece(const struct mu__snapshot_reader *reader,
                                 const struct reader_partition *p, size_t table,
@@ -79,6 +79,13 @@ uint32_t mu__reader_table_piece(const struct mu__snapshot_reader *reader,
     if (offset >= rows_bytes)
         return (uint32_t)(mu__reader_table_bytes(reader, p, table) - offset);
     return rows_bytes - offset < most ? (uint32_t)(rows_bytes - offset) : most;
+}
+
+uint32_t mu__reader_table_request(const struct mu__snapshot_reader *reader, size_t table)
+{
+    uint32_t row_bytes = mu__table_row_bytes(&reader->tables[table]->form);
+
+    return REQUEST_BYTES / row_bytes * row_bytes;
 }
 
 void mu__reader_settle_rows(struct mu__snapshot_reader *reader)

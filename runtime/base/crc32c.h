@@ -9,6 +9,7 @@
 /* tables[k][b]: what byte b does to the sum when k zero bytes follow it. */
 struct mu__crc32c {
     bool has_instruction; /* of the processor, which does the same much faster */
+    uint32_t part_shift;  /* by the length of what is summed at once (crc32c.c) */
     uint32_t tables[8][256];
 };
 

@@ -2,6 +2,7 @@
 
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "node/files/direct_file.h"
 #include "node/files/files.h"
 #include "runtime/base/array.h"
 #include "runtime/document/manifest.h"
@@ -41,8 +42,8 @@ struct mu__ckpt_writer {
     size_t manifest_parts_room;
     size_t variables_room;
     size_t tables_room;
-    int *fds;                /* of the files; NULL before the first content */
-    struct mu__build values; /* JSON; size 0: none */
+    struct mu__direct_file *files; /* NULL before the first content */
+    struct mu__build values;       /* JSON; size 0: none */
 };
 
 static int no_memory_to_write(mu_error *ret_error)
@@ -121,7 +122,7 @@ int mu__ckpt_writer_declare(struct mu__ckpt_writer *writer,
     struct mu__manifest_variable *last = last_variable(writer);
     bool is_new = last == NULL || strcmp(last->name, part->name) != 0;
 
-    assert(writer->fds == NULL);
+    assert(writer->files == NULL);
     assert(last == NULL || strcmp(last->name, part->name) <= 0);
     assert(part->first_row == (is_new ? 0 : manifest->parts[count - 1].end_row));
     if (count == MU__MANIFEST_PARTS_MAX)
@@ -212,12 +213,17 @@ static int write_file_header(struct mu__ckpt_writer *writer, uint32_t number,
     struct mu__manifest_file *file = &writer->manifest.files[number];
     char name[MU__MANIFEST_FILE_BYTES];
 
+    int rv;
+
     mu__manifest_file_name(number, writer->manifest.files_count, name);
-    writer->fds[number] = open_new_file(writer, name);
-    if (writer->fds[number] < 0)
-        return errno;
+    rv = mu__direct_file_create(writer->folder, name, &writer->files[number]);
+    if (rv == 0)
+        rv = mu__direct_file_resize(&writer->files[number], file->bytes);
+    if (rv != 0)
+        return rv;
     file->header_crc = mu__crc32c_add(&writer->crc, 0, header->text, header->size);
-    return mu__file_write_all(writer->fds[number], header->text, header->size);
+    return mu__direct_file_write_at(&writer->files[number], header->text, header->size,
+                                    0);
 }
 
 /* The tensors of a file by name, and the same parts: their offsets. */
@@ -283,12 +289,12 @@ static int begin_placed(struct mu__ckpt_writer *writer, const struct placed_part
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "a checkpoint has at most %d files", MU__MANIFEST_FILES_MAX);
     writer->manifest.files = calloc((size_t)files + 1, sizeof *writer->manifest.files);
-    writer->fds = malloc(((size_t)files + 1) * sizeof *writer->fds);
-    if (writer->manifest.files == NULL || writer->fds == NULL)
+    writer->files = malloc(((size_t)files + 1) * sizeof *writer->files);
+    if (writer->manifest.files == NULL || writer->files == NULL)
         return no_memory_to_write(ret_error);
     writer->manifest.files_count = files;
     for (uint32_t i = 0; i < files; i++)
-        writer->fds[i] = -1;
+        writer->files[i] = (struct mu__direct_file){-1, -1};
     for (size_t from = 0; rv == 0 && from < count; number++) {
         size_t end = from + 1;
 
@@ -355,19 +361,31 @@ static int begin_files(struct mu__ckpt_writer *writer, mu_error *ret_error)
 
 /* ---- contents ---- */
 
+int mu__ckpt_writer_begin(struct mu__ckpt_writer *writer, mu_error *ret_error)
+{
+    return writer->files == NULL ? begin_files(writer, ret_error) : 0;
+}
+
 int mu__ckpt_writer_write_at(struct mu__ckpt_writer *writer, size_t i, uint64_t offset,
                              const void *content, size_t size, mu_error *ret_error)
 {
     const struct mu__manifest_part *part = &writer->manifest.parts[i];
-    int rv = writer->fds == NULL ? begin_files(writer, ret_error) : 0;
+    int rv = mu__ckpt_writer_begin(writer, ret_error);
 
     assert(i < writer->manifest.parts_count && !writer->parts[i].written);
     if (rv != 0)
         return rv;
     return explain_write_error(writer,
-                               mu__file_write_at(writer->fds[part->file], content, size,
-                                                 part->offset + offset),
+                               mu__direct_file_write_at(&writer->files[part->file],
+                                                        content, size,
+                                                        part->offset + offset),
                                ret_error);
+}
+
+uint64_t mu__ckpt_writer_offset(const struct mu__ckpt_writer *writer, size_t i)
+{
+    assert(writer->files != NULL && i < writer->manifest.parts_count);
+    return writer->manifest.parts[i].offset;
 }
 
 void mu__ckpt_writer_end_part(struct mu__ckpt_writer *writer, size_t i, uint32_t sum)
@@ -536,10 +554,11 @@ int mu__ckpt_writer_write_partitions(struct mu__ckpt_writer *writer,
 
 static int flush_files(const struct mu__ckpt_writer *writer)
 {
-    for (uint32_t i = 0; i < writer->manifest.files_count; i++)
-        if (fsync(writer->fds[i]) != 0)
-            return errno;
-    return 0;
+    int rv = 0;
+
+    for (uint32_t i = 0; rv == 0 && i < writer->manifest.files_count; i++)
+        rv = mu__direct_file_flush(&writer->files[i]);
+    return rv;
 }
 
 static int write_index(struct mu__ckpt_writer *writer)
@@ -589,7 +608,7 @@ static int publish(struct mu__ckpt_writer *writer)
 
 int mu__ckpt_writer_finish(struct mu__ckpt_writer *writer, mu_error *ret_error)
 {
-    int rv = writer->fds == NULL ? begin_files(writer, ret_error) : 0;
+    int rv = mu__ckpt_writer_begin(writer, ret_error);
     int number;
 
     if (rv != 0)
@@ -610,9 +629,8 @@ void mu__ckpt_writer_free(struct mu__ckpt_writer *writer)
 {
     if (writer == NULL)
         return;
-    for (uint32_t i = 0; writer->fds != NULL && i < writer->manifest.files_count; i++)
-        if (writer->fds[i] >= 0)
-            (void)close(writer->fds[i]);
+    for (uint32_t i = 0; writer->files != NULL && i < writer->manifest.files_count; i++)
+        mu__direct_file_close(&writer->files[i]);
     if (writer->folder >= 0) {
         mu__ckpt_folder_discard(writer->under, writer->folder);
         (void)close(writer->folder);
@@ -620,6 +638,6 @@ void mu__ckpt_writer_free(struct mu__ckpt_writer *writer)
     mu__manifest_done(&writer->manifest);
     mu__build_done(&writer->values);
     free(writer->parts);
-    free(writer->fds);
+    free(writer->files);
     free(writer);
 }

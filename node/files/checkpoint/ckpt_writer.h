@@ -30,6 +30,13 @@ int mu__ckpt_writer_open(const char *path, uint64_t step, mu_error *ret_error,
 int mu__ckpt_writer_declare(struct mu__ckpt_writer *writer,
                             const struct mu__ckpt_part *part, mu_error *ret_error);
 
+/* All are declared: the files begin, if they have not. Writing does it, too. */
+int mu__ckpt_writer_begin(struct mu__ckpt_writer *writer, mu_error *ret_error);
+
+/* Where the i-th part then begins in its file. Content that lies in memory as it does
+ * there is written with the least effort (node/files/direct_file.h). */
+uint64_t mu__ckpt_writer_offset(const struct mu__ckpt_writer *writer, size_t i);
+
 /* Write the content of the i-th part that was declared. Each is written once, in any
  * order. */
 int mu__ckpt_writer_write(struct mu__ckpt_writer *writer, size_t i, const void *content,

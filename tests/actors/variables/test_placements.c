@@ -256,4 +256,38 @@ TEST_ON(test_closed_without_a_server, struct var_net *f, var_set_up_copies, var_
     assert_int_equal(counters.dead_letters, 0);
 }
 
+/* A read of a snapshot asks for one piece after the other: what the program writes
+ * meanwhile waits behind one of them at most. */
+TEST_ON(test_one_piece_under_way, struct var_net *f, var_set_up, var_tear_down)
+{
+    enum { BYTES = 4 * sizeof(float), PIECE = 6, PIECES = 3 };
+    static const float numbers[4] = {1, 2, 3, 4};
+    struct var_request r = var_opened(f->alice, "v", var_four, numbers);
+    uint8_t wanted[MU__SNAPSHOT_ID_BYTES];
+    struct mu__snapshot_call snapshot = {.partition =
+                                             mu__partition_of(mu__view_str("v"), 0),
+                                         .bytes = {wanted, sizeof wanted}};
+    float read[4] = {0};
+
+    var_aim(&r);
+    (void)mu__snapshot_id_put(wanted, r.ids[0]);
+    r.call.snapshot = &snapshot;
+    var_ask_ok(f->alice, &r, MU__VARIABLE_SNAPSHOT);
+    snapshot.id = r.ids[0];
+    snapshot.size = BYTES;
+    snapshot.piece_bytes = PIECE;
+    r.call.target = read;
+    var_post(f->alice, &r, MU__VARIABLE_SNAPSHOT_READ, VAR_NEVER);
+    for (uint64_t i = 1; i <= PIECES; i++) {
+        net_run_to_frame(&f->net, MU__VAR_DATA);
+        assert_int_equal(f->net.counts[MU__SNAPSHOT_READ], i);
+        assert_false(r.done);
+        assert_true(net_step(&f->net));
+    }
+    net_settle(&f->net);
+    assert_true(r.done);
+    assert_int_equal(r.call.call.code, 0);
+    assert_memory_equal(read, numbers, BYTES);
+}
+
 TEST_PROGRAM()

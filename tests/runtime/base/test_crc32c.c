@@ -35,4 +35,28 @@ TEST(test_pieces_in_any_order)
     }
 }
 
+/* Long data are summed in parts: at all sizes around one and several of their blocks, by
+ * instruction as by table. */
+TEST(test_long_data)
+{
+    enum { BLOCK = 48 << 10, MOST = 3 * BLOCK + 64 };
+    uint8_t *data = malloc(MOST);
+    struct mu__crc32c crc;
+
+    assert_non_null(data);
+    mu__crc32c_init(&crc);
+    for (uint32_t i = 0; i < MOST; i++)
+        data[i] = (uint8_t)(i * UINT32_C(2654435761) >> 13);
+    for (size_t blocks = 0; blocks <= 3; blocks++)
+        for (size_t more = 0; more < 64; more += 7) {
+            struct mu__crc32c plain = crc;
+            size_t size = blocks * BLOCK + more;
+
+            plain.has_instruction = false;
+            assert_int_equal(mu__crc32c_add(&crc, 77, data + 1, size - (size > 0)),
+                             mu__crc32c_add(&plain, 77, data + 1, size - (size > 0)));
+        }
+    free(data);
+}
+
 TEST_PROGRAM()

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 3000, PAUSE_MAX_MS = 120, CLOSE_PERCENT = 5 };
+enum { TIMEOUT_MS = 3000, PAUSE_MAX_MS = 120, CLOSE_PERCENT = 5, PIECE_BYTES = 100 };
 
 /* ---- What is asked ---- */
 
@@ -62,6 +62,7 @@ static struct cluster_call *read_part(struct cluster_snapshots *s)
     };
 
     s->asked.id = is_variable ? s->ids[s->part][s->shard] : 0;
+    s->asked.piece_bytes = PIECE_BYTES;
     s->asked.size = (uint32_t)(is_variable ? shard_bytes(s) : s->windows_bytes);
     return cluster_variable(s->task, &call);
 }

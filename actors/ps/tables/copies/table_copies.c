@@ -32,10 +32,14 @@ static void free_slab_copies(struct mu__table_copy *copy)
 uint32_t mu__table_count_changed(const struct mu__table *table,
                                  const struct mu__table_mark *since)
 {
+    uint32_t rows = table->rows < since->rows_room ? table->rows : since->rows_room;
     uint32_t count = 0;
 
-    for (uint32_t row = 0; row < table->rows; row++)
-        count += mu__mark_has(since, row);
+    for (uint32_t word = 0; word < rows / 64; word++)
+        count += (uint32_t)__builtin_popcountll(since->changed[word]);
+    if (rows % 64 != 0)
+        count += (uint32_t)__builtin_popcountll(since->changed[rows / 64] &
+                                                ((UINT64_C(1) << rows % 64) - 1));
     return count;
 }
 
@@ -127,9 +131,17 @@ static const unsigned char *row_then(const struct mu__table_copy *copy, uint32_t
 /* The first row in it from `row` on. */
 static uint32_t skip_unselected(const struct mu__table_copy *copy, uint32_t row)
 {
-    while (row < copy->end && !is_selected(copy, row))
-        row++;
-    return row;
+    uint64_t bits;
+
+    if (copy->selected == NULL)
+        return row;
+    while (row < copy->end) {
+        bits = copy->selected[row / 64] >> row % 64;
+        if (bits != 0)
+            return row + (uint32_t)__builtin_ctzll(bits);
+        row += 64 - row % 64;
+    }
+    return copy->end;
 }
 
 void mu__table_copy_read(const struct mu__table_copy *copy, uint32_t count,

@@ -175,6 +175,32 @@ TEST_ON(test_what_is_taken_is_not_copied, struct fixture *f, set_up, tear_down)
     mu__table_copy_end(&copy);
 }
 
+/* Of rows that have changed since a mark, wherever they are, each is read once. */
+TEST_ON(test_changed_rows_only, struct fixture *f, set_up, tear_down)
+{
+    static const uint64_t changed[] = {0, 3, 62, 63, 64, 127, 191, 192, IDS - 1};
+    enum { CHANGED = sizeof changed / sizeof changed[0] };
+    struct mu__table_copy copy;
+    unsigned char row[64];
+
+    for (uint64_t id = 0; id < IDS; id++)
+        push_id(f, id);
+    mu__marks_set(&f->table.marks, 0, 7, f->table.rows);
+    for (size_t i = CHANGED; i > 0; i--)
+        push_id(f, changed[i - 1]);
+    assert_int_equal(mu__table_copy_begin(&copy, &f->table,
+                                          mu__marks_find(&f->table.marks, 7), &f->memory),
+                     0);
+    assert_int_equal(copy.rows, CHANGED);
+    for (size_t i = 0; i < CHANGED; i++) {
+        mu__table_copy_read(&copy, 1, row);
+        assert_memory_equal(row, mu__table_row_at(&f->table, (uint32_t)changed[i]),
+                            f->table.row_bytes);
+        mu__table_copy_take(&copy, 1);
+    }
+    mu__table_copy_end(&copy);
+}
+
 /* ---- Columns ---- */
 
 static void assert_columns(uint32_t rule, const char *const *names, unsigned count)
