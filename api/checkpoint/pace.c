@@ -8,8 +8,7 @@
 enum {
     WORK_MS = 8,      /* between two looks */
     WAITED_PART = 10, /* a longer wait is one for others: wakes alone take less */
-    REST_PART = 2,
-    REST_MS_MAX = 10,
+    REST_MS_MAX = 16,
     NS_PER_MS = 1000000
 };
 
@@ -53,7 +52,7 @@ unsigned mu__pace_rest_ms(struct mu__pace *pace, uint64_t now_ns)
     if (for_ns < (uint64_t)WORK_MS * NS_PER_MS)
         return 0;
     if (has_waited(pace, for_ns))
-        rest_ms = for_ns / REST_PART / NS_PER_MS;
+        rest_ms = for_ns / NS_PER_MS;
     if (rest_ms > REST_MS_MAX)
         rest_ms = REST_MS_MAX;
     pace->since_ns = now_ns + rest_ms * NS_PER_MS;

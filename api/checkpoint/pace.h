@@ -1,6 +1,6 @@
 /* How fast a checkpoint is written while others want the same cores. A thread that never
- * waits for a core goes on at full speed; one that does leaves a third of the time to
- * them, so that training beside it keeps most of its rate. Belongs to one thread. */
+ * waits for a core goes on at full speed; one that does rests as long as it works.
+ * Belongs to one thread. */
 #ifndef MU_API_CHECKPOINT_PACE_H
 #define MU_API_CHECKPOINT_PACE_H
 

@@ -29,8 +29,8 @@ static struct mu__pace begin(void)
     return pace;
 }
 
-/* Looked at each 8 ms: one that waited more than a tenth of the time rests half as
- * long. */
+/* Looked at each 8 ms: one that waited more than a tenth of the time rests as long as
+ * it worked. */
 TEST(test_rests_beside_others)
 {
     struct mu__pace pace = begin();
@@ -38,13 +38,13 @@ TEST(test_rests_beside_others)
     say_waited(&pace, 1);
     assert_int_equal(mu__pace_rest_ms(&pace, 7 * MS), 0);
     assert_int_equal(pace.since_ns, 0);
-    assert_int_equal(mu__pace_rest_ms(&pace, 8 * MS), 4);
-    assert_int_equal(pace.since_ns, 12 * MS);
+    assert_int_equal(mu__pace_rest_ms(&pace, 8 * MS), 8);
+    assert_int_equal(pace.since_ns, 16 * MS);
     say_waited(&pace, 2);
-    assert_int_equal(mu__pace_rest_ms(&pace, 22 * MS), 0); /* 1 of 10 */
-    assert_int_equal(pace.since_ns, 22 * MS);
+    assert_int_equal(mu__pace_rest_ms(&pace, 26 * MS), 0); /* 1 of 10 */
+    assert_int_equal(pace.since_ns, 26 * MS);
     say_waited(&pace, 52);
-    assert_int_equal(mu__pace_rest_ms(&pace, 122 * MS), 10); /* not more at a time */
+    assert_int_equal(mu__pace_rest_ms(&pace, 126 * MS), 16); /* not more at a time */
     mu__pace_done(&pace);
 }
 
@@ -54,8 +54,8 @@ TEST(test_rests_when_nothing_is_known)
     struct mu__pace pace = {.file = -1};
     struct mu__pace empty = begin();
 
-    assert_int_equal(mu__pace_rest_ms(&pace, 10 * MS), 5);
-    assert_int_equal(mu__pace_rest_ms(&empty, 10 * MS), 5);
+    assert_int_equal(mu__pace_rest_ms(&pace, 10 * MS), 10);
+    assert_int_equal(mu__pace_rest_ms(&empty, 10 * MS), 10);
     mu__pace_done(&pace);
     mu__pace_done(&empty);
 }
