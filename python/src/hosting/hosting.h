@@ -77,8 +77,8 @@ struct mupy_lane {
     PyObject *object;  /* the actor's own; NULL until it is made */
     PyObject *streams; /* dict: its open iterators, by number; NULL like the object */
     char name[64];     /* of the class */
-    mu_error why;
-    pid_t pid; /* of its process; 0: it has none */
+    mu_error *why;     /* once it is dying; NULL: there was no memory for it */
+    pid_t pid;         /* of its process; 0: it has none */
 };
 
 /* ---- lane.c ---- */

@@ -195,6 +195,7 @@ static void release_lane(struct mupy_lane *lane)
     mu_value_free(lane->start);
     mu_value_free(lane->saved);
     mu_node_unref(lane->node);
+    free(lane->why);
     free(lane);
 }
 
@@ -277,7 +278,9 @@ void mupy_lane_die(struct mupy_lane *lane, const mu_error *why)
 {
     (void)pthread_mutex_lock(&pool_lock);
     if (!lane->is_dying)
-        lane->why = *why;
+        lane->why = malloc(sizeof *why);
+    if (!lane->is_dying && lane->why != NULL)
+        *lane->why = *why;
     lane->is_dying = true;
     (void)pthread_mutex_unlock(&pool_lock);
 }

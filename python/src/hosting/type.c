@@ -151,6 +151,13 @@ static long give_done(mu_actor *self, struct python_actor *actor, bool *ret_ends
     return count;
 }
 
+static void die(mu_actor *self, const struct mupy_lane *lane)
+{
+    static const mu_error no_memory = {.code = -MU_ENOMEM, .message = "out of memory"};
+
+    (void)mu_actor_die(self, lane->why == NULL ? &no_memory : lane->why);
+}
+
 /* Death undoes a turn, so answers, and the promise of one, leave with an earlier turn. */
 static int answer_done(mu_actor *self, struct python_actor *actor, bool may_die)
 {
@@ -165,7 +172,7 @@ static int answer_done(mu_actor *self, struct python_actor *actor, bool may_die)
     if (!lane->is_dying)
         (void)mu_actor_stop(self, &lane->address, MU_STOP_NOW);
     else if (may_die && count == 0)
-        (void)mu_actor_die(self, &lane->why);
+        die(self, lane);
     else
         (void)mu_actor_timer(self, 0, DEATH);
     return 0;
