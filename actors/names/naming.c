@@ -423,6 +423,15 @@ void mu__name_entry_failure(const struct name_entry *entry, mu_error *ret_error)
     ret_error->ran = MU_RAN_NO;
 }
 
+void mu__naming_say_failure(struct office *office, const char *name, mu_error *error)
+{
+    const struct name_entry *entry =
+        name[0] == '\0' ? NULL : mu__name_entry_find(office, mu__view_str(name));
+
+    if (entry != NULL && entry->state == MU__NAME_FAILED)
+        mu__name_entry_failure(entry, error);
+}
+
 static void fail_name_messages(struct office *office, struct name_entry *entry,
                                const mu_error *error)
 {

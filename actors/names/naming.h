@@ -158,6 +158,10 @@ void mu__naming_explain(const struct office *office, const struct pending_call *
 /* A call was refused, as its actor was gone. True: it waits for the next owner. */
 bool mu__naming_again(struct office *office, struct pending_call *call);
 
+/* There is no such actor: if one of this name is not started any more, the error is that
+ * instead. */
+void mu__naming_say_failure(struct office *office, const char *name, mu_error *error);
+
 /* ---- spawning, stopping, monitors ---- */
 
 /* What is wanted; `options` has a name, and is checked. NULL: out of memory. */

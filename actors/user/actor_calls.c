@@ -272,6 +272,7 @@ void mu__call_end(struct office *office, struct pending_call *call, mu_value *va
     if (error != NULL && error->kind == MU__ERROR_NO_ACTOR) {
         own = *error;
         own.kind = MU_ERROR_ACTOR;
+        mu__naming_say_failure(office, call->to.name, &own);
         error = &own;
     }
     mu__call_unlist(office, call);

@@ -167,6 +167,92 @@ TEST(test_a_kept_counter_is_exact_in_each_story)
     }
 }
 
+/* ---- Who calls one that has just ended for good ---- */
+
+static int end_itself(mu_actor *self, void *state, const mu_value *args)
+{
+    mu_error enough;
+
+    (void)state;
+    (void)args;
+    (void)mu_error_set(&enough, -MU_EABORTED, "enough");
+    return mu_actor_die(self, &enough);
+}
+
+static const mu_actor_method mortal_methods[] = {
+    {"add", add}, {"end", end_itself}, {NULL, NULL}};
+static const mu_actor_type mortal_type = {
+    .name = "mortal", .state_size = sizeof(int64_t), .methods = mortal_methods};
+static const mu_actor_type *const mortal_types[] = {&mortal_type, NULL};
+
+/* The second call of a caller, so many ms after that which ends the actor. */
+enum { CALL_AGAIN = 1, ADDED };
+
+static int end_it(mu_actor *self, void *state, const mu_value *args)
+{
+    int64_t delay_ms = 0;
+    int rv = mu_value_get_int(args, &delay_ms);
+
+    *(mu_reply **)state = mu_actor_reply_later(self);
+    if (rv == 0)
+        rv = mu_actor_send(self, &total, "end", NULL);
+    return rv != 0 ? rv : mu_actor_timer(self, (uint64_t)delay_ms, CALL_AGAIN);
+}
+
+static void note(mu_actor *self, void *state, const mu_notice *notice)
+{
+    if (notice->token == CALL_AGAIN)
+        (void)mu_actor_call(self, &total, "add", NULL, TIMEOUT_MS, ADDED);
+    else if (notice->token == ADDED)
+        (void)mu_reply_give(*(mu_reply **)state, NULL, notice->error);
+}
+
+static const mu_actor_method caller_methods[] = {{"end_it", end_it}, {NULL, NULL}};
+static const mu_actor_type caller_type = {.name = "caller",
+                                          .state_size = sizeof(mu_reply *),
+                                          .methods = caller_methods,
+                                          .notice = note};
+static const mu_actor_type *const caller_types[] = {&caller_type, NULL};
+
+static void call_after(int64_t delay_ms, mu_error *ret_error)
+{
+    mu_value *delay = mu_value_int(delay_ms);
+    mu_sim *sim = mu_sim_new(1);
+    mu_actor_options options;
+    mu_address address;
+    mu_value *answer = NULL;
+
+    mu_sim_calm(sim);
+    mu_sim_add(sim, "chief:0", caller_types, NULL, NULL);
+    mu_sim_add(sim, "worker:0", mortal_types, NULL, NULL);
+    mu_sim_add(sim, "host:0", NULL, NULL, NULL);
+    mu_sim_service(sim, "host:0");
+    mu_actor_options_init(&options);
+    options.name = "total";
+    options.restart = MU_RESTART_NEVER;
+    mu_sim_spawn(sim, "chief:0", "mortal", NULL, &options, &address);
+    mu_sim_run_until(sim, 1000);
+    mu_sim_spawn(sim, "chief:0", "caller", NULL, NULL, &address);
+    assert_int_not_equal(mu_sim_request(sim, "chief:0", &address, "end_it", delay,
+                                        TIMEOUT_MS, ret_error, &answer),
+                         0);
+    assert_null(mu_sim_failure(sim));
+    mu_value_free(delay);
+    mu_sim_free(sim);
+}
+
+/* Whichever comes first: that it is not there, or that it is not started any more. */
+TEST(test_callers_hear_why_it_is_not_started_again)
+{
+    for (int64_t delay_ms = 0; delay_ms < 60; delay_ms++) {
+        mu_error error = {0};
+
+        call_after(delay_ms, &error);
+        assert_non_null(strstr(error.message, "enough"));
+        assert_int_equal(error.ran, MU_RAN_NO);
+    }
+}
+
 TEST(test_names_need_a_service)
 {
     mu_sim *sim = mu_sim_new(1);

@@ -30,10 +30,12 @@ class CallFuture(concurrent.futures.Future):  # type: ignore[type-arg]
         return asyncio.wrap_future(self).__await__()
 
     def result(self, timeout: Optional[float] = None) -> Any:
+        """Wait for it; its exception is raised. timeout: seconds; None: no limit."""
         self._check_process()
         return super().result(timeout)
 
     def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        """Wait for it: its exception, or None. timeout: seconds; None: no limit."""
         self._check_process()
         return super().exception(timeout)
 
