@@ -4,15 +4,17 @@ a time, on the main thread. The other side is children.py."""
 from __future__ import annotations
 
 import asyncio
+import collections
 import inspect
 import pickle
 import signal
+import time
 from multiprocessing.connection import Connection
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Deque, Dict, Optional, Tuple
 
 from .. import _muster, _process, _processes, _worker, errors
 from . import hosting
-from .children import _pickled
+from .children import TOLD, _pickled
 
 
 class _Run:
@@ -48,11 +50,17 @@ class _Process:
         self._object: Any = None
         self._streams: Dict[int, hosting.Stream] = {}
         self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._ahead: Deque[bytes] = collections.deque()     # to be done next
+        self._is_dead = False
 
     def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
         """Send a request to the worker; the result, or its exception."""
         self._connection.send_bytes(_pickled(("ask", (what, args, kwargs))))
-        fine, value = pickle.loads(self._connection.recv_bytes())
+        data = self._connection.recv_bytes()
+        while not data.startswith(TOLD):
+            self._ahead.append(data)
+            data = self._connection.recv_bytes()
+        fine, value = pickle.loads(memoryview(data)[1:])
         if fine:
             return value
         raise _worker.Failed(*value).exception()
@@ -78,19 +86,28 @@ class _Process:
 
     def _try(self, data: bytes) -> bytes:
         try:
-            return _pickled(self._do(*pickle.loads(data)))
+            *request, due_ms = pickle.loads(memoryview(data)[1:])
+            if self._is_dead:
+                return _pickled(("unbegun", None))
+            if due_ms and due_ms <= time.monotonic() * 1000:
+                return _pickled(("late", None))
+            return _pickled(self._do(*request))
         except hosting.Died as error:
+            self._is_dead = True
             return pickle.dumps(("died", hosting.words_of(error)), 5)
         except BaseException as error:
             failed = _worker.failed(error)
             return pickle.dumps(("failed", (failed.data, failed.words, failed.text,
                                             failed.code)), 5)
 
+    def _next(self) -> bytes:
+        return self._ahead.popleft() if self._ahead else self._connection.recv_bytes()
+
     def serve(self) -> None:
         """Until the worker closes the connection."""
         try:
             while True:
-                self._connection.send_bytes(self._try(self._connection.recv_bytes()))
+                self._connection.send_bytes(self._try(self._next()))
         except (EOFError, OSError):
             pass
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from multiprocessing.connection import Connection
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple, Union
 
 from .. import _processes, _pickling, _worker
 from . import hosting
@@ -26,6 +26,12 @@ from muster.actors.child import main
 main(options)
 """
 _LEAVE_SECONDS = 1.0    # for a process to end by itself
+_AHEAD_BYTES = 64 << 10     # of calls sent ahead of answers: the socket takes them
+
+# What the process is sent: something to do, or the answer of what it has asked.
+DO, TOLD = b"d", b"t"
+# What became of a call, as in src/hosting/job.c.
+_VALUE, _RAISED, _LATE, _UNBEGUN = range(4)
 
 Request = Tuple[str, str, Tuple[Any, ...], Dict[str, Any]]
 
@@ -102,27 +108,99 @@ class Child:
             failed = _worker.failed(error)
             packed = _pickled((False, (failed.data, failed.words, failed.text,
                                        failed.code)))
-        self._connection.send_bytes(packed)
+        self._connection.send_bytes(TOLD + packed)
+
+    def _receive(self) -> Tuple[str, Any]:
+        """What a request has become."""
+        while True:
+            kind, value = pickle.loads(self._connection.recv_bytes())
+            if kind != "ask":
+                return kind, value
+            self._answer(*value)
+
+    def _outcome(self, kind: str, value: Any) -> Tuple[int, Any]:
+        if kind == "failed":
+            return _RAISED, _worker.Failed(*value).exception()
+        if kind == "late":
+            return _LATE, None
+        return _VALUE, _ChildStream(self, value) if kind == "stream" else value
 
     def ask(self, *request: Any) -> Any:
         """Have the process do something, and wait for its answer."""
-        packed = _pickled(request)
+        packed = DO + _pickled((*request, 0))
         with self._lock:
             if self._process.poll() is not None:
                 raise hosting.LostBefore(how_ended(self._process.returncode))
             try:
                 self._connection.send_bytes(packed)
-                kind, value = pickle.loads(self._connection.recv_bytes())
-                while kind == "ask":
-                    self._answer(*value)
-                    kind, value = pickle.loads(self._connection.recv_bytes())
+                kind, value = self._receive()
             except (EOFError, OSError):
                 raise self._lost() from None
         if kind == "died":
             raise hosting.Died(value)
-        if kind == "failed":
-            raise _worker.Failed(*value).exception()
-        return _ChildStream(self, value) if kind == "stream" else value
+        how, value = self._outcome(kind, value)
+        if how == _RAISED:
+            raise value
+        return value
+
+    def muster_calls(self, calls: List[Tuple[str, Any, Any, int]]
+                     ) -> Iterator[Tuple[int, Any]]:
+        """Have the process call methods, one after the other: (name, args, kwargs, when
+        it is too late), some sent ahead of the answers of those before. Gives what became
+        of each."""
+        packed = [_packed_call(*call) for call in calls]
+        with self._lock:
+            if self._process.poll() is None:
+                yield from self._make_calls(packed)
+        code = self._process.poll()
+        how = "it has ended" if code is None else how_ended(code)
+        while True:
+            yield _UNBEGUN, hosting.LostBefore(how)
+
+    def _make_calls(self, packed: List[Union[bytes, Exception]]
+                    ) -> Iterator[Tuple[int, Any]]:
+        """Up to one that ends the actor."""
+        sent = ahead = 0
+        is_open = True
+        for number, data in enumerate(packed):
+            while is_open and sent < len(packed) and (
+                    sent <= number or ahead + _size_of(packed[sent]) <= _AHEAD_BYTES):
+                is_open = self._send(packed[sent])
+                ahead += _size_of(packed[sent])
+                sent += is_open
+            if isinstance(data, Exception):
+                yield _RAISED, data
+                continue
+            try:
+                kind, value = self._receive() if sent > number else ("", None)
+            except (EOFError, OSError):
+                yield _RAISED, self._lost()
+                return
+            if kind in ("died", ""):
+                self._skip_answers(packed[number + 1:sent])
+                if kind:
+                    yield _RAISED, hosting.Died(value)
+                return
+            ahead -= len(data)
+            yield self._outcome(kind, value)
+
+    def _send(self, data: Union[bytes, Exception]) -> bool:
+        """Whether it was sent: none is once the process has ended."""
+        try:
+            if isinstance(data, bytes):
+                self._connection.send_bytes(data)
+            return True
+        except OSError:
+            self._lost()
+            return False
+
+    def _skip_answers(self, sent: List[Union[bytes, Exception]]) -> None:
+        try:
+            for data in sent:
+                if isinstance(data, bytes):
+                    self._receive()
+        except (EOFError, OSError):
+            pass
 
     def muster_about(self) -> Any:
         """What callers know of the class."""
@@ -138,6 +216,18 @@ class Child:
         if connection is not None:
             connection.close()      # then it ends
             threading.Thread(target=self._lost, daemon=True).start()
+
+
+def _packed_call(name: str, args: Any, kwargs: Any, due_ms: int
+                 ) -> Union[bytes, Exception]:
+    try:
+        return DO + _pickled(("call", name, args, kwargs or {}, due_ms))
+    except Exception as error:
+        return error
+
+
+def _size_of(data: Union[bytes, Exception]) -> int:
+    return len(data) if isinstance(data, bytes) else 0
 
 
 def _pickled(value: Any) -> bytes:

@@ -111,6 +111,7 @@ void mupy_lane_error(const struct mupy_lane *lane, mu_error *ret_error, int code
                      const char *format, ...) MU_PRINTF(5, 6);
 
 struct mupy_job *mupy_job_pop(struct mupy_jobs *jobs);
+void mupy_job_push(struct mupy_jobs *jobs, struct mupy_job *job);
 void mupy_job_free(struct mupy_job *job);
 
 /* ---- job.c ---- */
@@ -118,6 +119,11 @@ void mupy_job_free(struct mupy_job *job);
 /* Run one; with the GIL. It calls mupy_lane_done, at once or when an asynchronous method
  * has ended. */
 void mupy_job_run(struct mupy_lane *lane, struct mupy_job *job);
+
+/* Run those of a process, which are sent to it ahead of their answers; the same for each.
+ * Whether a job may be one of them. */
+void mupy_jobs_run_ahead(struct mupy_lane *lane, struct mupy_jobs *jobs);
+bool mupy_job_goes_ahead(const struct mupy_job *job);
 
 /* Whether this thread may run a method of an actor; and its run, for current_run(): a new
  * reference, or NULL with an exception. */

@@ -192,6 +192,13 @@ static void finish_job(struct mupy_lane *lane, struct mupy_job *job, PyObject *o
     mupy_lane_done(lane, job);
 }
 
+static void finish_late(struct mupy_lane *lane, struct mupy_job *job)
+{
+    mupy_lane_error(lane, job_error(job), -MU_EDEADLINE, MU_RAN_NO,
+                    "the time of the call was over before it began");
+    mupy_lane_done(lane, job);
+}
+
 /* ---- the object ---- */
 
 static PyObject *saved_of(const struct mupy_lane *lane)
@@ -420,6 +427,15 @@ static PyObject *open_stream(const struct mupy_lane *lane, PyObject *result)
     return number;
 }
 
+/* Whether its time is over: then it is done. */
+static bool is_late(struct mupy_lane *lane, struct mupy_job *job)
+{
+    if (job->due_ms == 0 || job->due_ms > mupy_now_ms())
+        return false;
+    finish_late(lane, job);
+    return true;
+}
+
 void mupy_job_run(struct mupy_lane *lane, struct mupy_job *job)
 {
     const struct mupy_lane *outer = running;
@@ -428,12 +444,8 @@ void mupy_job_run(struct mupy_lane *lane, struct mupy_job *job)
     int64_t flags = 0;
     PyObject *result = NULL;
 
-    if (job->due_ms != 0 && job->due_ms <= mupy_now_ms()) {
-        mupy_lane_error(lane, job_error(job), -MU_EDEADLINE, MU_RAN_NO,
-                        "the time of the call was over before it began");
-        mupy_lane_done(lane, job);
+    if (is_late(lane, job))
         return;
-    }
     running = lane;
     (void)mu_value_get_string(mu_value_at(job->args, MUPY_CALL_METHOD), &name, &size);
     (void)mu_value_get_int(mu_value_at(job->args, MUPY_CALL_FLAGS), &flags);
@@ -446,6 +458,135 @@ void mupy_job_run(struct mupy_lane *lane, struct mupy_job *job)
         await_job(lane, job, result);
     else
         finish_job(lane, job, result);
+}
+
+/* ---- those of a process ---- */
+
+/* As in muster/actors/children.py: what became of a call. */
+enum { HAS_VALUE, HAS_RAISED, IS_LATE, IS_UNBEGUN };
+
+bool mupy_job_goes_ahead(const struct mupy_job *job)
+{
+    const char *name = "";
+    size_t size = 0;
+    int64_t flags = 0;
+
+    (void)mu_value_get_string(mu_value_at(job->args, MUPY_CALL_METHOD), &name, &size);
+    (void)mu_value_get_int(mu_value_at(job->args, MUPY_CALL_FLAGS), &flags);
+    return name[0] != '_' && strncmp(name, "muster.", 7) != 0 &&
+           (flags & MUPY_CALL_STREAM) == 0;
+}
+
+/* (name, args, kwargs, due); NULL with an exception. */
+static PyObject *call_of(const struct mupy_job *job)
+{
+    PyObject *args = NULL;
+    PyObject *kwargs = NULL;
+    PyObject *call = NULL;
+    const char *name = "";
+    size_t size = 0;
+
+    (void)mu_value_get_string(mu_value_at(job->args, MUPY_CALL_METHOD), &name, &size);
+    if (mupy_decode_call(job->args, MUPY_CALL_FORM, NULL, &args, &kwargs) == 0)
+        call = Py_BuildValue("(sOOK)", name, args, kwargs == NULL ? Py_None : kwargs,
+                             (unsigned long long)job->due_ms);
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    return call;
+}
+
+/* The calls of those that can be made, which stay in `jobs`; NULL: no memory. */
+static PyObject *calls_of(struct mupy_lane *lane, struct mupy_jobs *jobs)
+{
+    PyObject *calls = PyList_New(0);
+    struct mupy_jobs all = *jobs;
+    struct mupy_job *job;
+
+    *jobs = (struct mupy_jobs){0};
+    while ((job = mupy_job_pop(&all)) != NULL) {
+        PyObject *call;
+
+        if (is_late(lane, job))
+            continue;
+        call = calls == NULL ? NULL : call_of(job);
+        if (call != NULL && PyList_Append(calls, call) == 0) {
+            mupy_job_push(jobs, job);
+        } else {
+            if (!PyErr_Occurred())
+                (void)PyErr_NoMemory();
+            finish_job(lane, job, NULL);
+        }
+        Py_XDECREF(call);
+    }
+    return calls;
+}
+
+static void raise_again(PyObject *exception)
+{
+    PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+}
+
+/* Those that were not begun, from the last one on: they get to the front of the queue. */
+static void finish_unbegun(struct mupy_lane *lane, struct mupy_jobs *jobs,
+                           PyObject *exception)
+{
+    struct mupy_job *last_first = NULL;
+    struct mupy_job *job;
+
+    while ((job = mupy_job_pop(jobs)) != NULL) {
+        job->next = last_first;
+        last_first = job;
+    }
+    while ((job = last_first) != NULL) {
+        last_first = job->next;
+        raise_again(exception);
+        finish_job(lane, job, NULL);
+    }
+}
+
+/* One by one, as the process answers. */
+static void take_answers(struct mupy_lane *lane, struct mupy_jobs *jobs,
+                         PyObject *answers)
+{
+    while (jobs->first != NULL) {
+        PyObject *answer = answers == NULL ? NULL : PyIter_Next(answers);
+        PyObject *value = NULL;
+        int kind = HAS_RAISED;
+
+        if (answer != NULL && PyArg_ParseTuple(answer, "iO", &kind, &value) &&
+            kind == IS_UNBEGUN) {
+            finish_unbegun(lane, jobs, value);
+        } else if (answer != NULL && value != NULL && kind == IS_LATE) {
+            finish_late(lane, mupy_job_pop(jobs));
+        } else if (answer != NULL && value != NULL && kind == HAS_VALUE) {
+            Py_INCREF(value);
+            finish_job(lane, mupy_job_pop(jobs), value);
+        } else {
+            if (value != NULL)
+                raise_again(value);
+            else if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_RuntimeError, "the call has no answer");
+            finish_job(lane, mupy_job_pop(jobs), NULL);
+        }
+        Py_XDECREF(answer);
+    }
+}
+
+void mupy_jobs_run_ahead(struct mupy_lane *lane, struct mupy_jobs *jobs)
+{
+    const struct mupy_lane *outer = running;
+    PyObject *answers = NULL;
+    PyObject *calls;
+
+    running = lane;
+    calls = calls_of(lane, jobs);
+    if (calls != NULL && jobs->first != NULL)
+        answers = PyObject_CallMethod(lane->object, "muster_calls", "O", calls);
+    take_answers(lane, jobs, answers);
+    PyErr_Clear();
+    Py_XDECREF(answers);
+    Py_XDECREF(calls);
+    running = outer;
 }
 
 /* actor_loop_thread(): this thread runs the event loop of actors. */

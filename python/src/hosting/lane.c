@@ -33,7 +33,7 @@ static uint64_t lanes_served;
 
 /* ---- jobs ---- */
 
-static void push_job(struct mupy_jobs *jobs, struct mupy_job *job)
+void mupy_job_push(struct mupy_jobs *jobs, struct mupy_job *job)
 {
     job->next = NULL;
     if (jobs->last == NULL)
@@ -233,7 +233,7 @@ int mupy_lane_put(struct mupy_lane *lane, struct mupy_job *job)
     if (lane->queued.count >= QUEUED_MAX) {
         rv = -MU_EEXHAUSTED;
     } else {
-        push_job(&lane->queued, job);
+        mupy_job_push(&lane->queued, job);
         queue_lane(lane);
     }
     (void)pthread_mutex_unlock(&pool_lock);
@@ -336,7 +336,7 @@ void mupy_lane_done(struct mupy_lane *lane, struct mupy_job *job)
         if (job->is_unbegun)
             unpop_job(&lane->queued, job);
         else
-            push_job(&lane->done, job);
+            mupy_job_push(&lane->done, job);
         pokes = !lane->is_poked;
         lane->is_poked = true;
     }
@@ -366,14 +366,52 @@ static struct mupy_job *begin_job(struct mupy_lane *lane)
     return job;
 }
 
+/* Take the next calls of a process that may go ahead. */
+static struct mupy_jobs begin_jobs_ahead(struct mupy_lane *lane)
+{
+    struct mupy_jobs jobs = {0};
+
+    (void)pthread_mutex_lock(&pool_lock);
+    if (lane->pid != 0 && may_lane_run(lane))
+        while (jobs.count < BATCH_JOBS && lane->queued.first != NULL &&
+               mupy_job_goes_ahead(lane->queued.first)) {
+            mupy_job_push(&jobs, mupy_job_pop(&lane->queued));
+            lane->active++;
+            lane->holders++;
+        }
+    (void)pthread_mutex_unlock(&pool_lock);
+    return jobs;
+}
+
+/* How many it were. */
+static size_t run_jobs(struct mupy_lane *lane)
+{
+    struct mupy_jobs jobs = begin_jobs_ahead(lane);
+    size_t count = jobs.count;
+    struct mupy_job *job;
+
+    if (count > 0) {
+        mupy_jobs_run_ahead(lane, &jobs);
+        return count;
+    }
+    job = begin_job(lane);
+    if (job == NULL)
+        return 0;
+    mupy_job_run(lane, job);
+    return 1;
+}
+
 static void run_lane(struct mupy_lane *lane)
 {
-    struct mupy_job *job;
+    size_t done = 0;
+    size_t count;
 
     mupy_enter();
     mupy_drop_now();
-    for (int i = 0; i < BATCH_JOBS && (job = begin_job(lane)) != NULL; i++)
-        mupy_job_run(lane, job);
+    do {
+        count = run_jobs(lane);
+        done += count;
+    } while (count > 0 && done < BATCH_JOBS);
     mupy_leave();
 }
 
