@@ -5,34 +5,18 @@
  * An operation is five bytes: what, who and with which flags; the token; sizes of key and
  * value; a number. The bytes of key and value follow. Those of a transaction's key are
  * its comparisons and changes, one each; or its value is all of it, packed. */
-#include "actors/coordination/coordination.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/keys/txn.h"
-#include "actors/messages.h"
 #include "actors/packing.h"
-#include "sim/world/storage.h"
-#include "tests/fuzz/must.h"
-#include "tests/support/bare_world.h"
+#include "tests/fuzz/service_world.h"
 
 #include <stdint.h>
 #include <string.h>
 
-enum { TASKS = 3, OPERATION_BYTES = 5, OPERATIONS_MAX = 200 };
+enum { OPERATION_BYTES = 5, OPERATIONS_MAX = 200 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* ---- The world ---- */
-
-struct world {
-    struct bare_world bare; /* first */
-    struct mu__kernel *kernel;
-    mu__pid pid;
-    struct sim_storage *storage;
-    uint64_t asked;
-    uint64_t answered;
-    uint32_t code; /* of the last answer; UINT32_MAX: none has come */
-};
 
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 {
@@ -47,49 +31,9 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 
 static const struct mu__world_ops ops = BARE_WORLD_OPS(world_transmit);
 
-static void turns(struct world *w)
-{
-    for (int i = 0; i < 3; i++)
-        mu__kernel_turn(w->kernel);
-}
-
 static void tell(struct world *w, uint32_t node, uint16_t kind, const void *body)
 {
-    size_t size = mu__messages.rows[kind].body_size;
-    struct mu__msg *msg = mu__msg_heap(kind, size);
-
-    must(msg != NULL, "memory");
-    memcpy(msg->body, body, size);
-    msg->from = (mu__pid){node, MU__AGENT};
-    msg->to = w->pid;
-    must(mu__kernel_deliver(w->kernel, msg) == 0, "delivered");
-    turns(w);
-}
-
-static void begin(struct world *w)
-{
-    const struct mu__coordination_config config = {
-        .store = &mu__store_journal,
-        .store_location = "x",
-        .storage = &w->storage->base,
-        .cluster_name = "fuzz",
-        .task = "/job:chief/task:0",
-        .incarnation = 1,
-        .tasks = "chief:0,worker:0-2",
-        .recoverable = "all",
-        .suspect_ms = 100000,
-        .dead_ms = 300000,
-        .reconnect_ms = 300000,
-    };
-
-    must(mu__kernel_new(&w->bare.world, &mu__messages, &w->kernel) == 0, "kernel");
-    must(mu__spawn(w->kernel, &mu__coordination, MU__COORDINATION, &config, &w->pid) == 0,
-         "service");
-    turns(w);
-    for (uint32_t i = 0; i < TASKS; i++) {
-        mu__kernel_node_up(w->kernel, 1 + i, "worker", i, 100 + i, "tcp://w:1");
-        tell(w, 1 + i, MU__TASK_REGISTER, &(struct mu__task_register){.token = 1});
-    }
+    say_as(w, (mu__pid){node, MU__AGENT}, kind, body);
 }
 
 /* ---- Operations ---- */
@@ -260,16 +204,16 @@ static void work(struct world *w, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct world w = {.bare = {{&ops}, 1}};
+    struct world w = {.bare = {{&ops}, 1}, .reconnect_ms = 300000};
     uint64_t before;
 
     w.storage = sim_storage_new("fuzz", 1);
-    begin(&w);
+    begin_service(&w);
     work(&w, data, size);
     before = digest(&w);
     mu__kernel_free(w.kernel);
     sim_storage_crash(w.storage);
-    begin(&w);
+    begin_service(&w);
     must(digest(&w) == before, "the next host has the same");
     mu__kernel_free(w.kernel);
     sim_storage_free(w.storage);

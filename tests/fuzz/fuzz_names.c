@@ -5,37 +5,21 @@
  *
  * An operation is six bytes: what and who, which name, its token or epoch, flags, a
  * number, and how many bytes follow, which are a name, a type, a text or a record. */
-#include "actors/coordination/coordination.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/names/coord_names.h"
 #include "actors/coordination/names/record_bytes.h"
-#include "actors/messages.h"
 #include "actors/packing.h"
-#include "sim/world/storage.h"
-#include "tests/fuzz/must.h"
-#include "tests/support/bare_world.h"
+#include "tests/fuzz/service_world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TASKS = 3, OPERATION_BYTES = 6, OPERATIONS_MAX = 200 };
+enum { OPERATION_BYTES = 6, OPERATIONS_MAX = 200 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* ---- The world ---- */
-
-struct world {
-    struct bare_world bare; /* first */
-    struct mu__kernel *kernel;
-    mu__pid pid;
-    struct sim_storage *storage;
-    struct sim_storage *kept;
-    uint64_t asked;
-    uint64_t answered; /* NAME_NEWS with a token */
-};
 
 static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 {
@@ -49,51 +33,9 @@ static int world_transmit(struct mu__world *world, struct mu__msg *msg)
 
 static const struct mu__world_ops ops = BARE_WORLD_OPS(world_transmit);
 
-static void take_turns(struct world *w)
-{
-    for (int i = 0; i < 3; i++)
-        mu__kernel_turn(w->kernel);
-}
-
 static void say(struct world *w, uint32_t node, uint16_t kind, const void *body)
 {
-    size_t size = mu__messages.rows[kind].body_size;
-    struct mu__msg *msg = mu__msg_heap(kind, size);
-
-    must(msg != NULL, "memory");
-    memcpy(msg->body, body, size);
-    msg->from = (mu__pid){node, MU__ACTORS};
-    msg->to = w->pid;
-    must(mu__kernel_deliver(w->kernel, msg) == 0, "delivered");
-    take_turns(w);
-}
-
-static void begin(struct world *w)
-{
-    const struct mu__coordination_config config = {
-        .store = &mu__store_journal,
-        .store_location = "x",
-        .storage = &w->storage->base,
-        .kept = &w->kept->base,
-        .cluster_name = "fuzz",
-        .task = "/job:chief/task:0",
-        .incarnation = 1,
-        .tasks = "chief:0,worker:0-2",
-        .recoverable = "all",
-        .suspect_ms = 100000,
-        .dead_ms = 300000,
-        .reconnect_ms = 1000,
-        .run = "fuzz",
-    };
-
-    must(mu__kernel_new(&w->bare.world, &mu__messages, &w->kernel) == 0, "kernel");
-    must(mu__spawn(w->kernel, &mu__coordination, MU__COORDINATION, &config, &w->pid) == 0,
-         "service");
-    take_turns(w);
-    for (uint32_t i = 0; i < TASKS; i++) {
-        mu__kernel_node_up(w->kernel, 1 + i, "worker", i, 100 + i, "tcp://w:1");
-        say(w, 1 + i, MU__TASK_REGISTER, &(struct mu__task_register){.token = 1});
-    }
+    say_as(w, (mu__pid){node, MU__ACTORS}, kind, body);
 }
 
 static struct coordination *service(const struct world *w)
@@ -250,7 +192,7 @@ static void die(struct world *w)
 
     mu__kernel_free(w->kernel);
     sim_storage_crash(w->storage);
-    begin(w);
+    begin_service(w);
     w->bare.now_ms += 1000;
     take_turns(w);
     if (knows && service(w)->leads)
@@ -282,13 +224,14 @@ static void do_operation(struct world *w, const struct operation *o)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct world w = {.bare = {.world = {&ops}, .now_ms = 1000}};
+    struct world w = {
+        .bare = {.world = {&ops}, .now_ms = 1000}, .run = "fuzz", .reconnect_ms = 1000};
     struct operation operation;
 
     w.storage = sim_storage_new("names", 1);
     w.kept = sim_storage_new("names.kept", 1);
     must(w.storage != NULL && w.kept != NULL, "memory");
-    begin(&w);
+    begin_service(&w);
     for (int i = 0; i < OPERATIONS_MAX && take(&data, &size, &operation); i++) {
         do_operation(&w, &operation);
         (void)digest(&w);

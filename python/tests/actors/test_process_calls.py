@@ -44,6 +44,18 @@ class Writer:
         return os.getpid()
 
 
+def ends_of(values):
+    """What became of each: "yes" has an answer, else as its error says."""
+    ends = []
+    for value in values:
+        try:
+            value.fetch(30)
+            ends.append("yes")
+        except muster.ActorError as error:
+            ends.append(error.ran)
+    return ends
+
+
 def written(path):
     return [int(line) for line in open(path, encoding="ascii")]
 
@@ -86,13 +98,7 @@ def test_what_was_answered_has_run_and_what_was_not_begun_has_not(shared_coordin
         values = [writer.write(i, 0.0005) for i in range(400)]
         time.sleep(chance.uniform(0, 0.1))
         os.kill(pid, signal.SIGKILL)
-        ends = []
-        for value in values:
-            try:
-                value.fetch(30)
-                ends.append("yes")
-            except muster.ActorError as error:
-                ends.append(error.ran)
+        ends = ends_of(values)
         answered, unsure = ends.count("yes"), ends.count("maybe")
         assert unsure <= 1
         assert ends == ["yes"] * answered + ["maybe"] * unsure + \
@@ -171,13 +177,7 @@ def test_one_that_is_stopped_now_takes_no_more(shared_coordinator, path):
     values = [writer.write(i, 0.01) for i in range(300)]
     values[5].fetch(30)
     writer.stop(now=True)
-    ends = []
-    for value in values:
-        try:
-            value.fetch(30)
-            ends.append("yes")
-        except muster.ActorError as error:
-            ends.append(error.ran)
+    ends = ends_of(values)
     ran = written(path)
     unbegun = ends.count("no")
     assert unbegun > 200 and len(ran) <= 300 - unbegun

@@ -5,36 +5,19 @@
 #include "tests/support/test.h"
 #include "tests/support/users/kept_net.h"
 
-static struct net *net_of(const struct kept_net *f)
-{
-    return &f->users->net;
-}
-
-static struct net_process *node_of(const struct kept_net *f, size_t node)
-{
-    return f->users->nodes[node];
-}
-
-/* A call of node 0, until nothing is left to do. */
-static void ask(struct kept_net *f, const char *method, int64_t number, uint64_t token)
-{
-    kept_net_call(f, 0, method, number, token);
-    net_settle(net_of(f));
-}
-
 /* ---- the disk ---- */
 
 TEST_ON(test_a_full_disk_makes_calls_wait, struct kept_net *f, kept_net_set_up,
         kept_net_tear_down)
 {
     kept_net_own(f, 1);
-    ask(f, "add", 5, 1);
+    kept_net_ask(f, "add", 5, 1);
     sim_storage_limit(f->storage, f->storage->size + 10);
-    ask(f, "add", 2, 2);
-    net_run_for(net_of(f), 500);
+    kept_net_ask(f, "add", 2, 2);
+    net_run_for(kept_net_net(f), 500);
     assert_null(kept_net_answer(f, 2));
     sim_storage_limit(f->storage, 0);
-    net_run_for(net_of(f), 500);
+    net_run_for(kept_net_net(f), 500);
     kept_net_expect(f, 2, 7);
 }
 
@@ -61,7 +44,7 @@ static void keep_other(struct kept_net *f, size_t bytes)
                      0);
     mu__buf_unref(packed);
     mu_value_free(state);
-    net_settle(net_of(f));
+    net_settle(kept_net_net(f));
 }
 
 /* What the service says to its node's keeper. */
@@ -76,25 +59,25 @@ static void drop_kept(struct kept_net *f, const char *name, uint64_t epoch)
     msg->to = (mu__pid){MU__NODE_SELF, MU__KEEPER};
     assert_int_equal(mu__kernel_deliver(f->chief->kernel, msg), 0);
     net_turn(f->chief);
-    net_settle(net_of(f));
+    net_settle(kept_net_net(f));
 }
 
 TEST_ON(test_a_stopped_actor_is_not_kept, struct kept_net *f, kept_net_set_up,
         kept_net_tear_down)
 {
     kept_net_own(f, 1);
-    ask(f, "add", 5, 1);
+    kept_net_ask(f, "add", 5, 1);
     drop_kept(f, "total", f->epoch - 1); /* of the one before */
-    ask(f, "add", 2, 2);
+    kept_net_ask(f, "add", 2, 2);
     kept_net_expect(f, 2, 7);
     drop_kept(f, "total", f->epoch);
     net_crash(f->chief);
     sim_storage_crash(f->storage);
     net_start(f->chief);
-    net_settle(net_of(f));
-    net_crash(node_of(f, 1));
+    net_settle(kept_net_net(f));
+    net_crash(kept_net_node(f, 1));
     kept_net_own(f, 2); /* it is born, as the service said */
-    net_settle(net_of(f));
+    net_settle(kept_net_net(f));
     assert_int_equal(f->why.code, -MU_EDATALOSS);
 }
 
@@ -102,9 +85,9 @@ TEST_ON(test_a_life_that_does_not_know_that_it_was_stopped, struct kept_net *f,
         kept_net_set_up, kept_net_tear_down)
 {
     kept_net_own(f, 1);
-    ask(f, "add", 5, 1);
+    kept_net_ask(f, "add", 5, 1);
     drop_kept(f, "total", f->epoch);
-    ask(f, "add", 2, 2);
+    kept_net_ask(f, "add", 2, 2);
     assert_null(kept_net_answer(f, 2));
     assert_int_equal(f->why.code, -MU_EDATALOSS);
     assert_non_null(strstr(f->why.message, "it was stopped"));
@@ -114,7 +97,7 @@ TEST_ON(test_a_life_that_does_not_know_that_it_was_stopped, struct kept_net *f,
 static int64_t add_until_refused(struct kept_net *f, uint64_t *token)
 {
     for (int64_t sum = 1; sum < 100; sum++) {
-        ask(f, "add", 1, ++*token);
+        kept_net_ask(f, "add", 1, ++*token);
         assert_non_null(kept_net_answer(f, *token));
         if (kept_net_answer(f, *token)->error.code == 0)
             continue;
@@ -139,20 +122,20 @@ TEST_ON(test_all_actors_have_a_bound, struct kept_net *f, kept_net_set_up,
     net_crash(f->chief);
     f->bytes_max = 1 << 14;
     net_start(f->chief);
-    net_settle(net_of(f));
+    net_settle(kept_net_net(f));
     kept_net_own(f, 1);
-    ask(f, "add", 0, ++token);
+    kept_net_ask(f, "add", 0, ++token);
     keep_other(f, 1 << 13);
     sum = add_until_refused(f, &token);
     assert_in_range(sum, 1, 20);
-    ask(f, "get", 0, ++token);
+    kept_net_ask(f, "get", 0, ++token);
     kept_net_expect(f, token, sum);
-    net_crash(node_of(f, 1));
+    net_crash(kept_net_node(f, 1));
     kept_net_own(f, 2); /* a new life hears of it, too */
-    ask(f, "add", 1, ++token);
+    kept_net_ask(f, "add", 1, ++token);
     assert_int_equal(kept_net_answer(f, token)->error.code, -MU_EEXHAUSTED);
     drop_kept(f, "other", 3);
-    ask(f, "add", 1, ++token);
+    kept_net_ask(f, "add", 1, ++token);
     kept_net_expect(f, token, sum + 1);
 }
 
@@ -198,13 +181,13 @@ TEST(test_more_senders_than_may_be_kept)
 TEST_ON(test_a_lost_disk_is_said, struct kept_net *f, kept_net_set_up, kept_net_tear_down)
 {
     kept_net_own(f, 1);
-    ask(f, "add", 5, 1);
+    kept_net_ask(f, "add", 5, 1);
     net_crash(f->chief);
-    net_crash(node_of(f, 1));
+    net_crash(kept_net_node(f, 1));
     sim_storage_set(f->storage, NULL, 0);
     net_start(f->chief);
     kept_net_own(f, 2);
-    net_settle(net_of(f));
+    net_settle(kept_net_net(f));
     assert_int_equal(f->why.code, -MU_EDATALOSS);
     assert_non_null(strstr(f->why.message, "actors.kept"));
 }
@@ -228,9 +211,9 @@ TEST_ON(test_each_damaged_byte_is_found, struct kept_net *f, kept_net_set_up,
 
     kept_net_own(f, 1);
     for (uint64_t i = 1; i < 4; i++)
-        ask(f, "add", 1, i);
+        kept_net_ask(f, "add", 1, i);
     whole = f->storage->size;
-    ask(f, "add", 1, 5);
+    kept_net_ask(f, "add", 1, 5);
     mu__stop(f->chief->kernel, (mu__pid){MU__NODE_SELF, MU__KEEPER});
     net_turn(f->chief);
     for (size_t at = 0; at < whole; at++) {

@@ -311,3 +311,19 @@ struct kept *kept_net_owned(const struct kept_net *f, size_t node)
 {
     return mu__kept_find(user_net_office(f->users, node), mu__view_str("total"));
 }
+
+struct net *kept_net_net(const struct kept_net *f)
+{
+    return &f->users->net;
+}
+
+struct net_process *kept_net_node(const struct kept_net *f, size_t node)
+{
+    return f->users->nodes[node];
+}
+
+void kept_net_ask(struct kept_net *f, const char *method, int64_t number, uint64_t token)
+{
+    kept_net_call(f, 0, method, number, token);
+    net_settle(kept_net_net(f));
+}

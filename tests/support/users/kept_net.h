@@ -43,6 +43,12 @@ void kept_net_route(struct kept_net *f, size_t from, size_t to);
 void kept_net_call(struct kept_net *f, size_t node, const char *method, int64_t number,
                    uint64_t token);
 
+/* The same by node 0, until nothing is left to do. */
+void kept_net_ask(struct kept_net *f, const char *method, int64_t number, uint64_t token);
+
+struct net *kept_net_net(const struct kept_net *f);
+struct net_process *kept_net_node(const struct kept_net *f, size_t node);
+
 /* The note of an answer; NULL: there is none. More than one fails the test. */
 const struct probe_note *kept_net_answer(const struct kept_net *f, uint64_t token);
 
