@@ -156,11 +156,16 @@ static void link_events(struct search *s, size_t count)
 
 static size_t hash_of(const unsigned char *entry, size_t size)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = size;
+    uint64_t word;
 
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ entry[i]) * UINT64_C(1099511628211);
-    return (size_t)(hash ^ hash >> 29);
+    for (size_t i = 0; i < size; i += sizeof word) {
+        word = 0;
+        memcpy(&word, entry + i, size - i < sizeof word ? size - i : sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return (size_t)hash;
 }
 
 /* The first byte says that it is in use. */
