@@ -210,16 +210,6 @@ void mu__ps_take_fill_clock(struct mu__ctx *ctx, struct ps *ps, struct partition
     mu__stream_mark(ps, p);
 }
 
-void mu__ps_on_fill_clock(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    const struct mu__fill_clock *body = mu__body(msg);
-    struct partition *p =
-        mu__stream_replica_of(ctx, state, body->partition, body->view, msg->from.node);
-
-    if (p != NULL && p->role == LEARNING && p->view.number == body->view)
-        mu__fill_take(ctx, state, p, msg);
-}
-
 /* ---- Members that are lost ---- */
 
 /* A record, so that it leaves at the replica, too. */

@@ -11,7 +11,9 @@
 #include "actors/ps/windows.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 static mu__pid replica_pid(const struct partition *p)
 {
@@ -346,14 +348,6 @@ void mu__fill_on_taken(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- The learner ---- */
 
-static struct partition *learner_of(struct mu__ctx *ctx, struct ps *ps,
-                                    uint32_t partition, uint64_t view, uint32_t node)
-{
-    struct partition *p = mu__stream_replica_of(ctx, ps, partition, view, node);
-
-    return p == NULL || p->role != LEARNING || p->view.number != view ? NULL : p;
-}
-
 /* What cannot be taken is told to the primary. */
 static void check_taken(struct mu__ctx *ctx, struct ps *ps, struct partition *p, int rv,
                         const mu_error *error)
@@ -435,14 +429,15 @@ static void take_fill_shard(struct mu__ctx *ctx, struct ps *ps, struct partition
     check_taken(ctx, ps, p, rv, &error);
 }
 
-static void take_fill_data(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                           const struct mu__fill_data *body)
+static uint32_t take_fill_data(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                               const struct mu__fill_data *body)
 {
     const struct mu__store_bytes bytes = {body->variable, body->slots, body->offset,
                                           body->data};
     mu_error error = {.code = 0};
 
     check_taken(ctx, ps, p, mu__store_put_bytes(p->store, &bytes, &error), &error);
+    return body->data.size;
 }
 
 static void take_fill_table(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -453,33 +448,36 @@ static void take_fill_table(struct mu__ctx *ctx, struct ps *ps, struct partition
     check_taken(ctx, ps, p, mu__ps_take_fill_table(p, body, &error), &error);
 }
 
-static void take_fill_rows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                           const struct mu__fill_rows *body)
+static uint32_t take_fill_rows(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                               const struct mu__fill_rows *body)
 {
     mu_error error = {.code = 0};
 
     check_taken(ctx, ps, p, mu__ps_take_fill_rows(p, body, &error), &error);
+    return body->rows.size;
 }
 
-static void take_fill_end(struct ps *ps, struct partition *p,
-                          const struct mu__fill_end *body)
+static uint32_t take_fill_end(struct ps *ps, struct partition *p,
+                              const struct mu__fill_end *body)
 {
     if (body->record != p->record)
         p->broken = true;
     p->filling.ended = true;
     p->sum = body->sum;
     mu__stream_mark(ps, p);
+    return 1;
 }
 
-void mu__fill_take(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                   const struct mu__msg *msg)
+uint32_t mu__fill_take(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       const struct mu__msg *msg)
 {
     const void *body = msg->body;
+    uint32_t bytes = 0;
 
     if (msg->kind == MU__FILL_BEGIN)
         take_fill_begin(ctx, ps, p, body);
     else if (!p->filling.active)
-        return;
+        return 0;
     else if (msg->kind == MU__FILL_WRITER)
         take_fill_writer(ctx, ps, p, body);
     else if (msg->kind == MU__FILL_CLOCK)
@@ -487,13 +485,14 @@ void mu__fill_take(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     else if (msg->kind == MU__FILL_SHARD)
         take_fill_shard(ctx, ps, p, body);
     else if (msg->kind == MU__FILL_DATA)
-        take_fill_data(ctx, ps, p, body);
+        bytes = take_fill_data(ctx, ps, p, body);
     else if (msg->kind == MU__FILL_TABLE)
         take_fill_table(ctx, ps, p, body);
     else if (msg->kind == MU__FILL_ROWS)
-        take_fill_rows(ctx, ps, p, body);
+        bytes = take_fill_rows(ctx, ps, p, body);
     else
-        take_fill_end(ps, p, body);
+        bytes = take_fill_end(ps, p, body);
+    return bytes;
 }
 
 static void send_taken(struct mu__ctx *ctx, struct partition *p, uint32_t node,
@@ -506,78 +505,38 @@ static void send_taken(struct mu__ctx *ctx, struct partition *p, uint32_t node,
     mu__ps_send(ctx, (mu__pid){node, MU__PS}, MU__FILL_TAKEN, &body, sizeof body);
 }
 
-void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+/* What all messages of a filling begin with. */
+struct fill_head {
+    uint32_t partition;
+    uint64_t view;
+};
+
+#define FILL_BEGINS_ALIKE(type)                                                         \
+    _Static_assert(offsetof(struct fill_head, partition) ==                             \
+                           offsetof(struct type, partition) &&                          \
+                       offsetof(struct fill_head, view) == offsetof(struct type, view), \
+                   "a message of a filling begins with partition and view")
+
+FILL_BEGINS_ALIKE(mu__fill_begin);
+FILL_BEGINS_ALIKE(mu__fill_writer);
+FILL_BEGINS_ALIKE(mu__fill_clock);
+FILL_BEGINS_ALIKE(mu__fill_shard);
+FILL_BEGINS_ALIKE(mu__fill_data);
+FILL_BEGINS_ALIKE(mu__fill_table);
+FILL_BEGINS_ALIKE(mu__fill_rows);
+FILL_BEGINS_ALIKE(mu__fill_end);
+
+void mu__fill_on_part(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    const struct mu__fill_begin *body = mu__body(msg);
-    struct partition *p =
-        learner_of(ctx, state, body->partition, body->view, msg->from.node);
+    struct fill_head head;
+    struct partition *p;
+    uint32_t bytes;
 
-    if (p != NULL)
-        mu__fill_take(ctx, state, p, msg);
-}
-
-void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    const struct mu__fill_writer *body = mu__body(msg);
-    struct partition *p =
-        learner_of(ctx, state, body->partition, body->view, msg->from.node);
-
-    if (p != NULL)
-        mu__fill_take(ctx, state, p, msg);
-}
-
-void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    const struct mu__fill_shard *body = mu__body(msg);
-    struct partition *p =
-        learner_of(ctx, state, body->partition, body->view, msg->from.node);
-
-    if (p != NULL)
-        mu__fill_take(ctx, state, p, msg);
-}
-
-void mu__fill_on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    const struct mu__fill_data *body = mu__body(msg);
-    struct partition *p =
-        learner_of(ctx, state, body->partition, body->view, msg->from.node);
-
-    if (p == NULL || !p->filling.active)
+    memcpy(&head, mu__body(msg), sizeof head);
+    p = mu__stream_replica_of(ctx, state, head.partition, head.view, msg->from.node);
+    if (p == NULL || p->role != LEARNING || p->view.number != head.view)
         return;
-    mu__fill_take(ctx, state, p, msg);
-    send_taken(ctx, p, msg->from.node, body->data.size);
-}
-
-void mu__fill_on_table(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    const struct mu__fill_table *body = mu__body(msg);
-    struct partition *p =
-        learner_of(ctx, state, body->partition, body->view, msg->from.node);
-
-    if (p != NULL)
-        mu__fill_take(ctx, state, p, msg);
-}
-
-void mu__fill_on_rows(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    const struct mu__fill_rows *body = mu__body(msg);
-    struct partition *p =
-        learner_of(ctx, state, body->partition, body->view, msg->from.node);
-
-    if (p == NULL || !p->filling.active)
-        return;
-    mu__fill_take(ctx, state, p, msg);
-    send_taken(ctx, p, msg->from.node, body->rows.size);
-}
-
-void mu__fill_on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    const struct mu__fill_end *body = mu__body(msg);
-    struct partition *p =
-        learner_of(ctx, state, body->partition, body->view, msg->from.node);
-
-    if (p == NULL || !p->filling.active)
-        return;
-    mu__fill_take(ctx, state, p, msg);
-    send_taken(ctx, p, msg->from.node, 1);
+    bytes = mu__fill_take(ctx, state, p, msg);
+    if (bytes > 0)
+        send_taken(ctx, p, msg->from.node, bytes);
 }

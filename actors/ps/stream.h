@@ -161,9 +161,10 @@ void mu__fill_end(struct ps *ps, struct partition *p);
 void mu__fill_check_level(struct ps *ps, struct partition *p);
 void mu__fill_go_on(struct mu__ctx *ctx, struct ps *ps, struct partition *p);
 
-/* Take what a FILL_... message says, from a primary or the journal. */
-void mu__fill_take(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
-                   const struct mu__msg *msg);
+/* Take what a FILL_... message says, from a primary or the journal: the bytes that it
+ * counts in the window of fillings. */
+uint32_t mu__fill_take(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
+                       const struct mu__msg *msg);
 
 /* What a partition holds, to a learner or a journal. False: it could not be put. */
 typedef bool (*mu__fill_put_fn)(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
@@ -173,13 +174,7 @@ bool mu__fill_put_windows(struct mu__ctx *ctx, struct ps *ps, struct partition *
 bool mu__fill_put_shard(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                         const struct mu__store_shard *shard, mu__fill_put_fn put);
 
-void mu__fill_on_begin(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__fill_on_writer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__fill_on_shard(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__fill_on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__fill_on_table(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__fill_on_rows(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__fill_on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__fill_on_part(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__fill_on_taken(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* ---- snapshots.c ---- */
@@ -220,7 +215,6 @@ bool mu__ps_put_clocks(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                        mu__fill_put_fn put);
 void mu__ps_take_fill_clock(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
                             const struct mu__fill_clock *body);
-void mu__ps_on_fill_clock(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* A member leaves a clock when its node says goodbye, when its task is there with another
  * process, or when it had no link to the primary for CLOCK_AWAY_MS. */

@@ -111,7 +111,7 @@ static int read_fill(const struct restoring *r, const struct mu__msg *msg)
     p = r->ps->partitions[partition];
     if (p == NULL)
         return 0;
-    mu__fill_take(r->ctx, r->ps, p, msg);
+    (void)mu__fill_take(r->ctx, r->ps, p, msg);
     return p->broken ? refuse_missing(r, p) : 0;
 }
 
