@@ -2,9 +2,10 @@
  * their number. With a journal it may be killed at any moment and restarted. */
 #include "plugin_counter.h"
 
+#include "../progress.h"
+
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 enum {
     SCHEDULE_MS = 60000, /* timeout of schedule while other closures are cancelled
@@ -27,14 +28,6 @@ struct counting {
     uint64_t grown_ms; /* since when, */
     uint64_t pause_ms; /* and the longest time without another one */
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* From the first one on: before, workers have to come. */
 static void note_pause(struct counting *c, uint64_t finished, uint64_t now)

@@ -2,24 +2,14 @@
  * plugin_chief.c. */
 #include "plugin_counter.h"
 
+#include "../progress.h"
 #include "../settings.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-void nap(uint64_t ms)
-{
-    const struct timespec time = {
-        .tv_sec = (time_t)(ms / 1000),
-        .tv_nsec = (long)(ms % 1000) * 1000000,
-    };
-
-    (void)nanosleep(&time, NULL);
-}
 
 int counter_open(mu_node *node, unsigned flags, mu_error *ret_error,
                  mu_variable **ret_variable)

@@ -43,7 +43,4 @@ int counter_open_table(mu_node *node, unsigned flags, mu_error *ret_error,
 /* The chief's program (plugin_chief.c). */
 int chief_program(mu_node *node, void *user);
 
-/* Sleep. */
-void nap(uint64_t ms);
-
 #endif

@@ -4,6 +4,8 @@
 
 #include "plugin_ctr.h"
 
+#include "../progress.h"
+
 #include <stdio.h>
 
 struct job {
@@ -21,8 +23,6 @@ struct job {
     uint64_t shown_version; /* of the model whose score is in the curve */
     int terminal;           /* progress lines are overwritten */
 };
-
-uint64_t now_ms(void);
 
 /* Train on all shards that are left (plugin_train.c). */
 int train(struct job *job, mu_error *ret_error);

@@ -3,18 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-void nap(uint64_t ms)
-{
-    const struct timespec time = {
-        .tv_sec = (time_t)(ms / 1000),
-        .tv_nsec = (long)(ms % 1000) * 1000000,
-    };
-
-    if (ms > 0)
-        (void)nanosleep(&time, NULL);
-}
 
 /* The states of all nodes, which are never freed: a plugin is never unloaded, and
  * functions may still run while their node is being closed. */

@@ -148,7 +148,4 @@ int register_steps(mu_node *node, struct ctr *ctr);
 /* Set an error of a negative errno. Returns its code. */
 int ctr_failed(mu_error *ret_error, int rv, const char *what);
 
-/* Sleep. */
-void nap(uint64_t ms);
-
 #endif

@@ -2,6 +2,8 @@
  * Adagrad, and two dense variables: the bias, and what closures have done. */
 #include "plugin_ctr.h"
 
+#include "../progress.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -12,35 +11,6 @@ enum {
     SHOW_LOG_MS = 2000, /* and in a log */
     BAR_COLUMNS = 10
 };
-
-uint64_t now_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* 1234567 as 1,234,567. */
-struct grouped {
-    char text[32];
-};
-
-static struct grouped group(uint64_t number)
-{
-    struct grouped grouped;
-    char plain[24];
-    size_t length = (size_t)snprintf(plain, sizeof plain, "%" PRIu64, number);
-    char *out = grouped.text;
-
-    for (size_t i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            *out++ = ',';
-        *out++ = plain[i];
-    }
-    *out = '\0';
-    return grouped;
-}
 
 static double seconds(const struct job *job)
 {

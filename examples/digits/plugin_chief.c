@@ -2,12 +2,13 @@
  * what became of all of them. */
 #include "plugin_digits.h"
 
+#include "../progress.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -49,36 +50,7 @@ struct training {
     bool terminal; /* progress lines are overwritten */
 };
 
-static uint64_t now_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* ---- Progress ---- */
-
-/* 1234567 as 1,234,567. */
-struct grouped {
-    char text[32];
-};
-
-static struct grouped group(uint64_t number)
-{
-    struct grouped grouped;
-    char plain[24];
-    size_t length = (size_t)snprintf(plain, sizeof plain, "%" PRIu64, number);
-    char *out = grouped.text;
-
-    for (size_t i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            *out++ = ',';
-        *out++ = plain[i];
-    }
-    *out = '\0';
-    return grouped;
-}
 
 static void print_progress(struct training *t, const mu_coordinator_stats *counts)
 {

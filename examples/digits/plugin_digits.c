@@ -2,21 +2,12 @@
  * The chief's part is in plugin_chief.c. */
 #include "plugin_digits.h"
 
+#include "../progress.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { EVALUATE_EACH_MS = 200 };
-
-void nap(uint64_t ms)
-{
-    const struct timespec time = {
-        .tv_sec = (time_t)(ms / 1000),
-        .tv_nsec = (long)(ms % 1000) * 1000000,
-    };
-
-    (void)nanosleep(&time, NULL);
-}
 
 int digits_images(struct digits *digits, mu_error *ret_error,
                   const struct digits_data **ret_data)

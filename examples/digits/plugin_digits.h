@@ -80,7 +80,4 @@ int parameters_score(struct digits *digits, mu_node *node, mu_error *ret_error,
 /* The chief's program (plugin_chief.c). */
 int chief_program(mu_node *node, void *user);
 
-/* Sleep. */
-void nap(uint64_t ms);
-
 #endif

@@ -1,6 +1,7 @@
 /* One program for every mode: the tasks add up the numbers from 1 to N (--set numbers=N),
  * each a part of them, step by step, in a variable on the parameter servers. When one
  * call stands for all tasks, it adds up all numbers. */
+#include "../progress.h"
 #include "../settings.h"
 
 #include <muster.h>
@@ -8,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { LOOK_MS = 50 };
 
@@ -31,16 +31,6 @@ struct part {
     mu_variable *sum; /* NULL: there are no other parts */
     int64_t own;
 };
-
-static void nap(uint64_t ms)
-{
-    const struct timespec time = {
-        .tv_sec = (time_t)(ms / 1000),
-        .tv_nsec = (long)(ms % 1000) * 1000000,
-    };
-
-    (void)nanosleep(&time, NULL);
-}
 
 static const char *name_of(const mu_context *context)
 {

@@ -4,11 +4,12 @@
  * any moment and restarted. */
 #include "plugin_mixed.h"
 
+#include "../progress.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     SCHEDULE_MS = 60000,
@@ -34,14 +35,6 @@ struct mixing {
     int64_t expected[ELEMENTS];
     uint64_t shown_ms;
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* Number of closures that end by themselves. */
 static size_t values_count(const struct settings *s)

@@ -4,6 +4,7 @@
  * answered, so that a checker can judge whether the history is possible. */
 #include "plugin_tally.h"
 
+#include "../progress.h"
 #include "../settings.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -267,16 +267,6 @@ static int meet_all(struct worker *w, uint64_t round)
     }
     (void)snprintf(name, sizeof name, "round-%" PRIu64, round);
     return rv != 0 ? rv : meet(w, name, -1);
-}
-
-static void nap(uint64_t ms)
-{
-    const struct timespec time = {
-        .tv_sec = (time_t)(ms / 1000),
-        .tv_nsec = (long)(ms % 1000) * 1000000,
-    };
-
-    (void)nanosleep(&time, NULL);
 }
 
 static int do_round(struct worker *w, uint64_t round)
