@@ -1,6 +1,7 @@
 /* Look-ups and pushes that nobody waits for. */
 #include "api/internal.h"
 #include "api/tables/opened_table.h"
+#include "api/under_way.h"
 
 #include "actors/variables/variables.h"
 #include "node/deadline.h"
@@ -8,11 +9,6 @@
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>
-
-/* Of one handle; a call counts at least 4 KiB of these bytes. */
-#define UNDER_WAY_BYTES_MAX (UINT64_C(256) << 20)
-
-enum { UNDER_WAY_BYTES_MIN = 4 << 10 };
 
 /* One that is under way. */
 struct table_later {
@@ -29,7 +25,7 @@ static void free_later(struct table_later *later)
 {
     mu__effects_clear(&later->call.run.effects);
     mu__sorted_ids_done(&later->sorted);
-    atomic_fetch_sub(&later->table->bytes_under_way, later->bytes);
+    mu__under_way_end(&later->table->bytes_under_way, later->bytes);
     mu_table_close(later->table);
     free(later);
 }
@@ -47,15 +43,6 @@ static void on_table_done(struct mu__pending *pending)
     free_later(later);
 }
 
-/* -MU_EAGAIN. */
-static int take_bytes_under_way(mu_table *table, uint64_t bytes)
-{
-    if (atomic_fetch_add(&table->bytes_under_way, bytes) + bytes <= UNDER_WAY_BYTES_MAX)
-        return 0;
-    atomic_fetch_sub(&table->bytes_under_way, bytes);
-    return -MU_EAGAIN;
-}
-
 /* NULL and *ret_code: there is no memory, or too much is under way. */
 static struct table_later *make_later(mu_table *table, int operation, uint64_t bytes,
                                       int64_t timeout_ms, int *ret_code)
@@ -66,8 +53,7 @@ static struct table_later *make_later(mu_table *table, int operation, uint64_t b
         *ret_code = -MU_ENOMEM;
         return NULL;
     }
-    later->bytes = bytes < UNDER_WAY_BYTES_MIN ? UNDER_WAY_BYTES_MIN : bytes;
-    *ret_code = take_bytes_under_way(table, later->bytes);
+    *ret_code = mu__under_way_begin(&table->bytes_under_way, bytes, &later->bytes);
     if (*ret_code != 0) {
         free(later);
         return NULL;
