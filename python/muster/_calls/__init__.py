@@ -48,6 +48,16 @@ class CallFuture(concurrent.futures.Future):  # type: ignore[type-arg]
         else:
             self.set_exception(error)
 
+    def _finish(self, get: Callable[[], Any]) -> None:
+        if not self.set_running_or_notify_cancel():
+            return
+        try:
+            result = get()
+        except BaseException as error:
+            self.set_exception(error)
+        else:
+            self.set_result(result)
+
 
 def is_served() -> bool:
     """Whether this is an executor process, whose requests are those of one thread."""
@@ -58,8 +68,5 @@ def is_served() -> bool:
 def at_once(call: Callable[..., Any], *args: Any, **kwargs: Any) -> CallFuture:
     """The outcome of what does not wait, or must be done by this thread."""
     future = CallFuture()
-    try:
-        future.set_result(call(*args, **kwargs))
-    except BaseException as error:
-        future.set_exception(error)
+    future._finish(lambda: call(*args, **kwargs))
     return future

@@ -23,6 +23,10 @@ class Calls(Elements):
     of this variable are under way, or they hold 256 MiB of rows: wait for some of
     them."""
 
+    assign: Any
+    assign_add: Any
+    apply_gradient: Any
+
     def _read_into(self, array: Any, timeout: Any, max_age: Any, tell: Any) -> None:
         raise NotImplementedError
 
