@@ -30,16 +30,21 @@ static void free_later(struct table_later *later)
     free(later);
 }
 
+void mu__table_report(const mu_table *table, struct mu__call *call, mu_table_done_fn done,
+                      void *user)
+{
+    if (call->code != 0 && call->error.code == 0)
+        (void)mu_error_set(&call->error, call->code, "table %s: %s", table->name,
+                           mu_strerror(call->code));
+    done(user, call->code, call->code == 0 ? NULL : &call->error);
+}
+
 /* On the loop. */
 static void on_table_done(struct mu__pending *pending)
 {
     struct table_later *later = (struct table_later *)(void *)pending;
-    struct mu__call *call = &later->call.call;
 
-    if (call->code != 0 && call->error.code == 0)
-        (void)mu_error_set(&call->error, call->code, "table %s: %s", later->table->name,
-                           mu_strerror(call->code));
-    later->done(later->user, call->code, call->code == 0 ? NULL : &call->error);
+    mu__table_report(later->table, &later->call.call, later->done, later->user);
     free_later(later);
 }
 

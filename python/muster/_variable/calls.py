@@ -19,8 +19,8 @@ class Calls(Elements):
     what the call without _async returns. A variable's calls may be under way together, in
     any order, without a thread for each. Arrays that were given are not changed until the
     future has its result. A call whose future is cancelled goes on, and may write all the
-    same. What is wrong with the arguments is raised at once; WouldBlockError: 65,536 calls
-    of this variable are under way, or they hold 256 MiB of rows: wait for some of
+    same. What is wrong with the arguments is raised at once; WouldBlockError: 65,536
+    calls of this variable are under way, or they hold 256 MiB of rows: wait for some of
     them."""
 
     assign: Any

@@ -434,48 +434,47 @@ static PyObject *variable_repr(PyObject *object)
     return text;
 }
 
+static PyMethodDef variable_methods[] = {
+    {"read", MUPY_METHOD(mupy_variable_read), METH_VARARGS | METH_KEYWORDS,
+     "read(timeout=None, max_age=None, out=None)\n--\n\nThe whole variable, as a new "
+     "array, or in `out`. With max_age it may be what\nwas read with one at most so "
+     "many seconds ago, but not from before\na write of this handle."},
+    {"numpy", MUPY_METHOD(mupy_variable_read), METH_VARARGS | METH_KEYWORDS,
+     "numpy(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
+    {"read_value", MUPY_METHOD(mupy_variable_read), METH_VARARGS | METH_KEYWORDS,
+     "read_value(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
+    {"__array__", MUPY_METHOD(array_protocol), METH_VARARGS | METH_KEYWORDS,
+     "The same as read(), for numpy."},
+    {"assign", MUPY_METHOD(mupy_variable_assign), METH_VARARGS | METH_KEYWORDS,
+     "assign(value, timeout=None)\n--\n\nReplace the content. Immediately, also "
+     "in a function: see Run.assign()."},
+    {"assign_add", MUPY_METHOD(mupy_variable_assign_add), METH_VARARGS | METH_KEYWORDS,
+     "assign_add(value, timeout=None)\n--\n\n"
+     "Add element by element; a scalar is added to all. UnavailableError: a server "
+     "was lost,\nand it is unknown whether it added. Immediately, also in a "
+     "function: see Run.add()."},
+    {"assign_sub", MUPY_METHOD(mupy_variable_assign_sub), METH_VARARGS | METH_KEYWORDS,
+     "assign_sub(value, timeout=None)\n--\n\nSubtract, like assign_add()."},
+    {"apply_gradient", MUPY_METHOD(mupy_variable_apply_gradient),
+     METH_VARARGS | METH_KEYWORDS,
+     "apply_gradient(gradient, rate, momentum=0.0, timeout=None)\n--\n\n"
+     "On the servers: v = momentum * v + gradient; x = x - rate * v. With an "
+     "optimizer of\nmuster.optimizers in place of the rate: by its rule. float32 "
+     "and float64. Immediately,\nalso in a function: see Run.apply_gradient()."},
+    {"version", MUPY_METHOD(variable_version), METH_VARARGS | METH_KEYWORDS,
+     "version(timeout=None)\n--\n\nNumber of writes that were applied to it."},
+    {"_read_into", mupy_variable_read_into, METH_VARARGS, NULL},
+    {"_write", mupy_variable_write, METH_VARARGS, NULL},
+    {"_read_rows", mupy_variable_read_rows, METH_VARARGS, NULL},
+    {"_write_rows", mupy_variable_write_rows, METH_VARARGS, NULL},
+    {"close", variable_close, METH_NOARGS,
+     "close()\n--\n\nFree the handle; the variable stays on its servers."},
+    {"__reduce__", variable_reduce, METH_NOARGS, "Opens it again, on a worker."},
+    {NULL, NULL, 0, NULL},
+};
+
 int mupy_variable_init(PyObject *module)
 {
-    static PyMethodDef methods[] = {
-        {"read", MUPY_METHOD(mupy_variable_read), METH_VARARGS | METH_KEYWORDS,
-         "read(timeout=None, max_age=None, out=None)\n--\n\nThe whole variable, as a new "
-         "array, or in `out`. With max_age it may be what\nwas read with one at most so "
-         "many seconds ago, but not from before\na write of this handle."},
-        {"numpy", MUPY_METHOD(mupy_variable_read), METH_VARARGS | METH_KEYWORDS,
-         "numpy(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
-        {"read_value", MUPY_METHOD(mupy_variable_read), METH_VARARGS | METH_KEYWORDS,
-         "read_value(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
-        {"__array__", MUPY_METHOD(array_protocol), METH_VARARGS | METH_KEYWORDS,
-         "The same as read(), for numpy."},
-        {"assign", MUPY_METHOD(mupy_variable_assign), METH_VARARGS | METH_KEYWORDS,
-         "assign(value, timeout=None)\n--\n\nReplace the content. Immediately, also "
-         "in a function: see Run.assign()."},
-        {"assign_add", MUPY_METHOD(mupy_variable_assign_add),
-         METH_VARARGS | METH_KEYWORDS,
-         "assign_add(value, timeout=None)\n--\n\n"
-         "Add element by element; a scalar is added to all. UnavailableError: a server "
-         "was lost,\nand it is unknown whether it added. Immediately, also in a "
-         "function: see Run.add()."},
-        {"assign_sub", MUPY_METHOD(mupy_variable_assign_sub),
-         METH_VARARGS | METH_KEYWORDS,
-         "assign_sub(value, timeout=None)\n--\n\nSubtract, like assign_add()."},
-        {"apply_gradient", MUPY_METHOD(mupy_variable_apply_gradient),
-         METH_VARARGS | METH_KEYWORDS,
-         "apply_gradient(gradient, rate, momentum=0.0, timeout=None)\n--\n\n"
-         "On the servers: v = momentum * v + gradient; x = x - rate * v. With an "
-         "optimizer of\nmuster.optimizers in place of the rate: by its rule. float32 "
-         "and float64. Immediately,\nalso in a function: see Run.apply_gradient()."},
-        {"version", MUPY_METHOD(variable_version), METH_VARARGS | METH_KEYWORDS,
-         "version(timeout=None)\n--\n\nNumber of writes that were applied to it."},
-        {"_read_into", mupy_variable_read_into, METH_VARARGS, NULL},
-        {"_write", mupy_variable_write, METH_VARARGS, NULL},
-        {"_read_rows", mupy_variable_read_rows, METH_VARARGS, NULL},
-        {"_write_rows", mupy_variable_write_rows, METH_VARARGS, NULL},
-        {"close", variable_close, METH_NOARGS,
-         "close()\n--\n\nFree the handle; the variable stays on its servers."},
-        {"__reduce__", variable_reduce, METH_NOARGS, "Opens it again, on a worker."},
-        {NULL, NULL, 0, NULL},
-    };
     static PyGetSetDef getset[] = {
         {"name", get_name, NULL, "Its name.", NULL},
         {"shape", get_shape, NULL, "Its dimensions, a tuple.", NULL},
@@ -492,7 +491,7 @@ int mupy_variable_init(PyObject *module)
         {Py_tp_init, variable_init},
         {Py_tp_dealloc, variable_dealloc},
         {Py_tp_traverse, variable_traverse},
-        {Py_tp_methods, methods},
+        {Py_tp_methods, variable_methods},
         {Py_tp_getset, getset},
         {Py_tp_repr, variable_repr},
         {Py_tp_doc, "Variable(node, name, initial_value=None, shape=None, dtype=None, "

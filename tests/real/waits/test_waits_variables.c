@@ -356,6 +356,29 @@ static int push_bags(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     return mu_table_apply_bags(env->table, &bag, ones, NULL, timeout_ms, error);
 }
 
+static int begin_look_up_bags(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    struct later_end end;
+    float row[4];
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(&end,
+                     mu_table_lookup_bags_async(env->table, &bag, row, timeout_ms,
+                                                note_end, &end),
+                     error);
+}
+
+static int begin_push_bags(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    struct later_end end;
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(&end,
+                     mu_table_apply_bags_async(env->table, &bag, ones, NULL, timeout_ms,
+                                               note_end, &end),
+                     error);
+}
+
 static int delete_row(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_table_delete(env->table, &id, 1, timeout_ms, error);
@@ -459,6 +482,8 @@ static const struct waits_row rows[] = {
     {"mu_table_apply_at", push_at, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_expire", expire_rows, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply_bags", push_bags, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_lookup_bags_async", begin_look_up_bags, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_apply_bags_async", begin_push_bags, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_delete", delete_row, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_insert", insert_row, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_get_stats", get_table_stats, open_table, LIMITED, UNLIMITED, 0},
