@@ -378,7 +378,8 @@ class Table(_BaseTable):
         return True
 
     def lookup_bags_into(self, ids: Any, offsets: Any, weights: Any, combiner: int,
-                         rows: Any, timeout: Optional[float] = None) -> None:
+                         rows: Any, timeout: Optional[float] = None,
+                         tell: Optional[Callable[[Any], None]] = None) -> None:
         """Read the rows of bags into an array."""
         rows[...] = ask("member", "lookup", self, ids, timeout, offsets=offsets,
                         combiner=("sum", "mean", "sqrtn")[combiner], weights=weights)
