@@ -116,6 +116,8 @@ int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
 
 /* Any thread. */
 struct mu_variable {
+    atomic_uint refs; /* the program's, and one for each request that nobody waits for; */
+    atomic_ullong bytes_under_way;      /* of these (under_way.h) */
     mu_node *node;                      /* held: see mu__node_ref */
     struct mu__opened_variable *opened; /* held by writes of runs, too */
     struct mu__variable_cache *cache;
@@ -149,6 +151,11 @@ struct mu__variable_call mu__variable_make_call(const mu_variable *variable,
                                                 int operation, int64_t timeout_ms);
 int mu__variable_run_call(mu_variable *variable, struct mu__variable_call *call,
                           mu_error *ret_error);
+
+/* The error of a call that has ended with `code`, which is not 0. */
+int mu__variable_take_error(const mu_variable *variable,
+                            const struct mu__variable_call *call, int code,
+                            mu_error *ret_error);
 
 /* An optimizer's rule for a dtype, checked and packed into `bytes` (MU__RULE_BYTES_MAX),
  * which `ret_rule` borrows. */

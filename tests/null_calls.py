@@ -35,13 +35,14 @@ FILLED = {
     "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolution",
     "mu_resolver_kind", "mu_rows",
     "mu_server_options", "mu_session_options", "mu_table_bags", "mu_table_ids",
-    "mu_table_spec", "mu_task_options", "mu_variable_spec",
+    "mu_table_spec", "mu_task_options", "mu_variable_request", "mu_variable_spec",
 }
 CALLBACKS = {
     "mu_agent_error_fn": "null_on_error", "mu_barrier_done_fn": "null_on_done",
     "mu_cluster_change_fn": "null_on_cluster", "mu_function_fn": "null_function",
     "mu_kv_done_fn": "null_on_answer", "mu_program_fn": "null_program",
     "mu_table_done_fn": "null_on_done", "mu_table_export_fn": "null_on_rows",
+    "mu_variable_done_fn": "null_on_done",
     "mu_resolver_progress_fn": "null_on_line", "mu_tpu_progress_fn": "null_on_line",
     "blocking": "null_work", "closed": "null_drop", "drop": "null_drop",
     "next": "null_next", "notify": "null_on_ready",

@@ -213,6 +213,10 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct operation *op;
     int rv;
 
+    if (call->call.operation == MU__VARIABLE_NOTHING) {
+        mu__call_complete(&call->call, 0);
+        return;
+    }
     if (call->call.operation == MU__VARIABLE_SNAPSHOT_CLOSE) {
         mu__vars_close_snapshot(ctx, v, call->snapshot->partition,
                                 call->snapshot->number);

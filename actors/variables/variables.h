@@ -48,7 +48,8 @@
 
 /* The `operation` of a call. */
 enum mu__variable_operation {
-    MU__VARIABLE_OPEN = 1,
+    MU__VARIABLE_NOTHING, /* completed at once */
+    MU__VARIABLE_OPEN,
     MU__VARIABLE_READ,
     MU__VARIABLE_VERSION, /* of the shard that has the lowest */
     MU__VARIABLE_ASSIGN,

@@ -1,7 +1,8 @@
 /* Rows of bags of ids: the servers add rows, and what the sums are divided by is computed
  * here; gradients of bags become those of their ids here. */
+#include "api/tables/bags.h"
+
 #include "api/internal.h"
-#include "api/tables/opened_table.h"
 
 #include "node/deadline.h"
 #include "runtime/message/arguments.h"
@@ -18,7 +19,7 @@ enum {
 
 /* ---- Bags ---- */
 
-static int check_bags(const mu_table_bags *bags, mu_error *ret_error)
+int mu__bags_check(const mu_table_bags *bags, mu_error *ret_error)
 {
     if (bags->combiner < MU_TABLE_SUM || bags->combiner > MU_TABLE_SQRTN)
         return mu_error_set(ret_error, -MU_EINVALID, "combiner %d: expected 0 to %d",
@@ -75,8 +76,7 @@ static void scale_rows(const mu_table_bags *bags, size_t first, size_t end, unsi
     }
 }
 
-/* The bags from `first` on that are looked up together. */
-static size_t end_of_some_bags(const mu_table_bags *bags, size_t first, unsigned dim)
+size_t mu__bags_piece_end(const mu_table_bags *bags, size_t first, unsigned dim)
 {
     size_t most = SUMS_BYTES / (dim * sizeof(float));
     size_t end = first + 1;
@@ -99,33 +99,63 @@ static uint32_t *list_bags(const mu_table_bags *bags, size_t first, size_t end)
     return bag_of;
 }
 
-static int look_up_sums(mu_table *table, const mu_table_bags *bags, size_t first,
-                        size_t end, float *rows, int64_t timeout_ms, mu_error *ret_error)
+int mu__bags_piece_begin(const mu_table *table, const mu_table_bags *bags,
+                         struct mu__bags_piece *piece)
 {
-    struct mu__table_call call =
-        mu__table_make_call(table, MU__TABLE_LOOKUP_CALL, mu__deadline_in(timeout_ms));
-    size_t from = (size_t)bags->offsets[first];
-    uint32_t *bag_of = list_bags(bags, first, end);
-    struct mu__sorted_ids sorted;
-    int rv = bag_of == NULL
-                 ? -MU_ENOMEM
-                 : mu__ids_sort(bags->ids + from,
-                                (uint32_t)(end_of_bag(bags, end - 1) - from), &sorted);
+    size_t from = (size_t)bags->offsets[piece->first];
+    size_t count = end_of_bag(bags, piece->end - 1) - from;
+    int rv;
 
+    piece->call = mu__table_make_call(
+        table, count == 0 ? (int)MU__VARIABLE_NOTHING : (int)MU__TABLE_LOOKUP_CALL, 0);
+    piece->sorted = (struct mu__sorted_ids){.count = 0};
+    piece->bag_of = NULL;
+    if (count == 0)
+        return 0;
+    piece->bag_of = list_bags(bags, piece->first, piece->end);
+    rv = piece->bag_of == NULL
+             ? -MU_ENOMEM
+             : mu__ids_sort(bags->ids + from, (uint32_t)count, &piece->sorted);
     if (rv != 0) {
-        free(bag_of);
-        return mu_error_set(ret_error, rv, "table %s: out of memory", call.name);
+        free(piece->bag_of);
+        return rv;
     }
-    call.ids = &sorted;
-    call.bags.count = (uint32_t)(end - first);
-    call.bags.bag_of = bag_of;
-    call.bags.weights = bags->weights == NULL ? NULL : bags->weights + from;
-    rv = mu__table_run_call(table, &call, ret_error);
-    if (rv == 0)
-        mu__bag_sums_take(&call.bags, call.dim, rows);
-    mu__bag_sums_drop(&call.bags);
-    mu__sorted_ids_done(&sorted);
-    free(bag_of);
+    piece->call.ids = &piece->sorted;
+    piece->call.bags.count = (uint32_t)(piece->end - piece->first);
+    piece->call.bags.bag_of = piece->bag_of;
+    piece->call.bags.weights = bags->weights == NULL ? NULL : bags->weights + from;
+    return 0;
+}
+
+void mu__bags_piece_finish(struct mu__bags_piece *piece, const mu_table_bags *bags,
+                           int code, float *rows)
+{
+    uint32_t dim = piece->call.dim;
+    float *to = rows + piece->first * dim;
+
+    if (code == 0 && piece->call.ids == NULL)
+        memset(to, 0, (piece->end - piece->first) * dim * sizeof *to);
+    else if (code == 0)
+        mu__bag_sums_take(&piece->call.bags, dim, to);
+    if (code == 0)
+        scale_rows(bags, piece->first, piece->end, dim, rows);
+    mu__bag_sums_drop(&piece->call.bags);
+    mu__sorted_ids_done(&piece->sorted);
+    free(piece->bag_of);
+}
+
+static int look_up_piece(const mu_table *table, const mu_table_bags *bags,
+                         struct mu__bags_piece *piece, uint64_t deadline_ns, float *rows,
+                         mu_error *ret_error)
+{
+    int rv = mu__bags_piece_begin(table, bags, piece);
+
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "table %s: out of memory", table->name);
+    piece->call.call.timeout_ms = mu__deadline_left_ms(deadline_ns);
+    if (piece->call.call.operation != MU__VARIABLE_NOTHING)
+        rv = mu__table_run_call(table, &piece->call, ret_error);
+    mu__bags_piece_finish(piece, bags, rv, rows);
     return rv;
 }
 
@@ -135,30 +165,20 @@ int mu_table_lookup_bags(mu_table *table, const mu_table_bags *bags, float *rows
     MU__REQUIRE(ret_error, table, bags, rows);
 
     uint64_t deadline_ns = mu__deadline_in(timeout_ms);
-    unsigned dim = mu_table_dim(table);
-    size_t end;
-    int rv = check_bags(bags, ret_error);
+    struct mu__bags_piece piece = {.end = 0};
+    int rv = mu__bags_check(bags, ret_error);
 
-    for (size_t first = 0; first < bags->bags && rv == 0; first = end) {
-        float *to = rows + first * dim;
-
-        end = end_of_some_bags(bags, first, dim);
-        if (end_of_bag(bags, end - 1) == bags->offsets[first])
-            memset(to, 0, (end - first) * dim * sizeof *to);
-        else
-            rv = look_up_sums(table, bags, first, end, to,
-                              mu__deadline_left_ms(deadline_ns), ret_error);
-        if (rv == 0)
-            scale_rows(bags, first, end, dim, rows);
+    while (piece.end < bags->bags && rv == 0) {
+        piece.first = piece.end;
+        piece.end = mu__bags_piece_end(bags, piece.first, mu_table_dim(table));
+        rv = look_up_piece(table, bags, &piece, deadline_ns, rows, ret_error);
     }
     return rv;
 }
 
 /* ---- Pushes ---- */
 
-/* The gradient of each id, which is the caller's to free; NULL: out of memory. */
-static float *spread_gradients(const mu_table_bags *bags, unsigned dim,
-                               const float *gradients)
+float *mu__bags_spread(const mu_table_bags *bags, unsigned dim, const float *gradients)
 {
     float *spread = malloc((bags->count * dim + 1) * sizeof *spread);
 
@@ -181,12 +201,12 @@ int mu_table_apply_bags(mu_table *table, const mu_table_bags *bags,
 {
     MU__REQUIRE(ret_error, table, bags, gradients);
 
-    int rv = check_bags(bags, ret_error);
+    int rv = mu__bags_check(bags, ret_error);
     float *spread;
 
     if (rv != 0 || bags->count == 0)
         return rv;
-    spread = spread_gradients(bags, mu_table_dim(table), gradients);
+    spread = mu__bags_spread(bags, mu_table_dim(table), gradients);
     if (spread == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "gradients of %zu ids: out of memory",
                             bags->count);
@@ -207,12 +227,12 @@ int mu_run_table_apply_bags(mu_run *run, mu_table *table, const mu_table_bags *b
 
     if (table == NULL || bags == NULL || gradients == NULL)
         return mu_run_fail(run, -MU_EINVALID, "a push without table, bags or gradients");
-    rv = check_bags(bags, &error);
+    rv = mu__bags_check(bags, &error);
     if (rv != 0)
         return mu_run_fail(run, rv, "%s", error.message);
     if (bags->count == 0)
         return 0;
-    spread = spread_gradients(bags, mu_table_dim(table), gradients);
+    spread = mu__bags_spread(bags, mu_table_dim(table), gradients);
     if (spread == NULL)
         return mu_run_fail(run, -MU_ENOMEM, "gradients of %zu ids: out of memory",
                            bags->count);

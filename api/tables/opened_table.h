@@ -46,6 +46,10 @@ int mu__table_run_call(const mu_table *table, struct mu__table_call *call,
 int mu__table_send(const mu_table *table, struct mu__table_call *call, int rv,
                    mu_error *ret_error);
 
+/* Say to the program how a call ended that nobody waits for. */
+void mu__table_report(const mu_table *table, struct mu__call *call, mu_table_done_fn done,
+                      void *user);
+
 /* Delete all rows; set rows to copies (actors/ps/tables/copies/table_columns.h). */
 int mu__table_clear_all(const mu_table *table, uint64_t deadline_ns, mu_error *ret_error);
 int mu__table_set_rows(const mu_table *table, const void *copies, uint32_t count,

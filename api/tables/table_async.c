@@ -1,6 +1,7 @@
 /* Look-ups and pushes that nobody waits for. */
 #include "api/internal.h"
 #include "api/tables/opened_table.h"
+#include "api/under_way.h"
 
 #include "actors/variables/variables.h"
 #include "node/deadline.h"
@@ -8,11 +9,6 @@
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>
-
-/* Of one handle; a call counts at least 4 KiB of these bytes. */
-#define UNDER_WAY_BYTES_MAX (UINT64_C(256) << 20)
-
-enum { UNDER_WAY_BYTES_MIN = 4 << 10 };
 
 /* One that is under way. */
 struct table_later {
@@ -29,31 +25,27 @@ static void free_later(struct table_later *later)
 {
     mu__effects_clear(&later->call.run.effects);
     mu__sorted_ids_done(&later->sorted);
-    atomic_fetch_sub(&later->table->bytes_under_way, later->bytes);
+    mu__under_way_end(&later->table->bytes_under_way, later->bytes);
     mu_table_close(later->table);
     free(later);
+}
+
+void mu__table_report(const mu_table *table, struct mu__call *call, mu_table_done_fn done,
+                      void *user)
+{
+    if (call->code != 0 && call->error.code == 0)
+        (void)mu_error_set(&call->error, call->code, "table %s: %s", table->name,
+                           mu_strerror(call->code));
+    done(user, call->code, call->code == 0 ? NULL : &call->error);
 }
 
 /* On the loop. */
 static void on_table_done(struct mu__pending *pending)
 {
     struct table_later *later = (struct table_later *)(void *)pending;
-    struct mu__call *call = &later->call.call;
 
-    if (call->code != 0 && call->error.code == 0)
-        (void)mu_error_set(&call->error, call->code, "table %s: %s", later->table->name,
-                           mu_strerror(call->code));
-    later->done(later->user, call->code, call->code == 0 ? NULL : &call->error);
+    mu__table_report(later->table, &later->call.call, later->done, later->user);
     free_later(later);
-}
-
-/* -MU_EAGAIN. */
-static int take_bytes_under_way(mu_table *table, uint64_t bytes)
-{
-    if (atomic_fetch_add(&table->bytes_under_way, bytes) + bytes <= UNDER_WAY_BYTES_MAX)
-        return 0;
-    atomic_fetch_sub(&table->bytes_under_way, bytes);
-    return -MU_EAGAIN;
 }
 
 /* NULL and *ret_code: there is no memory, or too much is under way. */
@@ -66,8 +58,7 @@ static struct table_later *make_later(mu_table *table, int operation, uint64_t b
         *ret_code = -MU_ENOMEM;
         return NULL;
     }
-    later->bytes = bytes < UNDER_WAY_BYTES_MIN ? UNDER_WAY_BYTES_MIN : bytes;
-    *ret_code = take_bytes_under_way(table, later->bytes);
+    *ret_code = mu__under_way_begin(&table->bytes_under_way, bytes, &later->bytes);
     if (*ret_code != 0) {
         free(later);
         return NULL;

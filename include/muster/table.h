@@ -183,11 +183,12 @@ MU_EXPORT int mu_table_apply_at(mu_table *table, uint64_t time, const uint64_t *
 typedef void (*mu_table_done_fn)(void *user, int code, const mu_error *error);
 
 /* Begin a look-up, or a push: `done` is called once, on the loop's thread, when it has
- * ended, also when the node is closed meanwhile (-MU_ECLOSED). Ids and gradients are
- * copied; `rows` is lent until then. The table may be closed before. Many of them are
- * under way at a time, in no order. -MU_EAGAIN: more than 65536 of a handle are, or they
- * have copied 256 MiB together; other errors of the arguments as of the calls that wait.
- * Then `done` is not called. Any thread, also a loop's. */
+ * ended, also when the node is closed meanwhile (-MU_ECLOSED). It must not block. Ids and
+ * gradients are copied; `rows` is lent until then. The table may be closed before. Many
+ * of them are under way at a time, in no order; none is cancelled: its timeout is its
+ * limit. -MU_EAGAIN: more than 65536 of a handle are, or they have copied 256 MiB
+ * together; -MU_EINVALID: there are no ids, or no bags; other errors of the arguments as
+ * of the calls that wait. Then `done` is not called. Any thread, also a loop's. */
 MU_EXPORT int mu_table_lookup_async(mu_table *table, const uint64_t *ids, size_t count,
                                     float *rows, int64_t timeout_ms,
                                     mu_table_done_fn done, void *user);
@@ -204,6 +205,16 @@ MU_EXPORT int mu_table_apply_at_async(mu_table *table, uint64_t time, const uint
                                       const float *gradients, size_t count,
                                       const mu_optimizer *optimizer, int64_t timeout_ms,
                                       mu_table_done_fn done, void *user);
+
+/* The same of bags: ids, weights and offsets are copied, and room for the sums of a
+ * look-up counts as if it was. */
+MU_EXPORT int mu_table_lookup_bags_async(mu_table *table, const mu_table_bags *bags,
+                                         float *rows, int64_t timeout_ms,
+                                         mu_table_done_fn done, void *user);
+MU_EXPORT int mu_table_apply_bags_async(mu_table *table, const mu_table_bags *bags,
+                                        const float *gradients,
+                                        const mu_optimizer *optimizer, int64_t timeout_ms,
+                                        mu_table_done_fn done, void *user);
 
 /* Remove rows whose last push was before a time; of a table with neither `ttl` nor
  * MU_TABLE_EVICT_LRU, rows with fewer pushes than `before`. -MU_EPRECONDITION: it has no

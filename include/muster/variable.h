@@ -5,9 +5,9 @@
  * is in one of 256 partitions, by the name and its number, which are spread over the
  * parameter servers. With two servers or more a partition is on two, unless the chief's
  * option `backups` is 0, and an acknowledged write survives the loss of any one. Every
- * call blocks until it is done or `timeout_ms` has passed (negative: no timeout), and may
- * be made on any thread except a loop's. Buffers are dense, in row-major order and host
- * byte order.
+ * call but mu_variable_request_async blocks until it is done or `timeout_ms` has passed
+ * (negative: no timeout), and may be made on any thread except a loop's. Buffers are
+ * dense, in row-major order and host byte order.
  *
  * Errors of every call: -MU_EUNAVAILABLE names a server that was connected and has been
  * away for `server_lost_ms` (node.h), or until the timeout if that is sooner; when it is
@@ -198,6 +198,55 @@ MU_EXPORT int mu_variable_update_rows(mu_variable *variable, int update,
 MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
                                 const mu_optimizer *optimizer, int64_t timeout_ms,
                                 mu_error *ret_error);
+
+/* ---- Requests ---- */
+
+enum mu_variable_operation {
+    MU_VARIABLE_READ = 1,   /* mu_variable_read, _read_cached, _read_rows */
+    MU_VARIABLE_ASSIGN = 2, /* mu_variable_assign, _assign_rows */
+    MU_VARIABLE_ADD = 3,    /* mu_variable_add, _add_rows */
+    MU_VARIABLE_APPLY = 4,  /* mu_variable_apply */
+    MU_VARIABLE_UPDATE = 5  /* mu_variable_update_rows */
+};
+
+/* One of these calls. What its operation does not need is not looked at. */
+typedef struct mu_variable_request {
+    int operation;                 /* enum mu_variable_operation */
+    int update;                    /* UPDATE: enum mu_row_update */
+    const mu_rows *rows;           /* NULL: the whole. UPDATE has some, APPLY none */
+    void *target;                  /* READ: where to, */
+    const void *source;            /* else from where, */
+    size_t bytes;                  /* so many */
+    const mu_optimizer *optimizer; /* APPLY */
+    int is_cached;                 /* READ of the whole: 1: as mu_variable_read_cached, */
+    uint64_t max_age_ms;           /* with this */
+    int64_t timeout_ms;
+} mu_variable_request;
+
+/* Make a request, and wait for its end. */
+MU_EXPORT int mu_variable_request_wait(
+    mu_variable *variable, const mu_variable_request *request, mu_error *ret_error);
+
+/* How a request ended; `error` (NULL: `code` is 0) is valid during this call. */
+typedef void (*mu_variable_done_fn)(void *user, int code, const mu_error *error);
+
+/* Begin a request, and return: `done` is called once, on the loop's thread, when it has
+ * ended, also when the node is closed meanwhile (-MU_ECLOSED). It must not block, and may
+ * begin further requests. Until then `target` and `source` are lent, and not to be
+ * changed; the request, its rows and its optimizer are copied. The variable may be closed
+ * before.
+ *
+ * Many are under way at a time, in no order: what one has written is seen by those that
+ * began after its end. None is cancelled: its timeout is its limit.
+ *
+ * Other codes than 0: `done` is not called. -MU_EAGAIN: more than 65536 of a handle are
+ * under way, or they have copied 256 MiB of row numbers and what goes to them;
+ * -MU_ECLOSED; and those of the arguments, as of the calls that wait. Any thread, also a
+ * loop's. */
+MU_EXPORT int mu_variable_request_async(mu_variable *variable,
+                                        const mu_variable_request *request,
+                                        mu_variable_done_fn done, void *user,
+                                        mu_error *ret_error);
 
 /* ---- Writes of a run ---- */
 

@@ -307,14 +307,15 @@ class Variable(_BaseVariable):
         self._ask("assign_sub", value, timeout)
 
     def _read_rows(self, first: int, count: int, numbers: Any,
-                   timeout: Optional[float] = None, out: Any = None) -> Any:
+                   timeout: Optional[float] = None, out: Any = None,
+                   tell: Any = None) -> Any:
         rows = self._ask("_read_rows", first, count, numbers, timeout)
         if out is not None:
             out[...] = rows
         return rows
 
     def _write_rows(self, how: int, first: int, numbers: Any, values: Any,
-                    timeout: Optional[float] = None) -> None:
+                    timeout: Optional[float] = None, tell: Any = None) -> None:
         self._ask("_write_rows", how, first, numbers, values, timeout)
 
     def apply_gradient(self, gradient: Any, rate: Any, momentum: float = 0.0,
@@ -377,7 +378,8 @@ class Table(_BaseTable):
         return True
 
     def lookup_bags_into(self, ids: Any, offsets: Any, weights: Any, combiner: int,
-                         rows: Any, timeout: Optional[float] = None) -> None:
+                         rows: Any, timeout: Optional[float] = None,
+                         tell: Optional[Callable[[Any], None]] = None) -> None:
         """Read the rows of bags into an array."""
         rows[...] = ask("member", "lookup", self, ids, timeout, offsets=offsets,
                         combiner=("sum", "mean", "sqrtn")[combiner], weights=weights)

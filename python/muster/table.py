@@ -136,12 +136,9 @@ class Table(_muster.BaseTable):
         weights; "sqrtn", by the square root of the sum of their squares. A bag without
         ids has zeros. weights: one for each id.
         """
-        import numpy as np
-
         array = ids_of(ids)
         if offsets is not None:
-            if dtype is not None and dtype_of(dtype) != np.float32:
-                raise ValueError("rows of bags are float32")
+            bags.check_dtype(dtype)
             found = bags.lookup(self, array, offsets, combiner, weights, timeout)
             if out is None:
                 return found
@@ -232,14 +229,20 @@ class Table(_muster.BaseTable):
         return bool(ids.size > 0)
 
     def lookup_async(self, ids: Any, timeout: Optional[float] = None, *,
-                     dtype: Any = None) -> _calls.CallFuture:
+                     dtype: Any = None, offsets: Any = None, combiner: str = "mean",
+                     weights: Any = None) -> _calls.CallFuture:
         """Like lookup(), without waiting, and without a thread for it: a future, which
         can also be awaited. WouldBlockError: 65,536 calls of this table are under way, or
         they hold 256 MiB of ids and gradients: wait for some of them."""
         if _calls.is_served():
-            return _calls.at_once(self.lookup, ids, timeout, dtype=dtype)
+            return _calls.at_once(self.lookup, ids, timeout, dtype=dtype, offsets=offsets,
+                                  combiner=combiner, weights=weights)
         array = ids_of(ids)
         future = _calls.CallFuture()
+        if offsets is not None:
+            bags.check_dtype(dtype)
+            bags.lookup(self, array, offsets, combiner, weights, timeout, future)
+            return future
         rows = future._value = self._rows_for(array, dtype)
         if array.size > 0:
             self.lookup_into(array, rows, timeout, future._end)
@@ -249,15 +252,19 @@ class Table(_muster.BaseTable):
 
     def apply_gradients_async(self, ids: Any, gradients: Any, optimizer: Any = None,
                               timeout: Optional[float] = None,
-                              step: Optional[int] = None,
-                              time: int = 0) -> _calls.CallFuture:
+                              step: Optional[int] = None, time: int = 0, *,
+                              offsets: Any = None, combiner: str = "mean",
+                              weights: Any = None) -> _calls.CallFuture:
         """Like apply_gradients(), without waiting, as lookup_async(); gradients are
         copied. A push whose future is cancelled may be applied all the same. In a
         worker's function it is done when this returns: the push is sent when the function
         has returned."""
         if _calls.is_served() or _muster.find_run() is not None:
             return _calls.at_once(self.apply_gradients, ids, gradients, optimizer,
-                                  timeout, step, time)
+                                  timeout, step, time, offsets=offsets,
+                                  combiner=combiner, weights=weights)
+        if offsets is not None:
+            gradients = bags.spread(ids_of(ids), offsets, gradients, combiner, weights)
         rule, gradients = optimizers.of_rows(
             self.optimizer if optimizer is None else optimizer, gradients, step)
         future = _calls.CallFuture()

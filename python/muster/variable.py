@@ -13,7 +13,6 @@ from . import _muster, _scope
 from ._variable.arrays import array_of
 from ._variable.calls import Calls
 from ._variable.dtypes import dtype_of, kind_of
-from ._variable.elements import Elements
 
 _numbers = itertools.count()
 
@@ -43,7 +42,7 @@ def _warn_of_another(variable: "Variable", initial: Any) -> None:
                       stacklevel=3)
 
 
-class Variable(_muster.BaseVariable, Elements, Calls):
+class Variable(_muster.BaseVariable, Calls):
     """A dense variable on the parameter servers of a cluster.
 
     initial_value: an array, or a number together with shape; by default zeros. Or, with

@@ -64,6 +64,7 @@ struct null_env {
     mu_session_config session_config;
     mu_task_options task_options;
     mu_session_options session_options;
+    mu_variable_request variable_request;
     mu_variable_spec variable_spec;
     mu_table_spec table_spec;
     mu_table_bags table_bags;

@@ -1,20 +1,14 @@
-"""Calls that do not wait: the library's own, or those that wait, on a few threads of this
-process."""
+"""Calls that do not wait."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
 import os
-import queue
 import sys
-import threading
 from typing import Any, Callable, Generator, Optional
 
 from ..errors import ClosedError
-
-_THREADS_MAX = 8
-_CALLS_MAX = 1024   # under way; the next one waits for one of them
 
 
 class CallFuture(concurrent.futures.Future):  # type: ignore[type-arg]
@@ -65,45 +59,6 @@ class CallFuture(concurrent.futures.Future):  # type: ignore[type-arg]
             self.set_result(result)
 
 
-class _Threads:
-    """Threads that are made when they are needed, and end with the process."""
-
-    def __init__(self) -> None:
-        self._calls: "queue.SimpleQueue[Callable[[], None]]" = queue.SimpleQueue()
-        self._room = threading.BoundedSemaphore(_CALLS_MAX)
-        self._lock = threading.Lock()
-        self._under_way = 0
-        self._count = 0
-
-    def put(self, call: Callable[[], None]) -> None:
-        self._room.acquire()
-        with self._lock:
-            self._under_way += 1
-            if self._count < min(self._under_way, _THREADS_MAX):
-                self._count += 1
-                threading.Thread(target=self._work, name="muster-calls",
-                                 daemon=True).start()
-        self._calls.put(call)
-
-    def _work(self) -> None:
-        while True:
-            self._calls.get()()
-            with self._lock:
-                self._under_way -= 1
-            self._room.release()
-
-
-_threads = _Threads()
-
-
-def _forget_threads() -> None:
-    global _threads
-    _threads = _Threads()
-
-
-os.register_at_fork(after_in_child=_forget_threads)
-
-
 def is_served() -> bool:
     """Whether this is an executor process, whose requests are those of one thread."""
     process: Any = sys.modules.get("muster._process")
@@ -111,16 +66,7 @@ def is_served() -> bool:
 
 
 def at_once(call: Callable[..., Any], *args: Any, **kwargs: Any) -> CallFuture:
-    """The same as start() for what does not wait, or must be done by this thread."""
+    """The outcome of what does not wait, or must be done by this thread."""
     future = CallFuture()
     future._finish(lambda: call(*args, **kwargs))
-    return future
-
-
-def start(call: Callable[..., Any], *args: Any, **kwargs: Any) -> CallFuture:
-    """Call it on one of the threads; in an executor process at once."""
-    if is_served():
-        return at_once(call, *args, **kwargs)
-    future = CallFuture()
-    _threads.put(lambda: future._finish(lambda: call(*args, **kwargs)))
     return future

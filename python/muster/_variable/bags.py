@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any, List, Optional, Sequence, Tuple
 
 from .. import _muster
+from .dtypes import dtype_of
 
 _COMBINERS = {"sum": 0, "mean": 1, "sqrtn": 2}
+
+
+def check_dtype(dtype: Any) -> None:
+    if dtype is not None and dtype_of(dtype).name != "float32":
+        raise ValueError("rows of bags are float32")
 
 
 def _combiner_of(combiner: str) -> int:
@@ -43,14 +49,20 @@ def _weights_of(weights: Any, ids: Any) -> Any:
 
 
 def lookup(table: Any, ids: Any, offsets: Any, combiner: str, weights: Any,
-           timeout: Optional[float]) -> Any:
+           timeout: Optional[float], future: Any = None) -> Any:
+    """The rows; or, with a future, which gets them, without waiting."""
     import numpy as np
 
     starts = _offsets_of(offsets, ids)
     rows = np.empty((starts.size, table.dim), np.float32)
+    if future is not None:
+        future._value = rows
     if starts.size > 0 or ids.size > 0:
         table.lookup_bags_into(ids, starts, _weights_of(weights, ids),
-                               _combiner_of(combiner), rows, timeout)
+                               _combiner_of(combiner), rows, timeout,
+                               None if future is None else future._end)
+    elif future is not None:
+        future._end(None)
     return rows
 
 

@@ -132,11 +132,12 @@ class Rows:
     read: Any
 
     def _read_rows(self, first: int, count: int, numbers: Any,
-                   timeout: Optional[float] = None, out: Any = None) -> Any:
+                   timeout: Optional[float] = None, out: Any = None,
+                   tell: Any = None) -> Any:
         raise NotImplementedError
 
     def _write_rows(self, how: int, first: int, numbers: Any, values: Any,
-                    timeout: Optional[float] = None) -> None:
+                    timeout: Optional[float] = None, tell: Any = None) -> None:
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:

@@ -28,55 +28,16 @@ static int read_row_numbers(PyObject *numbers, uint64_t first, uint64_t count,
     return -1;
 }
 
-static const mu_rows *rows_of_call(const struct mupy_call *call)
-{
-    return (const mu_rows *)(const void *)call->text;
-}
-
-static void run_read_rows(struct mupy_call *call)
-{
-    call->rv = mu_variable_read_rows(call->object, rows_of_call(call), call->other,
-                                     call->size, call->timeout_ms, &call->error);
-}
-
-static void run_assign_rows(struct mupy_call *call)
-{
-    call->rv = mu_variable_assign_rows(call->object, rows_of_call(call), call->data,
-                                       call->size, call->timeout_ms, &call->error);
-}
-
-static void run_add_rows(struct mupy_call *call)
-{
-    call->rv = mu_variable_add_rows(call->object, rows_of_call(call), call->data,
-                                    call->size, call->timeout_ms, &call->error);
-}
-
-static void run_update_rows(struct mupy_call *call)
-{
-    call->rv =
-        mu_variable_update_rows(call->object, (int)call->number, rows_of_call(call),
-                                call->data, call->size, call->timeout_ms, &call->error);
-}
-
-/* Takes the reference to the list. */
-static struct mupy_call *new_row_call(struct mupy_variable *self, PyObject *timeout,
+/* Takes the reference in `array`. */
+static struct mupy_call *new_row_call(struct mupy_variable *self, int operation,
+                                      struct mupy_array *array,
                                       const struct row_numbers *numbers,
-                                      void (*run)(struct mupy_call *call))
+                                      PyObject *timeout)
 {
-    struct mupy_call *call = NULL;
-    int64_t timeout_ms;
+    struct mupy_call *call = mupy_variable_call(self, operation, array, &numbers->rows,
+                                                numbers->keep, timeout);
 
-    if (mupy_timeout(timeout, &timeout_ms) == 0)
-        call = mupy_call_new(run);
-    if (call != NULL) {
-        call->object = self->variable;
-        call->timeout_ms = timeout_ms;
-        memcpy(call->text, &numbers->rows, sizeof numbers->rows);
-        mupy_call_keep(call, (PyObject *)self);
-        if (numbers->keep != NULL)
-            mupy_call_keep(call, numbers->keep);
-    }
-    Py_XDECREF(numbers->keep);
+    Py_DECREF(array->keep);
     return call;
 }
 
@@ -102,6 +63,7 @@ PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
     PyObject *list;
     PyObject *timeout = NULL;
     PyObject *out = Py_None;
+    PyObject *tell = NULL;
     struct row_numbers numbers;
     struct mupy_array array;
     unsigned long long first;
@@ -111,25 +73,19 @@ PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
     PyObject *result;
 
     if (self == NULL ||
-        !PyArg_ParseTuple(args, "KKO|OO:_read_rows", &first, &count, &list, &timeout,
-                          &out) ||
+        !PyArg_ParseTuple(args, "KKO|OOO:_read_rows", &first, &count, &list, &timeout,
+                          &out, &tell) ||
         (made = new_row_array(self, count, out)) == NULL)
         return NULL;
-    if (read_row_numbers(list, first, count, &numbers) != 0 ||
-        (call = new_row_call(self, timeout, &numbers, run_read_rows)) == NULL) {
+    if (read_row_numbers(list, first, count, &numbers) != 0) {
         Py_DECREF(made);
         return NULL;
     }
-    if (mupy_array_of(made, MU_DTYPE_NONE, &array) != 0) {
-        mupy_call_free(call);
-        Py_DECREF(made);
-        return NULL;
-    }
-    call->other = (void *)(uintptr_t)array.data;
-    call->size = array.bytes;
-    mupy_call_keep(call, made);
-    Py_DECREF(array.keep);
-    result = mupy_call_finish(call);
+    call = mupy_array_of(made, MU_DTYPE_NONE, &array) != 0
+               ? NULL
+               : new_row_call(self, MU_VARIABLE_READ, &array, &numbers, timeout);
+    Py_XDECREF(numbers.keep);
+    result = call == NULL ? NULL : mupy_call_end(call, tell);
     if (result == NULL)
         Py_CLEAR(made);
     Py_XDECREF(result);
@@ -140,11 +96,11 @@ PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args)
  * those of enum mu_row_update. */
 enum { ROWS_ASSIGN = -1, ROWS_ADD = 0 };
 
-static void (*find_row_writer(int how))(struct mupy_call *call)
+static int operation_of_rows(int how)
 {
     if (how == ROWS_ASSIGN)
-        return run_assign_rows;
-    return how == ROWS_ADD ? run_add_rows : run_update_rows;
+        return MU_VARIABLE_ASSIGN;
+    return how == ROWS_ADD ? MU_VARIABLE_ADD : MU_VARIABLE_UPDATE;
 }
 
 PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args)
@@ -153,6 +109,7 @@ PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args)
     PyObject *list;
     PyObject *values;
     PyObject *timeout = NULL;
+    PyObject *tell = NULL;
     struct row_numbers numbers;
     struct mupy_array array;
     unsigned long long first;
@@ -160,22 +117,21 @@ PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args)
     int how;
 
     if (self == NULL ||
-        !PyArg_ParseTuple(args, "iKOO|O:_write_rows", &how, &first, &list, &values,
-                          &timeout) ||
+        !PyArg_ParseTuple(args, "iKOO|OO:_write_rows", &how, &first, &list, &values,
+                          &timeout, &tell) ||
         mupy_array_of(values, self->dtype, &array) != 0)
         return NULL;
     if (read_row_numbers(list, first, array.rank == 0 ? 0 : array.dims[0], &numbers) !=
-            0 ||
-        (call = new_row_call(self, timeout, &numbers, find_row_writer(how))) == NULL) {
+        0) {
         Py_DECREF(array.keep);
         return NULL;
     }
-    call->data = array.data;
-    call->size = array.bytes;
-    call->number = how > 0 ? (uint64_t)how : 0;
-    mupy_call_keep(call, array.keep);
-    Py_DECREF(array.keep);
-    return mupy_call_finish(call);
+    call = new_row_call(self, operation_of_rows(how), &array, &numbers, timeout);
+    Py_XDECREF(numbers.keep);
+    if (call == NULL)
+        return NULL;
+    mupy_asked_of(call)->request.update = how;
+    return mupy_call_end(call, tell);
 }
 
 /* ---- Writes of runs ---- */

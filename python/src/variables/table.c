@@ -305,7 +305,7 @@ static PyObject *table_lookup_into(PyObject *object, PyObject *args)
     call->number = (uint64_t)arrays.rows.dtype;
     use_arrays(call, &arrays);
     call->begin = begin_lookup;
-    return tell == Py_None ? mupy_call_finish(call) : mupy_call_start(call, tell);
+    return mupy_call_end(call, tell);
 }
 
 /* How a push says that is made in a run. */
@@ -363,7 +363,7 @@ static PyObject *table_apply(PyObject *object, PyObject *args)
     use_arrays(call, &arrays);
     if (gradients != Py_None)
         call->begin = begin_push;
-    return tell == Py_None ? mupy_call_finish(call) : mupy_call_start(call, tell);
+    return mupy_call_end(call, tell);
 }
 
 static PyObject *table_expire(PyObject *object, PyObject *args)

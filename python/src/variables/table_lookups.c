@@ -20,6 +20,15 @@ static void run_lookup_bags(struct mupy_call *call)
                                     &call->error);
 }
 
+static int begin_lookup_bags(struct mupy_call *call, void *user)
+{
+    mu_table_bags bags;
+
+    memcpy(&bags, call->text, sizeof bags);
+    return mu_table_lookup_bags_async(call->object, &bags, call->other, call->timeout_ms,
+                                      mupy_begun_ended, user);
+}
+
 /* What the arguments are, as arrays. */
 struct bags_arrays {
     struct mupy_array ids;
@@ -94,12 +103,13 @@ PyObject *mupy_table_lookup_bags(PyObject *object, PyObject *args)
 {
     PyObject *objects[4];
     PyObject *timeout = NULL;
+    PyObject *tell = NULL;
     struct bags_arrays arrays;
     struct mupy_call *call;
     int combiner;
 
-    if (!PyArg_ParseTuple(args, "OOOiO|O", &objects[0], &objects[1], &objects[2],
-                          &combiner, &objects[3], &timeout) ||
+    if (!PyArg_ParseTuple(args, "OOOiO|OO", &objects[0], &objects[1], &objects[2],
+                          &combiner, &objects[3], &timeout, &tell) ||
         read_bags(object, objects, &arrays) != 0)
         return NULL;
     call = mupy_table_call(object, timeout, run_lookup_bags);
@@ -108,7 +118,10 @@ PyObject *mupy_table_lookup_bags(PyObject *object, PyObject *args)
         call = NULL;
     }
     release_bags(&arrays);
-    return call == NULL ? NULL : mupy_call_finish(call);
+    if (call == NULL)
+        return NULL;
+    call->begin = begin_lookup_bags;
+    return mupy_call_end(call, tell);
 }
 
 /* ---- several tables ---- */

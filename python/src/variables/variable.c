@@ -297,19 +297,7 @@ static void variable_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* ---- reading and writing ---- */
-
-static void run_read(struct mupy_call *call)
-{
-    call->rv = mu_variable_read(call->object, call->other, call->size, call->timeout_ms,
-                                &call->error);
-}
-
-static void run_read_cached(struct mupy_call *call)
-{
-    call->rv = mu_variable_read_cached(call->object, call->other, call->size,
-                                       call->number, call->timeout_ms, &call->error);
-}
+/* ---- content ---- */
 
 static void run_version(struct mupy_call *call)
 {
@@ -317,86 +305,10 @@ static void run_version(struct mupy_call *call)
         mu_variable_version(call->object, call->timeout_ms, &call->error, &call->number);
 }
 
-static void run_assign(struct mupy_call *call)
-{
-    call->rv = mu_variable_assign(call->object, call->data, call->size, call->timeout_ms,
-                                  &call->error);
-}
-
-static void run_add(struct mupy_call *call)
-{
-    call->rv = mu_variable_add(call->object, call->data, call->size, call->timeout_ms,
-                               &call->error);
-}
-
-static void run_apply(struct mupy_call *call)
-{
-    const mu_optimizer *optimizer = (const mu_optimizer *)(const void *)call->text;
-
-    call->rv = mu_variable_apply(call->object, call->data, call->size, optimizer,
-                                 call->timeout_ms, &call->error);
-}
-
-static struct mupy_call *new_variable_call(struct mupy_variable *self, PyObject *timeout,
-                                           void (*run)(struct mupy_call *call))
-{
-    struct mupy_call *call;
-    int64_t timeout_ms;
-
-    if (mupy_timeout(timeout, &timeout_ms) != 0)
-        return NULL;
-    call = mupy_call_new(run);
-    if (call == NULL)
-        return NULL;
-    call->object = self->variable;
-    call->timeout_ms = timeout_ms;
-    mupy_call_keep(call, (PyObject *)self);
-    return call;
-}
-
-static PyObject *variable_read(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"timeout", "max_age", "out", NULL};
-    struct mupy_variable *self = mupy_variable_of(object);
-    PyObject *timeout = NULL;
-    PyObject *max_age = Py_None;
-    PyObject *out = Py_None;
-    int64_t max_age_ms;
-    struct mupy_call *call;
-    struct mupy_array array;
-    PyObject *made;
-    PyObject *result;
-
-    if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO:read", names, &timeout, &max_age,
-                                     &out) ||
-        mupy_timeout(max_age, &max_age_ms) != 0)
-        return NULL;
-    made = mupy_variable_target(self, self->dims, out);
-    call = made == NULL
-               ? NULL
-               : new_variable_call(self, timeout,
-                                   max_age == Py_None ? run_read : run_read_cached);
-    if (call == NULL || mupy_array_of(made, MU_DTYPE_NONE, &array) != 0) {
-        Py_XDECREF(made);
-        return NULL;
-    }
-    call->other = (void *)(uintptr_t)array.data;
-    call->size = array.bytes;
-    call->number = max_age == Py_None ? 0 : (uint64_t)max_age_ms;
-    mupy_call_keep(call, made);
-    Py_DECREF(array.keep);
-    result = mupy_call_finish(call);
-    if (result == NULL)
-        Py_CLEAR(made);
-    Py_XDECREF(result);
-    return made == NULL ? NULL : mupy_variable_given(made, out);
-}
-
 static PyObject *array_protocol(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     PyObject *none = PyTuple_New(0);
-    PyObject *array = none == NULL ? NULL : variable_read(object, none, NULL);
+    PyObject *array = none == NULL ? NULL : mupy_variable_read(object, none, NULL);
     PyObject *dtype = NULL;
     PyObject *converted;
 
@@ -417,12 +329,19 @@ static PyObject *variable_version(PyObject *object, PyObject *args, PyObject *kw
     PyObject *timeout = NULL;
     PyObject *result = NULL;
     struct mupy_call *call;
+    int64_t timeout_ms;
 
     if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:version", names, &timeout))
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:version", names, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0)
         return NULL;
-    call = new_variable_call(self, timeout, run_version);
-    if (call == NULL || mupy_call_run(call) != 0)
+    call = mupy_call_new(run_version);
+    if (call == NULL)
+        return NULL;
+    call->object = self->variable;
+    call->timeout_ms = timeout_ms;
+    mupy_call_keep(call, object);
+    if (mupy_call_run(call) != 0)
         return NULL;
     if (call->rv != 0)
         (void)mupy_raise(&call->error, NULL);
@@ -430,98 +349,6 @@ static PyObject *variable_version(PyObject *object, PyObject *args, PyObject *kw
         result = PyLong_FromUnsignedLongLong(call->number);
     mupy_call_free(call);
     return result;
-}
-
-static PyObject *write_value(struct mupy_variable *self, PyObject *value,
-                             PyObject *timeout, const mu_optimizer *optimizer,
-                             void (*run)(struct mupy_call *call))
-{
-    struct mupy_array array;
-    struct mupy_call *call;
-
-    if (mupy_variable_array(self, value, &array) != 0)
-        return NULL;
-    call = new_variable_call(self, timeout, run);
-    if (call == NULL) {
-        Py_DECREF(array.keep);
-        return NULL;
-    }
-    call->data = array.data;
-    call->size = array.bytes;
-    if (optimizer != NULL)
-        memcpy(call->text, optimizer, sizeof *optimizer);
-    mupy_call_keep(call, array.keep);
-    Py_DECREF(array.keep);
-    return mupy_call_finish(call);
-}
-
-static PyObject *write_from_args(PyObject *object, PyObject *args, PyObject *kwargs,
-                                 void (*run)(struct mupy_call *call))
-{
-    static char *names[] = {"value", "timeout", NULL};
-    struct mupy_variable *self = mupy_variable_of(object);
-    PyObject *value;
-    PyObject *timeout = NULL;
-
-    if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", names, &value, &timeout))
-        return NULL;
-    return write_value(self, value, timeout, NULL, run);
-}
-
-static PyObject *assign_value(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    return write_from_args(object, args, kwargs, run_assign);
-}
-
-static PyObject *assign_add(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    return write_from_args(object, args, kwargs, run_add);
-}
-
-static PyObject *assign_sub(PyObject *object, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"value", "timeout", NULL};
-    struct mupy_variable *self = mupy_variable_of(object);
-    PyObject *value;
-    PyObject *timeout = NULL;
-    struct mupy_array array;
-    PyObject *negative;
-    PyObject *result = NULL;
-
-    if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", names, &value, &timeout) ||
-        mupy_variable_array(self, value, &array) != 0)
-        return NULL;
-    /* NumPy has no negative of truth values, which the servers refuse to add. */
-    negative = array.keep;
-    if (self->dtype != MU_BOOL) {
-        negative = PyNumber_Negative(array.keep);
-        Py_DECREF(array.keep);
-    }
-    if (negative != NULL)
-        result = write_value(self, negative, timeout, NULL, run_add);
-    Py_XDECREF(negative);
-    return result;
-}
-
-static PyObject *apply_variable_gradient(PyObject *object, PyObject *args,
-                                         PyObject *kwargs)
-{
-    static char *names[] = {"gradient", "rate", "momentum", "timeout", NULL};
-    struct mupy_variable *self = mupy_variable_of(object);
-    mu_optimizer optimizer;
-    double momentum = 0;
-    PyObject *gradient;
-    PyObject *how;
-    PyObject *timeout = NULL;
-
-    if (self == NULL ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "OO|dO:apply_gradient", names,
-                                     &gradient, &how, &momentum, &timeout) ||
-        mupy_optimizer(how, momentum, &optimizer) != 0)
-        return NULL;
-    return write_value(self, gradient, timeout, &optimizer, run_apply);
 }
 
 /* ---- attributes ---- */
@@ -607,44 +434,47 @@ static PyObject *variable_repr(PyObject *object)
     return text;
 }
 
+static PyMethodDef variable_methods[] = {
+    {"read", MUPY_METHOD(mupy_variable_read), METH_VARARGS | METH_KEYWORDS,
+     "read(timeout=None, max_age=None, out=None)\n--\n\nThe whole variable, as a new "
+     "array, or in `out`. With max_age it may be what\nwas read with one at most so "
+     "many seconds ago, but not from before\na write of this handle."},
+    {"numpy", MUPY_METHOD(mupy_variable_read), METH_VARARGS | METH_KEYWORDS,
+     "numpy(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
+    {"read_value", MUPY_METHOD(mupy_variable_read), METH_VARARGS | METH_KEYWORDS,
+     "read_value(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
+    {"__array__", MUPY_METHOD(array_protocol), METH_VARARGS | METH_KEYWORDS,
+     "The same as read(), for numpy."},
+    {"assign", MUPY_METHOD(mupy_variable_assign), METH_VARARGS | METH_KEYWORDS,
+     "assign(value, timeout=None)\n--\n\nReplace the content. Immediately, also "
+     "in a function: see Run.assign()."},
+    {"assign_add", MUPY_METHOD(mupy_variable_assign_add), METH_VARARGS | METH_KEYWORDS,
+     "assign_add(value, timeout=None)\n--\n\n"
+     "Add element by element; a scalar is added to all. UnavailableError: a server "
+     "was lost,\nand it is unknown whether it added. Immediately, also in a "
+     "function: see Run.add()."},
+    {"assign_sub", MUPY_METHOD(mupy_variable_assign_sub), METH_VARARGS | METH_KEYWORDS,
+     "assign_sub(value, timeout=None)\n--\n\nSubtract, like assign_add()."},
+    {"apply_gradient", MUPY_METHOD(mupy_variable_apply_gradient),
+     METH_VARARGS | METH_KEYWORDS,
+     "apply_gradient(gradient, rate, momentum=0.0, timeout=None)\n--\n\n"
+     "On the servers: v = momentum * v + gradient; x = x - rate * v. With an "
+     "optimizer of\nmuster.optimizers in place of the rate: by its rule. float32 "
+     "and float64. Immediately,\nalso in a function: see Run.apply_gradient()."},
+    {"version", MUPY_METHOD(variable_version), METH_VARARGS | METH_KEYWORDS,
+     "version(timeout=None)\n--\n\nNumber of writes that were applied to it."},
+    {"_read_into", mupy_variable_read_into, METH_VARARGS, NULL},
+    {"_write", mupy_variable_write, METH_VARARGS, NULL},
+    {"_read_rows", mupy_variable_read_rows, METH_VARARGS, NULL},
+    {"_write_rows", mupy_variable_write_rows, METH_VARARGS, NULL},
+    {"close", variable_close, METH_NOARGS,
+     "close()\n--\n\nFree the handle; the variable stays on its servers."},
+    {"__reduce__", variable_reduce, METH_NOARGS, "Opens it again, on a worker."},
+    {NULL, NULL, 0, NULL},
+};
+
 int mupy_variable_init(PyObject *module)
 {
-    static PyMethodDef methods[] = {
-        {"read", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
-         "read(timeout=None, max_age=None, out=None)\n--\n\nThe whole variable, as a new "
-         "array, or in `out`. With max_age it may be what\nwas read with one at most so "
-         "many seconds ago, but not from before\na write of this handle."},
-        {"numpy", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
-         "numpy(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
-        {"read_value", MUPY_METHOD(variable_read), METH_VARARGS | METH_KEYWORDS,
-         "read_value(timeout=None, max_age=None, out=None)\n--\n\nThe same as read()."},
-        {"__array__", MUPY_METHOD(array_protocol), METH_VARARGS | METH_KEYWORDS,
-         "The same as read(), for numpy."},
-        {"assign", MUPY_METHOD(assign_value), METH_VARARGS | METH_KEYWORDS,
-         "assign(value, timeout=None)\n--\n\nReplace the content. Immediately, also "
-         "in a function: see Run.assign()."},
-        {"assign_add", MUPY_METHOD(assign_add), METH_VARARGS | METH_KEYWORDS,
-         "assign_add(value, timeout=None)\n--\n\n"
-         "Add element by element; a scalar is added to all. UnavailableError: a server "
-         "was lost,\nand it is unknown whether it added. Immediately, also in a "
-         "function: see Run.add()."},
-        {"assign_sub", MUPY_METHOD(assign_sub), METH_VARARGS | METH_KEYWORDS,
-         "assign_sub(value, timeout=None)\n--\n\nSubtract, like assign_add()."},
-        {"apply_gradient", MUPY_METHOD(apply_variable_gradient),
-         METH_VARARGS | METH_KEYWORDS,
-         "apply_gradient(gradient, rate, momentum=0.0, timeout=None)\n--\n\n"
-         "On the servers: v = momentum * v + gradient; x = x - rate * v. With an "
-         "optimizer of\nmuster.optimizers in place of the rate: by its rule. float32 "
-         "and float64. Immediately,\nalso in a function: see Run.apply_gradient()."},
-        {"version", MUPY_METHOD(variable_version), METH_VARARGS | METH_KEYWORDS,
-         "version(timeout=None)\n--\n\nNumber of writes that were applied to it."},
-        {"_read_rows", mupy_variable_read_rows, METH_VARARGS, NULL},
-        {"_write_rows", mupy_variable_write_rows, METH_VARARGS, NULL},
-        {"close", variable_close, METH_NOARGS,
-         "close()\n--\n\nFree the handle; the variable stays on its servers."},
-        {"__reduce__", variable_reduce, METH_NOARGS, "Opens it again, on a worker."},
-        {NULL, NULL, 0, NULL},
-    };
     static PyGetSetDef getset[] = {
         {"name", get_name, NULL, "Its name.", NULL},
         {"shape", get_shape, NULL, "Its dimensions, a tuple.", NULL},
@@ -661,7 +491,7 @@ int mupy_variable_init(PyObject *module)
         {Py_tp_init, variable_init},
         {Py_tp_dealloc, variable_dealloc},
         {Py_tp_traverse, variable_traverse},
-        {Py_tp_methods, methods},
+        {Py_tp_methods, variable_methods},
         {Py_tp_getset, getset},
         {Py_tp_repr, variable_repr},
         {Py_tp_doc, "Variable(node, name, initial_value=None, shape=None, dtype=None, "

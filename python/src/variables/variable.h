@@ -30,8 +30,41 @@ struct mupy_variable *mupy_variable_of(PyObject *object);
 int mupy_variable_array(const struct mupy_variable *variable, PyObject *value,
                         struct mupy_array *ret_array);
 
-/* Methods in rows.c: _read_rows(first, count, numbers, timeout=None) and _write_rows(add,
- * first, numbers, values, timeout=None); numbers: None, or an array of int64. */
+/* ---- requests.c ---- */
+
+/* A request, and what it may point to, as the text of its call. */
+struct mupy_asked {
+    mu_variable_request request;
+    mu_rows rows;
+    mu_optimizer optimizer;
+};
+
+/* The call that makes one of all of the variable, or of some of its rows (else NULL), to
+ * or from an array, which it holds; `numbers`, which may be NULL, too. NULL with an
+ * exception. */
+struct mupy_call *mupy_variable_call(struct mupy_variable *self, int operation,
+                                     const struct mupy_array *array, const mu_rows *rows,
+                                     PyObject *numbers, PyObject *timeout);
+struct mupy_asked *mupy_asked_of(struct mupy_call *call);
+
+/* Run a call, and free it; or, with `tell` (not NULL or None), begin it (extension.h). */
+PyObject *mupy_call_end(struct mupy_call *call, PyObject *tell);
+
+/* Methods: read(timeout=None, max_age=None, out=None); _read_into(array, timeout,
+ * max_age, tell), _write(operation, value, timeout, tell, rate=None, momentum=0.0): an
+ * operation of the library. */
+PyObject *mupy_variable_read(PyObject *object, PyObject *args, PyObject *kwargs);
+PyObject *mupy_variable_read_into(PyObject *object, PyObject *args);
+PyObject *mupy_variable_write(PyObject *object, PyObject *args);
+PyObject *mupy_variable_assign(PyObject *object, PyObject *args, PyObject *kwargs);
+PyObject *mupy_variable_assign_add(PyObject *object, PyObject *args, PyObject *kwargs);
+PyObject *mupy_variable_assign_sub(PyObject *object, PyObject *args, PyObject *kwargs);
+PyObject *mupy_variable_apply_gradient(PyObject *object, PyObject *args,
+                                       PyObject *kwargs);
+
+/* Methods in rows.c: _read_rows(first, count, numbers, timeout=None, out=None, tell=None)
+ * and _write_rows(how, first, numbers, values, timeout=None, tell=None); numbers: None,
+ * or an array of int64. */
 PyObject *mupy_variable_read_rows(PyObject *object, PyObject *args);
 PyObject *mupy_variable_write_rows(PyObject *object, PyObject *args);
 

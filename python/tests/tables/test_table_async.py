@@ -129,6 +129,40 @@ def test_what_is_refused(shared_cluster, name):
         table.apply_gradients_async([1], [[1.0, 1.0]], optimizer="adam").result(30)
 
 
+def test_bags(shared_cluster, name):
+    table = muster.Table(name, dim=2, optimizer=1.0, initializer=("uniform", -1, 1),
+                         node=shared_cluster)
+    ids, offsets = np.arange(500), np.arange(0, 500, 2)
+    weights = np.linspace(-1, 1, 500, dtype=np.float32)
+    for combiner in ("sum", "mean", "sqrtn"):
+        how = {"offsets": offsets, "combiner": combiner, "weights": weights}
+        expected = table.lookup(ids, **how)
+        assert (table.lookup_async(ids, **how).result(60) == expected).all()
+    assert table.lookup_async([], offsets=[0, 0]).result(60).tolist() == [[0, 0]] * 2
+    assert table.lookup_async([], offsets=[]).result(0).shape == (0, 2)
+    before = table.lookup([1, 2])
+    pushed = table.apply_gradients_async([1, 2], [[2.0, 4.0]], offsets=[0])
+    assert pushed.result(60) is None
+    assert np.allclose(before - table.lookup([1, 2]), [[1, 2], [1, 2]])
+    with pytest.raises(ValueError, match="rows of bags are float32"):
+        table.lookup_async([1], offsets=[0], dtype="float16")
+    with pytest.raises(errors.InvalidArgumentError, match="before the first bag"):
+        table.lookup_async([1, 2], offsets=[1]).result(60)
+
+
+def test_many_bags_are_under_way(own_cluster):
+    with paused_table(own_cluster, initializer=3.0) as (table, resume):
+        ids, offsets = np.arange(6), np.array([0, 2])
+        futures = [table.lookup_async(ids, offsets=offsets, combiner="sum")
+                   for _ in range(1000)]
+        ids[:], offsets[:] = 9, 0
+        del ids, offsets
+        gc.collect()
+        assert not any(future.done() for future in futures)
+        resume()
+        assert all(future.result(60).tolist() == [[6, 6], [12, 12]] for future in futures)
+
+
 def test_pushes_have_their_time(shared_cluster, name):
     table = muster.Table(name, dim=1, optimizer=1.0, eviction="lru",
                          node=shared_cluster)

@@ -258,6 +258,10 @@ static void fill_options(struct nodes *nodes)
     env.session_options.timeout_ms = NULL_TIMEOUT_MS;
     env.variable_spec =
         (mu_variable_spec){.name = "v", .dtype = MU_F32, .rank = 1, .dims = dims};
+    env.variable_request = (mu_variable_request){.operation = MU_VARIABLE_READ,
+                                                 .target = env.room,
+                                                 .bytes = NULL_VARIABLE_BYTES,
+                                                 .timeout_ms = NULL_TIMEOUT_MS};
     env.table_spec = (mu_table_spec){.name = "t", .dim = 1};
     env.table_bags =
         (mu_table_bags){.ids = env.zeros, .count = 1, .offsets = env.zeros, .bags = 1};

@@ -3,6 +3,7 @@
 #include "tests/real/tasks.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 enum { SERVERS = 2, DIM = 20, IDS = 6000, BAGS = 4000 };
 
@@ -242,6 +243,168 @@ TEST_ON(test_bags_that_are_refused, struct fixture *f, set_up, tear_down)
                      -MU_EINVALID);
     bags.count = 0;
     check(mu_table_lookup_bags(f->table, &bags, f->rows, SOON_MS, &error), &error);
+}
+
+/* ---- Without waiting ---- */
+
+enum { MANY = 100, FEW_IDS = 40, FEW_BAGS = 10 };
+
+struct bags_asked {
+    atomic_uint ends;
+    int code;
+    mu_error error;
+    float rows[FEW_BAGS * DIM];
+};
+
+static void note_end(void *user, int code, const mu_error *error)
+{
+    struct bags_asked *asked = user;
+
+    asked->code = code;
+    if (error != NULL)
+        asked->error = *error;
+    atomic_fetch_add(&asked->ends, 1);
+}
+
+static void await_end(struct bags_asked *asked)
+{
+    while (atomic_load(&asked->ends) == 0)
+        nodes_pause();
+    assert_int_equal(atomic_load(&asked->ends), 1);
+}
+
+/* What was given is the caller's again at once; the sums have more than one piece. */
+TEST_ON(test_the_same_without_waiting, struct fixture *f, set_up, tear_down)
+{
+    float *rows = malloc(sizeof f->sums);
+    mu_error error = {0};
+
+    assert_non_null(rows);
+    for (int combiner = MU_TABLE_SUM; combiner <= MU_TABLE_SQRTN; combiner++) {
+        struct bags_asked asked = {.code = 1};
+
+        f->bags.combiner = combiner;
+        f->bags.weights = combiner == MU_TABLE_SUM ? NULL : f->weights;
+        check(mu_table_lookup_bags(f->table, &f->bags, f->sums, SOON_MS, &error), &error);
+        memset(rows, 1, sizeof f->sums);
+        assert_int_equal(mu_table_lookup_bags_async(f->table, &f->bags, rows, SOON_MS,
+                                                    note_end, &asked),
+                         0);
+        memset(f->ids, 0, sizeof f->ids);
+        memset(f->weights, 0, sizeof f->weights);
+        memset(f->offsets, 0, sizeof f->offsets);
+        await_end(&asked);
+        check(asked.code, &asked.error);
+        assert_memory_equal(rows, f->sums, sizeof f->sums);
+        make_bags(f);
+    }
+    free(rows);
+}
+
+TEST_ON(test_gradients_without_waiting, struct fixture *f, set_up, tear_down)
+{
+    const uint64_t ids[3] = {1, 2, 1};
+    const uint64_t offsets[2] = {0, 2};
+    const mu_table_bags bags = {
+        .ids = ids, .count = 3, .offsets = offsets, .bags = 2, .combiner = MU_TABLE_MEAN};
+    struct bags_asked asked = {.code = 1};
+    float gradients[2 * DIM];
+    float before[2 * DIM];
+    float after[2 * DIM];
+    mu_error error = {0};
+
+    for (size_t i = 0; i < 2 * DIM; i++)
+        gradients[i] = 4;
+    check(mu_table_lookup(f->table, ids, 2, before, SOON_MS, &error), &error);
+    assert_int_equal(mu_table_apply_bags_async(f->table, &bags, gradients, NULL, SOON_MS,
+                                               note_end, &asked),
+                     0);
+    await_end(&asked);
+    check(asked.code, &asked.error);
+    check(mu_table_lookup(f->table, ids, 2, after, SOON_MS, &error), &error);
+    for (size_t i = 0; i < 2 * DIM; i++)
+        assert_true(fabsf(before[i] - after[i] - (i < DIM ? 6.F : 2.F)) < 1e-5F);
+}
+
+static struct bags_asked *ask_many(struct fixture *f, int64_t timeout_ms)
+{
+    struct bags_asked *asked = calloc(MANY, sizeof *asked);
+    uint64_t offsets[FEW_BAGS];
+    const mu_table_bags bags = {
+        .ids = f->ids, .count = FEW_IDS, .offsets = offsets, .bags = FEW_BAGS};
+
+    assert_non_null(asked);
+    for (size_t i = 0; i < FEW_BAGS; i++)
+        offsets[i] = i * FEW_IDS / FEW_BAGS;
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(mu_table_lookup_bags_async(f->table, &bags, asked[i].rows,
+                                                    timeout_ms, note_end, &asked[i]),
+                         0);
+    return asked;
+}
+
+/* Each ends once: with an answer, or an error that names a server. */
+TEST_ON(test_servers_are_killed_meanwhile, struct fixture *f, set_up, tear_down)
+{
+    struct bags_asked *asked;
+
+    assert_int_equal(kill(f->servers[0], SIGSTOP), 0);
+    asked = ask_many(f, 1000);
+    for (int i = 0; i < SERVERS; i++)
+        tasks_kill(&f->servers[i]);
+    for (unsigned i = 0; i < MANY; i++) {
+        await_end(&asked[i]);
+        assert_true(asked[i].code == 0 || asked[i].code == -MU_EUNAVAILABLE ||
+                    asked[i].code == -MU_EDEADLINE);
+        if (asked[i].code != 0)
+            assert_non_null(strstr(asked[i].error.message, "/job:ps/task:"));
+    }
+    assert_int_not_equal(asked[MANY - 1].code, 0);
+    free(asked);
+}
+
+TEST_ON(test_the_node_is_closed_meanwhile, struct fixture *f, set_up, tear_down)
+{
+    struct bags_asked *asked;
+
+    for (int i = 0; i < SERVERS; i++)
+        assert_int_equal(kill(f->servers[i], SIGSTOP), 0);
+    asked = ask_many(f, -1);
+    nodes_close(&f->nodes, f->chief);
+    for (unsigned i = 0; i < MANY; i++) {
+        await_end(&asked[i]);
+        assert_int_equal(asked[i].code, -MU_ECLOSED);
+    }
+    free(asked);
+}
+
+TEST_ON(test_what_is_not_begun, struct fixture *f, set_up, tear_down)
+{
+    const uint64_t late[2] = {1, 1};
+    mu_table_bags bags = {.ids = f->ids, .count = 2, .offsets = late, .bags = 2};
+    struct bags_asked asked = {.code = 1};
+
+    assert_int_equal(mu_table_lookup_bags_async(f->table, &bags, f->rows, SOON_MS,
+                                                note_end, &asked),
+                     -MU_EINVALID);
+    assert_int_equal(mu_table_apply_bags_async(f->table, &bags, f->rows, NULL, SOON_MS,
+                                               note_end, &asked),
+                     -MU_EINVALID);
+    bags = (mu_table_bags){.ids = f->ids, .offsets = f->offsets};
+    assert_int_equal(mu_table_lookup_bags_async(f->table, &bags, f->rows, SOON_MS,
+                                                note_end, &asked),
+                     -MU_EINVALID);
+    bags.bags = 1;
+    assert_int_equal(mu_table_apply_bags_async(f->table, &bags, f->rows, NULL, SOON_MS,
+                                               note_end, &asked),
+                     -MU_EINVALID);
+    assert_int_equal(atomic_load(&asked.ends), 0);
+    f->rows[0] = 7;
+    assert_int_equal(mu_table_lookup_bags_async(f->table, &bags, f->rows, SOON_MS,
+                                                note_end, &asked),
+                     0);
+    await_end(&asked);
+    assert_int_equal((int)f->rows[0], 0);
 }
 
 int main(int argc, char **argv)

@@ -182,6 +182,58 @@ static int apply(struct waits_env *env, int64_t timeout_ms, mu_error *error)
                              error);
 }
 
+/* How one ended that nobody waits for. */
+struct later_end {
+    uv_sem_t ended;
+    mu_error error;
+};
+
+static void note_end(void *user, int code, const mu_error *error)
+{
+    struct later_end *end = user;
+
+    end->error.code = code;
+    if (error != NULL)
+        end->error = *error;
+    uv_sem_post(&end->ended);
+}
+
+static int await_end(struct later_end *end, int rv, mu_error *error)
+{
+    if (rv == 0) {
+        uv_sem_wait(&end->ended);
+        *error = end->error;
+        rv = end->error.code;
+    }
+    uv_sem_destroy(&end->ended);
+    return rv;
+}
+
+static int request_and_wait(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    float data[4];
+    const mu_variable_request request = {.operation = MU_VARIABLE_READ,
+                                         .target = data,
+                                         .bytes = sizeof data,
+                                         .timeout_ms = timeout_ms};
+
+    return mu_variable_request_wait(env->variable, &request, error);
+}
+
+static int begin_request(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    const mu_variable_request request = {.operation = MU_VARIABLE_ADD,
+                                         .source = ones,
+                                         .bytes = sizeof ones,
+                                         .timeout_ms = timeout_ms};
+    struct later_end end;
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(
+        &end, mu_variable_request_async(env->variable, &request, note_end, &end, error),
+        error);
+}
+
 static int open_clock(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_clock_open(env->node, env->task, 0, timeout_ms, error, &env->clock);
@@ -220,36 +272,9 @@ static int look_up_as(struct waits_env *env, int64_t timeout_ms, mu_error *error
     return mu_table_lookup_as(env->table, MU_F32, &id, 1, row, timeout_ms, error);
 }
 
-/* How one ended that nobody waits for. */
-struct table_end {
-    uv_sem_t ended;
-    mu_error error;
-};
-
-static void note_end(void *user, int code, const mu_error *error)
-{
-    struct table_end *end = user;
-
-    end->error.code = code;
-    if (error != NULL)
-        end->error = *error;
-    uv_sem_post(&end->ended);
-}
-
-static int await_end(struct table_end *end, int rv, mu_error *error)
-{
-    if (rv == 0) {
-        uv_sem_wait(&end->ended);
-        *error = end->error;
-        rv = end->error.code;
-    }
-    uv_sem_destroy(&end->ended);
-    return rv;
-}
-
 static int begin_look_up(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    struct table_end end;
+    struct later_end end;
     float row[4];
 
     (void)uv_sem_init(&end.ended, 0);
@@ -260,7 +285,7 @@ static int begin_look_up(struct waits_env *env, int64_t timeout_ms, mu_error *er
 
 static int begin_look_up_as(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    struct table_end end;
+    struct later_end end;
     float row[4];
 
     (void)uv_sem_init(&end.ended, 0);
@@ -272,7 +297,7 @@ static int begin_look_up_as(struct waits_env *env, int64_t timeout_ms, mu_error 
 
 static int begin_push(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    struct table_end end;
+    struct later_end end;
 
     (void)uv_sem_init(&end.ended, 0);
     return await_end(&end,
@@ -283,7 +308,7 @@ static int begin_push(struct waits_env *env, int64_t timeout_ms, mu_error *error
 
 static int begin_push_at(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    struct table_end end;
+    struct later_end end;
 
     (void)uv_sem_init(&end.ended, 0);
     return await_end(&end,
@@ -329,6 +354,29 @@ static int look_up_bags(struct waits_env *env, int64_t timeout_ms, mu_error *err
 static int push_bags(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     return mu_table_apply_bags(env->table, &bag, ones, NULL, timeout_ms, error);
+}
+
+static int begin_look_up_bags(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    struct later_end end;
+    float row[4];
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(&end,
+                     mu_table_lookup_bags_async(env->table, &bag, row, timeout_ms,
+                                                note_end, &end),
+                     error);
+}
+
+static int begin_push_bags(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    struct later_end end;
+
+    (void)uv_sem_init(&end.ended, 0);
+    return await_end(&end,
+                     mu_table_apply_bags_async(env->table, &bag, ones, NULL, timeout_ms,
+                                               note_end, &end),
+                     error);
 }
 
 static int delete_row(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -404,6 +452,8 @@ static const struct waits_row rows[] = {
     {"mu_variable_add_rows", add_rows, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_update_rows", update_rows, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_variable_apply", apply, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_request_wait", request_and_wait, open_variable, LIMITED, UNLIMITED, 0},
+    {"mu_variable_request_async", begin_request, open_variable, LIMITED, UNLIMITED, 0},
     {"mu_clock_open",
      open_clock,
      reach,
@@ -432,6 +482,8 @@ static const struct waits_row rows[] = {
     {"mu_table_apply_at", push_at, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_expire", expire_rows, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_apply_bags", push_bags, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_lookup_bags_async", begin_look_up_bags, open_table, LIMITED, UNLIMITED, 0},
+    {"mu_table_apply_bags_async", begin_push_bags, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_delete", delete_row, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_insert", insert_row, open_table, LIMITED, UNLIMITED, 0},
     {"mu_table_get_stats", get_table_stats, open_table, LIMITED, UNLIMITED, 0},

@@ -1,12 +1,10 @@
-/* The public calls about rows of variables, by range or by list: checks, then one call to
- * the variables actor. Those of a run are cut into shards and pieces here. */
-#include "api/internal.h"
-#include "api/variable_cache.h"
+/* Rows of variables, by range or by list: requests are prepared here, and writes of a run
+ * cut into shards and pieces. */
+#include "api/variables/variable_requests.h"
 
 #include "actors/ps/optimizer.h"
 #include "actors/ps/rows/row_updates.h"
 #include "actors/ps/rows/rows.h"
-#include "actors/variables/row_actions.h"
 #include "actors/worker/function_run.h"
 #include "runtime/message/arguments.h"
 
@@ -115,104 +113,6 @@ static int sort_row_list(const struct mu__opened_variable *opened, const mu_rows
     return mu_error_set(ret_error, rv, "variable %s: %s", opened->name, error.message);
 }
 
-/* ---- Calls ---- */
-
-static int call_with_list(mu_variable *variable, struct mu__variable_call *call,
-                          const mu_rows *rows, mu_error *ret_error)
-{
-    struct mu__row_list list;
-    const struct mu__rows listed = {.list = &list};
-    uint8_t *packed = NULL;
-    int rv = sort_row_list(variable->opened, rows, ret_error, &list);
-
-    if (rv != 0)
-        return rv;
-    if (call->source != NULL) {
-        packed = mu__row_list_pack(&list, &variable->opened->shape, call->source);
-        call->source = packed;
-    }
-    call->rows = &listed;
-    if (packed == NULL && call->target == NULL)
-        rv = mu_error_set(ret_error, -MU_ENOMEM,
-                          "variable %s: no memory for %" PRIu64 " rows",
-                          variable->opened->name, rows->count);
-    else
-        rv = mu__variable_run_call(variable, call, ret_error);
-    free(packed);
-    mu__row_list_done(&list);
-    return rv;
-}
-
-static int call_with_range(mu_variable *variable, struct mu__variable_call *call,
-                           const mu_rows *rows, mu_error *ret_error)
-{
-    const struct mu__rows range = {.first = rows->first, .count = rows->count};
-
-    call->rows = &range;
-    return mu__variable_run_call(variable, call, ret_error);
-}
-
-/* One of `target` and `source` is not NULL. */
-static int access_rows(mu_variable *variable, int access, const mu_rows *rows,
-                       struct mu__variable_call *call, size_t bytes, mu_error *ret_error)
-{
-    int rv = check_row_access(variable, access, rows, bytes, ret_error);
-
-    if (rv == 0 && rows->count > 0)
-        rv = rows->list != NULL ? call_with_list(variable, call, rows, ret_error)
-                                : call_with_range(variable, call, rows, ret_error);
-    if (access != ROWS_ARE_READ)
-        mu__variable_cache_drop(variable->cache);
-    return rv;
-}
-
-static struct mu__variable_call make_row_call(const mu_variable *variable, int access,
-                                              const mu_rows *rows, int64_t timeout_ms)
-{
-    const struct row_operation operation = row_operation_of(access);
-
-    return mu__variable_make_call(
-        variable, rows->list != NULL ? operation.listed_call : operation.call,
-        timeout_ms);
-}
-
-int mu_variable_read_rows(mu_variable *variable, const mu_rows *rows, void *buffer,
-                          size_t bytes, int64_t timeout_ms, mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, variable, rows, buffer);
-
-    struct mu__variable_call call =
-        make_row_call(variable, ROWS_ARE_READ, rows, timeout_ms);
-
-    call.target = buffer;
-    return access_rows(variable, ROWS_ARE_READ, rows, &call, bytes, ret_error);
-}
-
-int mu_variable_assign_rows(mu_variable *variable, const mu_rows *rows,
-                            const void *buffer, size_t bytes, int64_t timeout_ms,
-                            mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, variable, rows, buffer);
-
-    struct mu__variable_call call =
-        make_row_call(variable, ROWS_ARE_ASSIGNED, rows, timeout_ms);
-
-    call.source = buffer;
-    return access_rows(variable, ROWS_ARE_ASSIGNED, rows, &call, bytes, ret_error);
-}
-
-int mu_variable_add_rows(mu_variable *variable, const mu_rows *rows, const void *delta,
-                         size_t bytes, int64_t timeout_ms, mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, variable, rows, delta);
-
-    struct mu__variable_call call =
-        make_row_call(variable, ROWS_ARE_ADDED, rows, timeout_ms);
-
-    call.source = delta;
-    return access_rows(variable, ROWS_ARE_ADDED, rows, &call, bytes, ret_error);
-}
-
 /* ---- Updates ---- */
 
 /* The rows of an update as a list, which free_made_list() frees. */
@@ -248,23 +148,75 @@ static void free_made_list(const mu_rows *made, const mu_rows *rows)
         free((void *)(uintptr_t)made->list);
 }
 
-int mu_variable_update_rows(mu_variable *variable, int update, const mu_rows *rows,
-                            const void *buffer, size_t bytes, int64_t timeout_ms,
-                            mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, variable, rows, buffer);
+/* ---- Requests ---- */
 
-    const int access = ROWS_ARE_UPDATED + update - MU_ROWS_MIN;
-    struct mu__variable_call call;
-    mu_rows listed = *rows;
-    int rv = prepare_row_update(update, variable, rows, bytes, ret_error, &listed);
+static int access_of(const mu_variable_request *request)
+{
+    static const int accesses[] = {
+        [MU_VARIABLE_READ] = ROWS_ARE_READ,
+        [MU_VARIABLE_ASSIGN] = ROWS_ARE_ASSIGNED,
+        [MU_VARIABLE_ADD] = ROWS_ARE_ADDED,
+    };
+
+    if (request->operation == MU_VARIABLE_UPDATE)
+        return ROWS_ARE_UPDATED + request->update - MU_ROWS_MIN;
+    return accesses[request->operation];
+}
+
+static int prepare_row_list(const mu_variable *variable, const mu_rows *rows,
+                            struct mu__variable_request *made, mu_error *ret_error)
+{
+    struct mu__row_list list;
+    int rv = sort_row_list(variable->opened, rows, ret_error, &list);
 
     if (rv != 0)
         return rv;
-    call = make_row_call(variable, access, &listed, timeout_ms);
-    call.source = buffer;
-    rv = access_rows(variable, access, &listed, &call, bytes, ret_error);
-    free_made_list(&listed, rows);
+    made->list = list;
+    made->rows.list = &made->list;
+    if (made->call.source == NULL)
+        return 0;
+    made->packed = mu__row_list_pack(&list, &variable->opened->shape, made->call.source);
+    made->call.source = made->packed;
+    if (made->packed != NULL)
+        return 0;
+    return mu_error_set(ret_error, -MU_ENOMEM,
+                        "variable %s: no memory for %" PRIu64 " rows",
+                        variable->opened->name, rows->count);
+}
+
+static int check_request_rows(const mu_variable *variable,
+                              const mu_variable_request *request, mu_error *ret_error,
+                              mu_rows *rows)
+{
+    if (request->operation == MU_VARIABLE_UPDATE)
+        return prepare_row_update(request->update, variable, request->rows,
+                                  request->bytes, ret_error, rows);
+    return check_row_access(variable, access_of(request), rows, request->bytes,
+                            ret_error);
+}
+
+int mu__variable_prepare_rows(const mu_variable *variable,
+                              const mu_variable_request *request,
+                              struct mu__variable_request *made, mu_error *ret_error)
+{
+    mu_rows rows = *request->rows;
+    struct row_operation operation;
+    int rv;
+
+    if (made->call.target == NULL && made->call.source == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "variable %s: the buffer is NULL",
+                            variable->opened->name);
+    rv = check_request_rows(variable, request, ret_error, &rows);
+    if (rv != 0 || rows.count == 0)
+        return rv;
+    operation = row_operation_of(access_of(request));
+    made->rows = (struct mu__rows){.first = rows.first, .count = rows.count};
+    made->call.rows = &made->rows;
+    made->call.call.operation =
+        rows.list != NULL ? operation.listed_call : operation.call;
+    if (rows.list != NULL)
+        rv = prepare_row_list(variable, &rows, made, ret_error);
+    free_made_list(&rows, request->rows);
     return rv;
 }
 

@@ -1,4 +1,4 @@
-#include "api/variable_cache.h"
+#include "api/variables/variable_cache.h"
 
 #include "muster/variable.h"
 

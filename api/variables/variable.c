@@ -1,6 +1,6 @@
-/* The public calls about variables: checks, then one call to the variables actor. */
+/* Handles of variables, and their calls to the variables actor. */
 #include "api/internal.h"
-#include "api/variable_cache.h"
+#include "api/variables/variable_cache.h"
 
 #include "actors/ps/optimizer.h"
 #include "actors/variables/variables.h"
@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uv.h>
 
 /* Variables up to this many bytes have one shard, unless asked otherwise. */
 enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
@@ -142,19 +141,24 @@ static int call_actor(mu_variable *variable, struct mu__variable_call *call)
     return rv;
 }
 
+int mu__variable_take_error(const mu_variable *variable,
+                            const struct mu__variable_call *call, int code,
+                            mu_error *ret_error)
+{
+    if (call->call.error.code == 0)
+        return mu_error_set(ret_error, code, "variable %s: %s", variable->opened->name,
+                            mu_strerror(code));
+    if (ret_error != NULL)
+        *ret_error = call->call.error;
+    return code;
+}
+
 int mu__variable_run_call(mu_variable *variable, struct mu__variable_call *call,
                           mu_error *ret_error)
 {
     int rv = call_actor(variable, call);
 
-    if (rv == 0)
-        return 0;
-    if (call->call.error.code == 0)
-        return mu_error_set(ret_error, rv, "variable %s: %s", variable->opened->name,
-                            mu_strerror(rv));
-    if (ret_error != NULL)
-        *ret_error = call->call.error;
-    return rv;
+    return rv == 0 ? 0 : mu__variable_take_error(variable, call, rv, ret_error);
 }
 
 static int check_buffer_bytes(const mu_variable *variable, const void *buffer,
@@ -217,20 +221,7 @@ int mu__variable_write_slot(mu_variable *variable, int operation,
     return mu__variable_run_call(variable, &call, ret_error);
 }
 
-/* Checks `buffer` for the call's operation. */
-static int check_and_run(mu_variable *variable, struct mu__variable_call *call,
-                         const void *buffer, size_t bytes, mu_error *ret_error)
-{
-    int rv = mu__variable_check(variable, call->call.operation, buffer, bytes, ret_error);
-
-    if (rv == 0)
-        rv = mu__variable_run_call(variable, call, ret_error);
-    if (call->call.operation != MU__VARIABLE_READ)
-        mu__variable_cache_drop(variable->cache);
-    return rv;
-}
-
-/* ---- The public calls ---- */
+/* ---- Handles ---- */
 
 static mu_variable *variable_new(mu_node *node, const char *name,
                                  const struct mu__shape *shape)
@@ -246,16 +237,15 @@ static mu_variable *variable_new(mu_node *node, const char *name,
         mu__opened_variable_unref(opened);
         return NULL;
     }
-    variable->node = node;
-    variable->opened = opened;
-    variable->cache = cache;
+    *variable = (mu_variable){.node = node, .opened = opened, .cache = cache};
+    atomic_init(&variable->refs, 1);
     mu__node_ref(node);
     return variable;
 }
 
 void mu_variable_close(mu_variable *variable)
 {
-    if (variable == NULL)
+    if (variable == NULL || atomic_fetch_sub(&variable->refs, 1) != 1)
         return;
     mu__node_unref(variable->node);
     mu__opened_variable_unref(variable->opened);
@@ -344,36 +334,6 @@ size_t mu_variable_bytes(const mu_variable *variable)
     return (size_t)mu__shape_bytes(&variable->opened->shape);
 }
 
-int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
-                     int64_t timeout_ms, mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, variable, buffer);
-
-    struct mu__variable_call call =
-        mu__variable_make_call(variable, MU__VARIABLE_READ, timeout_ms);
-
-    call.target = buffer;
-    return check_and_run(variable, &call, buffer, bytes, ret_error);
-}
-
-int mu_variable_read_cached(mu_variable *variable, void *buffer, size_t bytes,
-                            uint64_t max_age_ms, int64_t timeout_ms, mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, variable, buffer);
-
-    uint64_t began_ns = uv_hrtime();
-    uint64_t writes;
-    int rv = mu__variable_check(variable, MU__VARIABLE_READ, buffer, bytes, ret_error);
-
-    if (rv != 0 ||
-        mu__variable_cache_get(variable->cache, max_age_ms, buffer, bytes, &writes))
-        return rv;
-    rv = mu_variable_read(variable, buffer, bytes, timeout_ms, ret_error);
-    if (rv == 0)
-        mu__variable_cache_put(variable->cache, buffer, bytes, began_ns, writes);
-    return rv;
-}
-
 int mu_variable_version(mu_variable *variable, int64_t timeout_ms, mu_error *ret_error,
                         uint64_t *ret_version)
 {
@@ -386,45 +346,4 @@ int mu_variable_version(mu_variable *variable, int64_t timeout_ms, mu_error *ret
     if (rv == 0)
         *ret_version = call.version;
     return rv;
-}
-
-int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
-                       int64_t timeout_ms, mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, variable, buffer);
-
-    struct mu__variable_call call =
-        mu__variable_make_call(variable, MU__VARIABLE_ASSIGN, timeout_ms);
-
-    call.source = buffer;
-    return check_and_run(variable, &call, buffer, bytes, ret_error);
-}
-
-int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
-                    int64_t timeout_ms, mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, variable, delta);
-
-    struct mu__variable_call call =
-        mu__variable_make_call(variable, MU__VARIABLE_ADD, timeout_ms);
-
-    call.source = delta;
-    return check_and_run(variable, &call, delta, bytes, ret_error);
-}
-
-int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
-                      const mu_optimizer *optimizer, int64_t timeout_ms,
-                      mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, variable, gradient, optimizer);
-
-    struct mu__variable_call call =
-        mu__variable_make_call(variable, MU__VARIABLE_APPLY, timeout_ms);
-    uint8_t rule[MU__RULE_BYTES_MAX];
-    int rv = mu__variable_rule(variable, optimizer, rule, ret_error, &call.rule);
-
-    if (rv != 0)
-        return rv;
-    call.source = gradient;
-    return check_and_run(variable, &call, gradient, bytes, ret_error);
 }
