@@ -10,6 +10,7 @@ enum {
     ACTOR_BYTES = 512, /* of its fence there, at most */
     STEPS = 32,        /* so many for a file that is just large enough */
     READ_STEPS = 16,
+    LATE_SHARE = 2, /* the new content may be so much of that behind */
 #ifdef MUSTER_TINY
     REWRITE_BYTES_MIN = 1 << 12
 #else
@@ -198,13 +199,17 @@ void mu__keeper_file_put_item(struct keeper_file *file, const struct kept_actor 
                               const struct mu__msg *msg)
 {
     file->came += mu__kept_item_bytes(msg);
+    file->unwritten += mu__kept_item_bytes(msg);
     put_to_file(file, msg, mu__kept_walk_phase(file->actors, actor) == KEPT_BEHIND);
 }
 
 int mu__keeper_file_flush(struct keeper_file *file, mu_error *ret_error)
 {
-    return file->is_behind ? MU__STORAGE_NOT_YET
-                           : mu__journal_flush(file->journal, ret_error);
+    bool is_late =
+        file->actors->walk.runs && file->unwritten > file->rewrite_bytes / LATE_SHARE;
+
+    return file->is_behind || is_late ? MU__STORAGE_NOT_YET
+                                      : mu__journal_flush(file->journal, ret_error);
 }
 
 /* ---- writing it anew ---- */
@@ -240,7 +245,7 @@ static int begin_renewal(struct keeper_file *file, mu_error *error)
 
     if (rv == 0)
         mu__kept_walk_begin(file->actors, &visitor);
-    file->came = 0;
+    file->came = file->unwritten = 0;
     return rv;
 }
 
@@ -252,6 +257,7 @@ static int renew_some(struct keeper_file *file, mu_error *error)
     if (mu__journal_renew_is_busy(file->journal))
         return MU__STORAGE_NOT_YET;
     file->came = 0;
+    file->unwritten = bytes;
     return mu__kept_walk_step(file->actors, bytes)
                ? mu__journal_renew_commit(file->journal, error)
                : MU__STORAGE_NOT_YET;

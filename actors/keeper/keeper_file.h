@@ -16,6 +16,7 @@ struct keeper_file {
     uint64_t rewrite_bytes; /* it is not written anew below */
     uint64_t rewrite_above; /* bytes of the file */
     uint64_t came;          /* bytes since the last step */
+    uint64_t unwritten;     /* bytes of the new content that the disk may not have yet */
     bool is_behind;         /* it lacks something: it has to be written anew */
     mu_error damage;        /* it cannot be read; code 0: it can */
 };
@@ -46,7 +47,9 @@ void mu__keeper_file_put_end(struct keeper_file *file, struct kept_actor *actor)
 void mu__keeper_file_put_item(struct keeper_file *file, const struct kept_actor *actor,
                               const struct mu__msg *msg);
 
-/* All that was put survives. MU__STORAGE_NOT_YET: once the file is written anew. */
+/* All that was put survives. MU__STORAGE_NOT_YET: once the file is written anew, or its
+ * new content is not so far behind: what comes waits for the disk, and the loop does not.
+ */
 int mu__keeper_file_flush(struct keeper_file *file, mu_error *ret_error);
 
 /* A step is due, of writing it anew. It returns MU__STORAGE_NOT_YET until that is done;
