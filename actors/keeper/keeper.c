@@ -1,36 +1,25 @@
 #include "actors/keeper/keeper.h"
 
-#include "actors/coordination/store/journal.h"
 #include "actors/keep.h"
-#include "actors/keeper/keeper_items.h"
+#include "actors/keeper/keeper_file.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    FRAME_BYTES = 64, /* around an item in the file, at most */
-#ifdef MUSTER_TINY
-    REWRITE_BYTES_MIN = 1 << 12
-#else
-    REWRITE_BYTES_MIN = 16 << 20
-#endif
-};
-
 struct keeper_state {
-    struct mu__journal *file;
+    struct keeper_file file;
     const char *path;
     struct kept_actors actors;
     struct kept_actor *touched; /* they get an answer when the file is flushed */
-    uint64_t rewrite_above;     /* bytes of the file */
     struct mu__list reviewed;   /* whether they have records is asked one by one */
     struct mu__list full;       /* they were told that there is no room */
     bool is_full;
-    bool is_dirty;   /* something was not flushed */
-    bool is_behind;  /* the file lacks an item: it has to be written anew */
-    bool is_failing; /* it could not be written, */
-    uint64_t timer;  /* and is tried again then; 0: none */
+    bool is_dirty;      /* something was not flushed */
+    bool is_failing;    /* the file could not be read or written, */
+    uint64_t timer;     /* and is tried again then, or goes on; 0: none */
+    bool is_review_due; /* once the file is read */
 };
 
 /* What it hears. */
@@ -159,10 +148,11 @@ static void send_all_kept(struct mu__ctx *ctx, struct kept_actor *actor)
 
 /* ---- the file ---- */
 
-static void arm_keeper(struct mu__ctx *ctx, struct keeper_state *keeper)
+static void arm_keeper(struct mu__ctx *ctx, struct keeper_state *keeper,
+                       uint64_t delay_ms)
 {
     if (keeper->timer == 0)
-        keeper->timer = mu__timer_set(ctx, MU__KEEPER_RETRY_MS, 0);
+        keeper->timer = mu__timer_set(ctx, delay_ms, 0);
 }
 
 static void note_failing(struct mu__ctx *ctx, struct keeper_state *keeper,
@@ -170,101 +160,21 @@ static void note_failing(struct mu__ctx *ctx, struct keeper_state *keeper,
 {
     if (!keeper->is_failing)
         mu__log(ctx, MU__LOG_ERROR,
-                "the keeper's file cannot be written: %s; kept actors wait until it can",
+                "the keeper's file cannot be used: %s; kept actors wait until it can",
                 error->message);
     keeper->is_failing = true;
-    arm_keeper(ctx, keeper);
+    arm_keeper(ctx, keeper, MU__KEEPER_RETRY_MS);
 }
 
 static void note_written(struct mu__ctx *ctx, struct keeper_state *keeper)
 {
     if (keeper->is_failing)
-        mu__log(ctx, MU__LOG_INFO, "%s: it can be written again", keeper->path);
+        mu__log(ctx, MU__LOG_INFO, "%s: it can be used again", keeper->path);
     keeper->is_failing = false;
 }
 
-static int append_to_file(void *owner, struct mu__msg *msg)
+static void answer_touched(struct mu__ctx *ctx, struct keeper_state *keeper)
 {
-    return mu__journal_append(((struct keeper_state *)owner)->file, msg, NULL);
-}
-
-static int append_fence(struct mu__ctx *ctx, struct keeper_state *keeper,
-                        const struct kept_actor *actor, mu_error *error)
-{
-    const struct mu__keep_fence body = {.name = actor->named.text,
-                                        .epoch = actor->epoch,
-                                        .owner = actor->owner,
-                                        .number = actor->last};
-    struct mu__msg *msg = mu__msg_backed(ctx, MU__KEEP_FENCE, &body, sizeof body, NULL);
-    int rv = msg == NULL ? mu_error_set(error, -MU_ENOMEM, "no memory for a fence")
-                         : mu__journal_append(keeper->file, msg, error);
-
-    mu__msg_free(ctx, msg);
-    return rv;
-}
-
-/* Nothing before counts for this actor. What cannot be appended is left out when the file
- * is written anew. */
-static void append_end(struct mu__ctx *ctx, struct keeper_state *keeper,
-                       struct kept_actor *actor)
-{
-    actor->owner = 0;
-    keeper->is_dirty = true;
-    if (!keeper->is_behind && append_fence(ctx, keeper, actor, NULL) != 0)
-        keeper->is_behind = true;
-}
-
-static int rewrite_file(struct mu__ctx *ctx, struct keeper_state *keeper, mu_error *error)
-{
-    struct mu__text_node *node = NULL;
-
-    mu__journal_rewrite_begin(keeper->file);
-    while ((node = mu__text_map_next(&keeper->actors.by_name, node)) != NULL) {
-        const struct kept_actor *actor = (struct kept_actor *)node;
-
-        (void)append_fence(ctx, keeper, actor, NULL); /* the commit says why not */
-        (void)mu__kept_actor_each(actor, append_to_file, keeper);
-    }
-    return mu__journal_rewrite_commit(keeper->file, error);
-}
-
-static void plan_rewrite(struct keeper_state *keeper)
-{
-    keeper->rewrite_above = 2 * mu__journal_bytes(keeper->file);
-    if (keeper->rewrite_above < REWRITE_BYTES_MIN)
-        keeper->rewrite_above = REWRITE_BYTES_MIN;
-}
-
-/* All that is in memory survives from now on. */
-static int flush_file(struct mu__ctx *ctx, struct keeper_state *keeper, mu_error *error)
-{
-    int rv;
-
-    if (keeper->is_behind || mu__journal_bytes(keeper->file) > keeper->rewrite_above) {
-        rv = rewrite_file(ctx, keeper, error);
-        plan_rewrite(keeper);
-        if (rv == 0 || keeper->is_behind) {
-            keeper->is_behind = rv != 0;
-            return rv;
-        }
-    }
-    return mu__journal_flush(keeper->file, error);
-}
-
-static void flush_keeper(struct mu__ctx *ctx, void *state)
-{
-    struct keeper_state *keeper = state;
-    mu_error error;
-
-    if (keeper->is_dirty) {
-        if (flush_file(ctx, keeper, &error) != 0) {
-            note_failing(ctx, keeper, &error);
-            return;
-        }
-        keeper->is_dirty = false;
-        note_written(ctx, keeper);
-    }
-    review_room(ctx, keeper);
     while (keeper->touched != NULL) {
         struct kept_actor *actor = keeper->touched;
 
@@ -276,25 +186,51 @@ static void flush_keeper(struct mu__ctx *ctx, void *state)
         if (actor->is_loading) /* and from then on it takes calls */
             send_all_kept(ctx, actor);
     }
+}
+
+static void flush_keeper(struct mu__ctx *ctx, void *state)
+{
+    struct keeper_state *keeper = state;
+    mu_error error;
+    int rv = 0;
+
+    if (mu__keeper_file_is_renewed(&keeper->file))
+        arm_keeper(ctx, keeper, MU__KEEPER_STEP_MS);
+    if (keeper->is_dirty)
+        rv = mu__keeper_file_flush(&keeper->file, &error);
+    if (rv < 0)
+        note_failing(ctx, keeper, &error);
+    if (rv != 0)
+        return;
+    if (keeper->is_dirty)
+        note_written(ctx, keeper);
+    keeper->is_dirty = false;
+    review_room(ctx, keeper);
+    answer_touched(ctx, keeper);
     report_room(ctx, keeper);
 }
 
-static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+/* A failure is one of the file only when that lacks something. */
+static void renew_file(struct mu__ctx *ctx, struct keeper_state *keeper)
 {
-    struct keeper_state *keeper = state;
+    mu_error error;
+    int rv = mu__keeper_file_renew(&keeper->file, &error);
 
-    (void)ctx;
-    (void)msg;
-    keeper->timer = 0;
+    if (rv >= 0)
+        return;
+    if (keeper->file.is_behind)
+        note_failing(ctx, keeper, &error);
+    else
+        mu__log(ctx, MU__LOG_WARN, "%s: it could not be written anew: %s", keeper->path,
+                error.message);
+    arm_keeper(ctx, keeper, MU__KEEPER_RETRY_MS);
 }
 
 /* While something waits to be flushed nothing is known of the room there is. */
 static int reserve_kept_item(struct mu__ctx *ctx, struct keeper_state *keeper,
                              const struct mu__msg *msg, mu_error *error)
 {
-    int rv = mu__journal_reserve(
-        keeper->file, mu__encode_bound(mu__kernel_schema(ctx->kernel), msg) + FRAME_BYTES,
-        error);
+    int rv = mu__keeper_file_reserve(&keeper->file, msg, error);
 
     if (rv == 0)
         return 0;
@@ -341,6 +277,19 @@ static void review_record(struct mu__ctx *ctx, struct keeper_state *keeper,
 
 /* ---- fences ---- */
 
+/* What comes while the file is read is sent again, as for a full disk. */
+static int check_file_read(const struct keeper_state *keeper, mu_error *error)
+{
+    const mu_error *damage = &keeper->file.damage;
+
+    if (keeper->file.journal != NULL)
+        return 0;
+    return damage->code == 0
+               ? mu_error_set(error, -MU_EEXHAUSTED, "%s is being read: %u %%",
+                              keeper->path, mu__keeper_file_percent(&keeper->file))
+               : mu_error_set(error, damage->code, "%.400s", damage->message);
+}
+
 static int check_fence(const struct kept_actor *actor, const struct mu__keep_fence *body,
                        const char *path, mu_error *error)
 {
@@ -378,14 +327,13 @@ static int begin_epoch(struct mu__ctx *ctx, struct keeper_state *keeper,
     if (rv != 0)
         return rv;
     if ((*actor)->epoch < body.number) { /* it is of another actor */
-        append_end(ctx, keeper, *actor);
+        mu__keeper_file_put_end(&keeper->file, *actor);
         mu__kept_actor_clear(&keeper->actors, *actor);
     }
     body.number = 0;
     mu__kept_actor_fence(&keeper->actors, *actor, &body);
     keeper->is_dirty = true;
-    if (!keeper->is_behind && append_fence(ctx, keeper, *actor, error) != 0)
-        keeper->is_behind = true;
+    mu__keeper_file_put_fence(&keeper->file, *actor);
     return 0;
 }
 
@@ -395,8 +343,10 @@ static void on_keep_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct keeper_state *keeper = state;
     struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
     mu_error error;
-    int rv = check_fence(actor, body, keeper->path, &error);
+    int rv = check_file_read(keeper, &error);
 
+    if (rv == 0)
+        rv = check_fence(actor, body, keeper->path, &error);
     if (rv == 0 && (actor == NULL || actor->epoch != body->epoch))
         rv = begin_epoch(ctx, keeper, &actor, msg, &error);
     if (rv != 0) {
@@ -444,8 +394,7 @@ static int keep_one(struct mu__ctx *ctx, struct keeper_state *keeper,
         return rv;
     actor->last = body->number;
     keeper->is_dirty = true;
-    if (!keeper->is_behind && mu__journal_append(keeper->file, msg, error) != 0)
-        keeper->is_behind = true;
+    mu__keeper_file_put_item(&keeper->file, actor, msg);
     return 0;
 }
 
@@ -456,8 +405,10 @@ static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct keeper_state *keeper = state;
     struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
     mu_error error;
-    int rv = check_item_epoch(actor, body, keeper->path, &error);
+    int rv = check_file_read(keeper, &error);
 
+    if (rv == 0)
+        rv = check_item_epoch(actor, body, keeper->path, &error);
     if (rv == 0 && body->number > actor->last + 1)
         return;
     if (rv == 0 && body->number == actor->last + 1)
@@ -472,24 +423,33 @@ static void on_keep_item(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- stopped actors ---- */
 
-static void drop_kept_actor(struct mu__ctx *ctx, struct keeper_state *keeper,
-                            struct kept_actor *actor)
+static void drop_kept_actor(struct keeper_state *keeper, struct kept_actor *actor)
 {
-    append_end(ctx, keeper, actor);
+    mu__keeper_file_put_end(&keeper->file, actor);
+    keeper->is_dirty = true;
     untouch(keeper, actor);
     note_reported(keeper, actor, false);
     mu__kept_actor_remove(&keeper->actors, actor);
 }
 
+static void review_all(struct mu__ctx *ctx, struct keeper_state *keeper)
+{
+    request_record(ctx, keeper); /* the answer to the former question may be lost */
+    for (struct kept_actor *actor =
+             MU__LIST_FIRST(&keeper->actors.all, struct kept_actor, node);
+         actor != NULL; actor = MU__LIST_NEXT(actor, struct kept_actor, node))
+        review_record(ctx, keeper, actor);
+}
+
 static void on_keep_review(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct keeper_state *keeper = state;
-    struct mu__text_node *node = NULL;
 
     (void)msg;
-    request_record(ctx, keeper); /* the answer to the former question may be lost */
-    while ((node = mu__text_map_next(&keeper->actors.by_name, node)) != NULL)
-        review_record(ctx, keeper, (struct kept_actor *)node);
+    if (keeper->file.journal == NULL)
+        keeper->is_review_due = true;
+    else
+        review_all(ctx, keeper);
 }
 
 /* Of a higher epoch it is a later actor's. */
@@ -500,60 +460,74 @@ static void on_keep_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
     bool is_requested = actor != NULL && actor == first_reviewed(keeper);
 
-    if (actor == NULL)
+    keeper->is_review_due |= keeper->file.journal == NULL; /* it is lost */
+    if (keeper->file.journal == NULL || actor == NULL)
         return;
     if (actor->is_reviewed)
         mu__list_remove(&keeper->reviewed, &actor->review);
     actor->is_reviewed = false;
     if (actor->epoch <= body->epoch)
-        drop_kept_actor(ctx, keeper, actor);
+        drop_kept_actor(keeper, actor);
     if (is_requested)
         request_record(ctx, keeper);
 }
 
-/* ---- reading the file ---- */
+/* ---- start ---- */
 
-static int read_fence(struct keeper_state *keeper, const struct mu__keep_fence *body)
+/* What the service has said before could not be applied. */
+static void end_keeper_reading(struct mu__ctx *ctx, struct keeper_state *keeper,
+                               uint64_t cut)
 {
-    struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
-    int rv = 0;
+    if (cut > 0)
+        mu__log(ctx, MU__LOG_WARN, "%s: %" PRIu64 " torn bytes at its end were cut off",
+                keeper->path, cut);
+    note_written(ctx, keeper);
+    if (keeper->is_review_due)
+        review_all(ctx, keeper);
+}
 
-    if (body->owner == 0) {
-        if (actor != NULL)
-            mu__kept_actor_remove(&keeper->actors, actor);
-        return 0;
-    }
-    if (actor == NULL)
-        rv = mu__kept_actor_add(&keeper->actors, body->name, &actor);
+/* A step of it, or the first one. */
+static int read_file(struct mu__ctx *ctx, struct keeper_state *keeper, mu_error *error)
+{
+    uint64_t cut = 0;
+    int rv = keeper->file.reading == NULL
+                 ? mu__keeper_file_open(&keeper->file, error, &cut)
+                 : mu__keeper_file_read(&keeper->file, error, &cut);
+
+    if (rv == MU__STORAGE_NOT_YET)
+        arm_keeper(ctx, keeper, MU__KEEPER_STEP_MS);
     if (rv == 0)
-        mu__kept_actor_fence(&keeper->actors, actor, body);
+        end_keeper_reading(ctx, keeper, cut);
     return rv;
 }
 
-static int read_kept_item(struct keeper_state *keeper, struct mu__msg *msg)
+static void go_on_reading(struct mu__ctx *ctx, struct keeper_state *keeper)
 {
-    const struct mu__keep_item *body = mu__body(msg);
-    struct kept_actor *actor = mu__kept_actor_find(&keeper->actors, body->name);
+    mu_error error;
+    int rv = read_file(ctx, keeper, &error);
 
-    if (actor == NULL || body->epoch > actor->epoch)
-        return -MU_EDATALOSS;
-    if (body->epoch == actor->epoch && body->number > actor->last)
-        actor->last = body->number;
-    return mu__kept_actor_put(&keeper->actors, actor, msg);
+    if (rv < 0 && keeper->file.damage.code == 0)
+        note_failing(ctx, keeper, &error);
+    else if (rv < 0)
+        mu__log(ctx, MU__LOG_ERROR, "%s", error.message);
 }
 
-static int visit_kept(void *owner, struct mu__msg *msg)
+static void on_keeper_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    if (msg->kind == MU__KEEP_FENCE)
-        return read_fence(owner, mu__body(msg));
-    return msg->kind == MU__KEEP_ITEM ? read_kept_item(owner, msg) : -MU_EDATALOSS;
+    struct keeper_state *keeper = state;
+
+    (void)msg;
+    keeper->timer = 0;
+    if (keeper->file.journal == NULL)
+        go_on_reading(ctx, keeper);
+    else if (mu__keeper_file_is_renewed(&keeper->file))
+        renew_file(ctx, keeper);
 }
 
 static int init_keeper(struct mu__ctx *ctx, void *state, const void *arg)
 {
     const struct mu__keeper_config *config = arg;
     struct keeper_state *keeper = state;
-    uint64_t cut = 0;
     mu_error error;
     int rv;
 
@@ -562,20 +536,16 @@ static int init_keeper(struct mu__ctx *ctx, void *state, const void *arg)
     keeper->actors.pool = mu__kernel_pool(ctx->kernel);
     keeper->actors.bytes_max = config->bytes_max;
     keeper->actors.by_name.secret = mu__secret(ctx);
-    rv = mu__journal_open(config->storage, keeper->actors.schema, keeper->actors.pool,
-                          visit_kept, keeper, &error, &cut, &keeper->file);
-    if (rv != 0) {
-        mu__kept_actors_done(&keeper->actors);
-        mu__log(ctx, MU__LOG_ERROR, "%s", error.message);
-        if (config->error != NULL)
-            *config->error = error;
-        return rv;
-    }
-    if (cut > 0)
-        mu__log(ctx, MU__LOG_WARN, "%s: %" PRIu64 " torn bytes at its end were cut off",
-                keeper->path, cut);
-    plan_rewrite(keeper);
-    return 0;
+    keeper->file.storage = config->storage;
+    keeper->file.actors = &keeper->actors;
+    keeper->file.rewrite_bytes = config->rewrite_bytes;
+    rv = read_file(ctx, keeper, &error);
+    if (rv >= 0)
+        return 0;
+    mu__log(ctx, MU__LOG_ERROR, "%s", error.message);
+    if (config->error != NULL)
+        *config->error = error;
+    return rv;
 }
 
 static void end_keeper(struct mu__ctx *ctx, void *state)
@@ -583,7 +553,7 @@ static void end_keeper(struct mu__ctx *ctx, void *state)
     struct keeper_state *keeper = state;
 
     (void)ctx;
-    mu__journal_close(keeper->file);
+    mu__keeper_file_close(&keeper->file);
     mu__kept_actors_done(&keeper->actors);
 }
 

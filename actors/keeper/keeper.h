@@ -2,6 +2,8 @@
  *
  *     keeper.c        what offices ask, and what is answered when
  *     keeper_items.c  what is kept of each actor
+ *     keeper_walk.c   the same, visited in steps while it changes
+ *     keeper_file.c   its file
  *
  * Hears:  KEEP_FENCE and KEEP_ITEM from the offices that own kept actors; KEEP_REVIEW and
  *         KEEP_DROP from its node's coordination service; its timer
@@ -9,7 +11,8 @@
  *         that is kept, once a fence is flushed; KEEP_CHECK to the service
  * Owns:   the items of each actor by name: its snapshot, the records since, and for each
  *         sender of calls the answers that it may ask for again
- * Fails:  in init, when its file is damaged, of another use or newer: by name and offset
+ * Fails:  in init, when its file is damaged, of another use or newer: by name and offset.
+ *         A file that is not read in one step is refused to each life, by the same words
  *
  * A life of an actor begins with a fence: its epoch and its process. From then on items
  * of a lower epoch are refused, so of two lives one can record. The items of a life have
@@ -24,37 +27,27 @@
  * quarter more room, and waits beyond it, as for a full disk.
  *
  * A full disk is said with each item, which its office sends again; nothing behind it is
- * taken meanwhile. When the file cannot be flushed, answers wait until it can. */
+ * taken meanwhile. When the file cannot be flushed, answers wait until it can.
+ *
+ * The file is read in steps, until which nothing is taken, and written anew in steps,
+ * while all goes on: what is acknowledged meanwhile is in the present file and in the new
+ * one. */
 #ifndef MU_ACTORS_KEEPER_H
 #define MU_ACTORS_KEEPER_H
 
+#include "actors/keeper/keeper_bounds.h"
 #include "muster/error.h"
 
 #include <stdint.h>
 
 struct mu__storage;
 
-#ifdef MUSTER_TINY
-enum { MU__KEPT_SENDERS_MAX = 64, MU__KEPT_CALLS_SPAN = 8 };
-#else
-enum {
-    MU__KEPT_SENDERS_MAX = 1 << 14, /* with windows, of one actor */
-    MU__KEPT_CALLS_SPAN = 1024      /* of one sender to one actor, from its oldest call
-                                       that has not ended on */
-};
-#endif
-
-enum {
-    MU__KEPT_ACTORS_MAX = 1 << 20,    /* of one keeper */
-    MU__KEPT_ACTOR_BYTES = 256 << 20, /* kept of one actor */
-    MU__KEEPER_BYTES = 1 << 30,       /* kept of all actors */
-    MU__KEEPER_RETRY_MS = 100         /* for what could not be written */
-};
-
 struct mu__keeper_config {
     struct mu__storage *storage; /* outlives the actor */
     uint64_t bytes_max;          /* kept of all actors */
-    mu_error *error;             /* why the file cannot be used; NULL: it is logged */
+    uint64_t rewrite_bytes; /* of its file, which is not written anew below; a step is
+                               a 32nd of it. 0: 16 MiB */
+    mu_error *error;        /* why the file cannot be used; NULL: it is logged */
 };
 
 /* Spawned as MU__KEEPER; its argument is a struct mu__keeper_config. */

@@ -1,7 +1,7 @@
 #include "actors/keeper/keeper_items.h"
 
 #include "actors/keep.h"
-#include "actors/keeper/keeper.h"
+#include "actors/keeper/keeper_bounds.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,6 +23,11 @@ static uint64_t count_item_bytes(const struct mu__keep_item *item)
            ITEM_BYTES;
 }
 
+uint64_t mu__kept_item_bytes(const struct mu__msg *item)
+{
+    return count_item_bytes(item_of(item));
+}
+
 /* ---- lists of items ---- */
 
 static void append_kept_item(struct items *items, struct mu__msg *msg)
@@ -42,6 +47,7 @@ static void drop_item(struct kept_actors *actors, struct kept_actor *actor,
 
     actor->bytes -= bytes;
     actors->bytes -= bytes;
+    mu__kept_walk_item_goes(actors, msg);
     mu__pool_put(actors->pool, msg);
 }
 
@@ -79,8 +85,11 @@ static void raise_sender(struct kept_actors *actors, struct kept_actor *actor,
 static void free_sender(struct kept_actors *actors, struct kept_actor *actor,
                         struct kept_sender *sender)
 {
-    if (sender != NULL)
-        drop_kept_items(actors, actor, &sender->answers);
+    if (sender == NULL)
+        return;
+    mu__kept_walk_sender_goes(actors, sender);
+    mu__list_remove(&actor->senders_all, &sender->node);
+    drop_kept_items(actors, actor, &sender->answers);
     free(sender);
 }
 
@@ -94,10 +103,13 @@ static struct kept_sender *get_sender(struct kept_actor *actor, uint64_t id)
     if (sender == NULL)
         return NULL;
     sender->id = id;
-    if (mu__map_set(&actor->senders, id, sender) == 0)
-        return sender;
-    free(sender);
-    return NULL;
+    sender->order = ++actor->senders_made;
+    if (mu__map_set(&actor->senders, id, sender) != 0) {
+        free(sender);
+        return NULL;
+    }
+    mu__list_append(&actor->senders_all, &sender->node);
+    return sender;
 }
 
 static void put_answer(struct kept_actors *actors, struct kept_actor *actor,
@@ -107,10 +119,12 @@ static void put_answer(struct kept_actors *actors, struct kept_actor *actor,
     struct kept_sender *sender = mu__map_get(&actor->senders, item->sender);
 
     raise_sender(actors, actor, sender, item->base);
-    if (item->call < sender->base)
+    if (item->call < sender->base) {
         drop_item(actors, actor, msg);
-    else
-        append_kept_item(&sender->answers, msg);
+        return;
+    }
+    append_kept_item(&sender->answers, msg);
+    mu__kept_walk_item_came(actors, actor, sender, msg);
 }
 
 /* ---- actors ---- */
@@ -140,6 +154,8 @@ int mu__kept_actor_add(struct kept_actors *actors, struct mu__view name,
         return -MU_ENOMEM;
     }
     actors->count++;
+    mu__list_append(&actors->all, &actor->node);
+    mu__kept_walk_actor_came(actors, actor);
     *ret_actor = actor;
     return 0;
 }
@@ -148,9 +164,9 @@ void mu__kept_actor_clear(struct kept_actors *actors, struct kept_actor *actor)
 {
     drop_kept_items(actors, actor, &actor->kept);
     drop_kept_items(actors, actor, &actor->open);
-    for (size_t i = 0; i < actor->senders.capacity; i++)
-        if (actor->senders.entries[i].key != 0)
-            free_sender(actors, actor, actor->senders.entries[i].value);
+    while (!mu__list_is_empty(&actor->senders_all))
+        free_sender(actors, actor,
+                    MU__LIST_FIRST(&actor->senders_all, struct kept_sender, node));
     mu__map_done(&actor->senders);
 }
 
@@ -162,6 +178,8 @@ static void free_kept_actor(struct kept_actors *actors, struct kept_actor *actor
 
 void mu__kept_actor_remove(struct kept_actors *actors, struct kept_actor *actor)
 {
+    mu__kept_walk_actor_goes(actors, actor);
+    mu__list_remove(&actors->all, &actor->node);
     mu__text_map_remove(&actors->by_name, &actor->named);
     actors->count--;
     free_kept_actor(actors, actor);
@@ -169,14 +187,14 @@ void mu__kept_actor_remove(struct kept_actors *actors, struct kept_actor *actor)
 
 void mu__kept_actors_done(struct kept_actors *actors)
 {
-    struct mu__text_node *next = mu__text_map_next(&actors->by_name, NULL);
+    struct kept_actor *actor;
 
-    while (next != NULL) {
-        struct kept_actor *actor = (struct kept_actor *)next;
-
-        next = mu__text_map_next(&actors->by_name, next);
+    mu__kept_walk_end(actors);
+    while ((actor = MU__LIST_FIRST(&actors->all, struct kept_actor, node)) != NULL) {
+        mu__list_remove(&actors->all, &actor->node);
         free_kept_actor(actors, actor);
     }
+    actors->count = 0;
     mu__text_map_done(&actors->by_name);
 }
 
@@ -236,6 +254,13 @@ int mu__kept_actor_check(const struct kept_actors *actors, const struct kept_act
     return item->kind == MU__KEPT_ANSWER ? check_answer(actor, item, ret_error) : 0;
 }
 
+static void keep_item(struct kept_actors *actors, struct kept_actor *actor,
+                      struct mu__msg *msg)
+{
+    append_kept_item(&actor->kept, msg);
+    mu__kept_walk_item_came(actors, actor, NULL, msg);
+}
+
 /* The item counts from now on. A sender that was forgotten in the same turn has no
  * window: its calls have ended. */
 static void apply_kept_item(struct kept_actors *actors, struct kept_actor *actor,
@@ -244,12 +269,14 @@ static void apply_kept_item(struct kept_actors *actors, struct kept_actor *actor
     struct mu__keep_item *item = mu__body(msg);
 
     item->more = false;
-    if (item->kind == MU__KEPT_FORGET)
+    if (item->kind == MU__KEPT_FORGET) {
         free_sender(actors, actor, mu__map_remove(&actor->senders, item->sender));
+        mu__kept_walk_forgets(actors, actor, msg);
+    }
     if (item->kind == MU__KEPT_SNAPSHOT)
         drop_kept_items(actors, actor, &actor->kept);
     if (item->kind == MU__KEPT_SNAPSHOT || item->kind == MU__KEPT_RECORD)
-        append_kept_item(&actor->kept, msg);
+        keep_item(actors, actor, msg);
     else if (item->kind == MU__KEPT_ANSWER &&
              mu__map_get(&actor->senders, item->sender) != NULL)
         put_answer(actors, actor, msg);
@@ -318,10 +345,10 @@ int mu__kept_actor_each(const struct kept_actor *actor, mu__kept_visit_fn visit,
 {
     int rv = each_item(&actor->kept, visit, owner);
 
-    for (size_t i = 0; i < actor->senders.capacity && rv == 0; i++)
-        if (actor->senders.entries[i].key != 0)
-            rv = each_item(
-                &((struct kept_sender *)actor->senders.entries[i].value)->answers, visit,
-                owner);
+    for (const struct kept_sender *sender =
+             MU__LIST_FIRST(&actor->senders_all, struct kept_sender, node);
+         sender != NULL && rv == 0;
+         sender = MU__LIST_NEXT(sender, struct kept_sender, node))
+        rv = each_item(&sender->answers, visit, owner);
     return rv == 0 ? each_item(&actor->open, visit, owner) : rv;
 }

@@ -7,7 +7,7 @@
 
 /* How a message that could not be sent is logged: a requester that is gone waits for no
  * answer. */
-static inline int mu__ps_lost_level(int rv)
+static inline enum mu__log_level mu__ps_lost_level(int rv)
 {
     return rv == -MU_EUNAVAILABLE ? MU__LOG_DEBUG : MU__LOG_WARN;
 }

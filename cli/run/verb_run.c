@@ -28,8 +28,7 @@ enum {
     KILL_AFTER_MS = 4000, /* in addition to the grace period of the tasks */
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 10000,
-    JOB_END_MS = 1000,  /* least delay before a task that ended is restarted: its
-                           job may just have ended */
+    JOB_END_MS = 1000,  /* least delay of a restart: the job may just have ended */
     STEADY_MS = 60000,  /* a task that ran this long has its restart count
                            reset */
     SIGNALS_AT_ONCE = 3 /* this many signals end this process at once */
@@ -371,7 +370,7 @@ static void fail_job(struct run *run, const struct cmd_child *child)
     stop_run(run);
 }
 
-/* A task is ended for good: those that wait for it would wait without end. */
+/* Ended for good, and not by the failed job: who waits for it would wait without end. */
 static void report_ended(struct run *run, struct cmd_child *other)
 {
     if (other->ended)
@@ -451,7 +450,8 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
         chief_ended(run, child);
     if (strcmp(child->type, "client") == 0)
         client_ended(run, child);
-    report_ended(run, child);
+    if (!child->job_failed)
+        report_ended(run, child);
     if (strcmp(child->type, "worker") == 0)
         note_workers_done(run);
     note_task_change(run, child);

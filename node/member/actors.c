@@ -213,8 +213,10 @@ static int spawn_coordination(struct mu__member *member,
                                 &coordination);
     if (rv == 0 && coordination.kept != NULL)
         rv = spawn_member_actor(member, &mu__keeper, MU__KEEPER,
-                                &(struct mu__keeper_config){coordination.kept,
-                                                            MU__KEEPER_BYTES, NULL});
+                                &(struct mu__keeper_config){
+                                    .storage = coordination.kept,
+                                    .bytes_max = MU__KEEPER_BYTES,
+                                });
     return rv;
 }
 

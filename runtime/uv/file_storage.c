@@ -56,6 +56,7 @@ struct storage {
     uint64_t length;
     uint64_t reserved;           /* the disk has room for the file up to here */
     struct mu__renewal *renewal; /* the last one, which may have ended; or NULL */
+    struct mu__renewal *ended;   /* the one before, which may still close its file */
     int renewed;                 /* the file that it writes; -1: none is under way */
     size_t pending_size;
     uint8_t pending[PENDING_BYTES_MAX];
@@ -473,10 +474,10 @@ static void file_renew_drop(struct mu__storage *base)
 {
     struct storage *s = storage_of(base);
 
-    mu__renewal_free(s->renewal);
-    s->renewal = NULL;
     if (s->renewed < 0)
         return;
+    mu__renewal_free(s->renewal);
+    s->renewal = NULL;
     (void)unlink(s->path_new);
     (void)close(s->renewed);
     s->renewed = -1;
@@ -515,6 +516,9 @@ static int file_renew(struct mu__storage *base, mu_error *ret_error)
     rv = open_new(s, ret_error, &file);
     if (rv != 0)
         return rv;
+    mu__renewal_free(s->ended);
+    s->ended = s->renewal;
+    s->renewal = NULL;
     number = prepare_new_storage_file(s, file);
     if (number == 0)
         number = mu__renewal_start(file, &s->renewal);
@@ -665,6 +669,8 @@ void mu__storage_uv_close(struct mu__storage *storage)
         return;
     s = storage_of(storage);
     file_renew_drop(storage);
+    mu__renewal_free(s->renewal);
+    mu__renewal_free(s->ended);
     (void)close(s->file);
     free(s->path_new);
     free(s->path);

@@ -234,7 +234,7 @@ static int add_to_renewal(struct mu__journal *journal, uint8_t *record, size_t s
 }
 
 static int append_message(struct mu__journal *journal, const struct mu__msg *msg,
-                          mu_error *error)
+                          bool renews, mu_error *error)
 {
     uint8_t *record = NULL;
     size_t size = 0;
@@ -245,7 +245,7 @@ static int append_message(struct mu__journal *journal, const struct mu__msg *msg
         return refuse_message(journal, msg, rv, error);
     if (!journal->rewriting) {
         rv = add_to_storage(journal, record, size, error);
-        if (journal->renewing)
+        if (renews)
             (void)add_to_renewal(journal, record, size); /* its commit fails */
         return rv;
     }
@@ -266,7 +266,7 @@ static void drop_large_record(struct mu__journal *journal)
 int mu__journal_append(struct mu__journal *journal, const struct mu__msg *msg,
                        mu_error *ret_error)
 {
-    int rv = append_message(journal, msg, ret_error);
+    int rv = append_message(journal, msg, journal->renewing, ret_error);
 
     if (rv != 0 && journal->rewriting && journal->rewrite_rv == 0)
         journal->rewrite_rv = rv;
@@ -358,6 +358,16 @@ int mu__journal_renew_append(struct mu__journal *journal, const struct mu__msg *
         (void)refuse_message(journal, msg, rv, &journal->renew_error);
     if (rv != 0)
         *ret_error = journal->renew_error;
+    drop_large_record(journal);
+    return rv;
+}
+
+int mu__journal_append_old(struct mu__journal *journal, const struct mu__msg *msg,
+                           mu_error *ret_error)
+{
+    int rv = append_message(journal, msg, false, ret_error);
+
+    assert(!journal->rewriting);
     drop_large_record(journal);
     return rv;
 }

@@ -120,6 +120,11 @@ int mu__journal_rewrite_commit(struct mu__journal *journal, mu_error *ret_error)
 int mu__journal_renew_begin(struct mu__journal *journal, mu_error *ret_error);
 int mu__journal_renew_append(struct mu__journal *journal, const struct mu__msg *msg,
                              mu_error *ret_error);
+
+/* mu__journal_append to the old content alone: the new one gets it by
+ * mu__journal_renew_append. */
+int mu__journal_append_old(struct mu__journal *journal, const struct mu__msg *msg,
+                           mu_error *ret_error);
 bool mu__journal_renew_is_busy(const struct mu__journal *journal);
 int mu__journal_renew_commit(struct mu__journal *journal, mu_error *ret_error);
 

@@ -195,7 +195,8 @@ TEST_ON(test_a_lost_disk_is_said, struct kept_net *f, kept_net_set_up, kept_net_
 /* A keeper on a file with one byte that is another. */
 static int open_damaged(struct kept_net *f, size_t at)
 {
-    const struct mu__keeper_config config = {&f->storage->base, f->bytes_max, &f->error};
+    const struct mu__keeper_config config = {
+        .storage = &f->storage->base, .bytes_max = f->bytes_max, .error = &f->error};
     int rv;
 
     f->storage->content[at] ^= 0x10;

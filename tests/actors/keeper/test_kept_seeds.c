@@ -26,7 +26,8 @@ enum {
     CALLS_MAX = 1 << 10,
     PATIENT_MS = 60000,
     UNENDED_MAX = 4, /* of one caller to one name */
-    STATES_MAX = 1 << 15
+    STATES_MAX = 1 << 15,
+    REWRITE_BYTES = 1 << 12 /* in steps of 128 */
 };
 
 enum reached {
@@ -37,13 +38,15 @@ enum reached {
     FENCED,
     FULL_DISKS,
     TORN,
+    RENEWED,
     JUDGED,
     REACHED
 };
 
 static const char *const reached_words[REACHED] = {
-    "calls answered", "calls that failed", "calls of unknown fate", "lives of counters",
-    "lives cut off",  "full disks",        "lives of the keeper",   "histories judged",
+    "calls answered",      "calls that failed", "calls of unknown fate",
+    "lives of counters",   "lives cut off",     "full disks",
+    "lives of the keeper", "steps of rewrites", "histories judged",
 };
 
 struct one_call {
@@ -242,7 +245,8 @@ static bool is_owned(const struct name *name)
 static void start_keeper(struct cluster_task *chief)
 {
     const struct mu__keeper_config config = {.storage = &run->storage->base,
-                                             .bytes_max = MU__KEEPER_BYTES};
+                                             .bytes_max = MU__KEEPER_BYTES,
+                                             .rewrite_bytes = REWRITE_BYTES};
 
     sim_storage_crash(run->storage);
     run->reached[TORN]++;
@@ -380,6 +384,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
     sim_run_until(sim, BEGIN_MS + BUSY_MS);
     run->is_over = true;
     sim_run_until(sim, BEGIN_MS + BUSY_MS + CALM_MS);
+    run->reached[RENEWED] += run->storage->counts[SIM_STORAGE_RENEW];
     check_end();
     ret_verdict->digest = sim_digest(sim);
     (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s",

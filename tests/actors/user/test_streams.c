@@ -1,5 +1,7 @@
 /* Streams between actors: what comes, how it ends, and how much is under way; on one node
  * and between two. */
+#include "actors/user/streams/stream_actions.h"
+#include "actors/user/streams/stream_readers.h"
 #include "tests/support/test.h"
 #include "tests/support/users/givers.h"
 
@@ -429,6 +431,82 @@ TEST_ON(test_an_actor_gives_so_many_at_once, struct user_net *f, set_up,
         user_net_tear_down)
 {
     check_both(f, many_streams);
+}
+
+/* ---- threads ---- */
+
+enum { MAILBOX = 8, NOT_ANSWERED = 1 };
+
+static mu_stream_reader reader;
+static mu_error refusal;
+
+/* What a thread asks for has been done. */
+static void note_answer(struct mu__call *call)
+{
+    refusal = call->error;
+    refusal.code = call->code;
+}
+
+static void ask_as_thread(struct user_net *f, int operation)
+{
+    struct mu__actors_call call = {
+        .call = {.operation = operation, .timeout_ms = 1000, .complete = note_answer},
+        .name = "open",
+        .address = giver,
+        .reader = &reader,
+    };
+
+    refusal = (mu_error){.code = NOT_ANSWERED};
+    mu__reader_on_call(user_net_office(f, 0), &call);
+    assert_int_not_equal(refusal.code, NOT_ANSWERED);
+}
+
+/* What it has sent is undone. */
+static int open_when_full(mu_actor *self, struct user_net *f)
+{
+    int rv = 0;
+
+    for (int i = 0; i <= MU__ACTOR_WINDOW && rv == 0; i++)
+        rv = mu_actor_send(self, &giver, "give", NULL);
+    assert_int_equal(rv, -MU_EAGAIN);
+    ask_as_thread(f, MU__ACTORS_STREAM_OPEN);
+    return rv;
+}
+
+/* A thread has no notice to wait for: it hears at once that nothing has begun. */
+static void full_for_threads(struct user_net *f, size_t node)
+{
+    const mu_actor_options options = {.size = sizeof options, .mailbox_max = MAILBOX};
+    const struct office *office = user_net_office(f, 0);
+
+    f->notes_count = 0;
+    reader = (mu_stream_reader){.method = "open"};
+    giver = user_net_spawn(f, node, "giver", NULL, &options);
+    assert_int_equal(user_net_run(f, &here, open_when_full), -MU_EAGAIN);
+    assert_int_equal(refusal.code, -MU_EEXHAUSTED);
+    assert_int_equal(refusal.ran, MU_RAN_NO);
+    assert_string_equal(refusal.function, "open");
+    assert_non_null(strstr(refusal.message, node == 0 ? "is full" : "on their way"));
+    assert_false(reader.is_listed);
+    assert_int_equal(office->calls.count, 0);
+
+    ask_as_thread(f, MU__ACTORS_STREAM_OPEN);
+    assert_int_equal(refusal.code, 0);
+    net_settle(&f->net);
+    giver_give(f, &giver, 1, 1);
+    ask_as_thread(f, MU__ACTORS_STREAM_NEXT);
+    assert_int_equal(refusal.code, 0);
+    assert_int_equal(reader.count, 1);
+    mu_value_free(reader.items[0]);
+    ask_as_thread(f, MU__ACTORS_STREAM_CLOSE);
+    net_settle(&f->net);
+    giver_end(f, &giver, 0);
+}
+
+TEST_ON(test_a_thread_opens_none_on_a_full_mailbox, struct user_net *f, set_up,
+        user_net_tear_down)
+{
+    check_both(f, full_for_threads);
 }
 
 TEST_PROGRAM()

@@ -186,6 +186,7 @@ static int spawn_keeper(struct net_process *p)
     const struct mu__keeper_config config = {
         .storage = &((struct kept_net *)(uintptr_t)p->arg)->storage->base,
         .bytes_max = ((struct kept_net *)(uintptr_t)p->arg)->bytes_max,
+        .rewrite_bytes = ((struct kept_net *)(uintptr_t)p->arg)->rewrite_bytes,
         .error = &((struct kept_net *)(uintptr_t)p->arg)->error,
     };
 

@@ -11,7 +11,8 @@ struct kept_net {
     struct user_net *users;
     struct net_process *chief;
     struct sim_storage *storage;
-    uint64_t bytes_max;                /* of its keeper, from its next start on */
+    uint64_t bytes_max;                /* of its keeper, from its next start on, */
+    uint64_t rewrite_bytes;            /* and of its file */
     mu_address probes[USER_NET_NODES]; /* that call, and note the answers */
     mu_address told;                   /* hears from "tell" */
     uint64_t epoch;                    /* the last that was given out */
