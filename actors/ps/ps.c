@@ -346,7 +346,7 @@ static void apply_own_write(struct mu__ctx *ctx, struct ps *ps, struct partition
                             const struct mu__msg *msg, mu__pid from)
 {
     const struct mu__own_write *body = (const void *)msg->body;
-    struct effect_outcome refused = {.is_none = false};
+    struct effect_outcome refused;
 
     _Static_assert(sizeof(struct mu__own_write) == sizeof(struct mu__effect_write),
                    "the same fields");
@@ -354,6 +354,7 @@ static void apply_own_write(struct mu__ctx *ctx, struct ps *ps, struct partition
         apply_effect_write(ctx, ps, p, msg, from);
         return;
     }
+    refused = (struct effect_outcome){.is_none = false};
     (void)mu_error_set(&refused.error, -MU_EINVALID, "it is not its sender's own");
     answer_effect(ctx, p, from, body->token, &refused);
 }
