@@ -237,6 +237,7 @@ static void apply_batch(struct ps *ps, struct partition *p,
                         struct effect_outcome *outcome)
 {
     const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
+    bool is_alone = mu__stream_is_alone(p);
     int rv = mu__store_check_batch(p->store, first, &outcome->error);
 
     if (rv != 0)
@@ -249,9 +250,11 @@ static void apply_batch(struct ps *ps, struct partition *p,
         outcome->again = true;
         return;
     }
+    mu__store_tables(p->store)->is_alone = is_alone;
     mu__store_apply_batch(p->store, first);
     ps->sweeps_due |= mu__store_tables(p->store)->may_sweep;
-    for (const struct mu__store_write *write = first; write != NULL; write = write->next)
+    for (const struct mu__store_write *write = first; write != NULL && !is_alone;
+         write = write->next)
         mu__stream_note(p, mu__store_sample_write(p->store, write));
     ps->written.batches++;
 }
@@ -343,7 +346,7 @@ static void apply_own_write(struct mu__ctx *ctx, struct ps *ps, struct partition
                             const struct mu__msg *msg, mu__pid from)
 {
     const struct mu__own_write *body = (const void *)msg->body;
-    struct effect_outcome refused = {.is_none = false};
+    struct effect_outcome refused;
 
     _Static_assert(sizeof(struct mu__own_write) == sizeof(struct mu__effect_write),
                    "the same fields");
@@ -351,6 +354,7 @@ static void apply_own_write(struct mu__ctx *ctx, struct ps *ps, struct partition
         apply_effect_write(ctx, ps, p, msg, from);
         return;
     }
+    refused = (struct effect_outcome){.is_none = false};
     (void)mu_error_set(&refused.error, -MU_EINVALID, "it is not its sender's own");
     answer_effect(ctx, p, from, body->token, &refused);
 }

@@ -407,6 +407,13 @@ bool mu__stream_send(struct mu__ctx *ctx, struct ps *ps, struct partition *p,
     return true;
 }
 
+bool mu__stream_is_alone(const struct partition *p)
+{
+    return p->role == SERVING && !p->is_journaled && !p->is_in_snapshot &&
+           lacks_replica(p) && p->streams[TO_BACKUP].node == 0 &&
+           p->streams[TO_LEARNER].node == 0;
+}
+
 void mu__stream_applied(struct partition *p)
 {
     if (p->sums != NULL)

@@ -64,6 +64,9 @@ void mu__stream_fill_record(const struct partition *p, const struct mutation *mu
 /* Send the answers whose records the replica and the journal have. */
 void mu__stream_release(struct mu__ctx *ctx, struct partition *p);
 
+/* Whether no replica and no journal has the records, so that none compares their sums. */
+bool mu__stream_is_alone(const struct partition *p);
+
 /* The record was applied: its sum is remembered. */
 void mu__stream_applied(struct partition *p);
 void mu__stream_defer(struct mu__ctx *ctx, struct ps *ps, struct partition *p,

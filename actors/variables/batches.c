@@ -9,13 +9,17 @@
 #include "runtime/message/block_pool.h"
 
 #include <assert.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    ACTIVE_MAX = 4,             /* large batches under way with one server */
-    FRAMED_WRITES_MAX = 64,     /* of a batch of several that goes in one message, */
-    FRAMED_BYTES_MAX = 64 << 10 /* and their bytes */
+    ACTIVE_MAX = 4,              /* large batches under way with one server */
+    FRAMED_WRITES_MAX = 64,      /* of a batch of several that goes in one message, */
+    FRAMED_BYTES_MAX = 64 << 10, /* and their bytes */
+    EFFECT_BLOCK_MIN = 4 << 10,  /* of memory for several writes of a list */
+    EFFECT_BLOCK_MAX = 64 << 10
 };
 
 _Static_assert(ACTIVE_MAX *MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
@@ -23,20 +27,89 @@ _Static_assert(ACTIVE_MAX *MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
 
 /* ---- The list ---- */
 
+/* Memory of several small writes. */
+struct mu__effect_block {
+    uint32_t refs; /* of writes, and of the list whose next ones it is for */
+    uint32_t used;
+    uint32_t size;
+    alignas(max_align_t) unsigned char bytes[];
+};
+
+static void unref_effect_block(struct mu__effect_block *block)
+{
+    if (block != NULL && --block->refs == 0)
+        mu__block_put(block);
+}
+
+/* One for the next writes of a list: the larger, the more the list has. */
+static struct mu__effect_block *new_effect_block(struct mu__effects *effects)
+{
+    uint32_t size = EFFECT_BLOCK_MIN;
+    struct mu__effect_block *block;
+
+    while (size < EFFECT_BLOCK_MAX && size < effects->bytes)
+        size *= 2;
+    block = mu__block_get(sizeof *block + size);
+    if (block == NULL)
+        return NULL;
+    block->refs = 1;
+    block->used = 0;
+    block->size = size;
+    unref_effect_block(effects->block);
+    effects->block = block;
+    return block;
+}
+
+/* The first write of a list, and each large one, has memory of its own. */
+static struct mu__effect *new_effect(struct mu__effects *effects, size_t bytes)
+{
+    size_t aligned = (bytes + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+    struct mu__effect_block *block = effects->block;
+    struct mu__effect *effect;
+
+    if (effects->last == NULL || aligned > EFFECT_BLOCK_MIN) {
+        effect = mu__block_get(bytes);
+        if (effect != NULL)
+            effect->block = NULL;
+        return effect;
+    }
+    if (block == NULL || aligned > block->size - block->used)
+        block = new_effect_block(effects);
+    if (block == NULL)
+        return NULL;
+    effect = (struct mu__effect *)(void *)(block->bytes + block->used);
+    effect->block = block;
+    block->used += (uint32_t)aligned;
+    block->refs++;
+    return effect;
+}
+
+static void free_effect(struct mu__effect *effect)
+{
+    mu__opened_variable_unref(effect->opened);
+    if (effect->block == NULL)
+        mu__block_put(effect);
+    else
+        unref_effect_block(effect->block);
+}
+
 int mu__effects_append(struct mu__effects *effects, const struct mu__effect *write,
                        unsigned char **ret_data)
 {
     uint64_t bytes =
         write->size < MU__EFFECT_BYTES_MIN ? MU__EFFECT_BYTES_MIN : write->size;
+    struct mu__effect_block *block;
     struct mu__effect *effect;
 
     assert(write->size > 0);
     if (bytes > MU__EFFECTS_BYTES_MAX - effects->bytes)
         return -MU_EEXHAUSTED;
-    effect = mu__block_get(sizeof *effect + (size_t)write->size + write->rule.size);
+    effect = new_effect(effects, sizeof *effect + (size_t)write->size + write->rule.size);
     if (effect == NULL)
         return -MU_ENOMEM;
+    block = effect->block;
     *effect = *write;
+    effect->block = block;
     effect->next = NULL;
     if (effect->opened != NULL)
         (void)mu__opened_variable_ref(effect->opened);
@@ -71,8 +144,7 @@ void mu__effects_cut(struct mu__effects *effects, struct mu__effect *last, uint6
     while (effect != NULL) {
         struct mu__effect *next = effect->next;
 
-        mu__opened_variable_unref(effect->opened);
-        mu__block_put(effect);
+        free_effect(effect);
         effect = next;
     }
     if (last == NULL)
@@ -86,6 +158,8 @@ void mu__effects_cut(struct mu__effects *effects, struct mu__effect *last, uint6
 void mu__effects_clear(struct mu__effects *effects)
 {
     mu__effects_cut(effects, NULL, 0);
+    unref_effect_block(effects->block);
+    effects->block = NULL;
 }
 
 /* ---- Planning ---- */

@@ -8,14 +8,16 @@
 #include <stdint.h>
 
 struct mu__opened_variable;
+struct mu__effect_block;
 
 /* One write to one shard, with its data. */
 struct mu__effect {
-    struct mu__effect *next; /* in the order in which they were made */
-    uint32_t partition;      /* of the shard */
-    uint32_t operation;      /* enum mu__write_operation: ASSIGN, ADD, GRADIENT; or enum
-                                mu__row_operation */
-    uint64_t variable;       /* the shard's id */
+    struct mu__effect *next;        /* in the order in which they were made */
+    struct mu__effect_block *block; /* whose memory it is in; NULL: its own */
+    uint32_t partition;             /* of the shard */
+    uint32_t operation; /* enum mu__write_operation: ASSIGN, ADD, GRADIENT; or enum
+                           mu__row_operation */
+    uint64_t variable;  /* the shard's id */
     struct mu__opened_variable *opened; /* whose shard it is; a reference. NULL: it is not
                                            reopened when its server has lost it */
     uint32_t shard;                     /* of `opened` */
@@ -31,7 +33,8 @@ struct mu__effects {
     struct mu__effect *first;
     struct mu__effect *last;
     uint64_t bytes;
-    uint64_t origin; /* of the RUN; effect 0: not applied once */
+    struct mu__effect_block *block; /* for the next small ones; NULL: there is none */
+    uint64_t origin;                /* of the RUN; effect 0: not applied once */
     uint64_t effect;
     uint64_t effects_done;
 };

@@ -3,6 +3,7 @@
 
 #include "actors/messages.h"
 #include "actors/ps/tables/table_writes.h"
+#include "runtime/base/byte_order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,19 +26,23 @@ static void sort_one(uint64_t id, struct mu__sorted_ids *sorted)
 }
 
 /* Count, then put in order: those of a partition stay in theirs. */
-static void count_and_sort(const uint64_t *ids, struct mu__sorted_ids *sorted)
+static void count_and_sort(const uint64_t *ids, uint8_t *partitions,
+                           struct mu__sorted_ids *sorted)
 {
     uint32_t next[MU__PARTITIONS];
 
+    _Static_assert(MU__PARTITIONS <= UINT8_MAX + 1, "a partition in a byte");
     memset(sorted->ends, 0, sizeof sorted->ends);
     for (uint32_t i = 0; i < sorted->count; i++)
-        sorted->ends[mu__partition_of_id(ids[i]) + 1]++;
+        partitions[i] = (uint8_t)mu__partition_of_id(ids[i]);
+    for (uint32_t i = 0; i < sorted->count; i++)
+        sorted->ends[partitions[i] + 1]++;
     for (uint32_t p = 0; p < MU__PARTITIONS; p++) {
         sorted->ends[p + 1] += sorted->ends[p];
         next[p] = sorted->ends[p];
     }
     for (uint32_t i = 0; i < sorted->count; i++) {
-        uint32_t at = next[mu__partition_of_id(ids[i])]++;
+        uint32_t at = next[partitions[i]]++;
 
         sorted->ids[at] = ids[i];
         sorted->positions[at] = i;
@@ -48,14 +53,14 @@ static void count_and_sort(const uint64_t *ids, struct mu__sorted_ids *sorted)
 int mu__ids_sort(const uint64_t *ids, uint32_t count, struct mu__sorted_ids *ret_sorted)
 {
     ret_sorted->count = count;
-    ret_sorted->ids = malloc((size_t)count * (sizeof *ids + sizeof(uint32_t)) + 1);
+    ret_sorted->ids = malloc((size_t)count * (sizeof *ids + sizeof(uint32_t) + 1) + 1);
     if (ret_sorted->ids == NULL)
         return -MU_ENOMEM;
     ret_sorted->positions = (uint32_t *)(void *)(ret_sorted->ids + count);
     if (count == 1)
         sort_one(ids[0], ret_sorted);
     else
-        count_and_sort(ids, ret_sorted);
+        count_and_sort(ids, (uint8_t *)(ret_sorted->positions + count), ret_sorted);
     return 0;
 }
 
@@ -65,7 +70,8 @@ int mu__ids_sort(const uint64_t *ids, uint32_t count, struct mu__sorted_ids *ret
 struct table_gather {
     const struct mu__table_batch *batch;
     struct mu__effects *effects;
-    uint8_t head[MU__TABLE_PUSH_HEAD_MAX + 4];
+    uint8_t head[MU__TABLE_PUSH_HEAD_MAX + 4]; /* ends with the count, */
+    uint32_t head_bytes;                       /* which each write has for itself */
 };
 
 /* Append a write of the first `count` different ids, which one message holds, and go on
@@ -74,7 +80,7 @@ static int add_push_piece(struct table_gather *g, uint32_t partition,
                           struct mu__pushed_ids *left, uint32_t count)
 {
     const struct mu__table_batch *batch = g->batch;
-    uint32_t head = mu__table_push_pack_head_at(batch->rule, batch->time, count, g->head);
+    uint32_t head = g->head_bytes;
     const struct mu__effect write = {
         .partition = partition,
         .operation = batch->dim == 0 ? MU__WRITE_TABLE_DELETE : MU__WRITE_TABLE_PUSH,
@@ -87,6 +93,7 @@ static int add_push_piece(struct table_gather *g, uint32_t partition,
     if (rv != 0)
         return rv;
     memcpy(data, g->head, head);
+    mu__store_little32(data + head - sizeof count, count);
     put = mu__pushed_sum(left, count, batch->gradients, batch->dim, data + head);
     left->items += put;
     left->count -= put;
@@ -147,6 +154,7 @@ int mu__effects_add_table(struct mu__effects *effects,
 
     if (rv != 0)
         return rv;
+    g.head_bytes = mu__table_push_pack_head_at(batch->rule, batch->time, 0, g.head);
     rv = add_sorted(&g, &sorted);
     mu__sorted_ids_done(&sorted);
     return rv;

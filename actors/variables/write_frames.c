@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAME_DATA_BYTES = 256 << 10 }; /* of one message, if a batch has less */
+enum { FRAME_DATA_BYTES = 64 << 10 }; /* of one message, if a batch has less */
 
 /* One that is put together. */
 struct write_frame {

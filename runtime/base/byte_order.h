@@ -37,6 +37,12 @@ static inline void mu__store_little32(uint8_t *out, uint32_t number)
     memcpy(out, &bytes, sizeof bytes);
 }
 
+static inline void mu__store_little64(uint8_t *out, uint64_t number)
+{
+    mu__store_little32(out, (uint32_t)number);
+    mu__store_little32(out + 4, (uint32_t)(number >> 32));
+}
+
 /* 1, 2, 4 or 8 bytes, most significant first. */
 static inline uint64_t mu__load_big(const uint8_t *data, size_t size)
 {

@@ -11,6 +11,7 @@ _Static_assert(FLT_EVAL_METHOD == 0, "each operation rounds to its type");
 
 /* An element of a gradient: as it came from the network, at any address. */
 typedef REAL given_real __attribute__((aligned(1), may_alias));
+typedef BITS given_bits __attribute__((aligned(1), may_alias));
 
 /* What each loop begins with. */
 #define LOOP(name)                                                           \
@@ -42,21 +43,20 @@ static void fill_elements(void *to_, size_t n, double start)
         to[i] = (REAL)start;
 }
 
-/* Blocks are looked at as a whole first: nearly all are fine. */
+/* Blocks are looked at as a whole first: nearly all are fine. One more in an exponent is
+ * above all others only if that had all its bits. */
 static size_t find_nonfinite(const void *gradient, size_t n)
 {
     enum { BLOCK = 256 };
-    const uint8_t *at = gradient;
-    BITS bits[BLOCK];
 
     for (size_t from = 0; from < n; from += BLOCK) {
+        const given_bits *bits = (const given_bits *)gradient + from;
         size_t count = n - from < BLOCK ? n - from : BLOCK;
         BITS found = 0;
 
-        memcpy(bits, at + from * sizeof(BITS), count * sizeof(BITS));
         for (size_t i = 0; i < count; i++)
-            found |= (bits[i] & EXPONENT) == EXPONENT;
-        for (size_t i = 0; found != 0 && i < count; i++)
+            found |= (bits[i] & EXPONENT) + (EXPONENT & -EXPONENT);
+        for (size_t i = 0; found > EXPONENT && i < count; i++)
             if ((bits[i] & EXPONENT) == EXPONENT)
                 return from + i;
     }

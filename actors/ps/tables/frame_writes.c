@@ -29,6 +29,7 @@ struct taking {
     const struct mutation *mutation; /* of each of its writes */
     uint8_t ways[MU__FRAME_WRITES_MAX];
     bool waits[MU__PARTITIONS]; /* a write of the partition takes the usual way */
+    bool is_replicated;         /* records of some go to a backup */
 };
 
 /* The message that a write stands for, in memory of the caller. */
@@ -54,7 +55,7 @@ static void add_pushed_ids(const struct ps *ps, const struct mu__effect_write *w
                            struct mu__table_ahead *ahead)
 {
     const struct partition *p = ps->partitions[write->partition];
-    const struct mu__named_table *table =
+    struct mu__named_table *table =
         p == NULL || write->operation != MU__WRITE_TABLE_PUSH
             ? NULL
             : mu__tables_find(mu__store_tables(p->store), write->variable);
@@ -74,6 +75,12 @@ struct rows_ahead {
     uint32_t end; /* the number of the write behind them */
 };
 
+static void begin_rows_ahead(struct rows_ahead *rows)
+{
+    mu__ahead_begin(&rows->ahead, true);
+    rows->end = 0;
+}
+
 /* Before the next write is read: ask for more rows of it and of those behind it. */
 static void fetch_pushed_rows(const struct ps *ps, struct mu__frame_reader reader,
                               struct rows_ahead *rows)
@@ -84,11 +91,19 @@ static void fetch_pushed_rows(const struct ps *ps, struct mu__frame_reader reade
         mu__ahead_fetch(&rows->ahead, 1);
         return;
     }
+    mu__ahead_end(&rows->ahead);
     mu__ahead_begin(&rows->ahead, true);
     while (mu__ahead_has_room(&rows->ahead) && mu__frame_next(&reader, &write))
         add_pushed_ids(ps, &write, &rows->ahead);
     rows->end = reader.i;
     mu__ahead_fetch(&rows->ahead, MU__AHEAD_ROWS);
+}
+
+static bool next_write(const struct ps *ps, struct mu__frame_reader *reader,
+                       struct rows_ahead *rows, struct mu__effect_write *ret_write)
+{
+    fetch_pushed_rows(ps, *reader, rows);
+    return mu__frame_next(reader, ret_write);
 }
 
 /* ---- Which way ---- */
@@ -101,7 +116,8 @@ static bool waits_alone(struct mu__ctx *ctx, struct ps *ps, const struct taking 
 
     return t->waits[write->partition] || !mu__list_is_empty(&p->deferred) ||
            p->streams[TO_LEARNER].node != 0 || mu__stream_is_blocked(ctx, ps, p) ||
-           !mu__ps_journal_has_room(ctx, ps, p, message_of(&memory, t, write));
+           (ps->journal.file != NULL &&
+            !mu__ps_journal_has_room(ctx, ps, p, message_of(&memory, t, write)));
 }
 
 static void choose_ways(struct mu__ctx *ctx, struct ps *ps, struct taking *t)
@@ -114,6 +130,7 @@ static void choose_ways(struct mu__ctx *ctx, struct ps *ps, struct taking *t)
             continue;
         t->waits[write.partition] = waits_alone(ctx, ps, t, &write);
         t->ways[i] = t->waits[write.partition] ? BY_ITSELF : TOGETHER;
+        t->is_replicated |= ps->partitions[write.partition]->streams[TO_BACKUP].node != 0;
     }
 }
 
@@ -209,7 +226,7 @@ static void send_to_backups(struct mu__ctx *ctx, struct ps *ps, struct taking *t
     struct mu__frame_reader reader = {t->frame, 0, 0};
     struct mu__effect_write write;
 
-    for (uint32_t i = 0; mu__frame_next(&reader, &write); i++) {
+    for (uint32_t i = 0; t->is_replicated && mu__frame_next(&reader, &write); i++) {
         uint32_t node = t->ways[i] == TOGETHER
                             ? ps->partitions[write.partition]->streams[TO_BACKUP].node
                             : 0;
@@ -252,18 +269,16 @@ static void take_framed_requests(struct mu__ctx *ctx, struct ps *ps, struct taki
     struct rows_ahead rows;
     struct mu__effect_write write;
 
-    rows.end = 0;
+    begin_rows_ahead(&rows);
     choose_ways(ctx, ps, t);
     send_to_backups(ctx, ps, t);
-    for (uint32_t i = 0;; i++) {
-        fetch_pushed_rows(ps, reader, &rows);
-        if (!mu__frame_next(&reader, &write))
-            return;
+    for (uint32_t i = 0; next_write(ps, &reader, &rows, &write); i++) {
         if (t->ways[i] == BY_ITSELF)
             begin_by_itself(ctx, ps, t, &write);
         else if (t->ways[i] != NOT_HERE)
             apply_framed(ctx, ps, t, &write);
     }
+    mu__ahead_end(&rows.ahead);
 }
 
 /* ---- Records of others ---- */
@@ -276,12 +291,10 @@ static void take_framed_records(struct mu__ctx *ctx, struct ps *ps,
     struct mu__effect_write write;
     struct framed_message memory;
 
-    for (rows.end = 0;;) {
-        fetch_pushed_rows(ps, reader, &rows);
-        if (!mu__frame_next(&reader, &write))
-            return;
+    begin_rows_ahead(&rows);
+    while (next_write(ps, &reader, &rows, &write))
         mu__stream_take(ctx, ps, t->mutation, message_of(&memory, t, &write));
-    }
+    mu__ahead_end(&rows.ahead);
 }
 
 void mu__ps_on_effect_writes(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

@@ -15,7 +15,7 @@ enum {
 };
 
 struct mu__table_some {
-    const struct mu__table *table;
+    struct mu__table *table;
     uint32_t first;
     uint32_t count;
 };
@@ -43,11 +43,15 @@ static inline bool mu__ahead_has_room(const struct mu__table_ahead *ahead)
     return ahead->count < MU__AHEAD_MAX && ahead->ids < MU__AHEAD_IDS;
 }
 
+/* What was added is not needed any more, or will not come. */
+void mu__ahead_end(struct mu__table_ahead *ahead);
+
 /* There is room. Where the rows will be said to be (mu__table_lookup_guessed); NULL: many
- * ids of one part, or a part without rows, are left to that part. */
+ * ids of one part, or a part without rows, are left to that part. With slots, the part
+ * knows them, too, until the end. */
 const unsigned char *const *mu__ahead_add(struct mu__table_ahead *ahead,
-                                          const struct mu__table *table,
-                                          const uint8_t *ids, uint32_t count);
+                                          struct mu__table *table, const uint8_t *ids,
+                                          uint32_t count);
 
 /* Ask for the rows of the next ones, of at least so many ids. MU__AHEAD_ROWS to begin
  * with, then 1 before each of those that were added: it is among them. */

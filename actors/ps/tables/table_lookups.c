@@ -97,8 +97,11 @@ static const void *find_numbers(const struct mu__table *table, uint64_t id,
 
 static void fetch_guessed(const unsigned char *row, uint32_t bytes)
 {
-    for (uint32_t at = 0; row != NULL && at < bytes; at += 64)
+    if (row == NULL)
+        return;
+    for (uint32_t at = 0; at < bytes; at += 64)
         __builtin_prefetch(row + at);
+    __builtin_prefetch(row + bytes - 1);
 }
 
 static void pool_some(const struct mu__table *table, const struct mu__pooled *pooled,

@@ -21,11 +21,24 @@ enum {
 
 #define ROWS_MAX (NONE - 1)
 
+/* Where the slots of a row begin: behind its numbers. */
+static void set_slot_offsets(struct mu__table *table)
+{
+    const struct mu__rule_kind *kind = mu__rule_kind(table->form.rule.kind);
+    uint32_t at = MU__TABLE_ROW_HEAD + mu__table_values_bytes(&table->form);
+
+    for (unsigned i = 0; i < kind->slots + kind->row_slots; i++) {
+        table->slots_at[i] = at;
+        at += (i < kind->slots ? table->form.dim : 1) * (uint32_t)sizeof(float);
+    }
+}
+
 void mu__table_init(struct mu__table *table, const struct mu__table_form *form,
                     const struct mu__table_memory *memory, uint64_t secret)
 {
     *table = (struct mu__table){.form = *form, .memory = *memory, .secret = secret};
     table->row_bytes = mu__table_row_bytes(form);
+    set_slot_offsets(table);
     table->slab_rows = 1;
     while (table->slab_rows * 2 * table->row_bytes <= SLAB_BYTES)
         table->slab_rows *= 2;
@@ -93,9 +106,30 @@ static void will_change(struct mu__table *table, uint32_t row)
         mu__marks_changed(&table->marks, row);
 }
 
-static float *floats_of(unsigned char *row)
+static void *floats_of(unsigned char *row)
 {
-    return (float *)(void *)(row + MU__TABLE_ROW_HEAD);
+    return row + MU__TABLE_ROW_HEAD;
+}
+
+/* The rows that were guessed of a push; NULL: none were, or a change has to be noted. */
+static const unsigned char *const *guessed_rows(const struct mu__table *table,
+                                                const void *ids, uint32_t count)
+{
+    bool is_noted =
+        !mu__list_is_empty(&table->copies) || mu__marks_are_set(&table->marks);
+
+    return table->guess.ids == ids && table->guess.count == count && !is_noted
+               ? table->guess.rows
+               : NULL;
+}
+
+/* Row `i` of these, if it is that of the id; else NULL. */
+static unsigned char *take_guessed(const unsigned char *const *guessed, uint32_t i,
+                                   uint64_t id)
+{
+    if (guessed == NULL || guessed[i] == NULL || row_id_at(guessed[i], 0) != id)
+        return NULL;
+    return (unsigned char *)guessed[i];
 }
 
 /* ---- The index ---- */
@@ -276,6 +310,7 @@ static int reserve_rows(struct mu__table *table, uint64_t rows, mu_error *ret_er
 int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
                       mu_error *ret_error)
 {
+    const unsigned char *const *guessed = guessed_rows(table, ids, count);
     uint64_t rows = table->rows + table->reserved;
     int rv;
 
@@ -283,7 +318,8 @@ int mu__table_reserve(struct mu__table *table, const void *ids, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         uint64_t id = row_id_at(ids, i);
 
-        rows += find_id_row(table, id, hash_in(table, id)) == NONE &&
+        rows += take_guessed(guessed, i, id) == NULL &&
+                find_id_row(table, id, hash_in(table, id)) == NONE &&
                 mu__admission_may_make(table, id);
     }
     rv = rows == table->rows && table->index != NULL
@@ -326,17 +362,11 @@ static uint32_t append_row(struct mu__table *table, uint64_t id, uint32_t slot,
     return row;
 }
 
-/* Where the slots of a row begin. */
-static void find_slots(const struct mu__table *table, unsigned char *row,
-                       void *ret_slots[MU__RULE_SLOTS_MAX])
+static inline void find_slots(const struct mu__table *table, unsigned char *row,
+                              void *ret_slots[MU__RULE_SLOTS_MAX])
 {
-    const struct mu__rule_kind *kind = mu__rule_kind(table->form.rule.kind);
-    float *at = floats_of(row + mu__table_values_bytes(&table->form));
-
-    for (unsigned i = 0; i < MU__RULE_SLOTS_MAX; i++) {
-        ret_slots[i] = i < kind->slots + kind->row_slots ? at : NULL;
-        at += i < kind->slots ? table->form.dim : 1;
-    }
+    for (unsigned i = 0; i < MU__RULE_SLOTS_MAX; i++)
+        ret_slots[i] = table->slots_at[i] == 0 ? NULL : row + table->slots_at[i];
 }
 
 static void start_row(const struct mu__table *table, uint64_t id, unsigned char *row)
@@ -442,11 +472,12 @@ static void run_narrow(const struct mu__table *table, unsigned char *row,
     mu__narrow_row_draw(form->dtype, wide, form->dim, &chance, row + MU__TABLE_ROW_HEAD);
 }
 
-static uint64_t push_row(struct mu__table *table, uint64_t id, const void *gradient,
-                         struct rule_at_step *rule)
+/* `row` NULL: it is to be found. */
+static uint64_t push_row(struct mu__table *table, uint64_t id, unsigned char *row,
+                         const void *gradient, struct rule_at_step *rule)
 {
-    unsigned char *row = find_or_admit_row(table, id);
-
+    if (row == NULL)
+        row = find_or_admit_row(table, id);
     if (row == NULL)
         return 0;
     prepare_step(rule, count_push(table, row, rule->time));
@@ -454,7 +485,7 @@ static uint64_t push_row(struct mu__table *table, uint64_t id, const void *gradi
         run_row_rule(table, row, floats_of(row), gradient, &rule->at);
     else
         run_narrow(table, row, gradient, &rule->at);
-    return sample_row(table, row);
+    return table->is_alone ? 0 : sample_row(table, row);
 }
 
 /* One more push of the part; returns its time. */
@@ -503,15 +534,21 @@ uint64_t mu__table_push_at(struct mu__table *table, uint32_t time, const void *i
     };
     size_t bytes = table->form.dim * sizeof(float);
     uint32_t rows = table->rows;
-    struct pushed_ahead ahead = {.ids = ids, .count = count};
+    const unsigned char *const *guessed = guessed_rows(table, ids, count);
+    struct pushed_ahead ahead;
     uint64_t sum = 0;
 
+    ahead.ids = ids;
+    ahead.count = guessed == NULL ? count : 0; /* those were asked for */
+    ahead.at = 0;
     at.at = mu__rule_prepare(rule, MU_F32, at.step);
-    for (uint32_t i = 0; i < PUSHED_AHEAD; i++)
+    for (uint32_t i = 0; i < PUSHED_AHEAD && i < count; i++)
         fetch_pushed(table, &ahead);
     for (uint32_t i = 0; i < count; i++) {
+        uint64_t id = row_id_at(ids, i);
+
         fetch_pushed(table, &ahead);
-        sum += push_row(table, row_id_at(ids, i),
+        sum += push_row(table, id, take_guessed(guessed, i, id),
                         (const unsigned char *)gradients + i * bytes, &at);
     }
     table->state.made += table->rows - rows;
@@ -528,6 +565,7 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
     mu__candidates_forget(&table->candidates, id);
     if (row == NONE)
         return false;
+    table->guess.ids = NULL;
     remove_entry(table, find_entry(table, id, hash));
     if (row != last) {
         last_id = row_id_at(row_at(table, last), 0);
@@ -544,6 +582,7 @@ bool mu__table_delete(struct mu__table *table, uint64_t id)
 void mu__table_clear(struct mu__table *table)
 {
     mu__marks_clear(&table->marks);
+    table->guess.ids = NULL;
     table->rows = 0;
     table->state = (struct mu__table_state){0};
     if (table->index != NULL)

@@ -56,6 +56,13 @@ struct mu__table_state {
     uint64_t evicted; /* and beyond the capacity */
 };
 
+/* Where rows of a push that is about to come are, most likely (table_ahead.h). */
+struct mu__table_guess {
+    const void *ids; /* of the push; NULL: there is none */
+    uint32_t count;
+    const unsigned char *const *rows; /* NULL: an id has none */
+};
+
 struct mu__table {
     struct mu__table_form form;
     struct mu__table_memory memory;
@@ -70,12 +77,15 @@ struct mu__table {
     uint32_t pending;   /* by so many pushes */
     uint32_t row_bytes; /* in a slab: the id, the count of pushes, the row, the slots; of
                            some policies, the time of the last push */
-    uint32_t slab_rows; /* a power of two */
+    uint32_t slots_at[MU__RULE_SLOTS_MAX]; /* where they are in a row; 0: none */
+    uint32_t slab_rows;                    /* a power of two */
     unsigned char **slabs;
     uint32_t slabs_count;
     uint32_t slabs_room;
     struct mu__list copies; /* that are being read (table_copies.h) */
     struct mu__table_marks marks;
+    struct mu__table_guess guess; /* until a row is removed */
+    bool is_alone;                /* what comes of pushes is not summed */
 };
 
 /* The form was checked. */
@@ -131,7 +141,8 @@ int mu__table_reserve_row(struct mu__table *table, uint64_t id, mu_error *ret_er
 /* Apply gradients of ids that are in rising order, each once (mu__pushed_sum);
  * they were reserved. The rule is of the kind of the table's; if it has no step, that of
  * a row is the number of its pushes, this one included. A push at time 0 is one later
- * than the latest. Returns a sum of what came of it. */
+ * than the latest. Returns a sum of what came of it, or of a table that is alone any
+ * number. */
 uint64_t mu__table_push_at(struct mu__table *table, uint32_t time, const void *ids,
                            const void *gradients, uint32_t count,
                            const struct mu__rule *rule);

@@ -86,7 +86,7 @@ static void refuse_lookup(struct mu__ctx *ctx, const struct answering *a, uint32
 struct found_span {
     uint32_t count;
     struct partition *partition; /* NULL: it is not served here */
-    const struct mu__named_table *table;
+    struct mu__named_table *table;
     const unsigned char *const *guessed; /* NULL: rows were not asked for ahead */
 };
 

@@ -177,6 +177,8 @@ static void apply_table_open(struct mu__named_table *table, struct mu__view data
 static int check_push_rule(const struct mu__named_table *table,
                            const struct mu__table_push *push, mu_error *ret_error)
 {
+    if (memcmp(&push->rule, &table->part.form.rule, sizeof push->rule) == 0)
+        return 0;
     if (push->rule.kind != table->part.form.rule.kind)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "table %s is trained with %s, and not with another rule",
@@ -208,17 +210,20 @@ static int check_push(struct mu__table_set *set, const struct mu__table_write *w
                       mu_error *ret_error)
 {
     struct mu__named_table *table = NULL;
-    struct mu__table_push push;
+    struct mu__table_push *push = &set->checked;
     int rv = need_table(set, write->id, ret_error, &table);
 
+    set->checked_data = NULL;
     if (rv == 0)
-        rv = mu__table_push_unpack(write->data, table->part.form.dim, &push, ret_error);
+        rv = mu__table_push_unpack(write->data, table->part.form.dim, push, ret_error);
     if (rv == 0)
-        rv = check_push_rule(table, &push, ret_error);
+        rv = check_push_rule(table, push, ret_error);
     if (rv == 0)
-        rv = check_gradients(table, &push, ret_error);
+        rv = check_gradients(table, push, ret_error);
     if (rv == 0)
-        rv = mu__table_reserve(&table->part, push.ids, push.count, ret_error);
+        rv = mu__table_reserve(&table->part, push->ids, push->count, ret_error);
+    if (rv == 0)
+        set->checked_data = write->data.data;
     return rv;
 }
 
@@ -278,14 +283,19 @@ int mu__tables_check(struct mu__table_set *set, const struct mu__table_write *wr
     }
 }
 
-static uint64_t apply_push(struct mu__named_table *table, struct mu__view data)
+/* A push alone in its batch is the one that was checked. */
+static uint64_t apply_push(struct mu__table_set *set, struct mu__named_table *table,
+                           struct mu__view data)
 {
-    struct mu__table_push push;
+    const struct mu__table_push *push = &set->checked;
 
-    if (mu__table_push_unpack(data, table->part.form.dim, &push, NULL) != 0)
+    if (data.data != set->checked_data &&
+        mu__table_push_unpack(data, table->part.form.dim, &set->checked, NULL) != 0)
         return 0;
-    return mu__table_push_at(&table->part, push.time, push.ids, push.gradients,
-                             push.count, &push.rule);
+    set->checked_data = NULL;
+    table->part.is_alone = set->is_alone;
+    return mu__table_push_at(&table->part, push->time, push->ids, push->gradients,
+                             push->count, &push->rule);
 }
 
 static uint64_t apply_delete(struct mu__named_table *table, struct mu__view data)
@@ -322,7 +332,7 @@ void mu__tables_apply(struct mu__table_set *set, const struct mu__table_write *w
         apply_table_open(table, write->data);
         break;
     case MU__WRITE_TABLE_PUSH:
-        table->last = apply_push(table, write->data);
+        table->last = apply_push(set, table, write->data);
         set->may_sweep |= mu__table_policy_sweeps(&table->part.form.policy);
         break;
     case MU__WRITE_TABLE_EXPIRE:

@@ -23,6 +23,9 @@ struct mu__table_set {
     struct mu__table_memory memory;
     uint64_t secret;
     bool may_sweep; /* a push may have made a sweep due */
+    bool is_alone;  /* no replica compares what comes of writes: pushes are not summed */
+    const void *checked_data;      /* of the last push that was checked, */
+    struct mu__table_push checked; /* and what it says */
     uint32_t count;
     struct mu__list tables; /* struct mu__named_table */
 };

@@ -75,11 +75,11 @@ uint8_t *mu__frame_head_put(uint8_t *at, const struct mu__effect_write *write)
     at[AT_LAST] = write->last;
     mu__store_little32(at + AT_BEFORE, write->before);
     mu__store_little32(at + AT_SIZE, write->data.size);
-    mu__store_little(at + AT_TOKEN, write->token, 8);
-    mu__store_little(at + AT_VARIABLE, write->variable, 8);
-    mu__store_little(at + AT_GENERATION, write->generation, 8);
-    mu__store_little(at + AT_RECORD, write->record, 8);
-    mu__store_little(at + AT_EFFECT, write->effect, 8);
-    mu__store_little(at + AT_EFFECTS_DONE, write->effects_done, 8);
+    mu__store_little64(at + AT_TOKEN, write->token);
+    mu__store_little64(at + AT_VARIABLE, write->variable);
+    mu__store_little64(at + AT_GENERATION, write->generation);
+    mu__store_little64(at + AT_RECORD, write->record);
+    mu__store_little64(at + AT_EFFECT, write->effect);
+    mu__store_little64(at + AT_EFFECTS_DONE, write->effects_done);
     return at + MU__FRAME_HEAD_BYTES;
 }

@@ -13,7 +13,7 @@ static uint32_t take_tokens(struct written_answers *written, uint32_t first,
     for (uint32_t i = first; i < written->count; i++) {
         if (!mu__pid_equal(written->answers[i].to, to))
             continue;
-        mu__store_little(ret_tokens + bytes, written->answers[i].token, 8);
+        mu__store_little64(ret_tokens + bytes, written->answers[i].token);
         written->answers[i].to.actor = 0;
         bytes += 8;
     }

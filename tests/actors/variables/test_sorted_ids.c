@@ -32,8 +32,10 @@ TEST(test_ids_are_sorted_by_partition)
 
     for (uint64_t i = 0; i < IDS_MAX; i++)
         ids[i] = i * 7 % 500;
-    for (uint32_t i = 0; i < IDS_MAX; i++)
+    for (uint32_t i = 0; i < IDS_MAX; i++) {
         check_sorted(ids + i, 1);
+        check_sorted(ids + i, IDS_MAX - i < 5 ? IDS_MAX - i : 5);
+    }
     for (uint32_t count = 0; count <= IDS_MAX; count += 1 + count / 3)
         check_sorted(ids, count);
 }

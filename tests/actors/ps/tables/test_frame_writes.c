@@ -330,6 +330,32 @@ TEST_ON(test_writes_while_a_copy_is_filled, struct fixture *f, set_up, tear_down
     assert_row_is(f, f->servers[2], 1, -3);
 }
 
+/* What came of pushes is compared as soon as there is another copy, and not before. */
+TEST_ON(test_a_primary_alone_gets_a_copy, struct fixture *f, set_up, tear_down)
+{
+    struct frame frame = {.count = 0};
+    struct mu__partition_view view = {.primary = replica_of(f->servers[0]),
+                                      .learner = replica_of(f->servers[2])};
+
+    begin_frames(f);
+    change_view(f, f->servers[0], NULL, NULL);
+    (void)put_usual_push(f, &frame, 1);
+    post_frame(f, &frame);
+    view.number = ++f->number;
+    set_view(f, f->servers[2], view);
+    set_view(f, f->servers[0], view);
+    net_settle(&f->net);
+    for (int i = 0; i < 3; i++) {
+        frame = (struct frame){.count = 0};
+        (void)put_usual_push(f, &frame, 1);
+        post_frame(f, &frame);
+    }
+    assert_int_not_equal(f->news, MU__REPLICA_DIVERGED);
+    net_crash(f->servers[0]);
+    change_view(f, f->servers[2], NULL, NULL);
+    assert_row_is(f, f->servers[2], 1, -4);
+}
+
 /* What a program gives up does not stay until its link ends. */
 TEST_ON(test_pieces_that_are_given_up, struct fixture *f, set_up, tear_down)
 {

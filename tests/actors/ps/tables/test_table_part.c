@@ -1,6 +1,6 @@
 /* One partition's part of a table, as plain data: what rows are, who makes them, and that
  * a simple list behaves alike. */
-#include "actors/ps/tables/table_part.h"
+#include "actors/ps/tables/table_ahead.h"
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -97,6 +97,31 @@ TEST_ON(test_pushes_are_counted, struct part *part, part_set_up, part_tear_down)
     assert_int_equal(push_one(part, 9, 1), 0);
     memcpy(&pushes, mu__table_row_at(&part->table, 0) + sizeof(uint64_t), sizeof pushes);
     assert_int_equal(pushes, 2);
+}
+
+/* Where rows are is guessed before some are deleted: what is behind the last row, or in
+ * the place of another, is not taken for them. */
+TEST_ON(test_a_guessed_row_is_deleted, struct part *part, part_set_up, part_tear_down)
+{
+    const uint64_t ids[] = {1, 2, 3};
+    const float gradients[3 * DIM] = {1, 1, 1, 2, 2, 2, 3, 3, 3};
+    struct mu__table_ahead ahead;
+
+    for (uint64_t id = 1; id <= 3; id++)
+        assert_int_equal(push_one(part, id, (float)id), 0);
+    mu__ahead_begin(&ahead, true);
+    assert_non_null(mu__ahead_add(&ahead, &part->table, (const uint8_t *)ids, 3));
+    mu__ahead_fetch(&ahead, MU__AHEAD_ROWS);
+    assert_true(mu__table_delete(&part->table, 1));
+    assert_true(mu__table_delete(&part->table, 3));
+    mu__table_unreserve(&part->table);
+    assert_int_equal(mu__table_reserve(&part->table, ids, 3, NULL), 0);
+    (void)mu__table_push(&part->table, ids, gradients, 3, &part->table.form.rule);
+    mu__ahead_end(&ahead);
+    assert_int_equal(part->table.rows, 3);
+    assert_true(look_up_one(part, 1, 0) == -1);
+    assert_true(look_up_one(part, 2, 0) == -4);
+    assert_true(look_up_one(part, 3, 0) == -3);
 }
 
 TEST_ON(test_a_deleted_row_begins_anew, struct part *part, part_set_up, part_tear_down)
