@@ -6,15 +6,14 @@
 #include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
-
-#include <stdlib.h>
+#include "runtime/message/block_pool.h"
 
 /* Of one handle; a call counts at least 4 KiB of these bytes. */
 #define UNDER_WAY_BYTES_MAX (UINT64_C(256) << 20)
 
 enum { UNDER_WAY_BYTES_MIN = 4 << 10 };
 
-/* One that is under way. */
+/* One that is under way, in a block of the process's pool: it is freed on the loop. */
 struct table_later {
     struct mu__pending pending; /* first */
     struct mu__table_call call;
@@ -31,7 +30,7 @@ static void free_later(struct table_later *later)
     mu__sorted_ids_done(&later->sorted);
     atomic_fetch_sub(&later->table->bytes_under_way, later->bytes);
     mu_table_close(later->table);
-    free(later);
+    mu__block_put(later);
 }
 
 /* On the loop. */
@@ -60,7 +59,8 @@ static int take_bytes_under_way(mu_table *table, uint64_t bytes)
 static struct table_later *make_later(mu_table *table, int operation, uint64_t bytes,
                                       int64_t timeout_ms, int *ret_code)
 {
-    struct table_later *later = calloc(1, sizeof *later);
+    struct table_later *later = mu__block_get(
+        sizeof *later < MU__BLOCK_BYTES_MIN ? MU__BLOCK_BYTES_MIN : sizeof *later);
 
     if (later == NULL) {
         *ret_code = -MU_ENOMEM;
@@ -69,12 +69,13 @@ static struct table_later *make_later(mu_table *table, int operation, uint64_t b
     later->bytes = bytes < UNDER_WAY_BYTES_MIN ? UNDER_WAY_BYTES_MIN : bytes;
     *ret_code = take_bytes_under_way(table, later->bytes);
     if (*ret_code != 0) {
-        free(later);
+        mu__block_put(later);
         return NULL;
     }
     mu__table_ref(table);
     later->table = table;
-    later->call = mu__table_make_call(table, operation, mu__deadline_in(timeout_ms));
+    later->sorted.ids = NULL;
+    mu__table_init_call(table, operation, mu__deadline_in(timeout_ms), &later->call);
     return later;
 }
 
