@@ -11,6 +11,9 @@
 
 #include "muster/error.h"
 
+#include <stddef.h>
+#include <string.h>
+
 struct mu__call {
     void (*complete)(struct mu__call *call); /* wakes the thread, which may free the
                                                 call at once */
@@ -24,6 +27,16 @@ struct mu__call {
     int code;                                /* 0, or negative with `error` filled in */
     mu_error error;
 };
+
+/* Clear a call, and what follows it in a struct of `size` bytes that begins with it; not
+ * the texts of its error, which are read with a code only. */
+static inline void mu__call_clear(struct mu__call *call, size_t size)
+{
+    const size_t behind = offsetof(struct mu__call, error) + sizeof call->error;
+
+    memset(call, 0, offsetof(struct mu__call, error) + sizeof call->error.code);
+    memset((char *)call + behind, 0, size - behind);
+}
 
 /* Put a call in front of a list, and start its timeout: a TIMER message with
  * call->timer. */

@@ -35,17 +35,26 @@ static int rule_of(const mu_optimizer *optimizer, mu_error *ret_error,
 
 /* ---- Calls ---- */
 
+void mu__table_init_call(const mu_table *table, int operation, uint64_t deadline_ns,
+                         struct mu__table_call *ret_call)
+{
+    mu__call_clear(&ret_call->call, sizeof *ret_call);
+    ret_call->call.operation = operation;
+    ret_call->call.timeout_ms = mu__deadline_left_ms(deadline_ns);
+    ret_call->name = table->name;
+    ret_call->servers_count = (uint32_t)table->node->ps_count;
+    ret_call->table = table->id;
+    ret_call->dim = table->form.dim;
+    ret_call->dtype = table->form.dtype;
+}
+
 struct mu__table_call mu__table_make_call(const mu_table *table, int operation,
                                           uint64_t deadline_ns)
 {
-    return (struct mu__table_call){
-        .call = {.operation = operation, .timeout_ms = mu__deadline_left_ms(deadline_ns)},
-        .name = table->name,
-        .servers_count = (uint32_t)table->node->ps_count,
-        .table = table->id,
-        .dim = table->form.dim,
-        .dtype = table->form.dtype,
-    };
+    struct mu__table_call call = {.name = NULL};
+
+    mu__table_init_call(table, operation, deadline_ns, &call);
+    return call;
 }
 
 int mu__table_run_call(const mu_table *table, struct mu__table_call *call,

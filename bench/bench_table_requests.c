@@ -11,7 +11,7 @@
 #include "bench/cluster.h"
 
 #include <pthread.h>
-#include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 enum {
@@ -256,15 +256,32 @@ static void report_single(mu_table *table)
 struct pipeline {
     mu_table *table;
     struct client client;
-    atomic_uint under_way;
+    atomic_int under_way;
+    atomic_int awaited; /* the thread sleeps until so few are under way; NOTHING */
+    sem_t woken;
 };
+
+enum { NOTHING = -1 };
 
 static void take_answer(void *user, int code, const mu_error *error)
 {
     struct pipeline *pipeline = user;
+    int left;
 
     cluster_check(code, error);
-    atomic_fetch_sub(&pipeline->under_way, 1);
+    left = atomic_fetch_sub(&pipeline->under_way, 1) - 1;
+    if (left <= atomic_load(&pipeline->awaited) &&
+        atomic_exchange(&pipeline->awaited, NOTHING) != NOTHING)
+        (void)sem_post(&pipeline->woken);
+}
+
+static void await_answers(struct pipeline *pipeline, int under_way)
+{
+    atomic_store(&pipeline->awaited, under_way);
+    if (atomic_load(&pipeline->under_way) > under_way ||
+        atomic_exchange(&pipeline->awaited, NOTHING) == NOTHING)
+        while (sem_wait(&pipeline->woken) != 0)
+            continue;
 }
 
 static void look_up_pipelined(struct pipeline *pipeline, uint64_t count)
@@ -274,22 +291,21 @@ static void look_up_pipelined(struct pipeline *pipeline, uint64_t count)
         uint64_t id = draw(client);
         int rv;
 
-        while (atomic_load(&pipeline->under_way) >= DEPTH)
-            (void)sched_yield();
+        if (atomic_load(&pipeline->under_way) >= DEPTH)
+            await_answers(pipeline, DEPTH / 2);
         atomic_fetch_add(&pipeline->under_way, 1);
         rv = mu_table_lookup_async(client->table, &id, 1,
                                    client->numbers + i % SLOTS * settings.dim, 30000,
                                    take_answer, pipeline);
         cluster_check(rv, &(mu_error){.message = "a look-up was not begun"});
     }
-    while (atomic_load(&pipeline->under_way) > 0)
-        (void)sched_yield();
+    await_answers(pipeline, 0);
 }
 
 static void report_pipelined(const struct cluster *cluster, mu_table *table)
 {
     uint64_t count = bench_size(100, 1000000);
-    struct pipeline pipeline = {.table = table};
+    struct pipeline pipeline = {.table = table, .awaited = NOTHING};
     char extra[96];
     struct bench_line line = {.bench = "table_requests",
                               .metric = "lookup, one id, pipelined",
@@ -300,6 +316,7 @@ static void report_pipelined(const struct cluster *cluster, mu_table *table)
     double there_s = servers_cpu_s(cluster);
     uint64_t start_ns;
 
+    (void)sem_init(&pipeline.woken, 0, 0);
     make_client(&pipeline.client, table, LOOKUP, 1);
     free(pipeline.client.numbers);
     pipeline.client.numbers = calloc(SLOTS * settings.dim, sizeof(float));
@@ -311,6 +328,7 @@ static void report_pipelined(const struct cluster *cluster, mu_table *table)
     (void)snprintf(extra, sizeof extra, "\"here_us\":%.2f,\"there_us\":%.2f",
                    (cluster_cpu_s(getpid()) - here_s) * 1e6 / (double)count,
                    (servers_cpu_s(cluster) - there_s) * 1e6 / (double)count);
+    (void)sem_destroy(&pipeline.woken);
     free_client(&pipeline.client);
     bench_report(&line);
 }

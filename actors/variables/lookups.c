@@ -211,7 +211,7 @@ static uint32_t count_chunks(const struct mu__table_call *call)
     uint32_t count = 0;
 
     for (uint32_t p = call->ids->first;
-         p < MU__PARTITIONS && call->ids->ends[p] < call->ids->count; p++)
+         p <= call->ids->last && call->ids->ends[p] < call->ids->count; p++)
         count += (call->ids->ends[p + 1] - call->ids->ends[p] + most - 1) / most;
     return count;
 }
@@ -221,7 +221,7 @@ static void cut_chunks(struct lookup *lookup)
     const struct mu__sorted_ids *ids = lookup->call->ids;
     uint32_t most = chunk_ids_max(lookup->call);
 
-    for (uint32_t p = ids->first; p < MU__PARTITIONS && ids->ends[p] < ids->count; p++)
+    for (uint32_t p = ids->first; p <= ids->last && ids->ends[p] < ids->count; p++)
         for (uint32_t first = ids->ends[p]; first < ids->ends[p + 1]; first += most) {
             uint32_t left = ids->ends[p + 1] - first;
 

@@ -12,17 +12,22 @@
 
 void mu__sorted_ids_done(struct mu__sorted_ids *sorted)
 {
-    free(sorted->ids);
+    if (sorted->ids != sorted->one)
+        free(sorted->ids);
 }
 
-/* Without counting: most that are pipelined are alone. */
+/* Without counting or memory: most that are pipelined are alone. */
 static void sort_one(uint64_t id, struct mu__sorted_ids *sorted)
 {
-    sorted->ids[0] = id;
-    sorted->positions[0] = 0;
-    sorted->first = mu__partition_of_id(id);
-    for (uint32_t p = 0; p <= MU__PARTITIONS; p++)
-        sorted->ends[p] = p > sorted->first;
+    uint32_t partition = mu__partition_of_id(id);
+
+    sorted->one[0] = id;
+    sorted->one[1] = 0;
+    sorted->ids = sorted->one;
+    sorted->positions = (uint32_t *)(void *)&sorted->one[1];
+    sorted->first = sorted->last = partition;
+    sorted->ends[partition] = 0;
+    sorted->ends[partition + 1] = 1;
 }
 
 /* Count, then put in order: those of a partition stay in theirs. */
@@ -48,19 +53,21 @@ static void count_and_sort(const uint64_t *ids, uint8_t *partitions,
         sorted->positions[at] = i;
     }
     sorted->first = sorted->count == 0 ? 0 : mu__partition_of_id(sorted->ids[0]);
+    sorted->last = MU__PARTITIONS - 1;
 }
 
 int mu__ids_sort(const uint64_t *ids, uint32_t count, struct mu__sorted_ids *ret_sorted)
 {
     ret_sorted->count = count;
+    if (count == 1) {
+        sort_one(ids[0], ret_sorted);
+        return 0;
+    }
     ret_sorted->ids = malloc((size_t)count * (sizeof *ids + sizeof(uint32_t) + 1) + 1);
     if (ret_sorted->ids == NULL)
         return -MU_ENOMEM;
     ret_sorted->positions = (uint32_t *)(void *)(ret_sorted->ids + count);
-    if (count == 1)
-        sort_one(ids[0], ret_sorted);
-    else
-        count_and_sort(ids, (uint8_t *)(ret_sorted->positions + count), ret_sorted);
+    count_and_sort(ids, (uint8_t *)(ret_sorted->positions + count), ret_sorted);
     return 0;
 }
 
@@ -127,7 +134,7 @@ static uint32_t largest_partition(const struct mu__sorted_ids *sorted)
 {
     uint32_t most = 0;
 
-    for (uint32_t p = 0; p < MU__PARTITIONS; p++)
+    for (uint32_t p = sorted->first; p <= sorted->last; p++)
         if (sorted->ends[p + 1] - sorted->ends[p] > most)
             most = sorted->ends[p + 1] - sorted->ends[p];
     return most;
@@ -139,7 +146,7 @@ static int add_sorted(struct table_gather *g, const struct mu__sorted_ids *sorte
         malloc(((size_t)largest_partition(sorted) + 1) * sizeof *memory);
     int rv = memory == NULL ? -MU_ENOMEM : 0;
 
-    for (uint32_t p = 0; p < MU__PARTITIONS && rv == 0; p++)
+    for (uint32_t p = sorted->first; p <= sorted->last && rv == 0; p++)
         rv = add_partition(g, sorted, p, memory);
     free(memory);
     return rv;

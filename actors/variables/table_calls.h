@@ -10,13 +10,16 @@
 struct mu__rule;
 struct variables;
 
-/* Ids sorted by partition. */
+/* Ids sorted by partition. It stays where it was made: a single id is in `one`. */
 struct mu__sorted_ids {
     uint32_t count;
-    uint32_t first; /* the first partition with ids */
+    uint32_t first; /* the first partition with ids, */
+    uint32_t last;  /* and one that has none behind it */
     uint64_t *ids;
     uint32_t *positions;               /* where each id was before; behind the ids */
-    uint32_t ends[MU__PARTITIONS + 1]; /* partition p: from ends[p] to ends[p + 1] */
+    uint64_t one[2];                   /* an id and its position */
+    uint32_t ends[MU__PARTITIONS + 1]; /* partition p, of those from first to last: from
+                                          ends[p] to ends[p + 1] */
 };
 
 /* -MU_ENOMEM. */

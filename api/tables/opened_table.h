@@ -41,6 +41,8 @@ int mu__table_add_push(const mu_table *table, struct mu__effects *effects, uint6
  * says why it could not be appended. */
 struct mu__table_call mu__table_make_call(const mu_table *table, int operation,
                                           uint64_t deadline_ns);
+void mu__table_init_call(const mu_table *table, int operation, uint64_t deadline_ns,
+                         struct mu__table_call *ret_call);
 int mu__table_run_call(const mu_table *table, struct mu__table_call *call,
                        mu_error *ret_error);
 int mu__table_send(const mu_table *table, struct mu__table_call *call, int rv,

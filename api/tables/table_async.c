@@ -7,10 +7,9 @@
 #include "node/deadline.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
+#include "runtime/message/block_pool.h"
 
-#include <stdlib.h>
-
-/* One that is under way. */
+/* One that is under way, in a block of the process's pool: it is freed on the loop. */
 struct table_later {
     struct mu__pending pending; /* first */
     struct mu__table_call call;
@@ -27,7 +26,7 @@ static void free_later(struct table_later *later)
     mu__sorted_ids_done(&later->sorted);
     mu__under_way_end(&later->table->bytes_under_way, later->bytes);
     mu_table_close(later->table);
-    free(later);
+    mu__block_put(later);
 }
 
 void mu__table_report(const mu_table *table, struct mu__call *call, mu_table_done_fn done,
@@ -52,7 +51,8 @@ static void on_table_done(struct mu__pending *pending)
 static struct table_later *make_later(mu_table *table, int operation, uint64_t bytes,
                                       int64_t timeout_ms, int *ret_code)
 {
-    struct table_later *later = calloc(1, sizeof *later);
+    struct table_later *later = mu__block_get(
+        sizeof *later < MU__BLOCK_BYTES_MIN ? MU__BLOCK_BYTES_MIN : sizeof *later);
 
     if (later == NULL) {
         *ret_code = -MU_ENOMEM;
@@ -60,12 +60,13 @@ static struct table_later *make_later(mu_table *table, int operation, uint64_t b
     }
     *ret_code = mu__under_way_begin(&table->bytes_under_way, bytes, &later->bytes);
     if (*ret_code != 0) {
-        free(later);
+        mu__block_put(later);
         return NULL;
     }
     mu__table_ref(table);
     later->table = table;
-    later->call = mu__table_make_call(table, operation, mu__deadline_in(timeout_ms));
+    later->sorted.ids = NULL;
+    mu__table_init_call(table, operation, mu__deadline_in(timeout_ms), &later->call);
     return later;
 }
 

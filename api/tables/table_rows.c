@@ -78,7 +78,7 @@ static int add_rows(struct mu__effects *effects, const struct written_rows *writ
     if (rv == 0)
         rv = mu__ids_sort(written->ids, written->count, &sorted);
     if (rv == 0) {
-        for (uint32_t p = 0; rv == 0 && p < MU__PARTITIONS; p++)
+        for (uint32_t p = sorted.first; rv == 0 && p <= sorted.last; p++)
             rv = add_rows_of(effects, written, &sorted, p, gathered);
         mu__sorted_ids_done(&sorted);
     }
