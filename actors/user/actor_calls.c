@@ -7,6 +7,7 @@
 #include "actors/client/future.h"
 #include "actors/names/naming.h"
 #include "actors/names/relays.h"
+#include "actors/user/batch.h"
 #include "actors/user/clear.h"
 
 #include <inttypes.h>
@@ -18,10 +19,11 @@
 
 static void arm_deadlines(struct office *office, uint64_t due_ms)
 {
-    uint64_t now_ms = mu__now_ms(&office->ctx);
+    uint64_t now_ms;
 
     if (office->timer != 0 && office->timer_ms <= due_ms)
         return;
+    now_ms = mu__office_now_ms(office);
     mu__timer_cancel(&office->ctx, office->timer);
     office->timer = mu__timer_set(&office->ctx, due_ms > now_ms ? due_ms - now_ms : 0,
                                   OFFICE_TIMER_DEADLINES);
@@ -111,7 +113,7 @@ void mu__calls_done(struct office *office)
 
 int mu__call_begin(struct office *office, struct pending_call *call)
 {
-    uint64_t now_ms = mu__now_ms(&office->ctx);
+    uint64_t now_ms = mu__office_now_ms(office);
     uint64_t due_ms = now_ms + (uint64_t)call->timeout_ms;
     int rv;
 

@@ -7,6 +7,7 @@
 #include "actors/user/actions.h"
 #include "actors/user/streams/stream_actions.h"
 
+#include "actors/user/batch.h"
 #include "actors/user/clear.h"
 
 #include <assert.h>
@@ -339,19 +340,36 @@ static void set_chain(struct turn *turn, struct pending_call *call)
         call->chain = mu__chain_ref(turn->chain);
 }
 
+static void mark_output(struct turn *turn, struct mail *mail)
+{
+    mu__owner_mark(turn->actor, mail);
+    if (mail->call != NULL && !mail->call->is_send)
+        set_chain(turn, mail->call);
+}
+
+static void mark_held(struct turn *turn)
+{
+    for (struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node); mail != NULL;
+         mail = MU__LIST_NEXT(mail, struct mail, node))
+        mark_output(turn, mail);
+    mu__kept_hold(turn);
+}
+
 static void commit_turn(struct office *office, struct turn *turn)
 {
+    bool is_kept = turn->actor->kept != NULL;
+
     turn->is_over = true;
-    for (struct mail *mail = MU__LIST_FIRST(&turn->out, struct mail, node); mail != NULL;
-         mail = MU__LIST_NEXT(mail, struct mail, node)) {
-        mu__owner_mark(turn->actor, mail);
-        if (mail->call != NULL && !mail->call->is_send)
-            set_chain(turn, mail->call);
+    if (is_kept)
+        mark_held(turn);
+    while (!mu__list_is_empty(&turn->out)) {
+        struct mail *mail = pop_effect(&turn->out);
+
+        mu__mail_fetch(turn->out.first);
+        if (!is_kept)
+            mark_output(turn, mail);
+        mu__turn_do(office, mail);
     }
-    if (turn->actor->kept != NULL)
-        mu__kept_hold(turn);
-    while (!mu__list_is_empty(&turn->out))
-        mu__turn_do(office, pop_effect(&turn->out));
 }
 
 void mu__turn_undo(struct office *office, struct mu__list *out)
@@ -468,7 +486,8 @@ static void answer_failed(struct turn *turn, const char *method, int code)
     answer_turn(turn, NULL, &error);
 }
 
-static void fail_message(struct turn *turn, const char *method, int code)
+__attribute__((cold)) static void fail_message(struct turn *turn, const char *method,
+                                               int code)
 {
     struct office *office = turn->actor->office;
 
@@ -482,6 +501,8 @@ static void fail_message(struct turn *turn, const char *method, int code)
 static void answer_message(struct turn *turn, const char *method)
 {
     if (turn->later != NULL || turn->stream != NULL)
+        return;
+    if (turn->failure == NULL && turn->mail->answer.call == 0)
         return;
     if (turn->failure != NULL) {
         mu__answer_error(turn->actor->office, turn->actor->type, method, MU_RAN_YES,
@@ -536,15 +557,10 @@ static void take_start(struct turn *turn)
         mu__naming_started(actor);
 }
 
-static void end_notice(struct turn *turn)
+__attribute__((cold)) static void fail_notice(struct turn *turn, int rv)
 {
     mu_error error;
-    int rv = turn->dies ? 0 : keep_turn(turn);
 
-    if (rv == 0 && !turn->dies) {
-        commit_turn(turn->actor->office, turn);
-        return;
-    }
     abort_turn(turn->actor->office, turn);
     if (rv != 0) {
         (void)mu_error_set(&error, rv, "the records of a notice cannot be kept");
@@ -556,6 +572,16 @@ static void end_notice(struct turn *turn)
     mu__answer_error(turn->actor->office, turn->actor->type, "notice", MU_RAN_YES,
                      turn->failure);
     mu__actor_end(turn->actor, turn->failure);
+}
+
+static void end_notice(struct turn *turn)
+{
+    int rv = turn->dies ? 0 : keep_turn(turn);
+
+    if (rv == 0 && !turn->dies)
+        commit_turn(turn->actor->office, turn);
+    else
+        fail_notice(turn, rv);
 }
 
 static void take_notice(struct turn *turn)
@@ -582,7 +608,7 @@ static void take_notice(struct turn *turn)
 /* Its time may be over without the timer having fired, in a long turn. */
 static bool is_expired(const mu_actor *actor, const struct mail *mail)
 {
-    return mail->due_ms != 0 && mail->due_ms <= mu__now_ms(&actor->office->ctx);
+    return mail->due_ms != 0 && mail->due_ms <= mu__office_now_ms(actor->office);
 }
 
 /* What is left of a stream's item once its turn is over. */
