@@ -65,7 +65,7 @@ void mu__actor_end(mu_actor *actor, const mu_error *why);
 /* Stop it as mu_actor_stop does. NULL is fine. */
 void mu__actor_request_stop(struct office *office, mu_actor *actor, int how);
 
-/* ---- turn.c ---- */
+/* ---- turn.c; from mu__turn_do on effects.c ---- */
 
 /* The turn of `self` that may be added to; NULL: it is not its turn. */
 struct turn *mu__turn_of(const mu_actor *self);
@@ -82,7 +82,7 @@ void mu__turn_notify(mu_actor *actor, const mu_notice *notice);
 /* The last one. */
 void mu__turn_end_actor(mu_actor *actor);
 
-/* Do what is to be done at once, outside of a turn. */
+/* Do what is to be done at once, or at the end of a turn. */
 void mu__turn_do(struct office *office, struct mail *mail);
 
 /* Give back what was set aside for all of these, which are not done. */

@@ -92,8 +92,7 @@ struct mail {
             uint64_t number; /* of a stream at its producer or consumer */
         } of;
     };
-    mu_address
-        address; /* of the other, of notices and OUT_STOP; last: it is not cleared */
+    mu_address address; /* of the other, of notices and OUT_STOP; last: not cleared */
 };
 
 /* A call that was not answered. */
@@ -222,9 +221,8 @@ struct office {
     struct mu__actors_config config;
     struct mu__ctx ctx; /* its own, between messages */
     struct turn *turn;
-    uint64_t now_ms; /* while an actor handles its mail; 0: ask the kernel */
-    mu_actor
-        *near[OFFICE_NEAR]; /* that have had turns, by the low bits of their numbers */
+    uint64_t now_ms;             /* while an actor handles its mail; 0: ask the kernel */
+    mu_actor *near[OFFICE_NEAR]; /* that have run, by the low bits of their numbers */
     struct mu__text_map types;
     struct mu__list actors;
     struct mu__map calls;   /* by number */
