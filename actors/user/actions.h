@@ -244,7 +244,7 @@ int mu__spawn_user(struct office *office, struct mu__view type, mu_actor *parent
 /* A task is up: the actors that threads want there are made. */
 void mu__spawn_at_peer(struct office *office, struct peer *peer);
 
-/* A thread's MU__ACTORS_SPAWN. */
-void mu__spawn_for_thread(struct office *office, struct mu__actors_call *call);
+/* A thread's request for a new actor, of which `call` is made. */
+void mu__spawn_for_thread(struct office *office, struct pending_call *call);
 
 #endif

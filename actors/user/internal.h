@@ -102,7 +102,6 @@ struct pending_call {
     struct mu__list_node of_owner;
     mu_actor *owner; /* NULL: it is one of these: */
     struct mu__thread_request *request;
-    struct mu__actors_call *thread;
     struct relay *relay;
     mu_stream_reader *reader;
     uint64_t token;
