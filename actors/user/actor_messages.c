@@ -207,9 +207,11 @@ static bool lacks_right(const struct office *office, const struct peer *peer,
                                                       MU__ACTOR_MESSAGE, ret_error);
 }
 
-static int make_remote(struct office *office, const mu_address *to, const char *method,
-                       const mu_value *args, uint32_t bytes, struct pending_call *call,
-                       uint32_t waits, mu_error *ret_error, struct mail **ret_mail)
+/* Not inline: messages to this node have no room for an error on their stack. */
+__attribute__((noinline)) static int make_remote(
+    struct office *office, const mu_address *to, const char *method, const mu_value *args,
+    uint32_t bytes, struct pending_call *call, uint32_t waits, mu_error *ret_error,
+    struct mail **ret_mail)
 {
     mu_error error;
     struct peer *peer = mu__peer_reach(office, to, &error);

@@ -27,13 +27,15 @@ static bool begin_call(struct office *office, struct mail *mail)
 
 static void do_message(struct office *office, struct mail *mail)
 {
-    if (!begin_call(office, mail))
+    struct pending_call *call = mail->call;
+
+    if (call != NULL && !begin_call(office, mail))
         return;
-    if (mail->call != NULL) {
-        mail->call->waiting = mail;
-        mail->answer = (struct answer_to){MU__NODE_SELF, mail->call->id};
-        mail->due_ms = mail->call->deadline.due_ms;
-        mail->chain = mu__chain_ref(mail->call->chain);
+    if (call != NULL) {
+        call->waiting = mail;
+        mail->answer = (struct answer_to){MU__NODE_SELF, call->id};
+        mail->due_ms = call->deadline.due_ms;
+        mail->chain = mu__chain_ref(call->chain);
     }
     mu__message_deliver(office, mail);
 }

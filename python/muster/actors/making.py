@@ -97,7 +97,8 @@ class Spawned:
             while self._actor is None:
                 try:
                     address = cast(str, self._value.fetch())
-                    self._actor = _muster.Actor(*self._what[:2], address)
+                    node, coordinator = self._what[:2]
+                    self._actor = _muster.Actor(node, coordinator, address)
                     self._what, self._value = (), None
                 except ActorError as error:
                     if not _is_passing(error, self._is_named) or \
