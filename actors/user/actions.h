@@ -65,7 +65,7 @@ void mu__actor_end(mu_actor *actor, const mu_error *why);
 /* Stop it as mu_actor_stop does. NULL is fine. */
 void mu__actor_request_stop(struct office *office, mu_actor *actor, int how);
 
-/* ---- turn.c ---- */
+/* ---- turn.c; from mu__turn_do on effects.c ---- */
 
 /* The turn of `self` that may be added to; NULL: it is not its turn. */
 struct turn *mu__turn_of(const mu_actor *self);
@@ -82,7 +82,7 @@ void mu__turn_notify(mu_actor *actor, const mu_notice *notice);
 /* The last one. */
 void mu__turn_end_actor(mu_actor *actor);
 
-/* Do what is to be done at once, outside of a turn. */
+/* Do what is to be done at once, or at the end of a turn. */
 void mu__turn_do(struct office *office, struct mail *mail);
 
 /* Give back what was set aside for all of these, which are not done. */
@@ -244,7 +244,7 @@ int mu__spawn_user(struct office *office, struct mu__view type, mu_actor *parent
 /* A task is up: the actors that threads want there are made. */
 void mu__spawn_at_peer(struct office *office, struct peer *peer);
 
-/* A thread's MU__ACTORS_SPAWN. */
-void mu__spawn_for_thread(struct office *office, struct mu__actors_call *call);
+/* A thread's request for a new actor, of which `call` is made. */
+void mu__spawn_for_thread(struct office *office, struct pending_call *call);
 
 #endif

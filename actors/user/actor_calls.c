@@ -7,6 +7,7 @@
 #include "actors/client/future.h"
 #include "actors/names/naming.h"
 #include "actors/names/relays.h"
+#include "actors/user/batch.h"
 #include "actors/user/clear.h"
 
 #include <inttypes.h>
@@ -18,10 +19,11 @@
 
 static void arm_deadlines(struct office *office, uint64_t due_ms)
 {
-    uint64_t now_ms = mu__now_ms(&office->ctx);
+    uint64_t now_ms;
 
     if (office->timer != 0 && office->timer_ms <= due_ms)
         return;
+    now_ms = mu__office_now_ms(office);
     mu__timer_cancel(&office->ctx, office->timer);
     office->timer = mu__timer_set(&office->ctx, due_ms > now_ms ? due_ms - now_ms : 0,
                                   OFFICE_TIMER_DEADLINES);
@@ -111,7 +113,7 @@ void mu__calls_done(struct office *office)
 
 int mu__call_begin(struct office *office, struct pending_call *call)
 {
-    uint64_t now_ms = mu__now_ms(&office->ctx);
+    uint64_t now_ms = mu__office_now_ms(office);
     uint64_t due_ms = now_ms + (uint64_t)call->timeout_ms;
     int rv;
 
@@ -219,21 +221,6 @@ static void settle_future(struct office *office, mu_remote_value *future, mu_val
     mu__held_unref(&future->held);
 }
 
-static void complete_thread(struct mu__actors_call *thread, mu_value *value,
-                            const mu_error *error)
-{
-    int rv = 0;
-
-    if (error != NULL) {
-        thread->call.error = *error;
-        rv = error->code;
-    } else if (mu_value_get_actor(value, &thread->address) != 0) {
-        rv = mu_error_set(&thread->call.error, -MU_EDATALOSS, "the answer is no address");
-    }
-    mu_value_free(value);
-    mu__call_complete(&thread->call, rv);
-}
-
 /* What was sent to a kept actor is not lost without a word. */
 static void end_send(struct office *office, const struct pending_call *call,
                      mu_value *value, const mu_error *error)
@@ -251,6 +238,7 @@ static void end_send(struct office *office, const struct pending_call *call,
 static void free_thread_request(struct mu__thread_request *request)
 {
     mu_value_free(request->args);
+    free(request->spawned);
     free(request);
 }
 
@@ -285,10 +273,8 @@ void mu__call_end(struct office *office, struct pending_call *call, mu_value *va
         end_send(office, call, value, error);
     } else if (call->relay != NULL) {
         mu__relay_end(office, call->relay, value, error);
-    } else if (call->reader != NULL) {
-        mu__reader_answer(office, call->reader, value, error);
     } else {
-        complete_thread(call->thread, value, error);
+        mu__reader_answer(office, call->reader, value, error);
     }
     mu__call_free(office, call);
 }

@@ -12,17 +12,27 @@
 const mu_actor_method *mu__method_find(const mu_actor_type *type, struct mu__view name)
 {
     for (const mu_actor_method *m = type->methods; m != NULL && m->name != NULL; m++)
-        if (m->name == name.data || mu__view_is(name, m->name))
+        if (mu__view_is(name, m->name))
             return m;
     return mu__method_built_in(name);
+}
+
+/* Most often the name is the text that the type has. */
+static const mu_actor_method *find_local_method(const mu_actor_type *type,
+                                                const char *name)
+{
+    for (const mu_actor_method *m = type->methods; m != NULL && m->name != NULL; m++)
+        if (m->name == name)
+            return m;
+    return mu__method_find(type, mu__view_str(name));
 }
 
 /* ---- to this node ---- */
 
 /* A call to what is not there is answered when the turn has ended, as all calls are. */
-static int refuse_at_sender(struct office *office, const mu_actor_type *type, int code,
-                            const char *words, struct pending_call *call,
-                            mu_error *ret_error, struct mail **ret_mail)
+__attribute__((cold)) static int refuse_at_sender(
+    struct office *office, const mu_actor_type *type, int code, const char *words,
+    struct pending_call *call, mu_error *ret_error, struct mail **ret_mail)
 {
     struct mail *mail;
     mu_error error;
@@ -52,25 +62,32 @@ int mu__refuse_at_sender(struct office *office, int code, const char *words,
     return refuse_at_sender(office, NULL, code, words, call, ret_error, ret_mail);
 }
 
+__attribute__((cold)) static int refuse_method(
+    struct office *office, const mu_actor_type *type, const char *name,
+    struct pending_call *call, mu_error *ret_error, struct mail **ret_mail)
+{
+    char words[160];
+
+    (void)snprintf(words, sizeof words, "an actor \"%.63s\" has no method \"%.63s\"",
+                   type->name, name);
+    return refuse_at_sender(office, type, -MU_ENOTFOUND, words, call, ret_error,
+                            ret_mail);
+}
+
 static int make_local(struct office *office, const mu_address *to, const char *name,
                       const mu_value *args, uint32_t bytes, struct pending_call *call,
                       uint32_t waits, mu_error *ret_error, struct mail **ret_mail)
 {
     mu_actor *actor = mu__actor_find(office, to->number);
     const mu_actor_method *method =
-        actor == NULL ? NULL : mu__method_find(actor->type, mu__view_str(name));
-    char words[160];
+        actor == NULL ? NULL : find_local_method(actor->type, name);
     struct mail *mail;
 
     if (actor == NULL)
         return refuse_at_sender(office, NULL, -MU_ENOTFOUND, "there is no such actor",
                                 call, ret_error, ret_mail);
-    if (method == NULL) {
-        (void)snprintf(words, sizeof words, "an actor \"%.63s\" has no method \"%.63s\"",
-                       actor->type->name, name);
-        return refuse_at_sender(office, actor->type, -MU_ENOTFOUND, words, call,
-                                ret_error, ret_mail);
-    }
+    if (method == NULL)
+        return refuse_method(office, actor->type, name, call, ret_error, ret_mail);
     if (!mu__mail_has_room(actor, bytes)) {
         if (waits != 0 && mu__actor_ties_get(actor) != NULL)
             mu__room_add(&actor->ties->rooms, waits);
@@ -190,9 +207,11 @@ static bool lacks_right(const struct office *office, const struct peer *peer,
                                                       MU__ACTOR_MESSAGE, ret_error);
 }
 
-static int make_remote(struct office *office, const mu_address *to, const char *method,
-                       const mu_value *args, uint32_t bytes, struct pending_call *call,
-                       uint32_t waits, mu_error *ret_error, struct mail **ret_mail)
+/* Not inline: messages to this node have no room for an error on their stack. */
+__attribute__((noinline)) static int make_remote(
+    struct office *office, const mu_address *to, const char *method, const mu_value *args,
+    uint32_t bytes, struct pending_call *call, uint32_t waits, mu_error *ret_error,
+    struct mail **ret_mail)
 {
     mu_error error;
     struct peer *peer = mu__peer_reach(office, to, &error);

@@ -68,22 +68,19 @@ static void answer_remote(struct office *office, const struct answer_to *to,
     (void)mu__send(&office->ctx, (mu__pid){to->node, MU__ACTORS}, msg);
 }
 
-/* The same here as from another node. False: *ret_error is the answer instead. */
-static bool may_be_answer(const struct office *office, const mu_value *value,
-                          mu_error *ret_error)
+/* The value may be none, here as from another node: an error is the answer instead. */
+__attribute__((cold)) static void refuse_value(struct office *office,
+                                               const struct answer_to *to, int code)
 {
-    uint32_t bytes;
-    int rv = mu__mail_measure(value, &bytes);
+    mu_error error;
 
-    if (rv == 0)
-        return true;
-    (void)mu_error_set(ret_error, rv, "%s",
-                       rv == -MU_ERANGE
+    (void)mu_error_set(&error, code, "%s",
+                       code == -MU_ERANGE
                            ? "the answer is too large or too deep"
                            : "an answer cannot have references to remote or per-worker "
                              "values, nor objects");
-    mu__answer_error(office, NULL, NULL, MU_RAN_YES, ret_error);
-    return false;
+    mu__answer_error(office, NULL, NULL, MU_RAN_YES, &error);
+    mu__answer(office, to, NULL, &error);
 }
 
 struct pending_call *mu__call_answered(const struct office *office, uint64_t number)
@@ -98,12 +95,13 @@ void mu__answer(struct office *office, const struct answer_to *to, mu_value *val
                 const mu_error *error)
 {
     struct pending_call *call;
-    mu_error refused;
+    uint32_t bytes;
+    int rv = to->call == 0 || value == NULL ? 0 : mu__mail_measure(value, &bytes);
 
-    if (to->call != 0 && value != NULL && !may_be_answer(office, value, &refused)) {
+    if (rv != 0) {
         mu_value_free(value);
-        value = NULL;
-        error = &refused;
+        refuse_value(office, to, rv);
+        return;
     }
     if (to->call != 0 && to->node == MU__NODE_SELF) {
         call = mu__call_answered(office, to->call);

@@ -32,7 +32,8 @@ enum {
     MU__ACTOR_WINDOW_BYTES = 8 << 20,
     MU__STREAM_BYTES = 8 << 20, /* of items under way; one may exceed it */
     MU__ACTOR_SLOW_MS = 100,    /* a turn that takes longer is named in the log */
-    MU__ACTOR_BATCH_MS = 10     /* then the next actor runs */
+    MU__ACTOR_BATCH_MS = 10,    /* then the next actor runs */
+    OFFICE_NEAR = 16            /* actors that are found without the kernel */
 };
 
 #endif

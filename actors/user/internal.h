@@ -92,8 +92,7 @@ struct mail {
             uint64_t number; /* of a stream at its producer or consumer */
         } of;
     };
-    mu_address address; /* of the other one, of notices and OUT_STOP; last, as it is not
-                           cleared */
+    mu_address address; /* of the other, of notices and OUT_STOP; last: not cleared */
 };
 
 /* A call that was not answered. */
@@ -103,7 +102,6 @@ struct pending_call {
     struct mu__list_node of_owner;
     mu_actor *owner; /* NULL: it is one of these: */
     struct mu__thread_request *request;
-    struct mu__actors_call *thread;
     struct relay *relay;
     mu_stream_reader *reader;
     uint64_t token;
@@ -114,8 +112,7 @@ struct pending_call {
     uint64_t epoch;               /* of the owner that it went to */
     mu_value *args;               /* to send it again */
     struct kept_call kept;
-    struct mail *waiting; /* in a mailbox of this node; NULL: not there, or not there any
-                             more */
+    struct mail *waiting; /* in a mailbox of this node; NULL: in none, or not any more */
     struct chain *chain;
     bool is_send;    /* to a kept actor: of the office's own */
     bool is_begun;   /* it is in the table */
@@ -223,6 +220,8 @@ struct office {
     struct mu__actors_config config;
     struct mu__ctx ctx; /* its own, between messages */
     struct turn *turn;
+    uint64_t now_ms;             /* while an actor handles its mail; 0: ask the kernel */
+    mu_actor *near[OFFICE_NEAR]; /* that have run, by the low bits of their numbers */
     struct mu__text_map types;
     struct mu__list actors;
     struct mu__map calls;   /* by number */

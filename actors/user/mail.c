@@ -3,8 +3,11 @@
  * callers hear of it. */
 #include "actors/user/actions.h"
 
+#include "actors/user/batch.h"
 #include "actors/user/clear.h"
 #include "runtime/message/codec.h"
+#include "runtime/message/pack.h"
+#include "runtime/message/value_layout.h"
 #include "runtime/message/value_references.h"
 
 #include <stdlib.h>
@@ -21,6 +24,7 @@ struct mail *mu__mail_new(struct office *office, enum mail_kind kind)
         mail = malloc(sizeof *mail);
     if (mail == NULL)
         return NULL;
+    mu__mail_fetch(office->spare);
     mu__clear(mail, offsetof(struct mail, address));
     mail->kind = (uint16_t)kind;
     return mail;
@@ -45,7 +49,7 @@ void mu__mail_free(struct office *office, struct mail *mail)
 
 void mu__mail_put(mu_actor *actor, struct mail *mail)
 {
-    mail->came_ms = (uint32_t)mu__now_ms(&actor->office->ctx);
+    mail->came_ms = (uint32_t)mu__office_now_ms(actor->office);
     mu__list_append(&actor->mail, &mail->node);
     mu__actor_poke(actor);
 }
@@ -64,6 +68,7 @@ struct mail *mu__mail_take(mu_actor *actor)
 {
     struct mail *mail = MU__LIST_ENTRY(mu__list_pop(&actor->mail), struct mail, node);
 
+    mu__mail_fetch(actor->mail.first);
     count_taken(actor, mail);
     if (mail->call != NULL)
         mail->call->waiting = NULL;
@@ -143,8 +148,14 @@ int mu__mail_measure(const mu_value *value, uint32_t *ret_bytes)
 {
     uint32_t head;
     uint32_t tail;
-    int rv = mu__value_measure(value, &head, &tail);
+    int rv;
 
+    if (value->type == MU_VALUE_INT) {
+        *ret_bytes =
+            (uint32_t)mu__pack_i64_size(((const struct mu__scalar *)value)->as.integer);
+        return 0;
+    }
+    rv = mu__value_measure(value, &head, &tail);
     if (rv != 0)
         return rv;
     if ((uint64_t)head + tail > MU__VALUE_BYTES_MAX)

@@ -98,8 +98,6 @@ static void on_office_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (call->call.operation == MU__ACTORS_REGISTER)
         mu__call_complete(&call->call,
                           mu__types_add(office, call->type, &call->call.error));
-    else if (call->call.operation == MU__ACTORS_SPAWN)
-        mu__spawn_for_thread(office, call);
     else if (call->call.operation == MU__ACTORS_STOP)
         stop_for_thread(office, call);
     else
@@ -133,11 +131,16 @@ static void on_actor_request(struct mu__ctx *ctx, void *state, struct mu__msg *m
                               memory_order_release);
         mu__held_unref(&request->future->held);
         mu_value_free(request->args);
+        free(request->spawned);
         free(request);
         return;
     }
     call->request = request;
     request->future->request = call->id;
+    if (request->spawned != NULL) {
+        mu__spawn_for_thread(office, call);
+        return;
+    }
     rv = mu__message_make(office, &request->to, request->method, request->args, call, 0,
                           &error, &mail);
     if (rv == 0)

@@ -31,9 +31,8 @@ struct mu__actors_config {
 };
 
 enum mu__actors_operation {
-    MU__ACTORS_REGISTER, /* `type` */
-    MU__ACTORS_SPAWN,    /* waits until `start` has returned; the answer is `address` */
-    MU__ACTORS_STOP,     /* `address`, `how` */
+    MU__ACTORS_REGISTER,    /* `type` */
+    MU__ACTORS_STOP,        /* `address`, `how` */
     MU__ACTORS_STREAM_OPEN, /* `address`, `name` of the method, `args`, `reader` */
     MU__ACTORS_STREAM_NEXT,
     MU__ACTORS_STREAM_CLOSE
@@ -43,9 +42,8 @@ enum mu__actors_operation {
 struct mu__actors_call {
     struct mu__call call;
     const mu_actor_type *type;
-    const char *name; /* SPAWN: of the type; STREAM_OPEN: of the method */
+    const char *name; /* STREAM_OPEN: of the method */
     const mu_value *args;
-    const mu_actor_options *options; /* checked */
     mu_address address;
     mu_stream_reader *reader;
     int how;
@@ -58,6 +56,16 @@ struct mu__thread_request {
     int64_t timeout_ms;
     struct mu_remote_value *future; /* the office's reference */
     char method[64];
+    struct mu__spawned_actor *spawned; /* the value is the address of a new actor; NULL:
+                                        it is a call */
+};
+
+/* A new actor, for a thread: the arguments are those of its `start`. */
+struct mu__spawned_actor {
+    mu_actor_options options; /* checked; its texts are the next ones */
+    char type[64];
+    char task_type[64];
+    char name[MU_ACTOR_NAME_MAX + 1];
 };
 
 extern const struct mu__behavior mu__actors; /* init takes the config */

@@ -118,12 +118,22 @@ int mu_actor_die(mu_actor *self, const mu_error *error)
     return own.code;
 }
 
+static const mu_actor_method method_start = {"start", NULL};
+
+/* Whoever waits for an actor with a name hears of it by the service of names. */
+static bool may_answer_later(const struct turn *turn)
+{
+    return turn->mail->kind == MAIL_MESSAGE ||
+           (turn->mail->kind == MAIL_START && turn->actor->owned == NULL &&
+            turn->mail->answer.call != 0);
+}
+
 static mu_reply *answer_later(mu_actor *self, bool is_put_off)
 {
     struct turn *turn = mu__turn_of(self);
     mu_reply *reply;
 
-    if (turn == NULL || turn->mail == NULL || turn->mail->kind != MAIL_MESSAGE ||
+    if (turn == NULL || turn->mail == NULL || !may_answer_later(turn) ||
         turn->later != NULL || turn->stream != NULL)
         return turn == NULL ? NULL : turn->later;
     reply = calloc(1, sizeof *reply);
@@ -131,7 +141,7 @@ static mu_reply *answer_later(mu_actor *self, bool is_put_off)
         return NULL;
     reply->actor = self;
     reply->answer = turn->mail->answer;
-    reply->method = turn->mail->method;
+    reply->method = turn->mail->kind == MAIL_START ? &method_start : turn->mail->method;
     reply->is_put_off = is_put_off;
     if (turn->mail->kept != NULL)
         reply->origin = *turn->mail->kept;

@@ -162,17 +162,9 @@ int mu__spawn_user(struct office *office, struct mu__view type, mu_actor *parent
     return 0;
 }
 
-static void fail_thread(struct mu__actors_call *thread, const mu_error *error)
+static struct mu__msg *pack_start(struct office *office, const struct pending_call *call)
 {
-    thread->call.error = *error;
-    mu__call_complete(&thread->call, error->code);
-}
-
-static struct mu__msg *pack_start(struct office *office,
-                                  const struct mu__actors_call *thread,
-                                  const struct pending_call *call)
-{
-    const mu_actor_options *options = thread->options;
+    const struct mu__spawned_actor *spawned = call->request->spawned;
     struct mu__msg *msg = mu__msg_new(&office->ctx, MU__ACTOR_START);
     struct mu__actor_start *body;
 
@@ -180,14 +172,14 @@ static struct mu__msg *pack_start(struct office *office,
         return NULL;
     body = mu__body(msg);
     body->call = call->id;
-    body->type = mu__view_str(thread->name);
+    body->type = mu__view_str(spawned->type);
     body->timeout_ms = (uint64_t)call->timeout_ms;
-    body->flags = options->flags;
-    body->mailbox_max = options->mailbox_max;
-    body->mailbox_bytes_max = options->mailbox_bytes_max;
-    if (thread->args == NULL)
+    body->flags = spawned->options.flags;
+    body->mailbox_max = spawned->options.mailbox_max;
+    body->mailbox_bytes_max = spawned->options.mailbox_bytes_max;
+    if (call->request->args == NULL)
         return msg;
-    msg->backing = mu__pack_to_send(thread->args, false, &body->args);
+    msg->backing = mu__pack_to_send(call->request->args, true, &body->args);
     if (msg->backing != NULL)
         return msg;
     mu__msg_free(&office->ctx, msg);
@@ -213,7 +205,7 @@ static int send_start(struct office *office, struct pending_call *call, struct p
 
     if (mu__send_is_forbidden(&office->ctx, peer->number, MU__ACTOR_START, ret_error))
         return -MU_EPERMISSION;
-    msg = pack_start(office, call->thread, call);
+    msg = pack_start(office, call);
     if (msg == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for an actor");
     call->to.incarnation = peer->incarnation;
@@ -226,13 +218,12 @@ static int send_start(struct office *office, struct pending_call *call, struct p
 
 /* A task that is not linked is dialled; it may also come by itself. Until then the call
  * is to a process that is not known: incarnation 0. */
-static int spawn_remote(struct office *office, struct mu__actors_call *thread,
-                        struct pending_call *call, mu_error *ret_error)
+static int spawn_remote(struct office *office, struct pending_call *call,
+                        mu_error *ret_error)
 {
     struct peer *peer = peer_of_task(office, call->to.type, call->to.index);
     int rv = 0;
 
-    (void)thread;
     call->to.incarnation = 0;
     if (peer == NULL && office->config.dial != NULL)
         rv = office->config.dial(office->config.owner, call->to.type, call->to.index,
@@ -256,22 +247,24 @@ void mu__spawn_at_peer(struct office *office, struct peer *peer)
              MU__LIST_FIRST(&office->requests, struct pending_call, of_owner);
          call != NULL; call = next) {
         next = MU__LIST_NEXT(call, struct pending_call, of_owner);
-        if (call->thread == NULL || call->to.incarnation != 0 ||
-            call->to.name[0] != '\0' || call->to.index != peer->index ||
-            strcmp(call->to.type, peer->type) != 0)
+        if (call->request == NULL || call->request->spawned == NULL ||
+            call->to.incarnation != 0 || call->to.name[0] != '\0' ||
+            call->to.index != peer->index || strcmp(call->to.type, peer->type) != 0)
             continue;
         if (send_start(office, call, peer, &error) != 0)
             mu__call_end(office, call, NULL, &error);
     }
 }
 
-static int spawn_here(struct office *office, struct mu__actors_call *thread,
-                      struct pending_call *call, mu_error *ret_error)
+static int spawn_here(struct office *office, struct pending_call *call,
+                      mu_error *ret_error)
 {
+    const struct mu__spawned_actor *spawned = call->request->spawned;
+    const mu_value *args = call->request->args;
     struct mail *start;
-    int rv = mu__spawn_user(office, mu__view_str(thread->name), NULL,
-                            thread->args == NULL ? NULL : mu_value_ref(thread->args),
-                            thread->options, ret_error, &start);
+    int rv = mu__spawn_user(office, mu__view_str(spawned->type), NULL,
+                            args == NULL ? NULL : mu_value_ref(args), &spawned->options,
+                            ret_error, &start);
 
     if (rv != 0)
         return rv;
@@ -279,13 +272,15 @@ static int spawn_here(struct office *office, struct mu__actors_call *thread,
     if (rv == 0)
         start->answer = (struct answer_to){MU__NODE_SELF, call->id};
     mu__turn_do(office, start);
-    return rv;
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "no memory for an actor");
 }
 
-static int spawn_named(struct office *office, struct mu__actors_call *thread,
-                       struct pending_call *call, mu_error *ret_error)
+static int spawn_named(struct office *office, struct pending_call *call,
+                       mu_error *ret_error)
 {
-    struct name_wish *wish = mu__wish_new(thread->name, thread->args, thread->options);
+    const struct mu__spawned_actor *spawned = call->request->spawned;
+    struct name_wish *wish =
+        mu__wish_new(spawned->type, call->request->args, &spawned->options);
     int rv = wish == NULL ? -MU_ENOMEM : mu__call_begin(office, call);
 
     if (rv != 0) {
@@ -299,37 +294,28 @@ static int spawn_named(struct office *office, struct mu__actors_call *thread,
     return rv;
 }
 
-void mu__spawn_for_thread(struct office *office, struct mu__actors_call *thread)
+void mu__spawn_for_thread(struct office *office, struct pending_call *call)
 {
-    const char *name = thread->options->name;
-    const char *type = thread->options->task_type;
+    const mu_actor_options *options = &call->request->spawned->options;
+    const char *type = options->task_type;
     bool is_here =
         type == NULL || (strcmp(type, office->config.type) == 0 &&
-                         (uint32_t)thread->options->task_index == office->config.index);
-    mu_address to = mu__actor_address(office, 0);
-    struct pending_call *call;
+                         (uint32_t)options->task_index == office->config.index);
     mu_error error;
     int rv;
 
-    if (name != NULL) {
-        to = (mu_address){.number = 0};
-        mu__view_copy(mu__view_str(name), to.name, sizeof to.name);
-    } else if (!is_here) {
-        to.index = (uint32_t)thread->options->task_index;
-        mu__view_copy(mu__view_str(type), to.type, sizeof to.type);
+    if (options->name != NULL) {
+        call->to = (mu_address){.number = 0};
+        mu__view_copy(mu__view_str(options->name), call->to.name, sizeof call->to.name);
+        rv = spawn_named(office, call, &error);
+    } else if (is_here) {
+        call->to = mu__actor_address(office, 0);
+        rv = spawn_here(office, call, &error);
+    } else {
+        call->to = (mu_address){.index = (uint32_t)options->task_index};
+        mu__view_copy(mu__view_str(type), call->to.type, sizeof call->to.type);
+        rv = spawn_remote(office, call, &error);
     }
-    call = mu__call_new(office, &to, "start", thread->call.timeout_ms);
-    if (call == NULL) {
-        (void)mu_error_set(&error, -MU_ENOMEM, "no memory for an actor");
-        fail_thread(thread, &error);
-        return;
-    }
-    call->thread = thread;
-    rv = name != NULL ? spawn_named(office, thread, call, &error)
-         : is_here    ? spawn_here(office, thread, call, &error)
-                      : spawn_remote(office, thread, call, &error);
-    if (rv == 0)
-        return;
-    mu__call_free(office, call);
-    fail_thread(thread, &error);
+    if (rv != 0)
+        mu__call_end(office, call, NULL, &error);
 }

@@ -8,6 +8,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+enum {
+    TURNS_AT_ONCE = 8
+}; /* between two looks at the clock, when the first were short */
+
 /* What it hears. */
 static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_actor_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -20,6 +24,10 @@ static const struct mu__handler handlers[] = {
 /* In a node only users' actors have numbers that were not chosen. */
 mu_actor *mu__actor_any(const struct office *office, uint32_t number)
 {
+    mu_actor *near = office->near[number % OFFICE_NEAR];
+
+    if (near != NULL && near->number == number)
+        return near;
     return number < MU__ACTOR_NAMED_MAX
                ? NULL
                : mu__actor_state(office->ctx.kernel, (mu__pid){MU__NODE_SELF, number});
@@ -137,32 +145,46 @@ static const char *name_mail(const struct mail *mail)
     return mail->kind == MAIL_START ? "start" : "notice";
 }
 
-/* Returns the time after it. */
-static uint64_t handle_mail(mu_actor *actor, struct mail *mail, uint64_t began_ms)
+static bool has_turn(const mu_actor *actor)
 {
-    const char *name = name_mail(mail);
+    return !actor->ends && !mu__list_is_empty(&actor->mail) && !is_held_now(actor);
+}
+
+/* Take up to `count` turns. Returns the time after them. */
+static uint64_t handle_mail(mu_actor *actor, int count, uint64_t began_ms)
+{
+    const char *name;
     uint64_t now_ms;
 
-    mu__turn_take(actor, mail);
+    do {
+        struct mail *mail = mu__mail_take(actor);
+
+        name = name_mail(mail);
+        mu__turn_take(actor, mail);
+    } while (--count > 0 && has_turn(actor));
     now_ms = moving_ms(actor);
     if (now_ms - began_ms > MU__ACTOR_SLOW_MS)
         mu__log(&actor->office->ctx, MU__LOG_WARN,
-                "%s.%s of actor %" PRIu32 " took %" PRIu64
+                "%s.%s of actor %" PRIu32 ", or a turn just before it, took %" PRIu64
                 " ms of the loop: give what blocks to mu_actor_work",
                 actor->type->name, name, actor->number, now_ms - began_ms);
     return now_ms;
 }
 
 /* An owner of a name takes no turn once its lease can be over. */
-static void review_lease(mu_actor *actor)
+__attribute__((cold)) static void end_without_lease(mu_actor *actor)
 {
     mu_error error;
 
-    if (actor->owned == NULL || actor->ends || mu__naming_holds(actor->office))
-        return;
     (void)mu_error_set(&error, -MU_EUNAVAILABLE, "the lease of names of %s may be over",
                        actor->office->config.task);
     mu__actor_end(actor, &error);
+}
+
+static void review_lease(mu_actor *actor)
+{
+    if (actor->owned != NULL && !actor->ends && !mu__naming_holds(actor->office))
+        end_without_lease(actor);
 }
 
 /* What a kept actor has done before leaves first. */
@@ -175,23 +197,30 @@ static void end_if_idle(struct mu__ctx *ctx, mu_actor *actor)
 static void on_poke(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     mu_actor *actor = state;
+    struct office *office = actor->office;
     uint64_t began_ms = moving_ms(actor);
     uint64_t now_ms = began_ms;
+    int taken = 0;
 
     (void)msg;
     actor->is_poked = false;
+    office->near[actor->number % OFFICE_NEAR] = actor;
+    office->now_ms = mu__now_ms(&office->ctx);
     review_lease(actor);
-    for (int i = 0;
-         i < MU__ACTOR_TURNS && !actor->ends && !is_held_now(actor) &&
-         !mu__list_is_empty(&actor->mail) && now_ms - began_ms <= MU__ACTOR_BATCH_MS;
-         i++)
-        now_ms = handle_mail(actor, mu__mail_take(actor), now_ms);
+    while (taken < MU__ACTOR_TURNS && has_turn(actor) &&
+           now_ms - began_ms <= MU__ACTOR_BATCH_MS) {
+        int count = taken < TURNS_AT_ONCE ? 1 : TURNS_AT_ONCE;
+
+        now_ms = handle_mail(actor, count, now_ms);
+        taken += count;
+    }
+    office->now_ms = 0;
     if (actor->ends) {
         end_if_idle(ctx, actor);
         return;
     }
     mu__room_review(actor);
-    if (!mu__list_is_empty(&actor->mail) && !is_held_now(actor))
+    if (has_turn(actor))
         mu__actor_poke(actor);
 }
 
@@ -323,6 +352,8 @@ static void end_user_actor(struct mu__ctx *ctx, void *state)
     if (actor->is_started)
         mu__turn_end_actor(actor);
     actor->ends = true;
+    if (office->near[actor->number % OFFICE_NEAR] == actor)
+        office->near[actor->number % OFFICE_NEAR] = NULL;
     if (actor->kept != NULL)
         mu__kept_actor_done(actor);
     mu__producer_actor_ended(actor); /* it may read its own stream: that is mail */

@@ -78,6 +78,7 @@ def bench_muster(calls):
         coordinator = muster.ClusterCoordinator(cluster)
         for where, target, delay in (("thread", 150_000, 90), ("process", 60_000, 150)):
             counter = coordinator.spawn(Counter, where=where)
+            counter.add(1).fetch()
             count = calls if where == "thread" else calls // 10
             put(f"{where}_calls", best_rate(lambda a=counter: a.add(1),
                                             lambda values: values[-1].fetch(), count),
@@ -94,12 +95,13 @@ def bench_muster(calls):
         before = resident_kib(pid)
         begun = time.perf_counter()
         actors = [coordinator.spawn(Counter) for _ in range(count)]
+        assert len({actor.address for actor in actors}) == count    # waits for each
         put("made", count / (time.perf_counter() - begun), "actors/s", target=20_000)
         put("idle_actor", (resident_kib(pid) - before) * 1024 / count, "bytes",
             target=2048)
         del actors
         begun = time.perf_counter()
-        coordinator.spawn(Counter, where="process")
+        coordinator.spawn(Counter, where="process").add(1).fetch()
         put("process_made", time.perf_counter() - begun, "s", target=0.2)
 
 

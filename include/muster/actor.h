@@ -177,6 +177,13 @@ MU_EXPORT int mu_node_spawn(mu_node *node, const char *type, const mu_value *arg
                             const mu_actor_options *options, int64_t timeout_ms,
                             mu_error *ret_error, mu_address *ret_address);
 
+/* The same without waiting: *ret_value is as that of mu_actor_request, and is the address
+ * (mu_value_get_actor), or the error. */
+MU_EXPORT int mu_actor_request_spawn(mu_node *node, const char *type,
+                                     const mu_value *args,
+                                     const mu_actor_options *options, int64_t timeout_ms,
+                                     mu_error *ret_error, mu_remote_value **ret_value);
+
 /* Make a child, on this node. Its `start` runs after this turn; what it is sent meanwhile
  * waits. It ends with this actor, unless it is detached. -MU_ENOTFOUND: there is no such
  * type.
@@ -245,7 +252,8 @@ MU_EXPORT int mu_actor_fail(mu_actor *self, int code, const char *format, ...)
 
 /* The answer of this message is given later. Freed by mu_reply_give; when the actor ends
  * before, the caller gets an error at once. NULL: out of memory, or no method is
- * running. */
+ * running. In the `start` of an actor without a name that a thread spawns, the answer is
+ * that of mu_node_spawn: the address (mu_value_actor), or an error. */
 MU_EXPORT mu_reply *mu_actor_reply_later(mu_actor *self);
 
 /* The same for a call that has not begun: it waits for a thread, say. What it changes is

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import threading
 import weakref
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
-                    Mapping, Optional, TypeVar)
+from typing import (TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List,
+                    Mapping, Optional, Set, Tuple, TypeVar)
 
 from . import _functions, _muster, _scope, errors
 
@@ -47,6 +48,8 @@ class ClusterCoordinator(_muster.Coordinator):
 
     _strategy: Any
     _actors_spawned: int    # without a worker said
+    _actors_at: Set[Tuple[str, int]]    # tasks that have made some
+    _actors_made: "Deque[Any]"      # actors that are perhaps being made
     _users: int     # constructor calls, less the `with` blocks that have ended
 
     def __new__(cls, strategy: Any,
@@ -59,7 +62,8 @@ class ClusterCoordinator(_muster.Coordinator):
                 self = super().__new__(cls)
                 _muster.Coordinator.__init__(self, node, timeout)
                 self._strategy, self._users = strategy, 0
-                self._actors_spawned = -1
+                self._actors_spawned, self._actors_at = -1, set()
+                self._actors_made = collections.deque()
                 with _known_lock:
                     for number, known in list(_known.items()):
                         if known() is None:
@@ -118,13 +122,15 @@ class ClusterCoordinator(_muster.Coordinator):
               restarts_within: float = 60.0,
               timeout: Optional[float] = 60.0) -> "Handle[T]":
         """Make an actor: an object cls(*args, **kwargs) on a worker, whose methods the
-        handle calls. Waits until its constructor has returned, and raises its exception.
+        handle calls. Many are made at the same time: this does not wait. The first use
+        of the handle waits until the constructor has returned, and raises its exception.
 
-        name: the one actor of this name in the cluster: it is made, or it is there. It is
-        on the worker with the fewest of them, and made anew elsewhere, with the same
-        arguments, when its worker is lost or drained, or it has died; muster.actor(name)
-        finds it. restart: "failed", "never", or "always": also when it has ended by
-        itself; at most `restarts` times within `restarts_within` seconds.
+        name: the one actor of this name in the cluster: it is made, or it is there, when
+        this returns, and an exception of its constructor is raised here. It is on the
+        worker with the fewest of them, and made anew elsewhere, with the same arguments,
+        when its worker is lost or drained, or it has died; muster.actor(name) finds it.
+        restart: "failed", "never", or "always": also when it has ended by itself; at most
+        `restarts` times within `restarts_within` seconds.
         kept: its state survives its worker, and each call takes effect once; the cluster
         has a store: LocalCluster(store="journal:PATH").
 
@@ -132,7 +138,7 @@ class ClusterCoordinator(_muster.Coordinator):
         nothing to do; "process": in a process of its own.
         worker: the worker's index; without one, actors are given to the workers one after
         the other. concurrency: how many of its calls may run at a time; with 1 they run
-        in order. timeout: seconds for all of this.
+        in order. timeout: seconds until its constructor has returned.
         """
         from . import actors
 

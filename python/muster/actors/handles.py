@@ -11,6 +11,9 @@ from .about import About, pack_about, read_about
 from .reaching import method_of, reach
 from .streams import Stream
 
+if TYPE_CHECKING:
+    from .making import Spawned
+
 T = TypeVar("T")
 
 _ONE_WAY = 1        # as in src/hosting/hosting.h
@@ -41,27 +44,34 @@ class Handle(Generic[T]):
     """
 
     _about: About
-    _address: str
+    _address: Optional[str]
 
-    def __init__(self, about: About, address: str,
-                 actor: Optional["_muster.Actor"] = None) -> None:
-        self.__dict__.update(_about=about, _address=address, _actor=actor)
+    def __init__(self, about: About, address: Optional[str],
+                 actor: Optional["_muster.Actor"] = None,
+                 spawned: Optional["Spawned"] = None) -> None:
+        self.__dict__.update(_about=about, _address=address, _actor=actor,
+                             _spawned=spawned)
 
     @property
     def address(self) -> str:
         """The actor's address, the same for all handles of it."""
-        return self._address
+        if self._address is None:
+            actor = self.__dict__["_spawned"].actor()
+            self.__dict__.update(_actor=actor, _address=actor.address)
+        return cast(str, self._address)
 
     @property
     def name(self) -> Optional[str]:
         """The actor's own name; None: it has none."""
-        has_name = self._address.startswith(_OF_NAME)
-        return self._address[len(_OF_NAME):] if has_name else None
+        address = self._address
+        has_name = address is not None and address.startswith(_OF_NAME)
+        return cast(str, address)[len(_OF_NAME):] if has_name else None
 
     def _reach(self) -> "_muster.Actor":
+        address = self.address
         actor = self.__dict__["_actor"]
         if actor is None or actor.node.closed:
-            actor = reach(_scope.current_node(), None, self._address)
+            actor = reach(_scope.current_node(), None, address)
             self.__dict__["_actor"] = actor
         return cast("_muster.Actor", actor)
 
@@ -129,16 +139,17 @@ class Handle(Generic[T]):
         return sorted({*object.__dir__(self), *self._about.methods})
 
     def __repr__(self) -> str:
-        return f"<muster.Handle of {self._about.name} at {self._address}>"
+        where = self._address or "an address that is not known yet"
+        return f"<muster.Handle of {self._about.name} at {where}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Handle) and self._address == other._address
+        return isinstance(other, Handle) and self.address == other.address
 
     def __hash__(self) -> int:
-        return hash(self._address)
+        return hash(self.address)
 
     def __reduce__(self) -> Any:
-        return (_unpickle_handle, (pack_about(self._about), self._address))
+        return (_unpickle_handle, (pack_about(self._about), self.address))
 
 
 def _unpickle_handle(about: Tuple[Any, ...], address: str) -> "Handle[Any]":

@@ -341,6 +341,4 @@ def call_own(streams: Dict[int, Stream], target: Any, name: str,
     if name == "muster.close":
         stream = streams.pop(args[0], None)
         return None if stream is None else stream.close()
-    if name != "muster.ready":
-        raise errors.UnimplementedError(f"this version of muster does not know {name}")
-    return None
+    raise errors.UnimplementedError(f"this version of muster does not know {name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import types
 import weakref
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REGISTER_SECONDS = 10.0
+_UNDER_WAY = 256        # actors that a coordinator has not seen made
 _RESTART = {"failed": 0, "never": 1, "always": 2}   # enum mu_actor_restart
 _KEPT = 8                                           # enum mu_actor_flag
 
@@ -71,18 +73,59 @@ def _task_for(coordinator: "ClusterCoordinator", worker: Optional[int],
     return worker
 
 
-def _start(*what: Any) -> str:
-    """Make the actor; its address. A worker that has just started may be linked before it
-    has the type of actors in Python, and a name may not be free yet."""
-    until = time.monotonic() + _REGISTER_SECONDS
-    passing = errors.NotFoundError.code, errors.UnavailableError.code
-    while True:
+def _is_passing(error: ActorError, is_named: bool) -> bool:
+    """A worker that has just started may be linked before it has the type of actors in
+    Python, and a name may not be free yet."""
+    return error.code in (errors.NotFoundError.code, errors.UnavailableError.code) and \
+        (is_named or error.ran == "no")
+
+
+class Spawned:
+    """An actor that is being made."""
+
+    def __init__(self, is_named: bool, *what: Any) -> None:
+        self._is_named = is_named
+        self._what: Tuple[Any, ...] = what
+        self._value = _muster.actor_spawn(*what)
+        self._until = time.monotonic() + _REGISTER_SECONDS
+        self._actor: Optional["_muster.Actor"] = None
+        self._lock = threading.Lock()
+
+    def actor(self) -> "_muster.Actor":
+        """Wait for it; the exception of its constructor is raised."""
+        with self._lock:
+            while self._actor is None:
+                try:
+                    address = cast(str, self._value.fetch())
+                    node, coordinator = self._what[:2]
+                    self._actor = _muster.Actor(node, coordinator, address)
+                    self._what, self._value = (), None
+                except ActorError as error:
+                    if not _is_passing(error, self._is_named) or \
+                            time.monotonic() > self._until:
+                        raise
+                    time.sleep(0.01)
+                    self._value = _muster.actor_spawn(*self._what)
+            return self._actor
+
+    def wait(self) -> None:
+        """Wait until it has been made, or cannot be."""
         try:
-            return _muster.actor_spawn(*what)
-        except ActorError as error:
-            if error.code not in passing or time.monotonic() > until:
-                raise
-        time.sleep(0.01)
+            self.actor()
+        except Exception:
+            pass        # it is told who uses the handle
+
+
+def _limit(coordinator: "ClusterCoordinator", spawned: Spawned,
+           task: Tuple[str, int]) -> None:
+    """Wait for the first one on a worker, and for the oldest of many."""
+    if task not in coordinator._actors_at:
+        spawned.wait()
+        coordinator._actors_at.add(task)
+        return
+    coordinator._actors_made.append(spawned)
+    if len(coordinator._actors_made) > _UNDER_WAY:
+        coordinator._actors_made.popleft().wait()
 
 
 class Named(NamedTuple):
@@ -163,21 +206,16 @@ def spawn(coordinator: "ClusterCoordinator", cls: Callable[..., T],
     named = _named(name, restart, restarts, restarts_within, kept, worker)
     about = describe(cast(type, cls))
     node = coordinator.node
-    address = _start(node, worker_type, _task_for(coordinator, worker, worker_type),
-                     tuple(named), _pickle_of(cast(type, cls)), about.name[-63:], where,
-                     concurrency, tuple(args), None if kwargs is None else dict(kwargs),
-                     timeout)
-    actor = _muster.Actor(node, coordinator, address)
-    if name is not None:
-        return Handle(_about_of_named(actor, name, about, timeout), address, actor)
-    ready = _muster.ActorMethod(actor, "muster.ready", f"{about.name}.__init__", None,
-                                timeout, 0)
-    try:
-        cast(Any, ready()).fetch()
-    except errors.DeadlineExceededError:
-        actor.end()
-        raise
-    return Handle(about, address, actor)
+    index = _task_for(coordinator, worker, worker_type)
+    spawned = Spawned(name is not None, node, coordinator, worker_type, index,
+                      tuple(named), _pickle_of(cast(type, cls)), about.name[-63:], where,
+                      concurrency, tuple(args), None if kwargs is None else dict(kwargs),
+                      timeout)
+    if name is None:
+        _limit(coordinator, spawned, (worker_type, index))
+        return Handle(about, None, None, spawned)
+    made = spawned.actor()
+    return Handle(_about_of_named(made, name, about, timeout), made.address, made)
 
 
 def actor(name: str, *, node: Any = None, timeout: Optional[float] = 60.0

@@ -348,39 +348,13 @@ static PyObject *method_repr(PyObject *object)
 
 /* ---- making and ending actors ---- */
 
-/* What an actor is made with, besides its arguments. */
-struct wanted {
-    mu_actor_options options;
-    char task_type[64];
-    char name[MU_ACTOR_NAME_MAX + 2]; /* a longer one is refused by the library */
-};
-
-static void run_spawn(struct mupy_call *call)
-{
-    struct wanted *wanted = call->other;
-    mu_address address;
-    mu_value *text = NULL;
-
-    call->rv = mu_node_spawn(call->object, MUPY_ACTOR_TYPE, call->data, &wanted->options,
-                             call->timeout_ms, &call->error, &address);
-    if (call->rv == 0)
-        text = mu_value_actor(&address);
-    call->made = text;
-    mu_value_free((mu_value *)(uintptr_t)call->data);
-    free(wanted);
-}
-
-static void drop_spawned(struct mupy_call *call)
-{
-    mu_value_free(call->made);
-}
-
 struct start {
     PyObject *pickle;
     PyObject *name;
     PyObject *where;
     long lanes;
     int grade; /* enum mupy_grade */
+    int64_t within_ms;
 };
 
 static mu_value *start_head(const void *of)
@@ -396,91 +370,73 @@ static mu_value *start_head(const void *of)
         mu_value_append(list, mu_value_string(name)) == 0 &&
         mu_value_append(list, mu_value_string(where)) == 0 &&
         mu_value_append(list, mu_value_int(start->lanes)) == 0 &&
-        mu_value_append(list, mu_value_int(start->grade)) == 0)
+        mu_value_append(list, mu_value_int(start->grade)) == 0 &&
+        mu_value_append(list, mu_value_int(start->within_ms)) == 0)
         return list;
     mu_value_free(list);
     return NULL;
 }
 
 /* (name or None, enum mu_actor_restart, restarts, within so many milliseconds, flags) */
-static struct wanted *read_wanted(const char *type, unsigned index, PyObject *named,
-                                  struct start *start)
+static int read_named(PyObject *named, mu_actor_options *options)
 {
-    struct wanted *wanted = calloc(1, sizeof *wanted);
-    mu_actor_options *options = wanted == NULL ? NULL : &wanted->options;
-    const char *name;
-
-    if (wanted == NULL) {
-        (void)PyErr_NoMemory();
-        return NULL;
-    }
-    mu_actor_options_init(options);
-    if (!PyArg_ParseTuple(named, "ziIII:named", &name, &options->restart,
+    if (!PyArg_ParseTuple(named, "ziIII:named", &options->name, &options->restart,
                           &options->restarts, &options->restarts_within_ms,
-                          &options->flags)) {
-        free(wanted);
-        return NULL;
-    }
-    (void)snprintf(wanted->task_type, sizeof wanted->task_type, "%s", type);
-    options->task_type = wanted->task_type;
-    options->task_index = (int)index;
+                          &options->flags))
+        return -1;
     options->flags |= MU_ACTOR_DETACHED;
-    start->grade = name == NULL                            ? MUPY_GRADE_PLAIN
-                   : (options->flags & MU_ACTOR_KEPT) != 0 ? MUPY_GRADE_KEPT
-                                                           : MUPY_GRADE_NAMED;
-    if (name == NULL)
-        return wanted;
-    (void)snprintf(wanted->name, sizeof wanted->name, "%s", name);
-    options->name = wanted->name;
-    return wanted;
+    return 0;
 }
 
-/* actor_spawn(node, task type, index, named, pickle, name, where, concurrency, args,
- * kwargs, timeout) -> address */
+static int grade_of(const mu_actor_options *options)
+{
+    if (options->name == NULL)
+        return MUPY_GRADE_PLAIN;
+    return (options->flags & MU_ACTOR_KEPT) != 0 ? MUPY_GRADE_KEPT : MUPY_GRADE_NAMED;
+}
+
+/* actor_spawn(node, coordinator, task type, index, named, pickle, name, where,
+ * concurrency, args, kwargs, timeout) -> RemoteValue of the address */
 static PyObject *actor_spawn(PyObject *module, PyObject *args)
 {
     struct start start = {.grade = MUPY_GRADE_PLAIN};
-    struct wanted *wanted = NULL;
-    struct mupy_call *call = NULL;
+    mu_actor_options options;
     PyObject *node;
+    PyObject *coordinator;
     PyObject *named;
     PyObject *positional;
     PyObject *keywords;
     PyObject *timeout;
-    const char *type;
-    unsigned index;
     int64_t timeout_ms;
     mu_value *values = NULL;
+    mu_remote_value *value;
     mu_node *handle;
+    mu_error error;
+    int rv;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OsIO!SUUlO!OO:actor_spawn", &node, &type, &index,
-                          &PyTuple_Type, &named, &start.pickle, &start.name, &start.where,
-                          &start.lanes, &PyTuple_Type, &positional, &keywords,
-                          &timeout) ||
-        mupy_timeout(timeout, &timeout_ms) != 0)
+    mu_actor_options_init(&options);
+    if (!PyArg_ParseTuple(args, "OOsiO!SUUlO!OO:actor_spawn", &node, &coordinator,
+                          &options.task_type, &options.task_index, &PyTuple_Type, &named,
+                          &start.pickle, &start.name, &start.where, &start.lanes,
+                          &PyTuple_Type, &positional, &keywords, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0 || read_named(named, &options) != 0)
         return NULL;
+    start.grade = grade_of(&options);
+    if (timeout_ms < 1 || timeout_ms > MU_ACTOR_TIMEOUT_MAX)
+        timeout_ms = timeout_ms == 0 ? 1 : MU_ACTOR_TIMEOUT_MAX;
+    start.within_ms = timeout_ms;
     handle = mupy_node_of(node);
     if (handle != NULL)
-        wanted = read_wanted(type, index, named, &start);
-    if (wanted != NULL)
         values = encode_args(start_head, &start, positional, keywords);
-    if (values != NULL)
-        call = mupy_call_new(run_spawn);
-    if (call == NULL) {
-        mu_value_free(values);
-        free(wanted);
+    if (values == NULL)
         return NULL;
-    }
-    call->object = handle;
-    call->other = wanted;
-    call->data = values;
-    call->drop = drop_spawned;
-    call->timeout_ms = timeout_ms < 1 || timeout_ms > MU_ACTOR_TIMEOUT_MAX
-                           ? MU_ACTOR_TIMEOUT_MAX
-                           : timeout_ms;
-    mupy_call_keep(call, node);
-    return mupy_call_value(call);
+    rv = mu_actor_request_spawn(handle, MUPY_ACTOR_TYPE, values, &options, timeout_ms,
+                                &error, &value);
+    mu_value_free(values);
+    return rv != 0 ? mupy_raise(&error, NULL)
+                   : mupy_remote_value_new(value, coordinator, start.name,
+                                           MU_CLOSURE_RAISE_ON_FETCH);
 }
 
 /* end(): at once; callers of what waits get an error. */
@@ -524,8 +480,9 @@ int mupy_actor_init(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"actor_spawn", actor_spawn, METH_VARARGS,
-         "actor_spawn(node, type, index, named, pickle, name, where, concurrency, args, "
-         "kwargs, timeout)\n--\n\nMake an actor; its address."},
+         "actor_spawn(node, coordinator, type, index, named, pickle, name, where, "
+         "concurrency, args, kwargs, timeout)\n--\n\nMake an actor; the RemoteValue of "
+         "its address."},
         {NULL, NULL, 0, NULL},
     };
     static PyMethodDef methods[] = {

@@ -1,11 +1,13 @@
 /* Actors in Python: classes whose objects live on a worker.
  *
  * All of them are actors of one registered type, "python.actor". The arguments of its
- * start are [pickle of the class, its name, where, concurrency, grade, form, ...]: the
- * object is made by the first call. A call has the arguments [method, flags, milliseconds
- * until it is not begun any more (0: none), form, ...]; forms are those of "python.call".
- * The loop's thread only queues it: the actor's lane (lane.c) runs it on a thread of the
- * pool, and the answer is given by a later turn. */
+ * start are [pickle of the class, its name, where, concurrency, grade, milliseconds
+ * within which it is to be made (0: any), form, ...]. Spawning one without a name is
+ * answered when its object has been made, with the address; that of others is made by the
+ * first call. A call has the arguments [method, flags, milliseconds until it is not begun
+ * any more (0: none), form, ...]; forms are those of "python.call". The loop's thread
+ * only queues it: the actor's lane (lane.c) runs it on a thread of the pool, and the
+ * answer is given by a later turn. */
 #ifndef MUSTER_PYTHON_HOSTING_H
 #define MUSTER_PYTHON_HOSTING_H
 
@@ -31,6 +33,7 @@ enum {
     MUPY_START_WHERE,
     MUPY_START_LANES,
     MUPY_START_GRADE,
+    MUPY_START_WITHIN,
     MUPY_START_FORM
 };
 enum { MUPY_CALL_METHOD, MUPY_CALL_FLAGS, MUPY_CALL_WITHIN, MUPY_CALL_FORM };
@@ -44,6 +47,8 @@ struct mupy_job {
     mu_value *result;
     mu_error *error;   /* instead of the result */
     mu_value *changes; /* of a kept actor's state: [the whole one or nil, record, ...] */
+    bool is_start;     /* nothing is called: its result is the address; its reply is the
+                          actor's */
     bool is_unbegun;   /* its actor ends instead: it waits for that, as if queued */
 };
 

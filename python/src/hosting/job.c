@@ -58,7 +58,7 @@ static bool is_one_way(const struct mupy_job *job)
     int64_t flags = 0;
 
     (void)mu_value_get_int(mu_value_at(job->args, MUPY_CALL_FLAGS), &flags);
-    return (flags & MUPY_CALL_ONE_WAY) != 0;
+    return (flags & MUPY_CALL_ONE_WAY) != 0 || (job->is_start && job->reply == NULL);
 }
 
 /* What the current exception says, "ValueError: no"; it stays set. */
@@ -281,6 +281,15 @@ static int ensure_object(struct mupy_lane *lane)
     return -1;
 }
 
+static PyObject *address_of(const struct mupy_lane *lane)
+{
+    mu_value *text = mu_value_actor(&lane->address);
+    PyObject *address = text == NULL ? PyErr_NoMemory() : mupy_from_value(text, false);
+
+    mu_value_free(text);
+    return address;
+}
+
 /* ---- calls ---- */
 
 /* The method of a name. NULL: the job has its error, or with an exception. */
@@ -450,7 +459,7 @@ void mupy_job_run(struct mupy_lane *lane, struct mupy_job *job)
     (void)mu_value_get_string(mu_value_at(job->args, MUPY_CALL_METHOD), &name, &size);
     (void)mu_value_get_int(mu_value_at(job->args, MUPY_CALL_FLAGS), &flags);
     if (ensure_object(lane) == 0)
-        result = call_method(lane, job, name);
+        result = job->is_start ? address_of(lane) : call_method(lane, job, name);
     if (result != NULL && (flags & MUPY_CALL_STREAM) != 0)
         result = open_stream(lane, result);
     running = outer;
@@ -473,7 +482,7 @@ bool mupy_job_goes_ahead(const struct mupy_job *job)
 
     (void)mu_value_get_string(mu_value_at(job->args, MUPY_CALL_METHOD), &name, &size);
     (void)mu_value_get_int(mu_value_at(job->args, MUPY_CALL_FLAGS), &flags);
-    return name[0] != '_' && strncmp(name, "muster.", 7) != 0 &&
+    return !job->is_start && name[0] != '_' && strncmp(name, "muster.", 7) != 0 &&
            (flags & MUPY_CALL_STREAM) == 0;
 }
 

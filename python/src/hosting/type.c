@@ -7,14 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Timers: the actor ends; its object is made, if no call has done that. */
-enum { DEATH = 1, MAKING, MAKING_MS = 500 };
+/* Timers: the actor ends; its object is made, if no call has done that; it should have
+ * been made. */
+enum { DEATH = 1, MAKING, TOO_LATE, MAKING_MS = 500 };
 
 enum { KEPT_VERSION = 1 }; /* of what is saved */
 
 /* The state of the library's actor. */
 struct python_actor {
     struct mupy_lane *lane; /* NULL: it did not start */
+    mu_reply *start;        /* that of its start; NULL: it is given, or nobody waits */
     mu_value *whole; /* of a kept actor, what is recorded: [state or nil, record, ...];
                         NULL for others */
     bool is_loading; /* what is replayed is of an earlier life */
@@ -131,6 +133,15 @@ static int replay_python(void *state, const mu_value *record)
 
 /* ---- answers ---- */
 
+static mu_reply *take_reply(struct python_actor *actor, const struct mupy_job *job)
+{
+    mu_reply *reply = job->is_start ? actor->start : job->reply;
+
+    if (job->is_start)
+        actor->start = NULL;
+    return reply;
+}
+
 /* How many there were; or a negative code. */
 static long give_done(mu_actor *self, struct python_actor *actor, bool *ret_ends)
 {
@@ -141,10 +152,13 @@ static long give_done(mu_actor *self, struct python_actor *actor, bool *ret_ends
     actor->is_loading = false;
     while ((job = mupy_job_pop(&done)) != NULL) {
         int rv = job->changes == NULL ? 0 : record_changes(self, actor, job->changes);
+        mu_reply *reply = take_reply(actor, job);
 
         if (rv != 0)
             count = rv;
-        if (job->reply != NULL && mu_reply_give(job->reply, job->result, job->error) == 0)
+        if (job->is_start)
+            mu_actor_timer_cancel(self, TOO_LATE);
+        if (reply != NULL && mu_reply_give(reply, job->result, job->error) == 0)
             job->result = NULL;
         mupy_job_free(job);
     }
@@ -178,8 +192,9 @@ static int answer_done(mu_actor *self, struct python_actor *actor, bool may_die)
     return 0;
 }
 
-static void refuse_queued(struct mupy_lane *lane, const mu_error *why)
+static void refuse_queued(struct python_actor *actor, const mu_error *why)
 {
+    struct mupy_lane *lane = actor->lane;
     bool is_kept = lane->is_kept; /* then the library sends again what was put off */
     struct mupy_jobs queued = mupy_lane_close(lane);
     struct mupy_job *job;
@@ -189,13 +204,61 @@ static void refuse_queued(struct mupy_lane *lane, const mu_error *why)
                     "the actor has ended before the call was begun%s%.300s",
                     why == NULL ? "" : ": ", why == NULL ? "" : why->message);
     while ((job = mupy_job_pop(&queued)) != NULL) {
-        if (job->reply != NULL && !is_kept)
-            (void)mu_reply_give(job->reply, NULL, &error);
+        mu_reply *reply = take_reply(actor, job);
+
+        if (reply != NULL && !is_kept)
+            (void)mu_reply_give(reply, NULL, &error);
         mupy_job_free(job);
     }
 }
 
 /* ---- turns ---- */
+
+/* The object is made without a call. False: out of memory. */
+static bool make_python(struct python_actor *actor)
+{
+    struct mupy_job *job = calloc(1, sizeof *job);
+
+    if (job == NULL)
+        return false;
+    job->reply = actor->start;
+    job->is_start = true;
+    if (mupy_lane_put(actor->lane, job) == 0)
+        return true;
+    mupy_job_free(job);
+    return false;
+}
+
+/* The answer is given once the object is made. */
+static int make_at_once(mu_actor *self, struct python_actor *actor, const mu_value *args)
+{
+    int64_t within_ms = 0;
+    int rv;
+
+    actor->start = mu_actor_reply_later(self);
+    rv = actor->start == NULL ? -MU_ENOMEM : 0;
+    (void)mu_value_get_int(mu_value_at(args, MUPY_START_WITHIN), &within_ms);
+    if (rv == 0 && within_ms > 0)
+        rv = mu_actor_timer(self, (uint64_t)within_ms, TOO_LATE);
+    if (rv == 0 && !make_python(actor))
+        rv = -MU_ENOMEM;
+    if (rv != 0)
+        (void)mupy_lane_close(actor->lane);
+    return rv;
+}
+
+/* Who has asked for it does not wait any more, and does not know its address. */
+static void end_unmade(mu_actor *self, struct python_actor *actor)
+{
+    mu_error error;
+
+    mupy_lane_error(actor->lane, &error, -MU_EDEADLINE, MU_RAN_MAYBE,
+                    "%s was not made in time", actor->lane->name);
+    if (actor->start != NULL)
+        (void)mu_reply_give(actor->start, NULL, &error);
+    actor->start = NULL;
+    (void)mu_actor_stop(self, &actor->lane->address, MU_STOP_NOW);
+}
 
 static int begin_lane(mu_actor *self, struct python_actor *actor, const mu_value *args)
 {
@@ -216,7 +279,8 @@ static int begin_lane(mu_actor *self, struct python_actor *actor, const mu_value
     if (actor->lane == NULL)
         return -MU_ENOMEM;
     (void)mu_value_get_int(mu_value_at(args, MUPY_START_GRADE), &grade);
-    return grade == MUPY_GRADE_PLAIN ? 0 : mu_actor_timer(self, MAKING_MS, MAKING);
+    return grade == MUPY_GRADE_PLAIN ? make_at_once(self, actor, args)
+                                     : mu_actor_timer(self, MAKING_MS, MAKING);
 }
 
 static int start_python(mu_actor *self, void *state, const mu_value *args)
@@ -286,26 +350,6 @@ static int call_python(mu_actor *self, void *state, const mu_value *args)
     return answer_done(self, actor, false);
 }
 
-/* One that was started again is made without being asked, too. */
-static void make_python(struct mupy_lane *lane)
-{
-    struct mupy_job *job = calloc(1, sizeof *job);
-    mu_value *args = mu_value_list();
-
-    if (job == NULL || args == NULL ||
-        mu_value_append(args, mu_value_string("muster.ready")) != 0 ||
-        mu_value_append(args, mu_value_int(MUPY_CALL_ONE_WAY)) != 0 ||
-        mu_value_append(args, mu_value_int(0)) != 0 ||
-        mu_value_append(args, mu_value_int(0)) != 0) {
-        free(job);
-        mu_value_free(args);
-        return;
-    }
-    job->args = args;
-    if (mupy_lane_put(lane, job) != 0)
-        mupy_job_free(job);
-}
-
 static int flush_python(mu_actor *self, void *state, const mu_value *args)
 {
     (void)args;
@@ -319,7 +363,9 @@ static void on_python_notice(mu_actor *self, void *state, const mu_notice *notic
     int rv = 0;
 
     if (notice->kind == MU_NOTICE_TIMER && notice->token == MAKING)
-        make_python(actor->lane);
+        (void)make_python(actor);
+    else if (notice->kind == MU_NOTICE_TIMER && notice->token == TOO_LATE)
+        end_unmade(self, actor);
     else if (notice->kind == MU_NOTICE_TIMER)
         rv = answer_done(self, actor, true);
     if (rv == 0)
@@ -336,7 +382,7 @@ static void stop_python(mu_actor *self, void *state, const mu_error *why)
 
     if (!actor->lane->is_kept)
         (void)give_done(self, actor, &ends);
-    refuse_queued(actor->lane, why);
+    refuse_queued(actor, why);
     mu_value_free(actor->whole);
 }
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import collections
+import contextlib
 import os
 import pickle
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -117,11 +119,70 @@ def test_an_exception_of_a_method_is_raised_with_its_traceback(counter):
     assert counter.add(1).fetch(10) == 1
 
 
-def test_an_exception_of_the_constructor_is_that_of_spawn(coordinator):
-    with pytest.raises(ValueError, match="below 0"):
-        coordinator.spawn(classes.Counter, (-1,))
+@pytest.mark.parametrize("use", [
+    lambda handle: handle.add(1),
+    lambda handle: handle.rows,
+    lambda handle: handle.address,
+    lambda handle: handle.stop(),
+    pickle.dumps,
+])
+def test_an_exception_of_the_constructor_is_that_of_each_use(coordinator, use):
+    handle = coordinator.spawn(classes.Counter, (-1,))
+    assert "not known yet" in repr(handle)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="below 0"):
+            use(handle)
+    other = coordinator.spawn(classes.Counter, kwargs={"other": 1})
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
-        coordinator.spawn(classes.Counter, kwargs={"other": 1})
+        use(other)
+
+
+def test_many_actors_are_made_at_the_same_time(coordinator):
+    class Slow:
+        def __init__(self, number):
+            time.sleep(0.4)
+            self.number = number
+
+        def get(self):
+            return self.number
+
+    coordinator.spawn(classes.Counter, worker=0)
+    coordinator.spawn(classes.Counter, worker=1)
+    begun = time.monotonic()
+    slow = [coordinator.spawn(Slow, (i,)) for i in range(8)]
+    assert time.monotonic() - begun < 0.3
+    assert [one.get().fetch(10) for one in slow] == list(range(8))
+    assert time.monotonic() - begun < 3
+
+
+def test_more_actors_than_may_be_under_way(coordinator):
+    many = [coordinator.spawn(classes.Counter, (i if i % 100 else -1,))
+            for i in range(1000)]
+    assert [many[i].add(0).fetch(10) for i in (1, 99, 101, 999)] == [1, 99, 101, 999]
+    with pytest.raises(ValueError, match="below 0"):
+        many[100].add(0)
+    for actor in many:
+        with contextlib.suppress(ValueError):
+            actor.stop(now=True)
+
+
+def test_an_actor_that_is_not_made_in_time_ends(coordinator, tmp_path):
+    class Slow:
+        def __init__(self, path):
+            time.sleep(1.5)
+            self.path = path
+
+        def __del__(self):
+            with open(self.path, "w", encoding="ascii") as file:
+                file.write("dropped")
+
+    path = tmp_path / "dropped"
+    other = coordinator.spawn(classes.Counter, worker=0)
+    slow = coordinator.spawn(Slow, (str(path),), worker=0, timeout=0.5)
+    with pytest.raises(muster.errors.DeadlineExceededError):
+        slow.stop()
+    assert wait_until(lambda: other.add(1).fetch(10) and path.exists())
+    other.stop()
 
 
 def test_a_method_that_is_not_there_is_refused_by_the_handle(counter):
@@ -386,7 +447,7 @@ def test_a_stream_of_a_process(own_process, method):
 
 def test_the_constructor_in_a_process_raises(coordinator):
     with pytest.raises(ValueError, match="below 0"):
-        coordinator.spawn(classes.Counter, (-1,), where="process")
+        coordinator.spawn(classes.Counter, (-1,), where="process").add(1)
 
 
 def test_an_actor_ends_with_its_process(own_process):
@@ -535,7 +596,9 @@ def test_actors_of_one_worker_that_wait_for_each_other_do_not_starve(own_cluster
 
 
 def test_what_a_handle_says_of_itself(counter):
-    assert repr(counter) == f"<muster.Handle of Counter at {counter.address}>"
+    address = counter.address
+    assert counter.name is None
+    assert repr(counter) == f"<muster.Handle of Counter at {address}>"
     assert "add" in dir(counter) and "_hidden" not in dir(counter)
     assert counter.add.__doc__ == "Counter.add(number=1)\n\nAdd a number."
     assert counter.add.__name__ == "add"

@@ -412,4 +412,114 @@ TEST(test_a_node_closes_with_works_under_way)
     nodes_done(&nodes);
 }
 
+/* ---- an answer of `start` that is given later ---- */
+
+/* Nil: it cannot be made; a number: how long it takes, in milliseconds; 0: it ends before
+ * it has been made. */
+static int begin_slowly(mu_actor *self, void *state, const mu_value *args)
+{
+    struct tally *tally = state;
+    mu_error error = {.code = -MU_EABORTED};
+
+    if (mu_value_get_int(args, &tally->sum) == 0 && tally->sum == 0)
+        return mu_actor_die(self, &error);
+    tally->reply = mu_actor_reply_later(self);
+    assert_non_null(tally->reply);
+    return mu_actor_timer(self, tally->sum > 1 ? (uint64_t)tally->sum : 1, 1);
+}
+
+static void has_begun(mu_actor *self, void *state, const mu_notice *notice)
+{
+    struct tally *tally = state;
+    const mu_error no = {.code = -MU_ENOTFOUND, .message = "there is no such bank"};
+    mu_address own;
+
+    assert_int_equal(notice->kind, MU_NOTICE_TIMER);
+    assert_int_equal(mu_actor_self(self, &own), 0);
+    if (tally->sum == 1)
+        assert_int_equal(mu_actor_stop(self, &own, MU_STOP_NOW), 0);
+    else
+        assert_int_equal(mu_reply_give(tally->reply, mu_value_actor(&own),
+                                       tally->sum == 0 ? &no : NULL),
+                         0);
+}
+
+static const mu_actor_type slow_type = {
+    .name = "slow",
+    .state_size = sizeof(struct tally),
+    .methods = methods,
+    .start = begin_slowly,
+    .notice = has_begun,
+};
+
+static mu_remote_value *spawn_slow(mu_node *node, const char *task_type, mu_value *args)
+{
+    mu_actor_options options;
+    mu_remote_value *value = NULL;
+    mu_error error = {0};
+
+    mu_actor_options_init(&options);
+    options.task_type = task_type;
+    check(mu_actor_request_spawn(node, "slow", args, &options, SOON_MS, &error, &value),
+          &error);
+    mu_value_free(args);
+    return value;
+}
+
+static mu_address address_of(mu_remote_value *value)
+{
+    mu_value *result = NULL;
+    mu_error error = {0};
+    mu_address address;
+
+    check(mu_remote_value_fetch(value, SOON_MS, &error, &result), &error);
+    assert_int_equal(mu_value_get_actor(result, &address), 0);
+    mu_value_free(result);
+    mu_remote_value_free(value);
+    return address;
+}
+
+static void spawn_slowly(mu_node *node, const char *task_type)
+{
+    mu_remote_value *slow = spawn_slow(node, task_type, mu_value_int(200));
+    mu_remote_value *first = spawn_slow(node, task_type, mu_value_int(20));
+    mu_remote_value *dead = spawn_slow(node, task_type, mu_value_int(0));
+    mu_remote_value *none = spawn_slow(node, task_type, NULL);
+    mu_remote_value *stopped = spawn_slow(node, task_type, mu_value_int(1));
+    mu_address address = address_of(first);
+    mu_error error;
+
+    assert_int_equal(mu_remote_value_state(slow), MU_REMOTE_NOT_READY);
+    assert_int_equal(answer_of(request(node, &address, "add", mu_value_int(2))), 22);
+    assert_int_equal(error_of(dead).code, -MU_EABORTED);
+    error = error_of(none);
+    assert_int_equal(error.code, -MU_ENOTFOUND);
+    assert_string_equal(error.message, "there is no such bank");
+    assert_string_equal(error.function, "slow.start");
+    error = error_of(stopped);
+    assert_int_equal(error.code, -MU_EABORTED);
+    assert_non_null(strstr(error.message, "has ended before it answered"));
+    address = address_of(slow);
+    assert_int_equal(answer_of(request(node, &address, "add", mu_value_int(2))), 202);
+}
+
+TEST(test_many_actors_begin_at_the_same_time)
+{
+    struct nodes nodes;
+    mu_node *worker;
+    mu_node *chief;
+
+    nodes_init(&nodes, 1, 0);
+    worker = open_task(&nodes, "worker", 0);
+    assert_int_equal(mu_node_register_actor(worker, &slow_type), 0);
+    assert_int_equal(mu_node_serve(worker), 0);
+    chief = open_task(&nodes, "chief", 0);
+    assert_int_equal(mu_node_register_actor(chief, &slow_type), 0);
+    spawn_slowly(chief, "chief");
+    spawn_slowly(chief, "worker");
+    nodes_close(&nodes, chief);
+    nodes_close(&nodes, worker);
+    nodes_done(&nodes);
+}
+
 TEST_PROGRAM()
