@@ -105,10 +105,9 @@ def words_of(exception: BaseException) -> str:
     return f"{name}: {words}" if words else name
 
 
-def tell_lost(name: str, words: str) -> None:
-    """Log the exception of a method whose caller does not wait."""
-    logging.getLogger("muster").warning("%s: nobody waits for the error of a call: %s",
-                                        name, words)
+def tell_exception(name: str, what: str, words: str) -> None:
+    """Log an exception for which perhaps nobody waits."""
+    logging.getLogger("muster").warning("%s: %s: %s", name, what, words)
 
 
 # ---- the run ----

@@ -136,19 +136,36 @@ static bool ends_by_itself(struct mupy_lane *lane, struct mupy_job *job)
     return true;
 }
 
-/* The current exception is the answer. */
-static void fail_job(struct mupy_lane *lane, struct mupy_job *job)
+/* Log the current exception, which stays set. */
+static void tell_exception(const struct mupy_lane *lane, const char *what)
 {
     static PyObject *tell;
+    PyObject *type;
+    PyObject *exception;
+    PyObject *traceback;
+    char words[300];
+
+    copy_words(words, sizeof words);
+    PyErr_Fetch(&type, &exception, &traceback);
+    if (mupy_import(&tell, "muster.actors.hosting", "tell_exception") != NULL)
+        Py_XDECREF(PyObject_CallFunction(tell, "sss", lane->name, what, words));
+    PyErr_Clear();
+    PyErr_Restore(type, exception, traceback);
+}
+
+/* The current exception is the answer. That of a constructor is logged, too: perhaps
+ * nobody uses the handle. */
+static void fail_job(struct mupy_lane *lane, struct mupy_job *job)
+{
     char words[300];
 
     if (ends_by_itself(lane, job))
         return;
+    if (job->is_start)
+        tell_exception(lane, "was not made");
     if (is_one_way(job)) {
-        copy_words(words, sizeof words);
-        PyErr_Clear();
-        if (mupy_import(&tell, "muster.actors.hosting", "tell_lost") != NULL)
-            Py_XDECREF(PyObject_CallFunction(tell, "ss", lane->name, words));
+        if (!job->is_start)
+            tell_exception(lane, "nobody waits for the error of a call");
         PyErr_Clear();
         job->result = mu_value_nil();
         return;

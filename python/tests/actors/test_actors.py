@@ -325,6 +325,16 @@ def test_an_exception_that_nobody_waits_for_is_logged(own_cluster):
                                       "'unheard'" in line[2] for line in lines))
 
 
+def test_an_actor_that_is_not_made_is_logged_though_nobody_uses_it(own_cluster):
+    lines = []
+    cluster = own_cluster(workers=1, on_line=lambda *line: lines.append(line))
+    with muster.ClusterCoordinator(cluster) as coordinator:
+        for _ in range(2):
+            coordinator.spawn(classes.Counter, (-1,))
+        assert wait_until(lambda: 2 == sum("was not made: ValueError" in line[2]
+                                           for line in lines))
+
+
 # ---- methods that are asynchronous, or run together ----
 
 @pytest.mark.parametrize("method", ["overlap", "overlap_async"])
