@@ -13,8 +13,9 @@
 
 enum {
     FRAME_ROWS_BYTES = 256 << 10, /* of one answer, if a row has less */
-    POOLED_ID_BYTES = 16,         /* the id, its bag and its weight */
-    FRAME_BITS = 24               /* of a token: the number of the request */
+    POOLED_IDS = 32 << 10, /* of one request for bags: each answer has the sums of all */
+    POOLED_ID_BYTES = 16,  /* the id, its bag and its weight */
+    FRAME_BITS = 24        /* of a token: the number of the request */
 };
 
 enum chunk_state { CHUNK_QUEUED, CHUNK_SENT, CHUNK_DONE };
@@ -202,6 +203,8 @@ static uint32_t chunk_ids_max(const struct mu__table_call *call)
 {
     uint32_t count = FRAME_ROWS_BYTES / id_weight(call);
 
+    if (call->bags.count != 0)
+        return POOLED_IDS;
     return count == 0 ? 1 : count;
 }
 

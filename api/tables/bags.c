@@ -49,12 +49,14 @@ static size_t end_of_bag(const mu_table_bags *bags, size_t bag)
 /* What a bag's sum is multiplied by. */
 static float scale_of(const mu_table_bags *bags, size_t bag)
 {
-    double sum = 0;
+    size_t first = (size_t)bags->offsets[bag];
+    size_t end = end_of_bag(bags, bag);
+    double sum = bags->weights == NULL ? (double)(end - first) : 0;
 
     if (bags->combiner == MU_TABLE_SUM)
         return 1;
-    for (size_t i = (size_t)bags->offsets[bag]; i < end_of_bag(bags, bag); i++) {
-        double weight = bags->weights == NULL ? 1 : (double)bags->weights[i];
+    for (size_t i = first; i < end && bags->weights != NULL; i++) {
+        double weight = (double)bags->weights[i];
 
         sum += bags->combiner == MU_TABLE_MEAN ? weight : weight * weight;
     }

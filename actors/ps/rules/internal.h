@@ -22,6 +22,10 @@ struct mu__rule_loops {
 
 extern const struct mu__rule_loops mu__rule_loops_f32;
 extern const struct mu__rule_loops mu__rule_loops_f64;
+extern const struct mu__rule_loops mu__rule_loops_f32_wide; /* if it was compiled */
+
+/* Those of this processor. NULL: no numbers of a rule are of the dtype. */
+const struct mu__rule_loops *mu__rule_loops_of(int dtype);
 
 /* base^power for base >= 0: of basic operations alone, so that it is the same everywhere.
  * Its relative error is below 1e-14. */

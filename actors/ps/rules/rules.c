@@ -236,17 +236,24 @@ double mu__rule_slot_start(const struct mu__rule *rule, unsigned slot)
                                                             : 0;
 }
 
-static const struct mu__rule_loops *loops_of(int dtype)
+static const struct mu__rule_loops *loops_f32(void)
 {
-    return dtype == MU_F32   ? &mu__rule_loops_f32
-           : dtype == MU_F64 ? &mu__rule_loops_f64
-                             : NULL;
+#ifdef MUSTER_WIDE_RULES
+    if (__builtin_cpu_supports("avx2"))
+        return &mu__rule_loops_f32_wide;
+#endif
+    return &mu__rule_loops_f32;
+}
+
+const struct mu__rule_loops *mu__rule_loops_of(int dtype)
+{
+    return dtype == MU_F32 ? loops_f32() : dtype == MU_F64 ? &mu__rule_loops_f64 : NULL;
 }
 
 void mu__rule_slot_fill(const struct mu__rule *rule, int dtype, unsigned slot, void *to,
                         size_t count)
 {
-    loops_of(dtype)->fill(to, count, mu__rule_slot_start(rule, slot));
+    mu__rule_loops_of(dtype)->fill(to, count, mu__rule_slot_start(rule, slot));
 }
 
 /* ---- Applying ---- */
@@ -401,7 +408,8 @@ struct mu__rule_at mu__rule_prepare(const struct mu__rule *rule, int dtype, uint
         .factors = {numbers[MU__RATE]},
     };
 
-    assert(step > 0 && mu__rule_kind(rule->kind) != NULL && loops_of(dtype) != NULL);
+    assert(step > 0 && mu__rule_kind(rule->kind) != NULL &&
+           mu__rule_loops_of(dtype) != NULL);
     if (prepare[rule->kind] != NULL)
         prepare[rule->kind](numbers, step, at.factors);
     return at;
@@ -410,7 +418,7 @@ struct mu__rule_at mu__rule_prepare(const struct mu__rule *rule, int dtype, uint
 void mu__rule_run(const struct mu__rule_at *at, void *x, void *const *slots,
                   const void *gradient, size_t count)
 {
-    const struct mu__rule_loops *loops = loops_of(at->dtype);
+    const struct mu__rule_loops *loops = mu__rule_loops_of(at->dtype);
 
     if (at->decay > 0 || at->decay < 0)
         loops->decay(x, count, at->decay);
@@ -420,7 +428,7 @@ void mu__rule_run(const struct mu__rule_at *at, void *x, void *const *slots,
 void mu__rule_finish(const struct mu__rule_at *at, void *x, void *const *slots,
                      size_t count)
 {
-    const struct mu__rule_loops *loops = loops_of(at->dtype);
+    const struct mu__rule_loops *loops = mu__rule_loops_of(at->dtype);
 
     if (loops->finish[at->kind] != NULL)
         loops->finish[at->kind](x, slots, count, at->factors);
@@ -451,7 +459,7 @@ static size_t find_narrow_nonfinite(int dtype, const uint8_t *gradient, size_t c
 
 size_t mu__rule_find_nonfinite(int dtype, const void *gradient, size_t count)
 {
-    const struct mu__rule_loops *loops = loops_of(dtype);
+    const struct mu__rule_loops *loops = mu__rule_loops_of(dtype);
 
     if (dtype == MU_F16 || dtype == MU_BF16)
         return find_narrow_nonfinite(dtype, gradient, count);

@@ -216,6 +216,39 @@ TEST(test_parts_give_the_same_bits)
     free(parts);
 }
 
+static void run_loops(struct elements *e, const struct mu__rule_loops *loops,
+                      uint32_t kind, size_t count)
+{
+    const struct mu__rule rule = mu__rule_defaults(kind);
+    const struct mu__rule_at at = mu__rule_prepare(&rule, MU_F32, 3);
+    void *const slots[] = {e->slots[0], e->slots[1], e->slots[2]};
+
+    fill_elements(e, &rule, MU_F32, 1);
+    for (int t = 0; t < 2; t++) {
+        loops->run[kind](e->x, slots, e->g + 1, count, at.factors);
+        if (loops->finish[kind] != NULL)
+            loops->finish[kind](e->x, slots, count, at.factors);
+    }
+}
+
+/* The loops of this processor, and those of any. */
+TEST(test_wider_loops_give_the_same_bits)
+{
+    struct elements *wide = calloc(1, sizeof *wide);
+    struct elements *plain = calloc(1, sizeof *plain);
+
+    assert_non_null(wide);
+    assert_non_null(plain);
+    for (uint32_t kind = 1; kind < MU__RULE_KINDS; kind++)
+        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+            run_loops(wide, mu__rule_loops_of(MU_F32), kind, lengths[i]);
+            run_loops(plain, &mu__rule_loops_f32, kind, lengths[i]);
+            assert_memory_equal(wide, plain, sizeof *wide);
+        }
+    free(wide);
+    free(plain);
+}
+
 /* FNV-1a of x and slots after two steps with the defaults. Another machine or compiler
  * that gives other bits is found here. */
 static const uint64_t expected_bits[MU__RULE_KINDS][2] = {
