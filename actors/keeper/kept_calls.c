@@ -157,6 +157,9 @@ static struct mu__kept_call kept_body(const struct pending_call *call, uint64_t 
             ? NULL
             : MU__LIST_ENTRY(call->of_peer.prev, struct pending_call, of_peer);
 
+    const struct chain *chain =
+        call->chain == NULL || call->chain->is_closed ? NULL : call->chain;
+
     return (struct mu__kept_call){
         .name = call->kept.way->named.text,
         .number = call->kept.number,
@@ -164,6 +167,7 @@ static struct mu__kept_call kept_body(const struct pending_call *call, uint64_t 
         .before = before == NULL ? 0 : before->kept.number,
         .call = mark_call(call),
         .method = mu__view_str(call->method),
+        .chain = {chain == NULL ? NULL : chain->text, chain == NULL ? 0 : chain->size},
         .timeout_ms = call->deadline.due_ms > now_ms ? call->deadline.due_ms - now_ms : 0,
     };
 }

@@ -340,6 +340,8 @@ static struct mail *make_kept_mail(struct kept *kept, const struct mu__kept_call
     mail->method = mu__method_find(kept->own.type, call->method);
     mail->value = args;
     mail->bytes = call->args.head_size + call->args.tail_size;
+    if (call->chain.size > 0)
+        mail->chain = mu__chain_copy(call->chain);
     mail->answer = *to;
     mail->due_ms = mu__now_ms(&kept->office->ctx) + call->timeout_ms;
     return mail;
@@ -373,6 +375,20 @@ static void note_call(const struct kept *kept, struct kept_window *window,
         window->seen = call->number;
 }
 
+/* It fails as one whose turn has failed, so that a repeat does, too. */
+static void refuse_cycle(struct kept *kept, struct mail *mail)
+{
+    char words[MU__CHAIN_WORDS];
+    mu_error error;
+
+    mu__chain_refusal(kept->actor, mail, words);
+    (void)mu_error_set(&error, -MU_EPRECONDITION, "%s", words);
+    mu__answer_error(kept->office, kept->own.type, mail->method->name, MU_RAN_NO, &error);
+    (void)mu__kept_answer_set(kept, mail->kept, NULL, &error, KEPT_GIVEN);
+    mu__answer(kept->office, &mail->answer, NULL, &error);
+    mu__mail_free(kept->office, mail);
+}
+
 static void take_kept_call(struct kept *kept, struct kept_window *window,
                            const struct mu__kept_call *call, const struct answer_to *to,
                            mu_value *args)
@@ -389,6 +405,10 @@ static void take_kept_call(struct kept *kept, struct kept_window *window,
         return;
     }
     note_call(kept, window, call);
+    if (mu__chain_comes_back(kept->actor, mail)) {
+        refuse_cycle(kept, mail);
+        return;
+    }
     kept->actor->mail_count++;
     kept->actor->mail_bytes += mail->bytes;
     mu__mail_put(kept->actor, mail);

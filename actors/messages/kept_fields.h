@@ -60,15 +60,16 @@ enum mu__kept_kind {
 /* A call to a kept actor, the `number`th of this process to it. All calls below `base`
  * have ended; `before` is the last one before this that has not, 0: there is none. The
  * answer is ACTOR_ANSWER. */
-#define MU__KEPT_CALL_FIELDS(F, S)                  \
-    F(S, REQUIRED, str, name, MU__KEPT_NAME_MAX)    \
-    F(S, REQUIRED, u64, number, 0)                  \
-    F(S, REQUIRED, u64, base, 0)                    \
-    F(S, REQUIRED, u64, call, 0)                    \
-    F(S, REQUIRED, str, method, MU__ACTOR_NAME_MAX) \
-    F(S, OPTIONAL, u64, before, 0)                  \
-    F(S, OPTIONAL, u64, timeout_ms, 0)              \
-    F(S, OPTIONAL, value, args, MU__VALUE_BYTES_MAX)
+#define MU__KEPT_CALL_FIELDS(F, S)                   \
+    F(S, REQUIRED, str, name, MU__KEPT_NAME_MAX)     \
+    F(S, REQUIRED, u64, number, 0)                   \
+    F(S, REQUIRED, u64, base, 0)                     \
+    F(S, REQUIRED, u64, call, 0)                     \
+    F(S, REQUIRED, str, method, MU__ACTOR_NAME_MAX)  \
+    F(S, OPTIONAL, u64, before, 0)                   \
+    F(S, OPTIONAL, u64, timeout_ms, 0)               \
+    F(S, OPTIONAL, value, args, MU__VALUE_BYTES_MAX) \
+    F(S, OPTIONAL, str, chain, MU__ACTOR_CHAIN_MAX)
 
 /* The actor is not here, or a call before this one did not come: send again. */
 #define MU__KEPT_AWAY_FIELDS(F, S) F(S, REQUIRED, u64, call, 0)

@@ -148,16 +148,6 @@ int mu__message_make(struct office *office, const mu_address *to, const char *me
 /* Put a message into the mailbox of its actor, or answer it with an error. */
 void mu__message_deliver(struct office *office, struct mail *mail);
 
-/* ---- chain.c ---- */
-
-struct chain *mu__chain_copy(struct mu__view text);
-
-/* One with another call at its end; `before` NULL or closed: the first. NULL: it is too
- * long, or out of memory. */
-struct chain *mu__chain_add(const struct chain *before, const mu_actor *actor,
-                            const char *method);
-bool mu__chain_has(const struct chain *chain, const mu_actor *actor);
-
 /* ---- actor_monitors.c ---- */
 
 void mu__watch_begin(struct office *office, struct user_watch *watch);

@@ -116,26 +116,12 @@ static void take_room(mu_actor *actor, const struct mail *mail)
         mu__way_taken(actor->office, mail);
 }
 
-/* Whether the actor waits for the answer of a call that the message belongs to. */
-static bool comes_back(const mu_actor *actor, const struct mail *mail)
-{
-    return mail->chain != NULL && (actor->flags & MU_ACTOR_REENTRANT) == 0 &&
-           mu__chain_has(mail->chain, actor);
-}
-
 static void refuse_delivery(struct office *office, struct mail *mail, mu_actor *actor,
                             int code, const char *words)
 {
-    char chain[480];
-
     if (mail->call != NULL)
         mail->call->waiting = NULL;
     mail->call = NULL;
-    if (mail->chain != NULL && code == -MU_EPRECONDITION) {
-        (void)snprintf(chain, sizeof chain, "%s: %s > %s.%s", words, mail->chain->text,
-                       actor->type->name, mail->method->name);
-        words = chain;
-    }
     mu__answer_refused(office, mail, actor == NULL ? NULL : actor->type, code, words);
 }
 
@@ -152,15 +138,16 @@ static void answer_look(struct office *office, struct mail *mail, mu_actor *acto
 void mu__message_deliver(struct office *office, struct mail *mail)
 {
     mu_actor *actor = mu__actor_find(office, mail->actor);
+    char words[MU__CHAIN_WORDS];
 
     if (actor == NULL) {
         refuse_delivery(office, mail, NULL, -MU_ENOTFOUND, "the actor has ended");
         return;
     }
-    if (comes_back(actor, mail)) {
+    if (mu__chain_comes_back(actor, mail)) {
+        mu__chain_refusal(actor, mail, words);
         take_room(actor, mail);
-        refuse_delivery(office, mail, actor, -MU_EPRECONDITION,
-                        "the calls wait for each other");
+        refuse_delivery(office, mail, actor, -MU_EPRECONDITION, words);
         return;
     }
     if (mu__is_look(mail))

@@ -90,11 +90,35 @@ struct chain *mu__chain_add(const struct chain *before, const mu_actor *actor,
     return chain;
 }
 
-bool mu__chain_has(const struct chain *chain, const mu_actor *actor)
+static bool is_in_chain(const struct chain *chain, const mu_actor *actor)
 {
     for (uint32_t i = 0; chain != NULL && !chain->is_closed && i < chain->hops_count; i++)
         if (chain->hops[i].number == actor->number &&
             chain->hops[i].incarnation == actor->office->config.incarnation)
             return true;
     return false;
+}
+
+/* What came from elsewhere does not know that an answer was given meanwhile. */
+static bool is_waited_for(const mu_actor *actor)
+{
+    const mu_reply *reply = MU__LIST_FIRST(&actor->replies, mu_reply, node);
+
+    while (reply != NULL && reply->chain == NULL)
+        reply = MU__LIST_NEXT(reply, mu_reply, node);
+    return reply != NULL;
+}
+
+bool mu__chain_comes_back(const mu_actor *actor, const struct mail *mail)
+{
+    return mail->chain != NULL && (actor->flags & MU_ACTOR_REENTRANT) == 0 &&
+           is_waited_for(actor) && is_in_chain(mail->chain, actor);
+}
+
+void mu__chain_refusal(const mu_actor *actor, const struct mail *mail,
+                       char ret_words[MU__CHAIN_WORDS])
+{
+    (void)snprintf(ret_words, MU__CHAIN_WORDS,
+                   "the calls wait for each other: %s > %s.%s", mail->chain->text,
+                   actor->type->name, mail->method->name);
 }

@@ -16,6 +16,7 @@
 #include "sim/world/inner.h"
 #include "sim/world/random.h"
 #include "tests/sim/cluster.h"
+#include "tests/sim/verdict.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
@@ -494,11 +495,7 @@ static void run_one(uint64_t seed, bool show, void *sum,
     set_up(&run, seed);
     sim_run_until(run.cluster->sim, BEGIN_MS + BUSY_MS);
     finish(&run);
-    ret_verdict->digest = sim_digest(run.cluster->sim);
-    (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s",
-                   run.cluster->broken);
-    if (show)
-        (void)fputs(sim_trace(run.cluster->sim), stdout);
+    verdict_of(run.cluster, show, ret_verdict);
     for (unsigned i = 0; i < run.programs_count; i++)
         forget_process(&run.programs[i]);
     cluster_free(run.cluster);

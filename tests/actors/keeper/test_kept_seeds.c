@@ -10,6 +10,7 @@
 #include "sim/world/inner.h"
 #include "sim/world/storage.h"
 #include "tests/sim/cluster.h"
+#include "tests/sim/verdict.h"
 #include "tests/support/linear/linear.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
@@ -363,7 +364,6 @@ static void run_one(uint64_t seed, bool show, void *sum,
 {
     uint64_t again[REACHED] = {0};
     const struct cluster_options options = {.workers = 3, .clients = 1};
-    struct sim_chaos chaos;
     struct sim *sim;
 
     run = calloc(1, sizeof *run);
@@ -379,18 +379,13 @@ static void run_one(uint64_t seed, bool show, void *sum,
     cluster_start_all(run->cluster);
     sim_set_check(sim, look, NULL);
     sim_run_until(sim, BEGIN_MS);
-    sim_chaos_draw(sim, &chaos);
-    sim_chaos_start(sim, &chaos, BEGIN_MS + BUSY_MS);
+    verdict_begin_chaos(run->cluster, BEGIN_MS + BUSY_MS);
     sim_run_until(sim, BEGIN_MS + BUSY_MS);
     run->is_over = true;
     sim_run_until(sim, BEGIN_MS + BUSY_MS + CALM_MS);
     run->reached[RENEWED] += run->storage->counts[SIM_STORAGE_RENEW];
     check_end();
-    ret_verdict->digest = sim_digest(sim);
-    (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s",
-                   run->cluster->broken);
-    if (show)
-        (void)fputs(sim_trace(sim), stdout);
+    verdict_of(run->cluster, show, ret_verdict);
     cluster_free(run->cluster);
     sim_storage_free(run->storage);
     linear_done(&run->history);

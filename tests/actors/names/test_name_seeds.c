@@ -17,6 +17,7 @@
 #include "sim/world/chaos.h"
 #include "sim/world/random.h"
 #include "tests/sim/cluster/lasting.h"
+#include "tests/sim/verdict.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
@@ -510,7 +511,6 @@ static void run_one(uint64_t seed, bool show, void *sum,
                     struct seeds_verdict *ret_verdict)
 {
     uint64_t again[REACHED] = {0};
-    struct sim_chaos chaos;
     struct lasting lasting;
     struct cluster *cluster;
 
@@ -533,19 +533,14 @@ static void run_one(uint64_t seed, bool show, void *sum,
     }
     sim_run_until(cluster->sim, BEGIN_MS);
     sim_set_check(cluster->sim, look, NULL);
-    sim_chaos_draw(cluster->sim, &chaos);
-    sim_chaos_start(cluster->sim, &chaos, BEGIN_MS + BUSY_MS);
+    verdict_begin_chaos(cluster, BEGIN_MS + BUSY_MS);
     sim_run_until(cluster->sim, BEGIN_MS + BUSY_MS / 2);
     drain_one(cluster);
     sim_run_until(cluster->sim, BEGIN_MS + BUSY_MS);
     story->over = true;
     sim_run_until(cluster->sim, BEGIN_MS + BUSY_MS + CALM_MS);
     check_end(cluster);
-    ret_verdict->digest = sim_digest(cluster->sim);
-    (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s",
-                   cluster->broken);
-    if (show)
-        (void)fputs(sim_trace(cluster->sim), stdout);
+    verdict_of(cluster, show, ret_verdict);
     lasting_free(&lasting);
     free(story);
     story = NULL;

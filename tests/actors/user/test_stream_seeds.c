@@ -11,6 +11,7 @@
 #include "actors/user/streams/producers.h"
 #include "sim/world/chaos.h"
 #include "sim/world/inner.h"
+#include "tests/sim/verdict.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 #include "tests/support/users/taps.h"
@@ -113,7 +114,6 @@ static void run_one(uint64_t seed, bool show, void *sum,
 {
     uint64_t again[REACHED] = {0};
     const struct cluster_options options = {.workers = 3, .clients = 1};
-    struct sim_chaos chaos;
     struct cluster *cluster;
 
     taps = calloc(1, sizeof *taps);
@@ -125,17 +125,12 @@ static void run_one(uint64_t seed, bool show, void *sum,
     cluster_start_all(cluster);
     sim_run_until(cluster->sim, BEGIN_MS);
     sim_set_check(cluster->sim, look, NULL);
-    sim_chaos_draw(cluster->sim, &chaos);
-    sim_chaos_start(cluster->sim, &chaos, BEGIN_MS + BUSY_MS);
+    verdict_begin_chaos(cluster, BEGIN_MS + BUSY_MS);
     sim_run_until(cluster->sim, BEGIN_MS + BUSY_MS);
     taps->over = true;
     sim_run_until(cluster->sim, BEGIN_MS + BUSY_MS + CALM_MS);
     check_end();
-    ret_verdict->digest = sim_digest(cluster->sim);
-    (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s",
-                   cluster->broken);
-    if (show)
-        (void)fputs(sim_trace(cluster->sim), stdout);
+    verdict_of(cluster, show, ret_verdict);
     cluster_free(cluster);
     free(taps);
     taps = NULL;
