@@ -210,8 +210,11 @@ int mu_variable_request_async(mu_variable *variable, const mu_variable_request *
         rv = begin_variable_request(later);
         if (rv == 0)
             return 0;
-        (void)mu_error_set(ret_error, rv, "variable %s: %s", variable->opened->name,
-                           mu_strerror(rv));
+        if (rv == -MU_ECLOSED)
+            mu__node_say_closed(variable->node, rv, ret_error);
+        else
+            (void)mu_error_set(ret_error, rv, "variable %s: %s", variable->opened->name,
+                               mu_strerror(rv));
     }
     finish_request(variable, &later->made, rv);
     free_request_later(later);

@@ -326,6 +326,16 @@ TEST_ON(test_gradients_without_waiting, struct fixture *f, set_up, tear_down)
         assert_true(fabsf(before[i] - after[i] - (i < DIM ? 6.F : 2.F)) < 1e-5F);
 }
 
+/* It answers nothing any more, when this has returned. */
+static void stop_server(pid_t server)
+{
+    int status;
+
+    assert_int_equal(kill(server, SIGSTOP), 0);
+    assert_int_equal(waitpid(server, &status, WUNTRACED), server);
+    assert_true(WIFSTOPPED(status));
+}
+
 static struct bags_asked *ask_many(struct fixture *f, int64_t timeout_ms)
 {
     struct bags_asked *asked = calloc(MANY, sizeof *asked);
@@ -348,7 +358,7 @@ TEST_ON(test_servers_are_killed_meanwhile, struct fixture *f, set_up, tear_down)
 {
     struct bags_asked *asked;
 
-    assert_int_equal(kill(f->servers[0], SIGSTOP), 0);
+    stop_server(f->servers[0]);
     asked = ask_many(f, 1000);
     for (int i = 0; i < SERVERS; i++)
         tasks_kill(&f->servers[i]);
@@ -368,7 +378,7 @@ TEST_ON(test_the_node_is_closed_meanwhile, struct fixture *f, set_up, tear_down)
     struct bags_asked *asked;
 
     for (int i = 0; i < SERVERS; i++)
-        assert_int_equal(kill(f->servers[i], SIGSTOP), 0);
+        stop_server(f->servers[i]);
     asked = ask_many(f, -1);
     nodes_close(&f->nodes, f->chief);
     for (unsigned i = 0; i < MANY; i++) {
