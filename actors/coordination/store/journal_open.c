@@ -298,7 +298,7 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
                      struct mu__journal **ret_journal)
 {
     const struct mu__journal_step all = {visit, owner, SIZE_MAX, SIZE_MAX};
-    struct mu__journal_reading *reading;
+    struct mu__journal_reading *reading = NULL;
     uint64_t cut = 0;
     int rv = mu__journal_read_begin(storage, schema, pool, ret_error, &reading);
 
