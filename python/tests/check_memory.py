@@ -205,6 +205,29 @@ def walk_variables(muster, node, coordinator):
     vector.close()
 
 
+def walk_requests(muster, node):
+    """Without waiting; of a variable, and of bags of a table."""
+    v = muster.Variable([1.0, 2.0], name="asked", node=node)
+    table = muster.Table("asked", dim=2, optimizer=1.0, node=node)
+    futures = [v.assign_async([3.0, 4.0]), v.assign_add_async(1.0), v.read_async(),
+               v.read_async(max_age=1.0), v.gather_async([1, 0, 1]),
+               v.scatter_add_async([0, 0], 1.0), v.apply_gradient_async([1.0, 1.0], 0.1),
+               table.lookup_async([1, 2, 3], offsets=[0, 1], weights=[1.0, 2.0, 3.0]),
+               table.apply_gradients_async([1, 2], [[1.0, 1.0]], offsets=[0])]
+    for future in futures:
+        future.result(30)
+    assert v.read_async().cancel() in (True, False)
+    for fails in (v.gather_async([2]), v.apply_gradient_async([float("nan"), 1.0], 0.1),
+                  table.lookup_async([1], offsets=[1])):
+        try:
+            fails.result(30)
+            raise AssertionError("no error")
+        except muster.errors.MusterError:
+            pass
+    v.read()        # after which all that was cancelled has ended, too
+    table.close()
+
+
 def walk_per_worker(coordinator):
     values = coordinator.create_per_worker_value(dict, ([("a", 1)],))
     assert coordinator.schedule(lambda d: d["a"], (values,)).fetch(60) == 1
@@ -224,6 +247,7 @@ def walk():
     walk_waits(muster, coordinator)
     walk_per_worker(coordinator)
     walk_variables(muster, nodes[-1], coordinator)
+    walk_requests(muster, nodes[-1])
     coordinator.close()
     for node in reversed(nodes):
         node.close(10)
