@@ -4,12 +4,10 @@
  * is played here. */
 #include "actors/messages.h"
 #include "actors/packing.h"
-#include "actors/user/actions.h"
 #include "tests/support/bare_world.h"
-#include "tests/support/fault.h"
-#include "tests/support/test.h"
+#include "tests/support/users/office_oom.h"
 
-enum { PEER = 5, PEER_INCARNATION = 77, CALLS = 64, TIMEOUT_MS = 500 };
+enum { CALLS = 64 };
 
 static struct world {
     struct bare_world bare; /* first */
@@ -167,32 +165,10 @@ static const mu_actor_type type = {.name = "one",
 
 /* ---- The course of it ---- */
 
-static struct office *office(void)
+static struct mu__world *clear(void)
 {
-    return mu__actor_state(w.kernel, (mu__pid){MU__NODE_SELF, MU__ACTORS});
-}
-
-static uint32_t begin(void)
-{
-    static const struct mu__actors_config config = {
-        .task = "/job:worker/task:0", .type = "worker", .incarnation = 1};
-    mu_actor_options options;
-    struct mail *start;
-    uint32_t actor;
-
     w = (struct world){.bare = {{&world_ops}, 1}};
-    assert_int_equal(mu__actors_read_options(NULL, NULL, &options), 0);
-    assert_int_equal(mu__kernel_new(&w.bare.world, &mu__messages, &w.kernel), 0);
-    assert_int_equal(mu__spawn(w.kernel, &mu__actors, MU__ACTORS, &config, NULL), 0);
-    assert_int_equal(mu__types_add(office(), &type, NULL), 0);
-    assert_int_equal(mu__spawn_user(office(), mu__view_str("one"), NULL, NULL, &options,
-                                    NULL, &start),
-                     0);
-    actor = start->actor;
-    mu__turn_do(office(), start);
-    mu__kernel_node_up(w.kernel, PEER, "worker", 1, PEER_INCARNATION, "tcp://w:1");
-    pass(1);
-    return actor;
+    return &w.bare.world;
 }
 
 static void ask(uint32_t actor, const char *method, uint64_t call)
@@ -253,25 +229,21 @@ static void expect_well(uint32_t actor)
     assert_true(w.stopped > stopped);
 }
 
+static const struct office_story story = {
+    .type = &type,
+    .clear = clear,
+    .kernel = &w.kernel,
+    .pass = pass,
+    .use = use,
+    .expect_once = expect_once,
+    .expect_well = expect_well,
+    .allocations_min = 50,
+};
+
 TEST(test_every_allocation_can_fail)
 {
-    bool failed = true;
-    long n = 0;
-
-    for (; failed; n++) {
-        const uint32_t actor = begin();
-
-        fault_arm(n);
-        use(actor);
-        pass(2 * TIMEOUT_MS);
-        failed = fault_disarm();
-        expect_once();
-        expect_well(actor);
-        expect_once();
-        mu__kernel_free(w.kernel);
-        assert_true(n < 2000);
-    }
-    assert_true(n > 50);
+    office_story_run(&story);
+    assert_false(fault_disarm());
 }
 
 TEST_PROGRAM()
