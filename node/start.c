@@ -412,8 +412,12 @@ static int post_to_world(void *world, struct mu__msg *msg)
 /* A program that runs the loop itself has to ask for a loop that spins. */
 static void start_spinning(mu_node *node, const mu_node_options *o)
 {
+    bool is_own = o->loop == NULL;
+
     mu__spin_init(&node->calls.spin, o->spin_us);
-    if (o->loop == NULL || o->spin_us != MU_SPIN_BY_CORES)
+    if (is_own)
+        mu__world_uv_own_loop(node->world);
+    if (is_own || o->spin_us != MU_SPIN_BY_CORES)
         mu__world_uv_spin(node->world, o->spin_us);
 }
 
@@ -452,8 +456,6 @@ static int open_parts(mu_node *node, const mu_node_options *o,
     rv = mu__lifecycle_open(node, ret_error);
     if (rv != 0)
         goto err_discovery;
-    if (o->loop == NULL)
-        mu__world_uv_own_loop(node->world);
     return 0;
 
 err_discovery:

@@ -154,18 +154,13 @@ static void on_idle(uv_idle_t *idle)
     (void)idle; /* that it is active keeps the poll phase from waiting */
 }
 
-static void note_awake(struct mu__world_uv *world)
-{
-    if (world->sleep.owned)
-        atomic_store_explicit(&world->sleep.asleep, false, memory_order_relaxed);
-}
-
 /* After the poll phase: what woke the loop has been served. */
 static void on_check(uv_check_t *check)
 {
     struct mu__world_uv *world = check->data;
 
-    note_awake(world);
+    if (world->sleep.owned)
+        atomic_store_explicit(&world->sleep.asleep, false, memory_order_relaxed);
     if (world->sleep.slept)
         mu__spin_slept(&world->sleep.spin, world->sleep.begun_ns);
     world->sleep.slept = false;
@@ -283,7 +278,6 @@ static void run_world_turn(struct mu__world_uv *world)
     assert(!world->stepping && !world->closing);
     world->stepping = true;
     world->due_ms = NO_TURN;
-    note_awake(world); /* a callback of the poll phase is the end of it */
     deliver_posted(world);
     if (!world->closing)
         deliver_finished(world);
@@ -357,11 +351,6 @@ static void on_prepare(uv_prepare_t *prepare)
     if (!has_posts(world))
         world->sleep.slept = !mu__spin_wait(&world->sleep.spin, has_anything, world,
                                             &world->sleep.begun_ns);
-    if (world->sleep.owned && has_posts(world)) {
-        run_world_turn(world);
-        if (world->closing || uv_backend_timeout(world->loop) == 0)
-            return;
-    }
     atomic_store(&world->sleep.asleep, true);
     if (has_posts(world))
         op_wake_at(&world->door, 0);
@@ -613,13 +602,9 @@ err_world:
     return rv;
 }
 
-/* The check handle that is started last runs first: threads that are woken by what others
- * do after the poll phase, a wire's turn, find the loop awake. */
 void mu__world_uv_own_loop(struct mu__world_uv *world)
 {
     world->sleep.owned = true;
-    (void)uv_check_stop(&world->handles.check);
-    (void)uv_check_start(&world->handles.check, on_check);
 }
 
 void mu__world_uv_spin(struct mu__world_uv *world, uint32_t spin_us)

@@ -28,8 +28,7 @@ int mu__world_uv_open(uv_loop_t *loop, unsigned threads,
                       struct mu__world_uv **ret_world);
 
 /* The loop is run by uv_run(UV_RUN_DEFAULT) and nothing else until the world is closed,
- * so posts need not wake it while it does not sleep. Before it runs, and after all else
- * on it has been opened. */
+ * so posts need not wake it while it does not sleep. Before it runs. */
 void mu__world_uv_own_loop(struct mu__world_uv *world);
 
 /* Let the loop and the executor's threads spin before they sleep, as mu__spin_init has

@@ -7,7 +7,6 @@
 #include "runtime/uv/spin.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -28,10 +27,6 @@ struct scene {
     atomic_uint met; /* works that have begun; each waits for the other */
     unsigned submitted;
     int pipe[2]; /* has a byte while the world's prepare handle runs */
-
-    unsigned checks;
-    bool is_woken;              /* by a post in the first check phase, */
-    unsigned posts_before_poll; /* which was delivered before the second one */
 };
 
 static struct scene scene;
@@ -247,49 +242,6 @@ TEST_ON(test_posts_after_what_vanishes, struct fixture *f, setup, teardown)
     (void)uv_run(&f->loop, UV_RUN_NOWAIT);
     (void)close(scene.pipe[0]);
     (void)close(scene.pipe[1]);
-}
-
-/* ---- Posts while the loop is awake ---- */
-
-static void post_one(struct fixture *f)
-{
-    struct mu__msg *msg = mu__msg_heap(KIND_POST, sizeof(struct post));
-
-    assert_non_null(msg);
-    *(struct post *)(void *)msg->body = (struct post){0, 0};
-    assert_int_equal(mu__world_uv_post(f->world, msg), 0);
-}
-
-/* As in a wire's turn after the poll phase, which wakes threads that post again. */
-static void on_check_of_wire(uv_check_t *check)
-{
-    struct fixture *f = check->data;
-    struct pollfd events = {.fd = uv_backend_fd(check->loop), .events = POLLIN};
-
-    if (scene.checks++ == 0) {
-        post_one(f);
-        scene.is_woken = poll(&events, 1, 0) != 0;
-    } else {
-        scene.posts_before_poll = f->posts;
-        uv_close((uv_handle_t *)check, NULL);
-    }
-}
-
-/* Nothing is written to wake it, and the message waits for no other poll phase. */
-TEST_ON(test_post_while_awake, struct fixture *f, setup, teardown)
-{
-    uv_check_t check;
-
-    (void)uv_check_init(&f->loop, &check);
-    (void)uv_check_start(&check, on_check_of_wire);
-    check.data = f;
-    begin(f, 0);
-    f->wanted_posts = 1;
-    wake_at(f, now_ms(f) + 1);
-    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_true(!f->late && f->closed);
-    assert_false(scene.is_woken);
-    assert_int_equal(scene.posts_before_poll, 1);
 }
 
 TEST_WITH(test_works_without_spin, setup, teardown)
