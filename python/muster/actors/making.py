@@ -86,7 +86,7 @@ class Spawned:
     def __init__(self, is_named: bool, *what: Any) -> None:
         self._is_named = is_named
         self._what: Tuple[Any, ...] = what
-        self._value = _muster.actor_spawn(*what)
+        self._value: Any = _muster.actor_spawn(*what)
         self._until = time.monotonic() + _REGISTER_SECONDS
         self._actor: Optional["_muster.Actor"] = None
         self._lock = threading.Lock()
