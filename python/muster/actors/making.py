@@ -87,7 +87,7 @@ class Spawned:
         self._is_named = is_named
         self._what: Tuple[Any, ...] = what
         self._value: Any = _muster.actor_spawn(*what)
-        self._until = time.monotonic() + _REGISTER_SECONDS
+        self._until: Optional[float] = None     # of trying again
         self._actor: Optional["_muster.Actor"] = None
         self._lock = threading.Lock()
 
@@ -101,8 +101,10 @@ class Spawned:
                     self._actor = _muster.Actor(node, coordinator, address)
                     self._what, self._value = (), None
                 except ActorError as error:
-                    if not _is_passing(error, self._is_named) or \
-                            time.monotonic() > self._until:
+                    now = time.monotonic()
+                    if self._until is None:     # perhaps it is used long after spawn()
+                        self._until = now + _REGISTER_SECONDS
+                    if not _is_passing(error, self._is_named) or now > self._until:
                         raise
                     time.sleep(0.01)
                     self._value = _muster.actor_spawn(*self._what)
